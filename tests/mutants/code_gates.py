@@ -320,7 +320,7 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate("approval of an early call", _EARLY, "and not entry.approvals", "", _OF_EARLY),
     Gate("values of an early call", _EARLY, "and not entry.tool.is_streaming", "", _OF_EARLY),
     Gate("person before the program", _EARLY, "approver=None, approvals=None, ", "", _OF_EARLY),
-    Gate("provenance before the program", _EARLY, "or provenance_of(self._run) is not None ", "", _OF_EARLY),
+    Gate("provenance before the program", _EARLY, "or self._run.features ", "", _OF_EARLY),
     Gate("journal before the program", _EARLY, " or self._run.durability.journal is not None", "", _OF_EARLY),
     Gate(
         "schemas of the inputs of a program that is kept",

@@ -66,8 +66,8 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "earlier results of a transcript are read",
         "rounds/_recalled.py",
-        "                run.read(replace(given, is_error=result.is_error))\n",
-        "                pass\n",
+        "            run.read(replace(given, is_error=result.is_error))\n",
+        "            pass\n",
         _RECALLED,
     ),
     Gate(
@@ -213,15 +213,15 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "an approval holds for the value's origin",
         "provenance/_question.py",
-        "self.kind, self.tool, self.source, *sorted(to)]",
+        "self.kind, self.tool, source, *sorted(to)]",
         "*sorted(to)]",
         _MEMORY,
     ),
     Gate(
         "an approval of a private value holds for those who get it",
         "provenance/_question.py",
-        "self.source, *sorted(to)]",
-        "self.source]",
+        "source, *sorted(to)]",
+        "source]",
         _MEMORY,
     ),
     Gate(
@@ -339,7 +339,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a durable program that a tool starts late is late",
         "adapters/dbos/_program.py",
-        '        if data.get("late") and provenance is not None:\n',
+        '        if data.get("late"):\n',
         "        if False:\n",
         ("tests/adapters/dbos/test_program_answers.py",),
     ),

@@ -185,8 +185,8 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "a transcript that another run has read",
         "rounds/_transcript.py",
-        "        if self.memory is not memory:\n",
-        "        if self.memory is None:\n",
+        "        if self.reader is not reader:\n",
+        "        if self.reader is None:\n",
         ("tests/rounds/test_recalled.py",),
     ),
     Gate(

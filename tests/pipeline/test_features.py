@@ -13,9 +13,11 @@ from toolcrib.calls import Ask, Complete, Completed, Failed, Outcome, Reject, Su
 from toolcrib.hooks import DeliveryStep, FeatureParts, FeatureState, GateStep, HookSet, InputOrigin, ModelInput
 from toolcrib.pipeline import Call, Channel, Pipeline, Run
 from toolcrib.record import ListSink
+from toolcrib.rounds import recall_transcript
 from toolcrib.schema import RunContext
 from toolcrib.testing import ScriptedClient
 from toolcrib.tools import ez_tool
+from toolcrib.toolsets import Toolset
 
 ASKED: tuple[Mapping[str, str], ...] = ({"path": "text", "value": "hello", "kind": "untrusted", "why": "is new"},)
 
@@ -323,3 +325,38 @@ async def test_a_feature_reads_a_program_before_the_results_of_its_calls() -> No
     await Toolkit([send]).execute_async("send('hello')", run)
 
     assert notebook(run).seen == [("program", "send('hello')"), ("result", "<hello>")]
+
+
+class Programs(Notes):
+    """A feature that asks about each program before it begins."""
+
+    def open(self, run: Run) -> FeatureState:
+        class State(Notebook):
+            async def asks_about_program(self, code: str) -> bool:
+                return "send" in code
+
+        return State()
+
+
+async def test_a_feature_asks_about_a_program_before_it_begins() -> None:
+    run = Run(features=[Programs(asks=True)])
+
+    result = await Toolkit([send]).execute_async("send('hello')", run)
+
+    assert [request.arguments for request in result.suspended] == [{"code": "send('hello')"}]
+    assert notebook(run).seen == []
+
+
+def test_a_feature_reads_a_transcript() -> None:
+    run, tools = Run(features=[Notes()]), Toolset([send])
+    call = {"id": "1", "type": "function", "function": {"name": "send", "arguments": "{}"}}
+    transcript = [
+        {"role": "assistant", "content": "Hello.", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "1", "content": "sent"},
+        {"role": "user", "content": "Thanks."},
+    ]
+
+    recall_transcript(run, tools, transcript)
+
+    read = [("transcript", tools), ("restored", "sent"), ("model", None), ("user", "Thanks.")]
+    assert notebook(run).seen == read

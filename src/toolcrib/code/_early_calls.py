@@ -19,7 +19,6 @@ from toolcrib.code._early_scan import EarlyScan, LiteralCall, newlines
 from toolcrib.code._result import ExecutionResult
 from toolcrib.code._toolkit import Toolkit
 from toolcrib.pipeline import Pipeline, Run, current_run
-from toolcrib.provenance import provenance_of
 from toolcrib.record import ActivityTrace, trace_activity
 
 __all__ = ["EarlyCall", "EarlyToolkit"]
@@ -126,8 +125,8 @@ class EarlyToolkit(Toolkit):
     has it with the entry `early`. What no program asks for is cancelled where it still runs, and has counted.
 
     A hook or an approval for the tool that takes programs is not asked before: only the gates of the tool that is
-    called are. In a run with a `Provenance` nothing starts early, since a program is read there before its calls; nor
-    does it in one with a journal, where calls are made in an order that can be repeated.
+    called are. In a run with features, such as a `Provenance`, nothing starts early, since they read a program before
+    its calls; nor does it in one with a journal, where calls are made in an order that can be repeated.
 
     Args:
         toolkit: The tools and all options.
@@ -186,7 +185,7 @@ class EarlyToolkit(Toolkit):
             self._feed(text, place)
 
     def _feed(self, text: str, place: int) -> None:
-        if self._loop is None or provenance_of(self._run) is not None or self._run.durability.journal is not None:
+        if self._loop is None or self._run.features or self._run.durability.journal is not None:
             return
         text = newlines(text)
         program = self._programs.get(place)

@@ -1,8 +1,7 @@
-"""Programs that were written after text of others was read: a frozen policy has a person asked before one begins."""
+"""Programs that a feature of the run asks about: each is checked as a call before it begins."""
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from typing import Literal, TypeAlias
 
@@ -12,7 +11,6 @@ from toolcrib.code._paused import PausedProgram, SuspendedProgramCall
 from toolcrib.code._result import ExecutionResult
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.provenance import provenance_of
 from toolcrib.tools import ez_tool
 
 __all__ = ["ProgramOrigin", "Refusal", "not_begun", "program_call", "refusal"]
@@ -43,11 +41,7 @@ async def refusal(
     """
     call: ToolCall | Suspended | None = waits
     if call is None:
-        provenance = provenance_of(run)
-        if provenance is None or not provenance.policy.frozen:
-            return None
-        await asyncio.to_thread(provenance.memory.settle)
-        if not provenance.memory.judge_programs({"code": code}):
+        if not await run.asks_about_program(code):
             return None
         named = hashlib.sha256(f"{run.id} {code}".encode("utf-8", "surrogatepass")).hexdigest()
         call = ToolCall(TOOL_NAME, {"code": code}, f"program_{named[:24]}")  # the same, when it is sent again

@@ -11,7 +11,7 @@ from pydantic import Field
 from toolcrib.errors import DocumentError, ToolConstraintError
 from toolcrib.gateway._credentials import CredentialsSection, Vault
 from toolcrib.gateway._fields import FilePath, FilePlace, Part, Text
-from toolcrib.provenance import Effect, Source
+from toolcrib.tools import Effect, Source
 from toolcrib.toolsets import Toolset
 
 __all__ = ["ApiEntry", "ApiSection", "api_toolset"]

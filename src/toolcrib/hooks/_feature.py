@@ -13,7 +13,20 @@ from toolcrib.hooks._gate import GateStep
 __all__ = ["Feature", "FeatureParts", "FeatureState", "InputOrigin", "ModelInput", "feature_parts"]
 
 InputOrigin: TypeAlias = Literal[
-    "result", "error", "value", "hook", "refusal", "restored", "client", "user", "description", "program"
+    "result",
+    "error",
+    "value",
+    "hook",
+    "refusal",
+    "restored",
+    "client",
+    "user",
+    "description",
+    "program",
+    "transcript",
+    "model",
+    "call",
+    "warning",
 ]
 """Where a value comes from that a model or a program reads.
 
@@ -21,6 +34,11 @@ A `result` is what a tool returned, an `error` what it raised, a `value` one of 
 result. A `hook` gave a result in the tool's place, and a `refusal` is why a call did not run. What is `restored` is the
 result of an earlier call, of a transcript or a journal. The `client` answered a question of a tool, the `user` said it,
 a `description` is that of a tool, and a `program` is the text of one that is about to run.
+
+Some tell of values that come later. A `transcript` is about to be read; its value is the toolset (`Toolset`) that its
+model knows. In a transcript, the `model` said something before words of the user. The result of a `call` is read where
+the call runs, and is not `restored` when a transcript has it. A `warning` says, in a set, that the result of a call is
+`untrusted` or `private`, whatever its tool declares.
 """
 
 
@@ -36,7 +54,7 @@ class ModelInput:
         entry: The tool in its toolset (`ToolEntry`); None for a tool that is not known.
         key: Names it: what has the same key is read once. Empty for what is read each time.
         is_error: Whether it is the text of an error.
-        is_text: Whether it is the text that a model was shown of a value.
+        is_text: Whether it is the text that a model was shown of a result, in a transcript.
         is_lost: Whether the value is not here: it was read in another process.
     """
 
@@ -61,6 +79,10 @@ class FeatureState:
             given: The value.
             run: The run, or the view of it for the call (`Run`).
         """
+
+    async def asks_about_program(self, code: str) -> bool:
+        """Return whether the feature's gate has to check a program, as a call of its own, before it begins."""
+        return False
 
     def approve(self, call: Any, origins: Sequence[Mapping[str, str]]) -> None:
         """Approve what the feature's gate asked about.

@@ -15,7 +15,7 @@ from toolcrib.formats import Refused
 from toolcrib.openapi._credentials import Credentials
 from toolcrib.openapi._operations import Operation
 from toolcrib.openapi._pages import Pages
-from toolcrib.provenance import Effect, Source
+from toolcrib.tools import Effect, Source
 
 __all__ = ["Approval", "Choice", "OpenApiOptions", "Options", "chosen", "is_chosen"]
 

@@ -208,6 +208,13 @@ class RunState:
         for state in self._feature_states():
             state.read(given, self)
 
+    async def asks_about_program(self, code: str) -> bool:
+        """Return whether a feature's gate has to check a program before it begins."""
+        for state in self._feature_states():
+            if await state.asks_about_program(code):
+                return True
+        return False
+
     def describe(self, call: Any) -> dict[str, Any]:
         """Return what the features have the record keep of a call that arrives."""
         found: dict[str, Any] = {}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from toolcrib.provenance._feature import RunProvenance, memory_of, parts_of, provenance_of
+    from toolcrib.provenance._feature import memory_of, parts_of
     from toolcrib.provenance._memory import Memory
     from toolcrib.provenance._policy import Provenance, Rule, ToolLabels, Verdict
     from toolcrib.provenance._question import Origin, Question
@@ -23,7 +23,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "._feature": "RunProvenance memory_of parts_of provenance_of",
+            "._feature": "memory_of parts_of",
             "._memory": "Memory",
             "._policy": "Provenance Rule ToolLabels Verdict",
             "._question": "Origin Question",
@@ -43,7 +43,6 @@ __all__ = [
     "Provenance",
     "Question",
     "Rule",
-    "RunProvenance",
     "Source",
     "ToolLabels",
     "Trust",
@@ -52,7 +51,6 @@ __all__ = [
     "labelled",
     "memory_of",
     "parts_of",
-    "provenance_of",
     "require_effect",
     "require_source",
 ]

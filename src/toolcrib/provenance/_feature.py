@@ -26,7 +26,7 @@ from toolcrib.toolsets import ToolEntry, Toolset
 if TYPE_CHECKING:
     from toolcrib.provenance._policy import Provenance
 
-__all__ = ["RunProvenance", "check_origins", "memory_of", "parts_of", "provenance_of"]
+__all__ = ["RunProvenance", "check_origins", "memory_of", "parts_of"]
 
 _NAME: Final = "provenance"
 _REFUSAL: Final = "the policy does not allow it"
@@ -48,6 +48,7 @@ class RunProvenance(FeatureState):
         self.policy, self.memory = policy, Memory()
         self._listed: Toolset | None = None  # whose descriptions it has read
         self._streamed: dict[str, list[Any]] = {}  # by call, what it has read of its values
+        self._is_first = True  # whether the transcript that it reads is the first one
 
     def labels_of(self, call: Call) -> ToolLabels:
         """Return what the policy goes by for a call."""
@@ -81,7 +82,7 @@ class RunProvenance(FeatureState):
         self._listed = None
 
     def read(self, given: ModelInput, run: Run) -> None:
-        memory = self.memory
+        memory, request = self.memory, given.request
         match given.origin:
             case "result" | "error" | "hook":
                 self._read_result(given.call, given)
@@ -97,7 +98,18 @@ class RunProvenance(FeatureState):
                 memory.intend(given.value)
             case "client":
                 self._read_answer(given)
+            case "transcript":
+                self.read_descriptions(given.value, run)
+                self._is_first = memory.expect("transcript")
+            case "model":
+                memory.is_told = memory.is_told or self._is_first
+            case "call" if request is not None:
+                memory.expect_result(request.id, request.name)
+            case "warning" if request is not None:
+                memory.warn(request.id, untrusted="untrusted" in given.value, private="private" in given.value)
             case "restored":
+                if given.is_text and request is not None and memory.is_expected(request.id, request.name, given.key):
+                    return
                 if given.key and not memory.expect(given.key):
                     return
                 if given.is_lost:
@@ -218,6 +230,12 @@ class RunProvenance(FeatureState):
 
     # --- what is kept of it
 
+    async def asks_about_program(self, code: str) -> bool:
+        if not self.policy.frozen:
+            return False
+        await asyncio.to_thread(self.memory.settle)
+        return bool(self.memory.judge_programs({"code": code}))
+
     def approve(self, call: Call, origins: Sequence[Mapping[str, str]]) -> None:
         self.memory.approve(call.name, _questions(origins), call.canonical_arguments)
 
@@ -232,7 +250,7 @@ class RunProvenance(FeatureState):
             self.memory.lose()
 
 
-def provenance_of(run: Run) -> RunProvenance | None:
+def _state_of(run: Run) -> RunProvenance | None:
     """Return the policy of a run with what the run has read; None for a run without a policy."""
     state = run.feature(_NAME)
     return state if isinstance(state, RunProvenance) else None
@@ -244,7 +262,7 @@ def memory_of(run: Run) -> Memory:
     Raises:
         LookupError: The run has no policy.
     """
-    state = provenance_of(run)
+    state = _state_of(run)
     if state is None:
         raise LookupError("the run has no policy of provenance; give it one: Run(features=[Provenance()])")
     return state.memory
@@ -258,7 +276,7 @@ async def check_origins(call: Call) -> Ask | Rejected | None:
 
     Tools that do nothing but read are not asked about, and a host's own arguments neither.
     """
-    state = provenance_of(call.run)
+    state = _state_of(call.run)
     if state is None or call.received.origin == "host":
         return None
     labels, policy, memory = state.labels_of(call), state.policy, state.memory

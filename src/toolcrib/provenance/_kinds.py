@@ -52,6 +52,7 @@ _CLOCK: Final = re.compile(
 )
 _HALF_DAY: Final = re.compile(r"(?<![\w:.,+\-/])(\d{1,2})(?::(\d\d))? ?([ap])\.?m\b")
 
+_DIGIT: Final = re.compile(r"\d")
 _NUMBER: Final = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
 _MEASURES: Final = re.compile(
     r"(?<![\w.,:/@\-$\u20ac\u00a3#])(?:([$\u20ac\u00a3#]) ?)?(-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)"
@@ -125,7 +126,7 @@ def _marked(piece: str) -> bool:
 
 
 def _scan(value: str) -> Iterator[Component]:
-    if any(char.isdigit() for char in value):
+    if _DIGIT.search(value) is not None:
         for year, month, day in dates_in(value):
             yield Component("date", _date_text(year, month, day), parts=(year, month, day))
         for hour, minute in times_in(value):
@@ -253,6 +254,6 @@ def times_in(text: str) -> Iterator[tuple[int, int]]:
 
 def without_moments(text: str, by: str = " ") -> str:
     """Return a flat text without its dates and times, with something else in the place of each."""
-    for pattern in (_ISO, _MONTH_FIRST, _DAY_FIRST, _HALF_DAY, _CLOCK):
+    for pattern in (_ISO, _MONTH_FIRST, _DAY_FIRST, _HALF_DAY, _CLOCK) if _DIGIT.search(text) is not None else ():
         text = pattern.sub(by, text)
     return text

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -66,9 +64,8 @@ class Piece:
         """
         origin = self.origin
         is_named = bool(self.arguments) and not origin.path
-        parts = [self.arguments] if is_named else [self.arguments, origin.path, self.text]
-        source = hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
-        return replace(origin, line=line, source=source)
+        source = (self.arguments,) if is_named else (self.arguments, origin.path, self.text)
+        return Origin(origin.kind, origin.tool, origin.call_id, origin.about, origin.path, line, source=source)
 
 
 class Origins:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 __all__ = ["ASKED", "ASKED_INSIDE", "Origin", "OriginKind", "Question", "argument_of", "cut", "path_of"]
 
@@ -46,7 +46,7 @@ class Origin:
         path: Where in the result.
         line: The line of the text there; 0 where that is not known.
         part: The component of the value that this is the origin of, as a flat text; empty for all of it.
-        source: What stands for the place in marks: the result, or where it is looked up by arguments, these.
+        source: What stands for the place in marks, as JSON shapes: the result, or what it was looked up by.
         is_meant: Whether the user wrote another value of the record that it is in.
     """
 
@@ -57,7 +57,7 @@ class Origin:
     path: str = ""
     line: int = 0
     part: str = ""
-    source: str = ""
+    source: tuple[Any, ...] = ()
     is_meant: bool = False
 
     @property
@@ -80,8 +80,8 @@ class Origin:
             value: The value as text, not cut; of a component, the mark is of that.
             to: To whom it goes, where that counts.
         """
-        parts = [tool, argument, self.part or value, self.kind, self.tool, self.source, *sorted(to)]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        source = _digest(self.source) if self.source else ""
+        return _digest([tool, argument, self.part or value, self.kind, self.tool, source, *sorted(to)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +136,10 @@ class Question:
         """Return where the value comes from, as JSON shapes, for a record: a value, and the call that it is from."""
         found = {"part": self.part, "tool": self.tool, "call_id": self.call_id, "place": self.place}
         return {"path": self.path, "value": self.value, "kind": self.kind, **{k: v for k, v in found.items() if v}}
+
+
+def _digest(shapes: Sequence[Any]) -> str:
+    return hashlib.sha256(json.dumps(shapes, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def argument_of(path: str) -> str:

@@ -210,11 +210,14 @@ class TextIndex:
 
     def _chunks_with(self, words: Collection[str]) -> Iterator[int]:
         """Return the chunks that have all of some words, in order."""
-        lists = [self._places.get(word, _NOWHERE) for word in words]
-        if not all(lists):
-            return iter(())
-        found, *others = sorted(lists, key=len) or [_NOWHERE]
-        return iter(reduce(_among, others, found))
+        lists = list[Sequence[int]]()
+        for word in words:
+            chunks = self._places.get(word)
+            if chunks is None:
+                return iter(_NOWHERE)
+            lists.append(chunks)
+        lists.sort(key=len)
+        return iter(reduce(_among, lists[1:], lists[0]) if lists else _NOWHERE)
 
     def places(self, value: str) -> Iterator[tuple[int, int]]:
         """Yield what each text with a value is from, and the line where it stands there; of many texts the first."""

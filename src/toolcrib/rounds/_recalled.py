@@ -1,4 +1,4 @@
-"""Transcripts that a run goes on from, read for its `provenance` policy: the user's words, and results of tools."""
+"""Transcripts that a run goes on from, read into its features: the user's words, and results of tools."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from toolcrib.formats import (
 )
 from toolcrib.hooks import ModelInput
 from toolcrib.pipeline import Run
-from toolcrib.provenance import provenance_of
 from toolcrib.rounds._transcript import recalled_of
 from toolcrib.toolsets import Toolset
 
@@ -30,7 +29,7 @@ __all__ = ["count_as_read", "read_provider_parts", "read_reply", "recall_transcr
 def recall_transcript(
     run: Run, tools: Toolset, transcript: Sequence[Any], format: WireFormat | ProviderFormat = "openai"
 ) -> None:
-    """Read what a transcript says into a run, where it has a `provenance` policy.
+    """Read what a transcript says into the features of a run, such as a `Provenance` policy.
 
     What the user says in it are the user's words. What a tool of the provider's own brought is a stranger's, and so are
     the descriptions of tools that other servers list. A result is labelled as its tool's, and one of a tool that is not
@@ -46,18 +45,17 @@ def recall_transcript(
         transcript: The messages, as for `decode`.
         format: Their wire format.
     """
-    provenance = provenance_of(run)
-    if provenance is None:
+    if not run.features:
         return
-    memory, rules = provenance.memory, PROVIDERS[format] if isinstance(format, str) else format
-    provenance.read_descriptions(tools, run)
-    recalled, is_first, has_said = recalled_of(transcript), memory.expect("transcript"), False
-    for item in recalled.rest_for(memory, transcript):
+    rules = PROVIDERS[format] if isinstance(format, str) else format
+    run.read(ModelInput("transcript", tools))
+    recalled, has_said = recalled_of(transcript), False
+    for item in recalled.rest_for(run.run, transcript):
         shape = json_shape(item)
         words = rules.words_of(shape)
         has_said = has_said or _says_something(shape)
-        if words.texts and is_first and has_said:
-            memory.is_told = True
+        if words.texts and has_said:
+            run.read(ModelInput("model"))
         for text in words.texts:
             run.add_user_message(text)
         for text in words.attached:
@@ -66,10 +64,9 @@ def recall_transcript(
         for result in rules.results_of(shape):
             call = recalled.calls.get(result.call.id or result.call.name, result.call)
             name, key = call.name or result.call.name, f"{result.call.id} {result.call.name} {result.content}"
-            if not memory.is_expected(result.call.id, name, key):
-                asked, entry = ToolCall(name, call.arguments or "{}", result.call.id), tools.entries.get(name)
-                given = ModelInput("restored", result.content, request=asked, entry=entry, key=key, is_text=True)
-                run.read(replace(given, is_error=result.is_error))
+            asked, entry = ToolCall(name, call.arguments or "{}", result.call.id), tools.entries.get(name)
+            given = ModelInput("restored", result.content, request=asked, entry=entry, key=key, is_text=True)
+            run.read(replace(given, is_error=result.is_error))
         read_provider_parts(run, shape)
         recalled.calls |= {call.id or call.name: call for call in rules.calls_of(shape)}
 
@@ -82,9 +79,8 @@ def count_as_read(run: Run, old: Sequence[Any], new: Sequence[Any]) -> None:
         old: The other one.
         new: The transcript.
     """
-    provenance = provenance_of(run)
-    if provenance is not None and recalled_of(old).memory is provenance.memory:
-        recalled_of(new).rest_for(provenance.memory, new)
+    if run.features and recalled_of(old).reader is run.run:
+        recalled_of(new).rest_for(run.run, new)
 
 
 def _says_something(item: Mapping[str, Any]) -> bool:
@@ -109,13 +105,13 @@ def read_provider_parts(run: Run, item: Mapping[str, Any]) -> None:
 
 
 def read_reply(run: Run, reply: object) -> None:
-    """Read what the provider notes in a reply beside what the model wrote into a run with a `provenance` policy.
+    """Read what the provider notes in a reply beside what the model wrote into a run with features.
 
     Args:
         run: The run.
         reply: What the provider's SDK returned, the same as a dict, or a list of a stream's chunks.
     """
-    if provenance_of(run) is not None:
+    if run.features:
         shapes = cast("Sequence[object]", reply) if isinstance(reply, list | tuple) else (reply,)
         for shape in shapes:
             if isinstance(shape, Mapping | BaseModel):  # of another framework's reply the items have all of it

@@ -9,8 +9,8 @@ from typing import Any
 from toolcrib.calls import ToolCall
 from toolcrib.errors import RoundError
 from toolcrib.formats import ProviderFormat, WireCall, WireReply, json_shape
+from toolcrib.hooks import ModelInput
 from toolcrib.pipeline import Pipeline, Run, is_call
-from toolcrib.provenance import provenance_of
 from toolcrib.rounds._call import DecodedCall, readable_call
 from toolcrib.rounds._recalled import read_provider_parts
 from toolcrib.rounds._tool_calls import ToolCalls
@@ -52,9 +52,9 @@ class RoundState:
             calls = [received(call, reader, reply, pipeline, run) for call in reader.of(reply)]
         self.calls = tuple(calls)
         own = {call.id for call in calls}
-        if (provenance := provenance_of(run)) is not None:
+        if run.features:
             for call in calls:
-                provenance.memory.expect_result(call.id, call.name)
+                run.read(ModelInput("call", request=ToolCall(call.name, {}, call.id)))
             for item in reply.items:
                 read_provider_parts(run, json_shape(item))
         self.others = tuple(call for call in reply.calls if call.id not in own)

@@ -105,28 +105,28 @@ class SentItems(ReadItems):
 
 
 class Recalled(ReadItems):
-    """The items of a transcript that a run's memory has read.
+    """The items of a transcript that a run has read.
 
     Attributes:
-        memory: The memory.
+        reader: The run.
         calls: The calls in them, by what their results name.
     """
 
-    __slots__ = ("calls", "memory")
+    __slots__ = ("calls", "reader")
 
     def __init__(self) -> None:
         super().__init__()
-        self.memory: object = None
+        self.reader: object = None
         self.calls: dict[str, WireCall] = {}
 
     def forget(self) -> None:
         self.items, self.calls = [], {}
 
-    def rest_for(self, memory: object, transcript: Sequence[Any]) -> Sequence[Any]:
-        """Return the items that a memory has not read yet, and count them as read."""
-        if self.memory is not memory:
+    def rest_for(self, reader: object, transcript: Sequence[Any]) -> Sequence[Any]:
+        """Return the items that a run has not read yet, and count them as read."""
+        if self.reader is not reader:
             self.forget()
-            self.memory = memory
+            self.reader = reader
         rest = [*self.rest_of(transcript)]
         self.items.extend(rest)
         return rest
@@ -203,7 +203,7 @@ def known_of(transcript: object) -> Known:
 
 
 def recalled_of(transcript: object) -> Recalled:
-    """Return how much of a message list a run's memory has read; nothing of one that is not a Transcript."""
+    """Return how much of a message list a run has read; nothing of one that is not a Transcript."""
     if not isinstance(transcript, Transcript):
         return Recalled()
     return transcript._recalled  # pyright: ignore[reportPrivateUsage] -- as above

@@ -53,8 +53,8 @@ from toolcrib.errors import (
     ToolcribError,
     UnregisteredError,
 )
+from toolcrib.hooks import ModelInput
 from toolcrib.pipeline import Run, current_run
-from toolcrib.provenance import provenance_of
 from toolcrib.record import current_activity
 from toolcrib.registry import Registry
 from toolcrib.sandbox import replayable
@@ -154,9 +154,10 @@ class DurableToolkit(Answers):
         approvals = cast("AnswerStore", given.approvals or engine.client.approvals)
         store = WorkStore(approvals, waits=journal.waits, fence=engine.may_begin)
         recorded = engine.recorded(given, self.toolkit.sinks)
-        provenance = provenance_of(given)
-        if data.get("late") and provenance is not None:
-            provenance.memory.lose()  # what was read before it was written is in another process
+        if data.get("late"):
+            given.read(
+                ModelInput("restored", is_lost=True)
+            )  # what was read before it was written: another process has it
 
         async def fence() -> None:
             with journal.waits.counted():
@@ -307,8 +308,7 @@ async def enqueue_program(
     data |= {"principal": principal, "generation": 1, "tools": list(tools)}
     if here := current_run():
         data["principal"] = principal or here.principal
-        provenance = provenance_of(here)
-        data["late"] = provenance is not None and provenance.memory.reads_others
+        data["late"] = "features" in here.counted()  # they have read what the process of the program has not
         conversation_id = conversation_id or here.channel.conversation_id
     asked_by = {"agent": here and here.channel.agent, "parent": current_activity(), "conversation_id": conversation_id}
     data |= {name: value for name, value in asked_by.items() if value is not None}

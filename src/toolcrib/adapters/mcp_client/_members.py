@@ -29,11 +29,10 @@ from toolcrib.adapters.mcp_client._values import (
     texts_of,
 )
 from toolcrib.approvals import ApprovalPolicy, PinKind
-from toolcrib.calls import ApprovalRequest, Consent
+from toolcrib.calls import ApprovalRequest, Consent, ToolCall
 from toolcrib.errors import RemoteToolError, ServerError
-from toolcrib.hooks import ambient_context
+from toolcrib.hooks import ModelInput, ambient_context
 from toolcrib.pipeline import Run
-from toolcrib.provenance import provenance_of
 from toolcrib.schema import RunContext, ToolSpec
 from toolcrib.serving import OriginalResults
 from toolcrib.tools import (
@@ -294,9 +293,8 @@ class ToolMember(Member):
         result = await self._remote.call_tool(self._name, arguments, ctx)
         value = self.keep_original(ctx, None if result.is_error else result_of(result), result)
         warned, run = warnings_in(result.meta), cast("Run | None", None if ctx is None else ctx.run)
-        provenance = None if run is None else provenance_of(run)
-        if ctx is not None and provenance is not None:
-            provenance.memory.warn(ctx.call_id, untrusted=warned.untrusted, private=warned.private)
+        if ctx is not None and run is not None and warned.labels:
+            run.read(ModelInput("warning", warned.labels, request=ToolCall(self._name, {}, ctx.call_id)))
         if result.is_error:
             raise RemoteToolError(self._remote.name, texts_of(result))
         return value

@@ -28,7 +28,7 @@ from toolcrib.approvals import ToolPins
 from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.credentials import Credentials
 from toolcrib.formats import Refused
-from toolcrib.provenance import Effect, Labels
+from toolcrib.tools import Effect, Labels
 
 __all__ = [
     "DEFAULT_KINDS",

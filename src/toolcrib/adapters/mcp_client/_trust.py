@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from toolcrib.adapters.mcp_client._values import RemoteTool
-from toolcrib.provenance import Effect, Trust
+from toolcrib.tools import Effect, Trust
 
 __all__ = ["Warnings", "effect_of", "source_of", "warnings_in"]
 
@@ -31,6 +31,11 @@ class Warnings:
 
     untrusted: bool = False
     private: bool = False
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """What it warns of, by name."""
+        return frozenset(name for name in ("untrusted", "private") if getattr(self, name))
 
 
 def warnings_in(meta: Mapping[str, Any] | None) -> Warnings:

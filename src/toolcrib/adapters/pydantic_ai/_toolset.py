@@ -18,8 +18,8 @@ from toolcrib.adapters.pydantic_ai._media import content_in
 from toolcrib.adapters.pydantic_ai._messages import MESSAGES, fault_of_call, shape_of_message
 from toolcrib.adapters.pydantic_ai._outcomes import emit_value, reply_to
 from toolcrib.calls import Completed, Failed, ResultReader, ToolCall, new_call_id
+from toolcrib.hooks import ModelInput
 from toolcrib.pipeline import Pipeline, Run, run_for
-from toolcrib.provenance import provenance_of
 from toolcrib.record import Sink
 from toolcrib.rounds import recall_transcript
 from toolcrib.serving import run_reporting, shown_entries
@@ -209,8 +209,7 @@ class ToolsetRun(AbstractToolset[AgentDepsT]):
 
     def _recall(self, ctx: pydantic_ai.RunContext[AgentDepsT], run: Run, call: ToolCall) -> None:
         """Read what the messages say since the call before into the run: also results of other toolsets' tools."""
-        if (provenance := provenance_of(run)) is not None:
-            provenance.memory.expect_result(call.id, call.name)
+        run.read(ModelInput("call", request=call))
         size = len(self._recalled)
         if self._recalled and (len(ctx.messages) < size or ctx.messages[size - 1] is not self._recalled[-1]):
             size = 0  # a history processor has put others in their place
