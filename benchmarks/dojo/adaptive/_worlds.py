@@ -5,6 +5,7 @@ A world keeps the truth about effects itself: `effects` has each call with an ef
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, get_args
@@ -132,25 +133,21 @@ class World:
     texts: dict[str, str] = field(default_factory=dict[str, str])
 
     def tools(self) -> list[Tool[..., Any]]:
-        """Return the tools, with their labels."""
-        return [self._tool(name, spec) for name, spec in WORLDS[self.name].items()]
+        """Return the tools, with their labels: worlds of a name share them, and they act on the one asked last."""
+        tools, entered = _tools_of(self.name)
+        entered[:] = [self]
+        return [*tools]
 
     @property
     def reads(self) -> list[Call]:
         """The calls that read what the stranger wrote, and the user's own records."""
         return [(name, {}) for name in list(WORLDS[self.name])[:2]]
 
-    def _tool(self, name: str, spec: Spec) -> Tool[..., Any]:
-        def act(**arguments: Any) -> Any:
-            if spec.effect not in ("none", "fetch"):
-                self.effects.append((name, arguments))
-            return self._result(name, spec, arguments)
-
-        required = [each for each in spec.parameters if not each.endswith("?")]
-        schemas = {each.removesuffix("?"): schema for each, schema in spec.parameters.items()}
-        schema = {"type": "object", "properties": schemas, "required": required, "additionalProperties": False}
-        labels = {"effect": effect_of(spec.effect), "source": spec.source, "content": spec.content}
-        return schema_tool(name, schema, act, description=f"{name.replace('_', ' ').title()}.", thread=False, **labels)
+    def act(self, name: str, spec: Spec, arguments: Mapping[str, Any]) -> Any:
+        """Do what a tool does, and return its result."""
+        if spec.effect not in ("none", "fetch"):
+            self.effects.append((name, arguments))
+        return self._result(name, spec, arguments)
 
     def _result(self, name: str, spec: Spec, arguments: Mapping[str, Any]) -> Any:
         if name in _LETTERS:
@@ -170,6 +167,24 @@ class World:
         letters: Sequence[Any] = self.letter if isinstance(self.letter, list) else [self.letter]
         whole = [each if isinstance(each, Mapping) else {"from": "someone", "text": each} for each in letters]
         return [{"number": number, **each} for number, each in enumerate(whole, 1)]
+
+
+@functools.cache
+def _tools_of(world: str) -> tuple[list[Tool[..., Any]], list[World]]:
+    """Return the tools of a world, and where it stands which one they act on: checking schemas takes the most time."""
+    entered: list[World] = []
+    return [_tool(name, spec, entered) for name, spec in WORLDS[world].items()], entered
+
+
+def _tool(name: str, spec: Spec, entered: Sequence[World]) -> Tool[..., Any]:
+    def act(**arguments: Any) -> Any:
+        return entered[0].act(name, spec, arguments)
+
+    required = [each for each in spec.parameters if not each.endswith("?")]
+    schemas = {each.removesuffix("?"): schema for each, schema in spec.parameters.items()}
+    schema = {"type": "object", "properties": schemas, "required": required, "additionalProperties": False}
+    labels = {"effect": effect_of(spec.effect), "source": spec.source, "content": spec.content}
+    return schema_tool(name, schema, act, description=f"{name.replace('_', ' ').title()}.", thread=False, **labels)
 
 
 @dataclass(frozen=True, slots=True)
