@@ -23,6 +23,17 @@ class Level(IntEnum):
     HIGH = 1
 
 
+class Size(IntEnum):
+    SMALL = 2
+    LARGE = 3
+
+
+class Share(float, Enum):
+    NONE = 0.0
+    HALF = 0.5
+    ALL = 1.0
+
+
 class Mark(Enum):
     ON = True
     OFF = False
@@ -40,7 +51,7 @@ class Box:
 
 TYPES: list[Any] = [
     int, float, bool, str, int | str, float | None, int | float, list[int], dict[str, float], tuple[int, bool],
-    Literal[0, 1], Literal[1, "a"], Literal[True], Level, Mark, Line, Box, Line | int,
+    Literal[0, 1], Literal[1, "a"], Literal[True], Level, Share, Size, Mark, Line, Box, Line | int,
     Annotated[int, Field(ge=0)], dict[str, Line],
 ]  # fmt: skip
 SCALARS = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from([0.0, 1.0, 2.5, "", "1", "2.5", "true", "a"])
@@ -86,6 +97,9 @@ def test_a_python_tool_takes_what_its_schema_takes(annotation: Any, value: Any) 
         (int, '"2"', 'x: must be an integer; got "2"'),
         (float, "false", "x: must be a number; got false"),
         (bool, "1", "x: must be true or false; got 1"),
+        (Level, '"1"', 'x: must be an integer; got "1"'),
+        (Share, '"1"', 'x: must be an integer; got "1"'),
+        (Size, '"2"', 'x: must be an integer; got "2"'),
         (list[int], "[1, true]", "x[1]: must be an integer; got true"),
         (Line, '{"amount": "2"}', 'x.amount: must be an integer; got "2"'),
         (timedelta, "60", "x: must be an ISO 8601 duration like PT1H30M; got 60"),
@@ -110,6 +124,8 @@ def test_a_value_of_another_kind_is_refused_in_words(annotation: Any, sent: str,
         (Annotated[list[int], BeforeValidator(lambda sent: sent.split(","))], '"1,2"', [1, 2]),
         (Annotated[date, BeforeValidator(str.strip)], '" 2025-01-31"', date(2025, 1, 31)),
         (bytes | int, '"0"', b"0"),
+        (dict[Level, int], '{"1": 5}', {Level.HIGH: 5}),
+        (dict[Size, int], '{"3": 5}', {Size.LARGE: 5}),
     ],
 )
 def test_what_the_schema_says_is_read(annotation: Any, sent: str, read: Any) -> None:

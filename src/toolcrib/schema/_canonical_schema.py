@@ -269,6 +269,8 @@ class _Rewriter:
         keys: _Node = schema["keys_schema"]
         if keys["type"] in _SEVERAL_KINDS or keys.get("schema", keys)["type"] == "any":
             return _written(schema, _WRAP(_write_mapping, info_arg=True))
+        if keys.get("python_schema", keys).get("sub_type") in ("int", "float"):  # of an enum
+            return {**schema, "keys_schema": _read("function-before", _number_of_key, keys)}
         if keys["type"] not in _NO_TEXT:
             return schema
         keys = _without(keys, "serialization") if keys["type"] == "frozenset" else keys  # it has the order of a set
@@ -384,20 +386,33 @@ def _can_be_given(field: _Node) -> bool:
 
 
 def _by_kind(schema: _Node, values: Sequence[Any]) -> _Node:
-    """Return an enum or a Literal that tells `true` from 1 in JSON, and `false` from 0, where it has one of them."""
+    """Return an enum or a Literal that tells `true` from 1 in JSON, `false` from 0, and a number from its text."""
     has_truth = any(isinstance(value, bool) for value in values)
     alike = [value for value in values if isinstance(value, bool | int | float) and value in (0, 1)]
-    if not alike or (has_truth and any(not isinstance(value, bool) for value in alike)):
+    is_mixed = has_truth and any(not isinstance(value, bool) for value in alike)
+    is_number = schema.get("sub_type") in ("int", "float")
+    if not is_number and (not alike or is_mixed):
         return schema
     loose = {**schema, "strict": False} if schema["type"] == "enum" else schema
-    return _apart(_read("function-before", partial(_require_truth, has_truth), loose), _without(schema, "ref"))
+    kind = partial(_require_kind, has_truth, is_number)
+    return _apart(_read("function-before", kind, loose), _without(schema, "ref"))
 
 
-def _require_truth(wanted: bool, value: Any) -> Any:
-    """Return a value that no member of the other kind is equal to."""
-    if isinstance(value, int | float) and isinstance(value, bool) is not wanted:
-        raise PydanticKnownError("bool_type" if wanted else "int_type")
+def _require_kind(is_truth: bool, is_number: bool, value: Any) -> Any:
+    """Return a value that no member of another kind is equal to, or is the text of."""
+    if isinstance(value, int | float) and isinstance(value, bool) is not is_truth:
+        raise PydanticKnownError("bool_type" if is_truth else "int_type")
+    if is_number and isinstance(value, str):
+        raise PydanticKnownError("int_type")
     return value
+
+
+def _number_of_key(value: Any) -> Any:
+    """Return the number that the text of a key is of, if it is of one."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
 
 
 def _without_instances(choice: Any, classes: tuple[type, ...]) -> Any:
