@@ -337,8 +337,15 @@ def _misnamed(values: Mapping[str, Any], schema: Mapping[str, Any]) -> list[Init
 
 
 def with_properties_as_dicts(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a schema whose properties are all dicts: `true` takes anything, and `false` takes nothing."""
+    """Return a schema whose properties are all dicts: `true` takes anything, and `false` takes nothing.
+
+    Raises:
+        TypeError: A property is not a schema.
+    """
     properties: Mapping[str, Any] = schema.get("properties", {})
+    odd = next((name for name, part in properties.items() if not isinstance(part, Mapping | bool)), None)
+    if odd is not None:
+        raise TypeError(f"the schema of `{odd:.80}` is {properties[odd]!r:.40}, and not an object, true or false")
     parts = {name: _BOOLEANS[part] if isinstance(part, bool) else part for name, part in properties.items()}
     return {**schema, "properties": parts} if parts != properties else schema
 
