@@ -95,6 +95,33 @@ async def test_tools_and_results_of_a_server_go_through_unchanged(way: Way) -> N
     assert shape(refused) == shape(REFUSAL)
 
 
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+@pytest.mark.parametrize(
+    ("schema", "structured"),
+    [
+        ({"type": "array"}, [1]),
+        ({"odd": 7}, {"a": 1}),
+        ({"anyOf": [{"type": "object"}, {"type": "string"}]}, {"a": 1}),
+    ],
+)
+async def test_a_result_fits_the_schema_that_stands_for_one_of_no_object(
+    schema: dict[str, Any], structured: Any, mode: str
+) -> None:
+    async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
+        tool = types.Tool(name="read", input_schema={"type": "object"}, output_schema=schema)
+        return types.ListToolsResult(tools=[tool])
+
+    async def call_tool(ctx: Any, params: Any) -> types.CallToolResult:
+        return types.CallToolResult(content=[types.TextContent(text="words")], structured_content=structured)
+
+    behind = Server("newer", on_list_tools=list_tools, on_call_tool=call_tool)
+    async with Client(build_server(connect(behind, mode="auto")), mode=mode) as client:
+        await client.list_tools()  # the client checks results by what it lists
+        result = await client.call_tool("read", {})
+
+    assert (text_of(result), result.structured_content, result.is_error) == ("words", {"result": structured}, False)
+
+
 async def test_what_the_host_says_of_a_tool_counts() -> None:
     said = connect(
         shop(),

@@ -61,9 +61,8 @@ class ListedTool:
         entry = self.entry
         if entry.max_result_chars is not None or entry.post or is_block_type(entry.tool.spec.return_type):
             return None
-        said: Any = None if self._said is None else self._said.get("outputSchema")
-        if isinstance(said, dict) and cast("dict[str, Any]", said).get("type") == "object":
-            return cast("dict[str, Any]", said)
+        if self._said_object is not None:
+            return self._said_object
         schema = output_schema(entry.tool)
         if schema is None:
             return None
@@ -80,7 +79,8 @@ class ListedTool:
         """
         if self.output_schema is None:
             return cast("dict[str, Any]", value) if isinstance(value, dict) and not in_blocks else None
-        return {_RESULT: value} if self._wraps(self.entry.return_schema or {}) else value
+        is_wrapped = self._said_object is None and self._wraps(self.entry.return_schema or {})
+        return {_RESULT: value} if is_wrapped else value
 
     def misfit(self, content: Any) -> str:
         """Return why structured content does not fit the schema that clients were shown; empty when it does."""
@@ -91,6 +91,13 @@ class ListedTool:
     @cached_property
     def _checker(self) -> Checker | None:
         return None if self.output_schema is None else checker_of(self.output_schema)
+
+    @cached_property
+    def _said_object(self) -> dict[str, Any] | None:
+        """The schema of results that its server lists; None unless they are objects."""
+        said: Any = None if self._said is None else self._said.get("outputSchema")
+        is_object = isinstance(said, dict) and cast("dict[str, Any]", said).get("type") == "object"
+        return cast("dict[str, Any]", said) if is_object else None
 
     def _wraps(self, schema: Mapping[str, Any]) -> bool:
         return self.entry.tool.is_streaming or schema.get("type") != "object"

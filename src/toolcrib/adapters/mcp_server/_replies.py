@@ -70,10 +70,12 @@ def original_reply(outcome: Outcome, listed: ListedTool, original: types.CallToo
             is_whole = bool(original.is_error)
         case _:
             is_whole = False
-    if not (is_whole and is_untouched(outcome, listed.entry, original) and _is_object(original)):
+    if not (is_whole and is_untouched(outcome, listed.entry, original)):
         return None
-    content = [_block(part) for part in original.content]
-    return original.model_copy(update={"content": content, "meta": meta_of(original)})
+    content, structured = [_block(part) for part in original.content], original.structured_content
+    if structured is not None and not (original.is_error and isinstance(structured, dict)):
+        structured = listed.structured(structured)
+    return original.model_copy(update={"content": content, "structured_content": structured, "meta": meta_of(original)})
 
 
 def meta_of(original: types.Result) -> dict[str, Any] | None:
@@ -105,11 +107,6 @@ def is_untouched(outcome: Outcome, entry: ToolEntry, original: BaseModel) -> boo
 
 def _is_tools(outcome: Completed) -> bool:
     return outcome.source == "tool" and outcome.kept is None
-
-
-def _is_object(result: types.CallToolResult) -> bool:
-    """Return whether a structured result is an object, as clients of the older generation want it."""
-    return result.structured_content is None or isinstance(result.structured_content, dict)
 
 
 def text_result(text: str, structured: Any = None) -> types.CallToolResult:
