@@ -322,6 +322,7 @@ async def test_a_run_stops_where_a_person_is_needed_and_goes_on_after() -> None:
 
     plan = await session.run()
     assert isinstance(plan, ToolRoundPlan)
+    assert repr(plan) == "<Waiting: 1 suspended>"
     assert ran == []
     await plan.resolve([plan.suspended[0].request.grant("ada")])
     await plan.commit(session, await plan.run_pending())

@@ -225,7 +225,8 @@ class ToolRoundPlan(StoredRound):
 
     def __repr__(self) -> str:
         counted = Counter(call.group for call in self._state.calls)
-        return f"<ToolRoundPlan: {', '.join(f'{count} {state}' for state, count in counted.items()) or 'no calls'}>"
+        told = ", ".join(f"{count} {state}" for state, count in counted.items()) or "no calls"
+        return f"<{type(self).__name__}: {told}>"
 
 
 def suggestion(issues: Sequence[ToolCallIssue]) -> str | None:
