@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest
+from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, differences
 
 HALF = "\ud83d"
 
@@ -36,3 +36,15 @@ def test_an_option_that_no_grant_has_is_told_by_the_nearest(option: str, near: s
 
     with pytest.raises(TypeError, match=rf"a grant has no option `{option}`. Did you mean `{near}`\?"):
         asked.grant(**options)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line"),
+    [
+        ({"a": False}, {"a": 0}, "a: false -> 0"),
+        ({"a": [1, 2]}, {"a": [True, 2]}, "a[0]: 1 -> true"),
+        ({"a": [2, {"b": 0}]}, {"a": [2, {"b": False}]}, "a[1].b: 0 -> false"),
+    ],
+)
+def test_a_truth_value_in_the_place_of_a_number_is_a_difference(before: Any, after: Any, line: str) -> None:
+    assert [*differences(before, after)] == [line]

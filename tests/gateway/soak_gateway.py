@@ -74,8 +74,14 @@ def held(app: HttpApp, tools: Toolset) -> dict[str, Any]:
         "objects": len(gc.get_objects()),
         "statuses": {one.server: one.state for one in server_statuses(tools)},
         "kinds": Counter(type(one).__name__ for one in gc.get_objects()).most_common(400),
-        "task_names": Counter(task.get_coro().__qualname__ for task in asyncio.all_tasks()).most_common(),
+        "task_names": Counter(_coro_name(task) for task in asyncio.all_tasks()).most_common(),
     }
+
+
+def _coro_name(task: asyncio.Task[Any]) -> str:
+    """Return the name of a task's coroutine, or of its type: the close of a generator has none."""
+    coroutine = task.get_coro()
+    return getattr(coroutine, "__qualname__", type(coroutine).__name__)
 
 
 def of_process(pid: int) -> dict[str, int]:

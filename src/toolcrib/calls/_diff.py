@@ -67,11 +67,16 @@ def _in_sequences(before: Sequence[Any], after: Sequence[Any], path: Callable[[i
         yield from differences(was, now, path(head + number))
 
 
+def _differ(before: Any, after: Any) -> bool:
+    """Return whether two values differ as JSON: in Python, `true` is 1."""
+    return before != after or (not isinstance(before, str) and shown(before) != shown(after))
+
+
 def _common_ends(before: Sequence[Any], after: Sequence[Any]) -> tuple[int, int]:
     """Return how many items are the same at the beginning, and at the end."""
     shorter = min(len(before), len(after))
-    head = next((n for n in range(shorter) if before[n] != after[n]), shorter)
-    tail = next((n for n in range(shorter - head) if before[-1 - n] != after[-1 - n]), shorter - head)
+    head = next((n for n in range(shorter) if _differ(before[n], after[n])), shorter)
+    tail = next((n for n in range(shorter - head) if _differ(before[-1 - n], after[-1 - n])), shorter - head)
     return head, tail
 
 

@@ -336,6 +336,16 @@ async def test_what_is_not_the_answer_to_a_request_does_not_take_its_place(end: 
     assert [line for line in said.splitlines() if line.startswith(b"data:")] == [b"data: " + line for line in right]
 
 
+async def test_where_a_stream_goes_on_is_told_by_events_without_an_answer_too() -> None:
+    request = httpx2.Request("POST", "http://server", json={"jsonrpc": "2.0", "id": 7, "method": "tools/call"})
+    first = b"id: 1\nretry: 5\ndata: \n\n"
+    body = _Events(chunks(first + b"id: 2\ndata: " + NOT_MEANT[0] + b"\n\n", 7), 10_000, "", request)
+
+    said = b"".join([chunk async for chunk in body])
+
+    assert said == first + b"id: 2\n\n"
+
+
 async def chunks(text: bytes, size: int) -> AsyncIterator[bytes]:
     for at in range(0, len(text), size):
         yield text[at : at + size]

@@ -64,22 +64,33 @@ SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
         "a": {"type": ["string", "null"], "enum": ["x", 1, None]},
-        "b": {"anyOf": [{"required": ["c", "d"]}]},
+        "b": {"anyOf": [{"required": ["c", "d"]}, {"type": "null"}]},
+        "c": {"enum": [{"x": 1, "y": 2}, {"y": 0, "x": 0}], "default": {"required": ["ls", "rm"], "off": False}},
     },
     "required": ["a", "b"],
 }
 REORDERED: dict[str, Any] = {
     "required": ["b", "a"],
     "properties": {
-        "b": {"anyOf": [{"required": ["d", "c"]}]},
+        "c": {"default": {"off": False, "required": ["ls", "rm"]}, "enum": [{"x": 0, "y": 0}, {"y": 2, "x": 1}]},
+        "b": {"anyOf": [{"type": "null"}, {"required": ["d", "c"]}]},
         "a": {"enum": [None, "x", 1], "type": ["null", "string"]},
     },
     "type": "object",
 }
+
+
+def with_default(value: Any) -> dict[str, Any]:
+    properties = SCHEMA["properties"]
+    return {**SCHEMA, "properties": {**properties, "c": {**properties["c"], "default": value}}}
+
+
 OTHERS: list[dict[str, Any]] = [
     {**SCHEMA, "required": ["a"]},
     {**SCHEMA, "properties": {**SCHEMA["properties"], "a": {"type": ["string", "null"], "enum": ["x", 1]}}},
     {**SCHEMA, "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
+    with_default({"required": ["rm", "ls"], "off": False}),
+    with_default({"required": ["ls", "rm"], "off": 0}),
 ]
 
 
@@ -91,7 +102,9 @@ def of_schema(schema: dict[str, Any]) -> Server[Any]:
 
 
 @pytest.mark.parametrize(
-    ("now", "changes"), [(REORDERED, 0), *((other, 1) for other in OTHERS)], ids=["order", "fewer", "value", "more"]
+    ("now", "changes"),
+    [(REORDERED, 0), *((other, 1) for other in OTHERS)],
+    ids=["order", "fewer", "value", "more", "order of data", "kind of data"],
 )
 async def test_another_order_of_a_set_is_no_change(now: dict[str, Any], changes: int, tmp_path: Path) -> None:
     for schema in (SCHEMA, now):

@@ -21,7 +21,8 @@ __all__ = ["Change", "ServerPins"]
 
 _MOST_CHARS: Final = 20_000  # of a difference in a request
 _TYPES: Final = frozenset({"type", "properties", "required", "items", "additionalProperties"})
-_SETS: Final = frozenset({"required", "enum", "type"})  # of a schema
+_SETS: Final = frozenset({"required", "enum", "type", "anyOf", "oneOf", "allOf"})  # of a schema
+_DATA: Final = frozenset({"default", "const", "examples", "enum"})  # of a schema
 _NEW: Final = "A tool that is new on its server: a person has to accept it before its description is shown."
 _KINDS: Final[Mapping[PinKind, type[Any]]] = {
     "tool": types.Tool,
@@ -81,7 +82,7 @@ class ServerPins:
 
     def _change(self, kind: PinKind, name: str, now: Mapping[str, Any]) -> Change | None:
         before = self._kept.get(kind, {}).get(name)
-        return None if _in_order(now) == _in_order(before) else Change(self, kind, name, before, now)
+        return None if _same_text(now) == _same_text(before) else Change(self, kind, name, before, now)
 
     def changes(self, listing: Listing, instructions: str | None) -> list[Change]:
         """Return all that differs from what a person knows of it."""
@@ -101,13 +102,13 @@ class ServerPins:
     async def is_accepted(self, change: Change) -> bool:
         """Return whether a change has been accepted meanwhile, by another process perhaps."""
         self._kept[change.kind] = await (await self._store()).of(self.server, change.kind)
-        return _in_order(self._kept[change.kind].get(change.name)) == _in_order(change.now)
+        return _same_text(self._kept[change.kind].get(change.name)) == _same_text(change.now)
 
     async def accepted_by(self, kind: PinKind, listed: Item) -> str | None:
         """Return who accepted something as the server lists it; None where it is not accepted so."""
         store, name = await self._store(), identity_of(listed)
         kept, now = (await store.of(self.server, kind)).get(name), _shape(listed)
-        same = now if kept is None or _in_order(kept) != _in_order(now) else kept
+        same = now if kept is None or _same_text(kept) != _same_text(now) else kept
         return await store.accepted_by(self.server, name, same, kind)
 
     async def accept(self, change: Change, by: str) -> None:
@@ -178,13 +179,23 @@ def _shape(listed: BaseModel) -> dict[str, Any]:
     return json.loads(listed.model_dump_json(by_alias=True, exclude_none=True, exclude=left_out))
 
 
+def _same_text(shape: Any) -> str:
+    """Return a definition as text that is the same for what says the same: keys and some lists have no order."""
+    return _text(_in_order(shape))
+
+
+def _text(shape: Any) -> str:
+    return json.dumps(shape, sort_keys=True)
+
+
 def _in_order(shape: Any) -> Any:
     """Return a definition with those lists of its schemas sorted that say the same in any order."""
     match shape:
         case dict():
-            items = {name: _in_order(part) for name, part in cast("dict[str, Any]", shape).items()}
+            held = cast("dict[str, Any]", shape)
+            items = {name: part if name in _DATA else _in_order(part) for name, part in held.items()}
             sets = [name for name, part in items.items() if name in _SETS and isinstance(part, list)]
-            return {**items, **{name: sorted(items[name], key=json.dumps) for name in sets}}
+            return {**items, **{name: sorted(items[name], key=_text) for name in sets}}
         case list():
             return [_in_order(part) for part in cast("list[Any]", shape)]
         case _:

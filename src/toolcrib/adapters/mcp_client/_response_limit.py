@@ -127,7 +127,7 @@ class _Events(_Counted):
     """The body of a response that is a stream of events, each repaired; the SDK limits their size.
 
     The SDK takes for the answer whatever is not a notification or a request. So an event that cannot be the answer to
-    the request is left empty.
+    the request has no data. One without data, with an id, tells where the stream goes on after it broke off.
     """
 
     def __init__(self, stream: Any, most: int, problem: str, request: httpx2.Request) -> None:
@@ -164,8 +164,11 @@ class _Events(_Counted):
             yield await off_loop(_repaired_line, b"".join(begun))
 
     def _wanted(self, event: bytes) -> bytes:
-        lines = [line[5:].strip() for line in event.splitlines() if line.startswith(b"data:")]
-        return event if not (self._asked and lines) or may_answer(b"\n".join(lines), self._asked) else b":\n\n"
+        lines = event.splitlines(keepends=True)
+        data = b"\n".join(line[5:].strip() for line in lines if line.startswith(b"data:"))
+        if not (self._asked and data) or may_answer(data, self._asked):
+            return event
+        return b"".join(line for line in lines if not line.startswith(b"data:"))  # its id and pause hold
 
 
 def _repaired_line(line: bytes) -> bytes:
