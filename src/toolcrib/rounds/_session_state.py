@@ -63,8 +63,8 @@ class SessionState:
         Args:
             text: What the user says.
             keep: Whether it is kept in the transcript. What is not kept is sent with each request until the model has
-                answered, in the place where it was said, and with a question that is kept. In a process that comes
-                back, what is said so takes the place of what was.
+                answered, in the place where it was said (of Bedrock behind the rest of the user's turn), and with a
+                question that is kept. In a process that comes back, what is said so takes the place of what was.
 
         Raises:
             TypeError: It is not a text. A message with an image is appended to `transcript`, in the provider's format.
