@@ -257,7 +257,7 @@ async def test_an_input_without_a_schema_is_an_error(library: ProgramLibrary) ->
 @pytest.mark.parametrize(
     ("schema", "problem"),
     [
-        ({"type": "nope"}, "the schema of its inputs is not valid: properties.city.type"),
+        ({"type": 7}, "the schema of its inputs is not valid: properties.city.type"),
         ({"properties": 5}, "the schema of its inputs is not valid: properties.city.properties"),
         ({"pattern": "("}, "the schema of its inputs is not valid: properties.city.pattern"),
         ({"$ref": "https://example.com/x"}, "the schema of its inputs is not valid: properties.city.$ref"),
