@@ -72,8 +72,13 @@ def _asked_in(event: Event) -> Iterator[tuple[str, Mapping[str, Any], ApprovalRe
     for call in event.get_function_calls():
         if call.name == CONFIRMATION:
             arguments: Any = call.args or {}
-            asked, original = arguments.get("toolConfirmation") or {}, arguments.get("originalFunctionCall") or {}
-            about = original.get("id") or "", original.get("name") or "", original.get("args") or {}
+            asked: dict[str, Any] = arguments.get("toolConfirmation") or {}
+            original: dict[str, Any] = arguments.get("originalFunctionCall") or {}
+            about: tuple[Any, Any, Any] = (
+                original.get("id") or "",
+                original.get("name") or "",
+                original.get("args") or {},
+            )
             request = request_in(asked.get("payload"))
             yield call.id or "", asked, request or request_of_framework(call.id or "", *about, asked.get("hint") or "")
     for confirmation in event.actions.requested_tool_confirmations.values():

@@ -78,7 +78,7 @@ def value_of(result: Any) -> Any:
     """
     parts = cast("list[Any]", result) if isinstance(result, list) else [result]
     if not any(isinstance(part, Command | ToolMessage) for part in parts):
-        return result
+        return cast("Any", result)
     messages = [message for part in parts for message in _messages_in(part)]
     return _content_of(messages[-1]) if messages else "the graph goes on by a command of the tool"
 
