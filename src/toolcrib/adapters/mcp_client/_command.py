@@ -196,6 +196,8 @@ async def _lines(stream: Any, most: int) -> AsyncGenerator[bytes | None]:
             line = None
         except anyio.IncompleteRead:
             line, is_last = buffered.buffer, True
+            if not line:
+                return
         if line is None or len(line) > most:
             yield None
             return
