@@ -75,7 +75,7 @@ class GatewayProcess:
         return found | {f"stdio_{name}": value for name, value in of_process(other).items()}
 
     async def settled(self, other: int, patience: float) -> dict[str, Any]:
-        """Return the same once it has let go of sessions, and its servers are up; or after so many seconds.
+        """Return the same once both have let go of sessions and databases, and the servers are up; or after so long.
 
         It has to be so in two looks at once: a gateway may not have noticed yet that a server has just been killed.
         """
@@ -86,6 +86,7 @@ class GatewayProcess:
             held = await self.held(other)
             is_quiet = held["sessions"] == 0 and all(state == "up" for state in held["statuses"].values())
             is_quiet = is_quiet and held["stdio_processes"] >= held["processes"]  # it has the same servers
+            is_quiet = is_quiet and held["databases"] == held["stdio_databases"] == 0  # they are kept for a while
             if (is_quiet and was_quiet) or time.monotonic() > until:
                 return held
             was_quiet = is_quiet

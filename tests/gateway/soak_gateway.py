@@ -13,6 +13,8 @@ import os
 import sys
 import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -90,9 +92,16 @@ def of_process(pid: int) -> dict[str, int]:
     return {
         "memory": pages * os.sysconf("SC_PAGE_SIZE"),
         "descriptors": len(os.listdir(f"/proc/{pid}/fd")),
+        "databases": sum(name.endswith((".db", ".db-wal", ".db-shm")) for name in _open_files(pid)),
         "threads": len(os.listdir(f"/proc/{pid}/task")),
         "processes": len(descendants(pid)),
     }
+
+
+def _open_files(pid: int) -> Iterator[str]:
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):  # it has just been closed
+            yield str(descriptor.readlink())
 
 
 def say(data: dict[str, Any]) -> None:
