@@ -117,19 +117,20 @@ async def test_the_record_says_where_each_deciding_argument_comes_from() -> None
     assert (note["decision"], note["reason"], note["origins"]) == ("run", "", origins)
 
 
-async def test_a_secret_argument_is_hidden_where_its_origin_is_recorded() -> None:
+@pytest.mark.parametrize("password", [IBAN, {"key": IBAN}, {IBAN: "key"}, {"key": [{IBAN: 98.7}]}])
+async def test_a_secret_argument_is_hidden_where_its_origin_is_recorded(password: object) -> None:
     @ez_tool(effect="send", source="trusted")
-    async def log_in(password: Annotated[str, Redacted]) -> str:
+    async def log_in(password: Annotated[Any, Redacted]) -> str:
         """Log in."""
         return "in"
 
     sink = RecordingSink()
     pipeline, run = Pipeline([log_in, *bank([])], sinks=[sink]), run_of()
     await pipeline.run(READ, run)
-    await pipeline.run(ToolCall("log_in", {"password": IBAN}), run)
+    await pipeline.run(ToolCall("log_in", {"password": password}), run)
     record = sink.records[-1].to_dict()
-    assert record["decisions"][-1]["origins"][0]["kind"] == "untrusted"
-    assert IBAN not in str(record)
+    assert "untrusted" in {origin["kind"] for origin in record["decisions"][-1]["origins"]}
+    assert IBAN not in str([event.to_dict() for event in sink.events if event.tool == "log_in"]) + str(record)
 
 
 async def test_a_record_has_few_origins_of_a_call_with_many_values() -> None:

@@ -292,7 +292,10 @@ class Arguments:
             return after
         given = self.plan.spec.as_given(after)
         changed = {name: value for name, value in given.items() if _differs(form.shown, name, value)}
-        _refuse(self.plan, hidden_paths(changed), "give the real value in place of the hidden one")
+        shown = hidden_paths(form.shown)  # another path has a key that the approver typed, which may be secret
+        typed = [(name, path) for name, value in changed.items() for path in hidden_paths(value, name)]
+        hidden = dict.fromkeys(path if path in shown else name for name, path in typed)
+        _refuse(self.plan, hidden, "give the real value in place of the hidden one")
         unchanged = {name: form.values[name] for name in given if name not in changed}
         return {**given, **unchanged} if unchanged else after
 

@@ -18,7 +18,7 @@ from toolcrib.jsonschema import properties_of, subschemas
 from toolcrib.pipeline import Call, Run
 from toolcrib.provenance._memory import Memory
 from toolcrib.provenance._policy import ToolLabels
-from toolcrib.provenance._question import Origin, Question
+from toolcrib.provenance._question import Origin, Question, path_of
 from toolcrib.schema import REDACTED, Content, Decides
 from toolcrib.tools import Source, Tool
 from toolcrib.toolsets import ToolEntry, Toolset
@@ -349,11 +349,13 @@ def _questions(origins: Iterable[Mapping[str, str]]) -> tuple[Question, ...]:
 
 
 def _shown(call: Call, question: Question) -> Question:
-    """Return a question without its value and what could be guessed from, where the argument has a secret."""
+    """Return a question of an argument alone, without what could be guessed from, where the argument has a secret."""
     values, shown, name = call.canonical_arguments, call.shown_arguments, question.argument
     is_secret = shown is not values and shown.get(name) != values.get(name)
+    if question.path and is_secret:  # its keys are secret too
+        return replace(question, path=path_of("", name), value=REDACTED, part="", mark="")
     if question.path:
-        return replace(question, value=REDACTED, part="", mark="") if is_secret else question
+        return question
     return replace(question, mark="") if shown is not values else question  # a mark of all the arguments
 
 

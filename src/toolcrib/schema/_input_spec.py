@@ -181,7 +181,7 @@ class InputSpec:
             raise refused  # out here, so that it does not carry pydantic's error and the input along
         colons = raw.count(":") if isinstance(raw, str) else raw.count(b":")
         if colons > len(model.__pydantic_fields_set__):  # else each key is that of another argument
-            problems = repeated_keys(raw)
+            problems = repeated_keys(raw, self._asked())
             if problems:
                 raise InvalidArguments(self.name, problems)
         return self._admit(inputs, model, parsed(raw) if inputs.lenient else None) if self._watched else model

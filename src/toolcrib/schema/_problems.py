@@ -16,6 +16,7 @@ from pydantic_core import InitErrorDetails, from_json
 from toolcrib.errors import FieldProblem
 from toolcrib.jsonschema import SchemaWalk, brief, path_of, type_words
 from toolcrib.schema._broken_json import fault_of_json, holds_json
+from toolcrib.schema._markers import REDACTED
 from toolcrib.schema._model import InputModel
 
 __all__ = ["Asked", "let_through", "parsed", "problems_of", "repeated_keys", "wrong_kinds"]
@@ -27,6 +28,7 @@ _NAMED = 30  # problems of one call: a list of ten thousand wrong items says eno
 _LOOKED_AT = 300  # errors of pydantic's, of which a union gives several for one problem
 _TOO_MANY = 10_000
 _NAME = 200  # characters of a key; callers may make up any
+_WORD = re.compile(r"[^\W_]{3,}")
 _SUBJECT = r"^\w+ should "
 _EXPECTED = {
     "a string": "string_type string_sub_type string_unicode bytes_type",
@@ -101,7 +103,7 @@ def problems_of(error: ValidationError, given: Any, asked: Asked) -> tuple[Field
     by_path: dict[Path, list[_Misfit]] = {}
     for misfit in misfits:
         by_path.setdefault(misfit.path, []).append(misfit)
-    named = [FieldProblem(path_of(path), _explain(path, by_path[path], asked)) for path in [*by_path][:_NAMED]]
+    named = [_problem(path, given, _explain(path, by_path[path], asked), asked) for path in [*by_path][:_NAMED]]
     left = len(by_path) - len(named) + max(0, len(details) - _LOOKED_AT)
     return (*named, *([FieldProblem("", f"and {left} more")] if left else []))
 
@@ -159,8 +161,9 @@ def _value_at(given: Any, path: Path) -> Any:
     return given
 
 
-def repeated_keys(raw: str | bytes) -> tuple[FieldProblem, ...]:
+def repeated_keys(raw: str | bytes, asked: Asked) -> tuple[FieldProblem, ...]:
     """Return a problem for each key that stands twice in an object of JSON text: which value was meant is not known."""
+    declared = SchemaWalk(asked.schema).properties(asked.schema)
     found = dict[str, None]()
 
     def note(pairs: list[tuple[str, Any]]) -> None:
@@ -174,7 +177,10 @@ def repeated_keys(raw: str | bytes) -> tuple[FieldProblem, ...]:
         )
     except (ValueError, RecursionError):  # what reads arguments says what is wrong with them
         return ()
-    return tuple(FieldProblem(path_of((key,)), "sent more than once; send it once") for key in [*found][:_NAMED])
+    keys = [REDACTED if asked.secret and key not in declared else key for key in found]  # it may be of any object
+    return tuple(
+        FieldProblem(path_of((key,)), "sent more than once; send it once") for key in [*dict.fromkeys(keys)][:_NAMED]
+    )
 
 
 # --- where it does not fit -------------------------------------------------------------------------------------------
@@ -230,6 +236,19 @@ def _choose_branches(misfits: list[_Misfit]) -> list[_Misfit]:
 
 
 # --- what to say about it --------------------------------------------------------------------------------------------
+
+
+def _problem(path: Path, given: Any, text: str, asked: Asked) -> FieldProblem:
+    """Return a problem; in a secret argument a key that the schema does not declare is hidden in its path."""
+    if not _is_secret(path, asked):
+        return FieldProblem(path_of(path), text)
+    walk, shown, place = SchemaWalk(asked.schema), [*path[:1]], [*path[:1]]
+    for part in path[1:]:
+        is_item = isinstance(part, int) and not isinstance(_value_at(given, path[: len(shown)]), Mapping)
+        key = part if is_item else str(part)
+        shown.append(key if is_item or key in walk.properties(walk.at(place)) else REDACTED)
+        place.append(key)
+    return FieldProblem(path_of(shown), text)
 
 
 def _explain(path: Path, misfits: list[_Misfit], asked: Asked) -> str:
@@ -310,9 +329,17 @@ def _expected(detail: Mapping[str, Any]) -> str | None:
 def _own_words(detail: Mapping[str, Any], secret: bool) -> str:
     """Return the message of pydantic, or of a validator of the tool's author, unless it quotes a secret."""
     message: str = detail["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
-    if secret and any(leaf in message for leaf in _leaves(detail["input"])):
+    if secret and any(_has_part_of(leaf, message) for leaf in _leaves(detail["input"])):
         return "not accepted"
     return re.sub(_SUBJECT, "must ", message)
+
+
+def _has_part_of(secret: str, message: str) -> bool:
+    """Return whether a message may quote a secret: all of it, or a word of it, as a validator cuts and escapes it."""
+    if secret in message:
+        return True
+    secret, message = secret.casefold(), message.casefold()
+    return any(word in text for one, text in ((secret, message), (message, secret)) for word in _WORD.findall(one))
 
 
 def _is_secret(path: Path, asked: Asked) -> bool:
@@ -324,7 +351,8 @@ def _is_secret(path: Path, asked: Asked) -> bool:
 
 def _leaves(value: Any) -> list[str]:
     if isinstance(value, Mapping):
-        return [leaf for part in cast("Mapping[Any, Any]", value).values() for leaf in _leaves(part)]
+        items = cast("Mapping[Any, Any]", value).items()
+        return [leaf for item in items for leaf in _leaves(item)]
     if isinstance(value, list | tuple | set | frozenset):
         return [leaf for part in cast("Sequence[Any]", value) for leaf in _leaves(part)]
     return [] if value is None or value == "" else [str(value)]
