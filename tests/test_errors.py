@@ -1,6 +1,7 @@
 """The error tree: codes, parents, messages, pickling."""
 
 import pickle
+import re
 from datetime import timedelta
 from inspect import isclass
 
@@ -143,3 +144,19 @@ def test_a_timed_out_thread_is_said_to_go_on() -> None:
 )
 def test_a_misspelt_name_is_helped(name: str, names: list[str], said: str) -> None:
     assert closest(name, names).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("approver", "Did you mean `by`?"),
+        ("system_prompt", "Here it is Session(system=...)."),
+        ("mesage", "Did you mean `message`?"),
+        ("colour", "There are: `by`, `message`."),
+    ],
+)
+def test_what_is_not_an_option_is_told_by_what_it_is_here(option: str, said: str) -> None:
+    words = {"approver": "by", "system_prompt": "Session(system=...)"}
+
+    with pytest.raises(TypeError, match=re.escape(f"a grant has no option `{option}`. {said}")):
+        errors.refuse_unknown_options("a grant", {"by": 1, option: 2}, ["by", "message"], words)

@@ -63,7 +63,8 @@ def test_an_option_of_another_type_is_refused_when_the_run_is_made(options: dict
         ("journal", r"Run\(durability=Durability\(journal=\.\.\.\)\)"),
         ("requirements", r"Run\(limits=CallLimits\(requirements=\.\.\.\)\)"),
         ("total", r"Run\(limits=CallLimits\(total=\.\.\.\)\)"),
-        ("aprover", "it has id, deps, limits, approver"),
+        ("aprover", r"Did you mean `approver`"),
+        ("dependencies", r"Did you mean `deps`"),
     ],
 )
 def test_an_option_that_stands_elsewhere_says_where(name: str, mend: str) -> None:

@@ -200,9 +200,9 @@ async def test_a_staged_answer_has_to_be_settled_before_the_next_step() -> None:
 async def test_a_keyword_that_no_step_takes_is_an_error_before_any_request() -> None:
     model = ScriptedModel()
 
-    with pytest.raises(TypeError, match=r"takes no `outputs`. Did you mean `output`?"):
+    with pytest.raises(TypeError, match=r"has no option `outputs`. Did you mean `output`?"):
         await Session(model).step(outputs=int)
-    with pytest.raises(TypeError, match=r"takes no `tool`. Did you mean `tools`?"):
+    with pytest.raises(TypeError, match=r"has no option `tool`. Did you mean `tools`?"):
         Session(model, tool=AppTools)
 
     assert model.requests == []
@@ -222,7 +222,7 @@ async def test_a_keyword_that_no_step_takes_is_an_error_before_any_request() -> 
 def test_an_option_of_another_framework_is_told_by_what_it_is_here(option: str, here: str) -> None:
     keywords: dict[str, Any] = {option: 1}
 
-    with pytest.raises(TypeError, match=re.escape(f"a session takes no `{option}`. Here it is {here}")):
+    with pytest.raises(TypeError, match=re.escape(f"a session has no option `{option}`. Here it is {here}")):
         Session(ScriptedModel(), **keywords)
 
 

@@ -17,12 +17,20 @@ from toolcrib.calls._json import lenient, now, parse_time
 from toolcrib.calls._media import revived
 from toolcrib.calls._short_repr import ShortRepr
 from toolcrib.calls._stored import StoredFields, versioned
-from toolcrib.errors import closest
+from toolcrib.errors import refuse_unknown_options
 
 __all__ = ["ApprovalRequest", "Consent", "Denial", "Done", "Grant", "GrantScope"]
 
 GrantScope: TypeAlias = Literal["tool", "arguments", "values", "within"]
 """How far a standing grant reaches; see `Grant`."""
+
+_OF_OTHERS = {  # what other frameworks, or an earlier version, call an option of a grant
+    "approver": "by",
+    "approved_by": "by",
+    "edited_args": "override_args",
+    "new_args": "override_args",
+    "reason": "message",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +146,7 @@ class ApprovalRequest(ShortRepr):
         Raises:
             TypeError: An option is not a field of `Grant`.
         """
-        if unknown := options.keys() - Grant.__dataclass_fields__.keys():
-            name = min(unknown)
-            hint = "Did you mean `by`?" if name == "approver" else closest(name, Grant.__dataclass_fields__)
-            raise TypeError(f"a grant has no option `{name}`. {hint}")
+        refuse_unknown_options("a grant", options, Grant.__dataclass_fields__, _OF_OTHERS)
         bound: dict[str, Any] = {
             "call_id": self.call_id,
             "digest": self.digest,

@@ -16,7 +16,7 @@ from toolcrib.errors._adapters import (
     WorkerError,
 )
 from toolcrib.errors._approvals import ApprovalDenied, ApprovalError, ApprovalRequired, PendingLimitReached, PolicyError
-from toolcrib.errors._base import ToolcribError, closest, nearest
+from toolcrib.errors._base import ToolcribError, closest, nearest, refuse_unknown_options, suggestion
 from toolcrib.errors._calls import (
     CallStateError,
     ClientAnswerError,
@@ -144,8 +144,10 @@ __all__ = [
     "message_of",
     "nearest",
     "raising_newer_forms",
+    "refuse_unknown_options",
     "register_signal",
     "signal_of_newer_form",
+    "suggestion",
 ]
 
 for _class in [item for item in globals().values() if isinstance(item, type)]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from importlib import import_module
 from typing import Any, ClassVar
 
-__all__ = ["ToolcribError", "closest", "nearest"]
+__all__ = ["ToolcribError", "closest", "nearest", "refuse_unknown_options", "suggestion"]
 
 
 def nearest(name: str, names: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
@@ -37,6 +37,38 @@ def closest(name: str, names: Iterable[str]) -> str:
     if len(known) <= 12:
         return "There are: " + ", ".join(f"`{n}`" for n in known) + "."
     return f"There are {len(known)}, among them " + ", ".join(f"`{n}`" for n in known[:6]) + "."
+
+
+def suggestion(name: str, known: Iterable[str], words: Mapping[str, str]) -> str:
+    """Return a sentence that helps with a name that is not known here.
+
+    Args:
+        name: The name.
+        known: The names that there are.
+        words: What to use here, by the words of other frameworks: a known name, or how it is written.
+    """
+    known = [*known]
+    here = words.get(name)
+    if here is None:
+        return closest(name, known)
+    return f"Did you mean `{here}`?" if here in known else f"Here it is {here}."
+
+
+def refuse_unknown_options(who: str, given: Iterable[str], known: Collection[str], words: Mapping[str, str]) -> None:
+    """Check that every keyword is an option; one that is not would have no effect.
+
+    Args:
+        who: What has the options, as `a session`.
+        given: The keywords.
+        known: The names of the options.
+        words: As for `suggestion`.
+
+    Raises:
+        TypeError: One is not an option.
+    """
+    unknown = next((name for name in given if name not in known), None)
+    if unknown is not None:
+        raise TypeError(f"{who} has no option `{unknown}`. {suggestion(unknown, known, words)}")
 
 
 class ToolcribError(Exception):

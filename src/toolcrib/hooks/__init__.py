@@ -59,7 +59,7 @@ if TYPE_CHECKING:
         hook,
         tag_set,
     )
-    from toolcrib.hooks._parameters import near_option, refuse_misspelt_options, require_parameters
+    from toolcrib.hooks._parameters import OPTION_WORDS, near_option, refuse_misspelt_options, require_parameters
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -79,13 +79,14 @@ else:
                 "require_middleware several"
             ),
             "._observers": "Hook HookMethod HookRaised HookRegistry Observed Observers fire hook tag_set",
-            "._parameters": "near_option refuse_misspelt_options require_parameters",
+            "._parameters": "OPTION_WORDS near_option refuse_misspelt_options require_parameters",
         },
     )
 
 __all__ = [
     "EVERY_OCCASION",
     "ON_ARRIVAL",
+    "OPTION_WORDS",
     "WITH_ARGUMENTS",
     "AgentHook",
     "ContextPoolHook",

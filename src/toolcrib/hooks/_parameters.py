@@ -10,20 +10,22 @@ from toolcrib import schema
 from toolcrib.errors import nearest
 from toolcrib.hooks._events import HookType
 
-__all__ = ["name_of", "near_option", "refuse_misspelt_options", "require_event", "require_parameters"]
+__all__ = ["OPTION_WORDS", "name_of", "near_option", "refuse_misspelt_options", "require_event", "require_parameters"]
 
 _IN_ORDER = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _ARGUMENTS = ("**arguments",)  # of the observed tool
 _REST = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
-_NEAR = 0.7  # `needs_approval` is nearer to `requires_approval`
-_OF_OTHERS = {  # what other frameworks, or an earlier version, call an option
+_NEAR = 0.7
+OPTION_WORDS = {  # what other frameworks, or an earlier version, call an option
     "approval": "requires_approval",
     "approval_mode": "requires_approval",
     "approval_required": "requires_approval",
     "human_approval": "requires_approval",
     "human_in_the_loop": "requires_approval",
     "interrupt_on": "requires_approval",
+    "needs_approval": "requires_approval",
     "needs_confirmation": "requires_approval",
+    "require_approval": "requires_approval",
     "require_confirmation": "requires_approval",
     "requires_confirmation": "requires_approval",
     "description_override": "description",
@@ -43,7 +45,7 @@ def name_of(hook: object) -> str:
 def near_option(name: str, options: Iterable[str]) -> str | None:
     """Return the option that a keyword is likely meant for; None where it is near to none."""
     known = [*options]
-    other = _OF_OTHERS.get(name)
+    other = OPTION_WORDS.get(name)
     return other if other in known else next(iter(nearest(name, known, cutoff=_NEAR)), None)
 
 

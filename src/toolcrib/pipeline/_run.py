@@ -16,6 +16,7 @@ from typing import Any, Final, Never, NoReturn, TypeAlias
 from toolcrib import approvals as _approvals
 from toolcrib import record, schema, tools
 from toolcrib.calls import MODEL
+from toolcrib.errors import refuse_unknown_options
 from toolcrib.hooks import (
     DeliveryLike,
     DeliveryStep,
@@ -31,13 +32,13 @@ from toolcrib.hooks import (
 from toolcrib.pipeline._run_options import (
     DEFAULT_CHANNEL,
     DEFAULT_DURABILITY,
+    OPTION_WORDS,
     PART_OF,
     CallLimits,
     Channel,
     Durability,
     as_tuple,
     changed,
-    refuse_unknown,
     require_options,
 )
 from toolcrib.pipeline._run_state import RunState, SharedState
@@ -142,7 +143,7 @@ class Run(RunState):
         **moved: Never,
     ) -> None:
         if moved:
-            refuse_unknown(moved, _OPTIONS)
+            refuse_unknown_options("a Run", moved, _OPTIONS, OPTION_WORDS)
         self.id = id or f"run_{_numbers.getrandbits(64):016x}"  # a few characters of it tell it from others
         self.deps = deps
         self.limits = limits

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Final, Literal, NoReturn, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar
 
 from toolcrib import approvals as _approvals
 from toolcrib import record, schema
@@ -18,6 +18,7 @@ from toolcrib.toolsets import Selectable
 __all__ = [
     "DEFAULT_CHANNEL",
     "DEFAULT_DURABILITY",
+    "OPTION_WORDS",
     "PART_OF",
     "CallJournal",
     "CallLimits",
@@ -28,7 +29,6 @@ __all__ = [
     "as_tuple",
     "changed",
     "must_call",
-    "refuse_unknown",
     "require_options",
 ]
 
@@ -184,15 +184,6 @@ def changed(part: P, changes: Mapping[str, Any]) -> P:
     return found
 
 
-def refuse_unknown(given: Iterable[str], known: Iterable[str]) -> NoReturn:
-    """Raise the TypeError for keywords that a run does not have; it says where an option stands that moved."""
-    name = min(given)
-    part = PART_OF.get(name)
-    if part is None:
-        raise TypeError(f"a Run has no option `{name}`; it has {', '.join(known)}")
-    raise TypeError(f"`{name}` is an option of {part}: Run({part}={_PARTS[part].__name__}({name}=...))")
-
-
 class RunOptions(Protocol):
     """The options of a run that a host may mistake for something else."""
 
@@ -261,3 +252,8 @@ DEFAULT_DURABILITY: Final = Durability()
 _PARTS: Final[Mapping[str, type[Any]]] = {"limits": CallLimits, "channel": Channel, "durability": Durability}
 PART_OF: Final[Mapping[str, str]] = {one.name: part for part, cls in _PARTS.items() for one in fields(cls)}
 """The option of a run in which each option of these classes stands, by name."""
+OPTION_WORDS: Final[Mapping[str, str]] = {  # where an option stands that is not of the run itself
+    **{name: f"Run({part}={_PARTS[part].__name__}({name}=...))" for name, part in PART_OF.items()},
+    "context": "deps",
+    "dependencies": "deps",
+}

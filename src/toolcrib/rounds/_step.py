@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Never, TypedDict, TypeVar
 
 from toolcrib.calls import ApprovalRequest
-from toolcrib.errors import NoResult, closest
+from toolcrib.errors import NoResult, refuse_unknown_options
 from toolcrib.formats import Item, WireFormat, text_delta
 from toolcrib.pipeline import Pipeline
 from toolcrib.rounds._call_progress import CallListener
@@ -217,8 +217,9 @@ _OF_OTHERS = {  # what other frameworks call an option, and where it is here
         ("output_schema", "output_type", "response_format", "response_model", "result", "result_type"),
         "`output=...` of a session, a step or a run",
     ),
-    **dict.fromkeys(("checkpointer", "memory"), "Session(..., store=..., id=...)"),
-    **dict.fromkeys(("conversation_id", "session_id", "thread_id"), "Session(..., store=..., id=...)"),
+    **dict.fromkeys(
+        ("checkpointer", "conversation_id", "memory", "session_id", "thread_id"), "Session(..., store=..., id=...)"
+    ),
     **dict.fromkeys(("history", "message_history", "messages"), "Session(..., transcript=...)"),
     **dict.fromkeys(("max_iterations", "max_steps", "max_turns", "recursion_limit"), "session.run(max_rounds=...)"),
     **dict.fromkeys(("context", "dependencies", "deps"), "Session(..., run=Run(deps=...))"),
@@ -228,11 +229,7 @@ _OF_OTHERS = {  # what other frameworks call an option, and where it is here
 
 def require_known(who: str, keywords: Mapping[str, Any]) -> None:
     """Raise TypeError for what is not a keyword of a step; it would have no effect."""
-    unknown = next((key for key in keywords if key not in StepKeywords.__optional_keys__), None)
-    if unknown is not None:
-        other = _OF_OTHERS.get(unknown)
-        mend = f"Here it is {other}." if other else closest(unknown, sorted(StepKeywords.__optional_keys__))
-        raise TypeError(f"{who} takes no `{unknown}`. {mend}")
+    refuse_unknown_options(who, keywords, StepKeywords.__optional_keys__, _OF_OTHERS)
 
 
 def chunk_listener(

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from toolcrib.calls import Media, ToolCall, lenient
-from toolcrib.errors import ClientAnswerError, ClientUnavailable
+from toolcrib.errors import ClientAnswerError, ClientUnavailable, refuse_unknown_options
 from toolcrib.hooks import ModelInput
 from toolcrib.schema import (
     ClientFeature,
@@ -51,6 +51,7 @@ _OPTIONS: Final = {
     "temperature": "temperature",
     "tool_choice": "toolChoice",
 }
+_OF_OTHERS: Final = {"instructions": "system_prompt", "max_output_tokens": "max_tokens", "system": "system_prompt"}
 
 
 class LinkedClient:
@@ -143,10 +144,7 @@ class LinkedClient:
         return sampled
 
     def _sampling(self, messages: Any, tools: Any, options: Mapping[str, Any]) -> SampleRequest:
-        unknown = options.keys() - _OPTIONS.keys()
-        if unknown:
-            known = ", ".join(_OPTIONS)
-            raise TypeError(f"ctx.sample of `{self._ctx.tool_name}` has no option `{min(unknown)}`; there are {known}")
+        refuse_unknown_options(f"ctx.sample of `{self._ctx.tool_name}`", options, _OPTIONS, _OF_OTHERS)
         params: dict[str, Any] = {
             "messages": [{"role": "user", "content": _content(messages)}]
             if isinstance(messages, str | Media)

@@ -11,8 +11,9 @@ from typing import Any, TypeAlias, TypedDict
 from toolcrib import approvals
 from toolcrib._numbers import require_numbers
 from toolcrib.calls import number_of
+from toolcrib.errors import refuse_unknown_options
 from toolcrib.formats import NO_OPTIONS, ProviderOptions
-from toolcrib.hooks import near_option, refuse_misspelt_options, require_parameters, tag_set
+from toolcrib.hooks import OPTION_WORDS, near_option, refuse_misspelt_options, require_parameters, tag_set
 from toolcrib.tools._labels import Effect, Source, require_effect, require_source
 
 __all__ = [
@@ -23,7 +24,6 @@ __all__ = [
     "ToolType",
     "class_options",
     "only_options",
-    "option_hint",
     "split_keywords",
 ]
 
@@ -203,9 +203,7 @@ def _options_of(keywords: Mapping[str, Any]) -> ToolOptions:
 
 def only_options(maker: str, keywords: Mapping[str, Any]) -> ToolOptions:
     """Return the options that `keywords` are; a TypeError that names `maker` for one that is not an option."""
-    unknown = next((key for key in keywords if key not in _NAMES), None)
-    if unknown is not None:
-        raise TypeError(f"{maker} has no option `{unknown}`. {option_hint(unknown)}")
+    refuse_unknown_options(maker, keywords, _NAMES, OPTION_WORDS)
     return _options_of(keywords)
 
 
@@ -223,12 +221,6 @@ def require_name(name: object) -> None:
             f"a tool: name is {name!r:.80}; give 1 to {_MOST_OF_NAME} characters without spaces, best letters, digits, "
             "`_` and `-`, which every provider takes"
         )
-
-
-def option_hint(name: str) -> str:
-    """Return a sentence that helps with what is not an option: the nearest one, or all of them."""
-    near = near_option(name, ToolKeywords.__annotations__)
-    return f"Did you mean `{near}`?" if near else f"Options are: {', '.join(ToolKeywords.__annotations__)}."
 
 
 def class_options(cls: type, item: object) -> ToolOptions:

@@ -15,14 +15,23 @@ from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast, get_type_hint
 from pydantic import BaseModel
 
 from toolcrib import schema
-from toolcrib.errors import DuplicateNameError, NotCallable, UnregisteredToolError
+from toolcrib.errors import DuplicateNameError, NotCallable, UnregisteredToolError, suggestion
 from toolcrib.formats import ProviderOptions
-from toolcrib.hooks import Hook, HookMethod, HookRaised, Observed, Observers, ToolHook, ambient_context
+from toolcrib.hooks import (
+    OPTION_WORDS,
+    Hook,
+    HookMethod,
+    HookRaised,
+    Observed,
+    Observers,
+    ToolHook,
+    ambient_context,
+)
 from toolcrib.registry import Registry
 from toolcrib.tools._base import BaseTool
 from toolcrib.tools._body import Body
 from toolcrib.tools._metadata import ToolMetadata
-from toolcrib.tools._options import ToolKeywords, ToolOptions, ToolType, option_hint, split_keywords
+from toolcrib.tools._options import ToolKeywords, ToolOptions, ToolType, split_keywords
 
 __all__ = ["Tool", "ToolRegistry", "register_tool"]
 
@@ -104,7 +113,7 @@ class Tool(Observed, Generic[P, R]):
         if unknown is not None:
             raise TypeError(
                 f"`{spec.name}` does not accept the fixed argument `{unknown}`. Remove it, or give the function a "
-                f"parameter of that name. {option_hint(unknown)}"
+                f"parameter of that name. {suggestion(unknown, ToolKeywords.__annotations__, OPTION_WORDS)}"
             )
         if self.options.type == ToolType.COMPLETION_CHECK:
             _require_check(spec)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
+from inspect import signature
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -17,10 +18,18 @@ from toolcrib.adapters.mcp_client._remote_server import RemoteServer
 from toolcrib.adapters.mcp_client._source import ServerSource
 from toolcrib.adapters.mcp_client._values import Prompt, ServerStatus, messages_of, prompt_of, resource_of
 from toolcrib.approvals import ToolPins
-from toolcrib.errors import closest
+from toolcrib.errors import refuse_unknown_options
 from toolcrib.toolsets import Toolset, sources_of
 
 __all__ = ["ServerToolset", "connect", "pin_stores", "pinned_changes", "server_of", "server_statuses"]
+
+_OF_OTHERS = {  # what other frameworks call an option of `connect`
+    **dict.fromkeys(("tool_name_prefix", "tool_prefix"), "prefix"),
+    **dict.fromkeys(("allowed_tools", "tool_filter", "tools"), "tool_names"),
+    **dict.fromkeys(("require_approval", "requires_approval"), "approval"),
+    **dict.fromkeys(("client_session_timeout_seconds", "read_timeout", "timeout_seconds"), "timeout"),
+    "transport": "the source: a command line, or a URL",
+}
 
 
 def connect(
@@ -61,9 +70,7 @@ def connect(
         raise TypeError(f"tool_names takes a list of names; write tool_names=[{tool_names!r}]")
     if isinstance(approval, str):
         raise TypeError(f"approval takes a list of names; write approval=[{approval!r}]")
-    unknown = next((name for name in more if name not in ConnectOptions.__optional_keys__), None)
-    if unknown is not None:
-        raise TypeError(f"connect() has no option `{unknown}`. {closest(unknown, ConnectOptions.__optional_keys__)}")
+    refuse_unknown_options("connect()", more, _OPTIONS, _OF_OTHERS)
     options = Options(
         prefix,
         tool_names,
@@ -220,3 +227,6 @@ class _Updates:
         uri = next(iter(self._uris))
         del self._uris[uri]
         return uri
+
+
+_OPTIONS = ConnectOptions.__optional_keys__ | signature(connect).parameters.keys() - {"source", "more"}
