@@ -40,6 +40,15 @@ def test_an_option_that_no_grant_has_is_told_by_the_nearest(option: str, near: s
         asked.grant(**options)
 
 
+@pytest.mark.parametrize("answer", ["always", "deny", "done"])
+def test_every_answer_says_what_its_option_is_called_here(answer: str) -> None:
+    asked = ApprovalRequest("ask_1", "call_1", "refund", {"order": 7}, "d")
+    options: dict[str, Any] = {"approver": "ann", **({"result": 1} if answer == "done" else {})}
+
+    with pytest.raises(TypeError, match=rf"{answer}\(\) has no option `approver`. Did you mean `by`\?"):
+        getattr(asked, answer)(**options)
+
+
 @pytest.mark.parametrize(
     ("before", "after", "line"),
     [

@@ -37,6 +37,17 @@ def test_several_requests_are_answered_at_once_each_as_if_alone(
     assert (unknown.exit_code, unknown.stdout) == (2, "")
 
 
+@pytest.mark.parametrize("command", ["approve", "deny", "done", "accept"])
+def test_an_option_by_its_name_elsewhere_is_told_by_ours(toolcrib: Command, command: str) -> None:
+    group = "pins" if command == "accept" else "approvals"
+
+    refused = toolcrib(group, command, "1a", "--as", "ann")
+
+    assert refused.exit_code == 2
+    assert "No such option: --as" in refused.stderr
+    assert "--by" in refused.stderr
+
+
 def test_all_pending_requests_of_a_tool_are_answered_but_those_in_doubt(
     toolcrib: Command, keep: Keep, answer_to: Callable[[str], Grant | Denial | None]
 ) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Never, TypeAlias
 
 from toolcrib._numbers import require_span
 from toolcrib.calls._bounds import Bound, GrantUse, number_of
@@ -24,6 +24,7 @@ __all__ = ["ApprovalRequest", "Consent", "Denial", "Done", "Grant", "GrantScope"
 GrantScope: TypeAlias = Literal["tool", "arguments", "values", "within"]
 """How far a standing grant reaches; see `Grant`."""
 
+_OF_ALWAYS = ("by", "expires", "message", "scope", "total", "uses", "within")
 _OF_OTHERS = {  # what other frameworks, or an earlier version, call an option of a grant
     "approver": "by",
     "approved_by": "by",
@@ -163,12 +164,13 @@ class ApprovalRequest(ShortRepr):
     def _marks(self) -> tuple[str, ...]:
         return tuple(mark for each in self.origins if (mark := each.get("mark")))
 
-    def done(self, result: Any, by: str | Identity = "host", message: str = "") -> Grant:
+    def done(self, result: Any, by: str | Identity = "host", message: str = "", **unknown: Never) -> Grant:
         """Return a `Grant` that says what a call in doubt came to: its tool is not executed, and has this result.
 
         The result has to be of the type that the tool declares: what takes the grant raises InvalidOutput for another,
         and the request stays pending.
         """
+        refuse_unknown_options("done()", unknown, ("by", "message"), _OF_OTHERS)
         return self.grant(by, message=message, done=Done(result))
 
     def always(
@@ -181,6 +183,7 @@ class ApprovalRequest(ShortRepr):
         within: Mapping[str, Bound] | None = None,
         uses: int | None = None,
         total: tuple[str, float | Decimal] | None = None,
+        **unknown: Never,
     ) -> Grant:
         """Return a `Grant` that holds for further calls, on behalf of the same principal.
 
@@ -200,6 +203,7 @@ class ApprovalRequest(ShortRepr):
             ValueError: The scope is `values`, and it asks about none; a server asks it, during a call; or `within`,
                 `uses` and `total` do not cover this call itself.
         """
+        refuse_unknown_options("always()", unknown, _OF_ALWAYS, _OF_OTHERS)
         if self.asked_by is not None:
             raise ValueError(f"{self.asked_by} asks this during one call; it can be answered once, and not for good")
         if not isinstance(expires, datetime | None):
@@ -225,8 +229,9 @@ class ApprovalRequest(ShortRepr):
             )
         return {name: Bound.exactly(value) for name, value in self.arguments.items()} | dict(within)
 
-    def deny(self, message: str = "", by: str | Identity = "host") -> Denial:
+    def deny(self, message: str = "", by: str | Identity = "host", **unknown: Never) -> Denial:
         """Return a `Denial` of this request; the model is shown `message`."""
+        refuse_unknown_options("deny()", unknown, ("by", "message"), _OF_OTHERS)
         who = str(by)
         return Denial(tool=self.tool, call_id=self.call_id, request_id=self.id, by=who, message=message)
 

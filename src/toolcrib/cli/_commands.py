@@ -10,6 +10,7 @@ from functools import wraps
 from typing import Annotated, Any, TypeVar, cast, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
 __all__ = ["Commands"]
 
@@ -21,12 +22,29 @@ _OPTIONS = {
 }
 
 
+_OF_OTHERS = {"--as": "--by", "--approver": "--by", "--db": "--database"}  # options that are called otherwise here
+_UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # by its own name, it is in a package that differs
+
+
+class _Command(TyperCommand):
+    """A command that says what an option of another name is called here."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except _UsageError as error:
+            here = _OF_OTHERS.get(getattr(error, "option_name", ""))
+            if here is not None and any(here in parameter.opts for parameter in self.params):
+                cast("Any", error).possibilities = [here]
+            raise
+
+
 class Commands(typer.Typer):
     """A group of commands; each that has the option --database has --schema and --application beside it."""
 
     def command(self, *args: Any, **options: Any) -> Callable[[F], F]:
         """Return the decorator of a command."""
-        register = super().command(*args, **options)
+        register = super().command(*args, **{"cls": _Command, **options})
 
         def add(function: F) -> F:
             register(_with_options(function) if "database" in inspect.signature(function).parameters else function)

@@ -6,7 +6,7 @@ import hashlib
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Never
 
 from toolcrib.approvals import meant_by, misfit
 from toolcrib.calls import (
@@ -71,9 +71,9 @@ class SuspendedProgramCall:
         """Return a yes to this call; see `ApprovalRequest.grant`."""
         return self.request.grant(by, **options)
 
-    def deny(self, message: str = "", by: str | Identity = "host") -> Denial:
+    def deny(self, message: str = "", by: str | Identity = "host", **unknown: Never) -> Denial:
         """Return a no to this call; the program gets `message` in a PermissionError."""
-        return self.request.deny(message, by)
+        return self.request.deny(message, by, **unknown)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from copy import copy
-from typing import Any, Protocol, Self
+from typing import Any, Never, Protocol, Self
 
 from toolcrib._numbers import require_number
 from toolcrib.approvals import Approver, require_approver
@@ -247,14 +247,16 @@ class Agent(Observed):
             require_arguments(self.toolset[asked.tool].tool, grant.override_args)
         self._queue.answer(asked, grant)
 
-    def deny(self, request: ApprovalRequest | str, message: str = "", by: str | Identity = "host") -> None:
+    def deny(
+        self, request: ApprovalRequest | str, message: str = "", by: str | Identity = "host", **unknown: Never
+    ) -> None:
         """Deny a request, or the one with that id: its turn ends as an ERROR, and its tool never runs.
 
         Raises:
             ApprovalError: No turn waits for it.
         """
         asked = self._queue.request(request)
-        self._queue.answer(asked, asked.deny(message, by))
+        self._queue.answer(asked, asked.deny(message, by, **unknown))
 
     # --- running
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Never
 
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._continuation import continue_approved
@@ -46,7 +46,12 @@ class Answers(ABC):
         await self._answer(grant)
 
     async def done(
-        self, request: ApprovalRequest | str, result: Any, by: str | Identity = "host", message: str = ""
+        self,
+        request: ApprovalRequest | str,
+        result: Any,
+        by: str | Identity = "host",
+        message: str = "",
+        **unknown: Never,
     ) -> None:
         """Record what a call in doubt came to, and let its work go on with that: its tool is not executed again.
 
@@ -61,16 +66,18 @@ class Answers(ABC):
         asked = await self._request(request)
         kept = result_as_json(asked, result, chains=self._chains)
         checked_output(self._tool(asked.tool), asked.tool, result)
-        await self._answer(asked.done(kept, by, message))
+        await self._answer(asked.done(kept, by, message, **unknown))
 
-    async def deny(self, request: ApprovalRequest | str, message: str = "", by: str | Identity = "host") -> None:
+    async def deny(
+        self, request: ApprovalRequest | str, message: str = "", by: str | Identity = "host", **unknown: Never
+    ) -> None:
         """Deny a request, or the one with that id: its tool does not run, and the caller is shown `message`.
 
         Raises:
             ApprovalError: The request is unknown or answered already.
         """
         asked = await self._request(request)
-        await self._answer(asked.deny(message, by))
+        await self._answer(asked.deny(message, by, **unknown))
 
     async def _request(self, request: ApprovalRequest | str) -> ApprovalRequest:
         return (await self.client.approvals.show(request)).request if isinstance(request, str) else request
