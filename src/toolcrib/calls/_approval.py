@@ -264,6 +264,7 @@ class ApprovalRequest(ShortRepr):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the request as JSON shapes."""
+        several = {"approvers": self.approvals_needed, "approved_by": list(self.approved_by)}
         data: dict[str, Any] = {
             "id": self.id,
             "call_id": self.call_id,
@@ -280,8 +281,7 @@ class ApprovalRequest(ShortRepr):
             **({} if self.definition is None else {"definition": self.definition}),
             **({"in_doubt": True} if self.in_doubt else {}),
             **({} if self.returns is None else {"returns": dict(self.returns)}),
-            **({} if self.approvals_needed == 1 else {"approvers": self.approvals_needed}),
-            **({} if self.approvals_needed == 1 else {"approved_by": list(self.approved_by)}),
+            **({} if self.approvals_needed == 1 else several),
             **({} if self.agent is None else {"agent": self.agent}),
             **({} if self.conversation_id is None else {"conversation_id": self.conversation_id}),
             **({"origins": [dict(each) for each in self.origins]} if self.origins else {}),
