@@ -24,6 +24,7 @@ from toolcrib.errors import (
     NoResult,
     ResultNotSerializable,
     ToolcribError,
+    explain_missing,
 )
 
 __all__ = [
@@ -45,6 +46,9 @@ REJECTION_PREFIX = "Rejected: "
 T = TypeVar("T", default=Any)
 
 
+@explain_missing(
+    dict.fromkeys(("content", "data", "output", "result", "return_value"), "`value`, and `text()` for a model")
+)
 @value_class
 class Completed(Generic[T]):
     """The call has a result.

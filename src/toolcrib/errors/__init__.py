@@ -54,6 +54,7 @@ from toolcrib.errors._finding import (
     UnregisteredHookError,
     UnregisteredToolError,
 )
+from toolcrib.errors._missing_names import explain_missing
 from toolcrib.errors._schema import (
     FieldProblem,
     FormatError,
@@ -141,6 +142,7 @@ __all__ = [
     "WrongRunMethodError",
     "closest",
     "exception_of",
+    "explain_missing",
     "message_of",
     "nearest",
     "raising_newer_forms",

@@ -12,7 +12,7 @@ from toolcrib._numbers import require_number
 from toolcrib._run_sync import run_sync
 from toolcrib.approvals import ApprovalStore
 from toolcrib.calls import StoredFields
-from toolcrib.errors import InvalidOutput, RoundError
+from toolcrib.errors import InvalidOutput, RoundError, explain_missing
 from toolcrib.formats import (
     FINISHED,
     PROVIDERS,
@@ -55,6 +55,16 @@ __all__ = ["Session"]
 T = TypeVar("T")
 
 
+@explain_missing(
+    {
+        **dict.fromkeys(("ainvoke", "invoke", "iter", "kickoff"), "`await session.run()`, after `session.say(text)`"),
+        **dict.fromkeys(
+            ("astream", "run_stream", "run_streamed", "stream"), "`await session.run(on_text=...)`, piece by piece"
+        ),
+        **dict.fromkeys(("all_messages", "history", "memory", "messages"), "`session.transcript`"),
+        "instructions": "`session.system`",
+    }
+)
 class Session(SessionState):
     """A conversation: its transcript, its model, and the run that its calls belong to.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Never, TypedDict, TypeVar
 
 from toolcrib.calls import ApprovalRequest
-from toolcrib.errors import NoResult, refuse_unknown_options
+from toolcrib.errors import NoResult, explain_missing, refuse_unknown_options
 from toolcrib.formats import Item, WireFormat, text_delta
 from toolcrib.pipeline import Pipeline
 from toolcrib.rounds._call_progress import CallListener
@@ -87,6 +87,17 @@ class StepKeywords(StepOptions, total=False):
     output: Any
 
 
+@explain_missing(
+    {
+        **dict.fromkeys(
+            ("content", "data", "final_output", "output", "response", "structured_response", "value"),
+            "`result`, and `text` as it came",
+        ),
+        **dict.fromkeys(("all_messages", "messages", "new_messages", "to_input_list"), "`transcript` of the session"),
+        **dict.fromkeys(("choices", "stop_reason"), "`reason` of a `Stopped`"),
+        **dict.fromkeys(("interrupt", "interruptions"), "`waits_for`"),
+    }
+)
 class SessionResult(ABC, Generic[T]):
     """What a run of a session came to: an answer, a reply that ended without one, or a round that waits."""
 

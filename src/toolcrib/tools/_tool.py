@@ -15,7 +15,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast, get_type_hint
 from pydantic import BaseModel
 
 from toolcrib import schema
-from toolcrib.errors import DuplicateNameError, NotCallable, UnregisteredToolError, suggestion
+from toolcrib.errors import DuplicateNameError, NotCallable, UnregisteredToolError, explain_missing, suggestion
 from toolcrib.formats import ProviderOptions
 from toolcrib.hooks import (
     OPTION_WORDS,
@@ -54,6 +54,13 @@ class _SignatureOfTool:
         return whole.replace(parameters=[p for p in whole.parameters.values() if p.name not in hidden])
 
 
+@explain_missing(
+    {
+        **dict.fromkeys(("ainvoke", "arun", "call", "forward", "invoke", "on_invoke_tool", "run"), "`await tool(...)`"),
+        **dict.fromkeys(("args", "args_schema", "input_schema", "params_json_schema"), "`tool.parameters`"),
+        **dict.fromkeys(("func", "function"), "`tool.fn`"),
+    }
+)
 class Tool(Observed, Generic[P, R]):
     """Something a model can call: a function or a declared input, with its schema, options and observers.
 

@@ -14,7 +14,7 @@ from weakref import WeakSet
 from toolcrib import approvals
 from toolcrib import results as _results
 from toolcrib._numbers import require_number, require_seconds
-from toolcrib.errors import UnknownTool, closest
+from toolcrib.errors import UnknownTool, closest, explain_missing
 from toolcrib.hooks import (
     DeliveryLike,
     GateLike,
@@ -67,6 +67,14 @@ ToolsetLike: TypeAlias = "Toolset | type[Toolset] | Sequence[Any]"
 """What is taken for a toolset: one, a class of one, or a list of tools and functions."""
 
 
+@explain_missing(
+    {
+        **dict.fromkeys(("add", "add_tool", "add_function", "append", "register"), "`Toolset.combined(toolset, [fn])`"),
+        **dict.fromkeys(("call_tool", "execute_tool"), "`Pipeline(toolset).run(call)`"),
+        **dict.fromkeys(("get_tools", "list_tools"), "`toolset.tools`"),
+        **dict.fromkeys(("approval_required", "require_approval"), "`toolset.with_approval(...)`"),
+    }
+)
 class Toolset:
     """Tools by name, with middleware, hooks and limits around them.
 

@@ -1,0 +1,83 @@
+"""Attributes by the names of other frameworks: the AttributeError says what is meant here, and nothing else changes."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+from typing import Any
+
+import pytest
+
+from toolcrib.calls import Completed
+from toolcrib.errors import explain_missing
+from toolcrib.rounds import Session
+from toolcrib.testing import ScriptedModel
+from toolcrib.tools import tool
+from toolcrib.toolsets import Toolset
+
+
+@tool(register=False)
+async def add(a: int) -> int:
+    return a
+
+
+@pytest.mark.parametrize(
+    ("found", "name", "here"),
+    [
+        (Session(ScriptedModel()), "stream", "session.run(on_text=...)"),
+        (Session(ScriptedModel()), "messages", "session.transcript"),
+        (Toolset([add]), "add_tool", "Toolset.combined(toolset, [fn])"),
+        (add, "invoke", "await tool(...)"),
+        (Completed("add", "1", 2), "output", "`value`"),
+        (Completed, "output", "`value`"),
+    ],
+)
+def test_a_name_of_another_framework_is_told_by_ours(found: Any, name: str, here: str) -> None:
+    with pytest.raises(AttributeError) as caught:
+        getattr(found, name)
+
+    assert f"has no attribute '{name}'. Here it is" in str(caught.value)
+    assert here in str(caught.value)
+    assert not hasattr(found, name)
+    assert getattr(found, name, None) is None
+
+
+async def test_the_answer_of_a_session_says_so_too() -> None:
+    answer: Any = await Session(ScriptedModel("Oslo.")).say("Where?").run()
+
+    with pytest.raises(AttributeError, match=r"'Finished' has no attribute 'output'. Here it is `result`"):
+        _ = answer.output
+
+
+@explain_missing({"output": "`value`"})
+class Base:
+    def __init__(self) -> None:
+        self.value = 1
+
+    @property
+    def broken(self) -> int:
+        raise AttributeError("a fault of its own")
+
+
+class Below(Base):
+    output = 3
+
+
+def test_all_else_is_as_without_it() -> None:
+    base: Any = Base()
+
+    with pytest.raises(AttributeError, match="a fault of its own"):
+        _ = base.broken
+    assert pickle.loads(pickle.dumps(base)).value == copy.deepcopy(base).value == copy.copy(base).value == 1
+    assert (Below().output, "output" in dict(inspect.getmembers(base))) == (3, False)
+    base.output = 2
+    assert base.output == 2
+
+
+def test_a_toolset_may_have_a_tool_of_such_a_name() -> None:
+    class Sums(Toolset):
+        add = add
+
+    assert Sums.add.name == "add"
+    assert [entry.name for entry in Toolset.of(Sums)] == ["add"]
