@@ -179,7 +179,7 @@ def test_all_that_failed_is_retried(toolcrib: Command, tools: str) -> None:
         (["w1", "--all"], "name workflows, or give --all"),
         (["w1", "--name", "add"], "it chooses among --all"),
         (["--all", "--state", "done"], "is not one of failed, which `retry` is for"),
-        (["--all", "--before", "soon"], "is not a time"),
+        (["--all", "--before", "soon"], "'soon' is not a time; write how long ago (30m, 2h, 7d, 4w), or a time"),
     ],
 )
 def test_which_work_is_meant_is_said_in_one_way(toolcrib: Command, arguments: list[str], problem: str) -> None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, TypeVar, cast
 
@@ -22,7 +20,7 @@ from toolcrib.approvals import (
     grant_row,
     typed_bounds,
 )
-from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantScope, Identity, now
+from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantScope, Identity
 from toolcrib.cli._approval_formatting import (
     SHORT_ID,
     answer_text,
@@ -38,6 +36,7 @@ from toolcrib.cli._database import DatabaseOption, database_errors, open_approva
 from toolcrib.cli._formatting import JsonOption, console, print_json, say, write
 from toolcrib.cli._status import Status, exit_on_error
 from toolcrib.cli._terminal import Terminal
+from toolcrib.cli._times import time_of
 from toolcrib.errors import ApprovalError
 
 __all__ = ["ByOption", "YesOption", "approvals", "proven_approver"]
@@ -47,7 +46,6 @@ T = TypeVar("T")
 TOKEN = "TOOLCRIB_APPROVER_TOKEN"  # the environment variable
 _PREFIX = "ask_"  # of every id; it may be left out
 _MAX_CHOICES = 5  # ids that are shown
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 approvals = Commands(name="approvals", help="Requests for approval, and their answers.", no_args_is_help=True)
 
@@ -157,7 +155,7 @@ def approve(
         raise typer.BadParameter("--arguments and --input are for one call, not for --always", param_hint="--always")
     if not always and (within or uses is not None or total is not None):
         raise typer.BadParameter("--within, --uses and --total say how far --always goes", param_hint="--always")
-    until, override = _expiry(expires), _override(arguments)
+    until, override = time_of(expires, "--expires", ahead=True), _override(arguments)
 
     def answer(entry: ApprovalEntry, by: str) -> Grant:
         asked = entry.request
@@ -458,19 +456,3 @@ def _require_fit(request: ApprovalRequest, answer: Grant, text: str, option: str
     """Refuse an answer that does not fit what its request asks for; the request stays pending."""
     if problems := approval_room.answer_problems(request, answer):  # which no other command needs: it loads the checker
         raise typer.BadParameter(f"{text}: {'; '.join(problems)}", param_hint=option)
-
-
-def _expiry(text: str | None) -> datetime | None:
-    """Return the time that `2h`, or a date and time, means; one without a time zone is local."""
-    if text is None:
-        return None
-    if match := re.fullmatch(r"(\d{1,6})\s*([smhd])", text.strip()):
-        return now() + timedelta(seconds=int(match[1]) * _UNITS[match[2]])
-    try:
-        until = datetime.fromisoformat(text).astimezone(UTC)
-    except (ValueError, OverflowError):
-        hint = "give how long from now (30m, 2h, 7d), or a time (2030-01-31T12:00)"
-        raise typer.BadParameter(f"{text!r} is not a time; {hint}", param_hint="--expires") from None
-    if until <= now():
-        raise typer.BadParameter(f"{text} is past", param_hint="--expires")
-    return until

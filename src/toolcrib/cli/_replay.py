@@ -16,8 +16,9 @@ from toolcrib._run_sync import run_sync
 from toolcrib.cli._database import DatabaseOption, database_errors, shown_name
 from toolcrib.cli._find_toolset import open_toolset, tools_of
 from toolcrib.cli._formatting import JsonOption, arguments_text, cell_text, console, print_json, say, table_of
-from toolcrib.cli._runs import DatabaseArgument, SinceOption, kept_log, moment
+from toolcrib.cli._runs import DatabaseArgument, SinceOption, kept_log
 from toolcrib.cli._status import Status, exit_on_error
+from toolcrib.cli._times import time_of
 from toolcrib.provenance import Provenance
 from toolcrib.record import EventLog
 from toolcrib.replay import Difference, Replay, replay
@@ -60,7 +61,9 @@ def replay_command(
         log = kept_log(name)
         logging.getLogger("toolcrib.tools").addHandler(logging.NullHandler())  # a hook that fails is in the report
         with database_errors(name):
-            found = run_sync(_replayed(log, toolset, rules, moment(since), limit, asks_hooks=not without_hooks))
+            found = run_sync(
+                _replayed(log, toolset, rules, time_of(since, "--since"), limit, asks_hooks=not without_hooks)
+            )
     if as_json:
         print_json(found.to_dict())
     else:

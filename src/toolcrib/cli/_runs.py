@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Any, cast
 
 import typer
 from rich.text import Text
 
-from toolcrib.calls import now
 from toolcrib.cli._database import DatabaseOption, check_kept, database_errors, open_log, shown_name
 from toolcrib.cli._formatting import JsonOption, cell_text, console, print_json, say, table_of, write
 from toolcrib.cli._status import Status, exit_on_error
+from toolcrib.cli._times import time_of
 from toolcrib.record import EventLog, RunFilter, RunSummary, TraceNode, ids_like, list_runs, trace_nodes
 
-__all__ = ["DatabaseArgument", "LimitOption", "SinceOption", "kept_log", "moment", "runs", "trace"]
+__all__ = ["DatabaseArgument", "LimitOption", "SinceOption", "kept_log", "runs", "trace"]
 
-_AGE = re.compile(r"(\d+)([smhdw])")
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _OUTCOMES = ("completed", "failed", "rejected", "suspended", "resumed", "cancelled", "running", "lost")
 _STYLES = {"completed": "green", "failed": "red", "rejected": "yellow", "suspended": "yellow", "cancelled": "red"}
 
@@ -47,21 +44,6 @@ def kept_log(database: str | None) -> EventLog:
     return open_log(database)
 
 
-def moment(text: str | None) -> datetime | None:
-    """Return the time that an option names: so long ago, or a date with or without a time of day."""
-    if text is None:
-        return None
-    found = _AGE.fullmatch(text)
-    if found is not None:
-        return now() - timedelta(**{_UNITS[found[2]]: int(found[1])})
-    try:
-        return datetime.fromisoformat(text).astimezone(UTC)
-    except ValueError:
-        raise typer.BadParameter(
-            f"{text!r} is not a time; write 30m, 2h, 7d, or 2030-01-31T12:00", param_hint="--since"
-        ) from None
-
-
 def runs(
     named: DatabaseArgument = None,
     principal: Annotated[
@@ -80,7 +62,7 @@ def runs(
     """List the runs in a database, the latest first: their calls by outcome, and what waits."""
     if outcome is not None and outcome not in _OUTCOMES:
         raise typer.BadParameter(f"{outcome!r} is not one of {', '.join(_OUTCOMES)}", param_hint="--outcome")
-    wanted = RunFilter(principal or "", tool or "", outcome or "", moment(since))
+    wanted = RunFilter(principal or "", tool or "", outcome or "", time_of(since, "--since"))
     name = named or database
     with exit_on_error():
         log = kept_log(name)

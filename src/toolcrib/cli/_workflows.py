@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -22,6 +21,7 @@ from toolcrib.cli._confirm import confirm
 from toolcrib.cli._database import DatabaseOption, shown_name
 from toolcrib.cli._formatting import JsonOption, cell_text, console, print_json, say, table_of, write
 from toolcrib.cli._status import Status, exit_on_error
+from toolcrib.cli._times import time_of
 from toolcrib.cli._work_page import printed_result, value_of, when, work_page
 from toolcrib.cli._worker import durable
 from toolcrib.errors import EngineError
@@ -46,7 +46,7 @@ NameOption = Annotated[
 QueueOption = Annotated[str | None, typer.Option("--queue", metavar="NAME", help="With --all: those of this queue.")]
 BeforeOption = Annotated[
     str | None,
-    typer.Option("--before", metavar="TIME", help="With --all: those enqueued before 2030-01-31T12:00."),
+    typer.Option("--before", metavar="TIME", help="With --all: those enqueued before: 2h, 7d, or 2030-01-31T12:00."),
 ]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="With --all: do it without saying how many and asking.")]
 _STATES = {
@@ -169,7 +169,10 @@ def _add_change(verb: str, about: str) -> None:
         database: DatabaseOption = None,
         as_json: JsonOption = False,
     ) -> None:
-        chosen = _Chosen(tuple(work_ids or ()), everything, state, name, queue, _time_before(before))
+        until = time_of(before, "--before")
+        chosen = _Chosen(
+            tuple(work_ids or ()), everything, state, name, queue, None if until is None else until.timestamp()
+        )
         _change(verb, chosen, database, yes=yes, as_json=as_json)
 
 
@@ -302,14 +305,6 @@ def _confirm(verb: str, found: Mapping[str, str], database: str | None, *, yes: 
     say(f"{verb} in {shown_name(database)}: {counts or 'no work fits'}")
     if found and not yes:
         run_sync(confirm("do it?", undone="nothing was done", meant="that is meant"))
-
-
-def _time_before(text: str | None) -> float | None:
-    """Return a date and time in seconds since the epoch; one without a time zone is local."""
-    try:
-        return None if text is None else datetime.fromisoformat(text).timestamp()
-    except (ValueError, OverflowError):
-        raise typer.BadParameter(f"{text!r} is not a time, such as 2030-01-31T12:00", param_hint="--before") from None
 
 
 def _why(work: Any) -> str | None:

@@ -1,0 +1,42 @@
+"""Times as an option has them: so long ago or from now, or a date."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import typer
+
+from toolcrib.calls import now
+
+__all__ = ["time_of"]
+
+_SPAN = re.compile(r"(\d{1,6})\s*([smhdw])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def time_of(text: str | None, option: str, *, ahead: bool = False) -> datetime | None:
+    """Return the time that an option names, None for none; a date without a time zone is local.
+
+    Args:
+        text: How long ago, as `2h`; or a date with or without a time of day.
+        option: The option, for the error.
+        ahead: It is how long from now, and the time may not be past.
+
+    Raises:
+        BadParameter: It is not a time, or it is past.
+    """
+    if text is None:
+        return None
+    try:
+        if match := _SPAN.fullmatch(text.strip()):
+            span = timedelta(**{_UNITS[match[2]]: int(match[1])})
+            return now() + span if ahead else now() - span
+        found = datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        how = "how long from now" if ahead else "how long ago"
+        hint = f"write {how} (30m, 2h, 7d, 4w), or a time (2030-01-31T12:00)"
+        raise typer.BadParameter(f"{text!r} is not a time; {hint}", param_hint=option) from None
+    if ahead and found <= now():
+        raise typer.BadParameter(f"{text} is past", param_hint=option)
+    return found
