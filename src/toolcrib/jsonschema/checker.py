@@ -27,7 +27,7 @@ from referencing.exceptions import Unresolvable
 
 from toolcrib.errors import FieldProblem, InvalidSchema
 from toolcrib.jsonschema._patterns import is_pattern, pattern_of
-from toolcrib.jsonschema._references import dangling
+from toolcrib.jsonschema._references import dangling, with_definitions
 from toolcrib.jsonschema._repair import satisfiable
 from toolcrib.jsonschema._walk import check_nesting
 from toolcrib.jsonschema._words import brief, path_of
@@ -263,7 +263,7 @@ def checks_of(
 def _repaired_checker(tool: str, schema: Mapping[str, Any]) -> Checker | None:
     """Return what checks arguments against the schema that a model is shown, in which faults are repaired."""
     try:
-        return checker_of(satisfiable(tool, schema))
+        return checker_of(satisfiable(tool, with_definitions(tool, schema)))
     except (AttributeError, TypeError, ValueError):  # it is not a schema, or too large to be repaired
         return checker_of(schema)
 
