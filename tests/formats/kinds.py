@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -34,6 +34,18 @@ KINDS: dict[str, dict[str, Any]] = {
         {"$ref": "#/$defs/N", "minProperties": 1},
         **{"$defs": {"N": object_of({"next": {"$ref": "#/$defs/N", "minProperties": 1}, "n": WHOLE})}},
     ),
+    "a closed type that holds itself with a name beside it": with_one(
+        {"$ref": "#/$defs/N"},
+        **{
+            "$defs": {
+                "N": object_of(
+                    {"next": {"$ref": "#/$defs/N", "properties": {"m": WHOLE}, "required": ["m"]}, "n": WHOLE},
+                    "n",
+                    additionalProperties=False,
+                )
+            }
+        },
+    ),
     "a required name that is missing": object_of({"a": TEXT}, "a", "b"),
     "a required name that is missing and refused": object_of({"a": TEXT}, "a", "b", additionalProperties=False),
     "a required name that is missing inside": with_one(object_of({"x": TEXT}, "y", additionalProperties=False)),
@@ -46,6 +58,18 @@ KINDS: dict[str, dict[str, Any]] = {
     "an empty enum that is required": with_one({"type": "string", "enum": []}),
     "an empty enum that is optional": object_of({"a": {"enum": []}, "b": TEXT}, "b"),
     "an empty enum in a list": with_one({"type": "array", "items": {"enum": []}}),
+    "an empty enum under not": with_one({"type": "string", "not": {"enum": []}}),
+    "an empty enum under not, by reference": with_one(
+        {"type": "string", "not": {"$ref": "#/$defs/E"}}, **{"$defs": {"E": {"enum": []}}}
+    ),
+    "an empty enum in an if": with_one({"type": "string", "if": {"enum": []}, "then": False}),
+    "an empty enum that is counted": with_one(
+        {"type": "array", "items": TEXT, "contains": {"enum": []}, "minContains": 0, "maxContains": 0, "minItems": 1}
+    ),
+    "an empty enum in a choice of one": with_one({"oneOf": [{"enum": []}, TEXT]}),
+    "an empty enum in a choice of one, by reference": with_one(
+        {"oneOf": [{"$ref": "#/$defs/E"}, TEXT]}, **{"$defs": {"E": {"enum": []}}}
+    ),
     "an enum without a type": with_one({"enum": ["x", 1, None, True]}),
     "an enum with values of other types": with_one({"type": "string", "enum": ["x", 1]}),
     "an enum with an empty text": with_one({"type": "string", "enum": ["", "x"]}),
@@ -104,3 +128,49 @@ KINDS: dict[str, dict[str, Any]] = {
     "true and false": object_of({"a": True, "b": False}, "a"),
     "several types for the root": {"type": ["object", "null"], "properties": {"a": TEXT}},
 }
+
+
+# --- closed objects that have to fit another schema besides
+
+_X = object_of({"x": TEXT}, "x")
+_BESIDE: dict[str, Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]] = {
+    "allOf": lambda y, z: {"allOf": [y]},
+    "anyOf": lambda y, z: {"anyOf": [y, z]},
+    "oneOf": lambda y, z: {"oneOf": [y, z]},
+    "anyOf of references": lambda y, z: {"anyOf": [{"$ref": "#/$defs/Y"}, {"$ref": "#/$defs/Z"}]},
+    "oneOf in anyOf": lambda y, z: {"anyOf": [{"oneOf": [y, z]}]},
+    "$ref": lambda y, z: {"$ref": "#/$defs/Y"},
+    "then": lambda y, z: {"if": {"required": ["x"]}, "then": y},
+    "else": lambda y, z: {"if": {"required": ["z"]}, "else": y},
+    "dependentSchemas": lambda y, z: {"dependentSchemas": {"x": y}},
+}
+_PLACES: dict[str, Callable[[dict[str, Any]], tuple[dict[str, Any], Callable[[Any], dict[str, Any]]]]] = {
+    "the root": lambda part: (part, lambda value: value),
+    "a property": lambda part: (with_one(part), lambda value: {"a": value}),
+    "an item": lambda part: (with_one({"type": "array", "items": part}), lambda value: {"a": [value]}),
+    "a branch": lambda part: (with_one({"oneOf": [part, {"type": "null"}]}), lambda value: {"a": value}),
+    "a definition": lambda part: (
+        with_one({"$ref": "#/$defs/P"}, **{"$defs": {"P": part}}),
+        lambda value: {"a": value},
+    ),
+}
+
+
+def _closed_kinds() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
+    made: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
+    for beside, applied in _BESIDE.items():
+        for place, put in _PLACES.items():
+            for closed in ("outside", "inside", "both"):
+                outer, inner = (
+                    {"additionalProperties": False} if closed in (side, "both") else {}
+                    for side in ("outside", "inside")
+                )
+                y, z = ({**object_of({name: WHOLE}, name), **inner} for name in ("y", "z"))
+                whole, filled = put({**_X, **outer, **applied(y, z)})
+                whole = {**whole, "$defs": {"Y": y, "Z": z, **whole.get("$defs", {})}}
+                made[f"{beside} in {place}, closed {closed}"] = whole, filled({"x": "a", "y": 1})
+    return made
+
+
+CLOSED = _closed_kinds()
+"""Schemas with a closed object that has to fit another schema besides, each with a value that its author means."""

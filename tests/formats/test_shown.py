@@ -13,7 +13,7 @@ import pytest
 
 from tests.effort import examples
 from tests.formats.fitting import fitting
-from tests.formats.kinds import KINDS
+from tests.formats.kinds import CLOSED, KINDS
 from tests.formats.refusals import refusals
 from tests.formats.replies import NAMES, declarations, sdk_accepts_tools
 from toolcrib import Tool
@@ -32,8 +32,9 @@ NARROWED = {  # to the type that its keywords are of; the library that finds val
     "objects without a type", "arrays without a type", "bounds without a type",
     "letters of all languages", "a pattern that names a group", "draft 7 with a tuple",
 }  # fmt: skip
-CORPUS = [*KINDS.values(), *REAL]
-IDS = [*KINDS, *(f"real {number}" for number in range(len(REAL)))]
+SOME = {name: schema for name, (schema, _) in CLOSED.items() if re.search("(root|item), closed both", name)}
+CORPUS = [*KINDS.values(), *SOME.values(), *REAL]
+IDS = [*KINDS, *SOME, *(f"real {number}" for number in range(len(REAL)))]
 each_schema = pytest.mark.parametrize("schema", CORPUS, ids=IDS)
 
 
@@ -129,3 +130,35 @@ def test_a_call_can_be_made_of_each_kind(schema: dict[str, Any]) -> None:
     tool = tool_of(schema)
 
     assert any(not misfits_of(tool, value) for value in fitting(shown(tool, "openai", strict=False), 40))
+
+
+@pytest.mark.parametrize(("schema", "value"), CLOSED.values(), ids=CLOSED)
+def test_a_closed_object_takes_what_it_has_to_fit_besides(schema: dict[str, Any], value: dict[str, Any]) -> None:
+    tool = tool_of(schema)
+
+    shown_as = [checker_of(shown(tool, provider, strict=False)) for provider in ("openai", "anthropic")]
+    assert [checker.misfits(value) for checker in shown_as if checker] == [[], []]
+    assert misfits_of(tool, value) == []
+
+
+@pytest.mark.parametrize("schema", [*KINDS.values(), *SOME.values()], ids=[*KINDS, *SOME])
+def test_a_repair_refuses_nothing_that_fitted(schema: dict[str, Any], request: pytest.FixtureRequest) -> None:
+    if request.node.callspec.id in NARROWED:
+        return
+    tool = tool_of(schema)
+
+    for value in fitting(schema, examples(20)):
+        assert misfits_of(tool, value) == []
+
+
+@pytest.mark.parametrize("keyword", ["anyOf", "oneOf"])
+def test_closed_choices_that_exclude_each_other_still_do(keyword: str) -> None:
+    table = {"a": {"type": "string"}, "b": {"type": "string"}}
+    choices = [{"properties": {name: table[name]}, "required": [name], "additionalProperties": False} for name in table]
+    tool = tool_of({"properties": {"c": {"type": "object", "properties": table, keyword: choices}}})
+
+    assert [len(misfits_of(tool, {"c": value})) for value in ({"a": "x"}, {"b": "x"}, {"a": "x", "b": "x"})] == [
+        0,
+        0,
+        1,
+    ]

@@ -253,9 +253,9 @@ async def test_what_has_a_shape_is_sent_as_json(media_types: list[str], sent: st
     content = {name: {"schema": schema} for name in media_types}
     server = StandIn(document({"/f": {"patch": operation("scale", requestBody={"content": content})}}), checks=False)
 
-    await server.call("scale", {"body": {"replicas": 3}})
+    await server.call("scale", {"body": {"replicas": 3.0}})
 
-    assert json.loads(server.last.content) == {"replicas": 3}
+    assert repr(json.loads(server.last.content)) == "{'replicas': 3}"
     assert server.last.headers["content-type"] == sent
 
 

@@ -132,6 +132,36 @@ def test_what_the_schema_says_is_read(annotation: Any, sent: str, read: Any) -> 
     assert spec_of(annotation).read(f'{{"x": {sent}}}') == {"x": read}
 
 
+@pytest.mark.parametrize(
+    ("annotation", "sent", "read"),
+    [
+        (int, "2.0", 2),
+        (int, f"{10**400}", 10**400),
+        (float, "1e300", 1e300),
+        (int | str, "2.0", 2),
+        (int | float, "2.0", 2.0),
+        (list[int], "[1, 2.0]", [1, 2]),
+        (dict[str, int], '{"a": 2.0}', {"a": 2}),
+        (tuple[int, float], "[2.0, 2.0]", (2, 2.0)),
+    ],
+)
+def test_a_number_is_read_alike_by_types_and_by_their_schema(annotation: Any, sent: str, read: Any) -> None:
+    spec = spec_of(annotation)
+
+    for one in (spec, schema_tool("take", spec.parameters).spec):
+        (found,) = one.read(f'{{"x": {sent}}}').values()
+        assert repr(found) == repr(list(read) if isinstance(found, list) and isinstance(read, tuple) else read)
+
+
+def test_an_integer_in_an_object_is_read_as_one_and_a_float_of_too_many_digits_is_kept() -> None:
+    line = {"type": "object", "properties": {"amount": {"type": "integer"}}}
+    tool = schema_tool(
+        "take", {"properties": {"x": {"$ref": "#/$defs/L"}, "y": {"type": "integer"}}, "$defs": {"L": line}}
+    )
+
+    assert repr(tool.spec.read('{"x": {"amount": 2.0}, "y": 1e300}')) == "{'x': {'amount': 2}, 'y': 1e+300}"
+
+
 def test_a_mapping_of_a_model_is_read_like_its_text() -> None:
     with pytest.raises(InvalidArguments, match="must be an integer; got true"):
         spec_of(int).read({"x": True})

@@ -5,11 +5,22 @@ A model is shown, and its arguments are checked against, the same repaired schem
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from functools import partial
+from itertools import count
 from typing import Any, cast
 
+from toolcrib.errors import SchemaTooLarge
 from toolcrib.jsonschema._composition import conjunction, merged
-from toolcrib.jsonschema._visitor import children, properties_of, ref_of, rewrite
+from toolcrib.jsonschema._visitor import (
+    CHOICES,
+    children,
+    definitions_in,
+    properties_of,
+    ref_of,
+    rewrite,
+    subschemas,
+)
 from toolcrib.jsonschema._walk import SchemaWalk, check_nesting
 
 __all__ = ["of_newer_version", "satisfiable"]
@@ -18,7 +29,10 @@ _OLD_VERSIONS = ("http://json-schema.org/draft-03/schema", "http://json-schema.o
 _KINDS = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 _LIMITS = (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum"))
 _LISTED_ITEMS = "http://json-schema.org/draft-07/schema#"  # the last version whose `items` may be a list
-_BRANCHES = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas")
+_IF = ("then", "else")
+_BRANCHES = ("allOf", *CHOICES, *_IF, "dependentSchemas", "dependencies")
+_APPLIED = ("$ref", *_BRANCHES)
+_MOST_STEPS = 50_000  # from a schema to one that its value has to fit besides
 
 
 def of_newer_version(tool: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -76,73 +90,279 @@ def _lists_items(part: Mapping[str, Any]) -> bool:
 def satisfiable(tool: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a schema that something can fit, as far as its faults are those that generators of schemas make.
 
-    A name that is required is declared, also where other names are refused. An object that has to fit several schemas
-    at once may have the names of all of them, where one refuses others. An enum without values says nothing of what has
-    to be given; one of an optional property still allows it no value.
+    A name that is required is declared. A name that an object declares or requires, or that one of the schemas does
+    which it has to fit besides, is declared also where other names are refused, if no object could have it otherwise.
+    An enum without values says nothing of what has to be given; one of an optional property still allows it no value.
+
+    Each repair lets more values fit. What is under `not`, in an `if`, or counted by `maxContains` stays as it is, with
+    the definitions that it refers to; and a `oneOf` with a repair in it becomes an `anyOf`.
 
     Raises:
         SchemaTooLarge: What its references lead to comes to too much; names the tool.
     """
-    schema = of_newer_version(tool, schema)
-    return _repaired(schema, SchemaWalk(schema, tool), needed=True, known=frozenset())
+    return _Repair(tool, of_newer_version(tool, schema)).schema()
 
 
-def _repaired(part: Any, walk: SchemaWalk, *, needed: bool, known: Set[str]) -> Any:
-    """Return one part of a schema, repaired.
+class _Repair:
+    """The repair of one schema."""
 
-    Args:
-        needed: The value has to be there.
-        known: The names that the object around a branch of a choice declares.
-    """
-    if not isinstance(part, Mapping):
-        return part
-    with walk.part():
-        source = cast("Mapping[str, Any]", part)
-        repaired = dict(source)
-        if needed and repaired.get("enum") == []:
-            del repaired["enum"]
-        if isinstance(repaired.get("allOf"), list) and (joined := _joined(repaired, walk)) is not None:
-            repaired = joined
-        _declare_required(repaired, known)
-        table = properties_of(repaired)
-        required = cast("list[str]", repaired.get("required", ())) if isinstance(repaired.get("required"), list) else ()
-        inside = known | table.keys()
-        done = {key: repaired.pop(key) for key in ("properties", *_BRANCHES) if key in repaired}
-        repaired = rewrite(repaired, lambda inner: _repaired(inner, walk, needed=True, known=frozenset()))
+    def __init__(self, tool: str, schema: Mapping[str, Any]) -> None:
+        self._walk = SchemaWalk(schema, tool)
+        self._definitions = properties_of(schema, "$defs")
+        self._has_closed = any(_is_closed(part) for part in subschemas(schema))
+        self._steps = 0
+        self._added: dict[tuple[str, tuple[str, ...]], str] = {}
+        self._waiting: list[tuple[str, str, tuple[str, ...]]] = []
+        self._widened = 0
+
+    def schema(self) -> dict[str, Any]:
+        """Return the schema with its definitions, and with those that its references need besides."""
+        root = self._walk.root
+        whole = self._part({key: value for key, value in root.items() if key != "$defs"})
+        exact, table, widened = self._exact(), dict[str, Any](), set[str]()
+        for name, part in self._definitions.items():
+            before = self._widened
+            table[name] = _exact(part) if name in exact else self._part(part)
+            widened |= {name} if self._widened > before else set()
+        while self._waiting:
+            name, ref, admitted = self._waiting.pop()
+            table[name] = self._part(self._walk.resolved({"$ref": ref}), admitted=admitted)
+            widened.add(name)
+        whole = {**whole, "$defs": table} if table else whole
+        whole = {key: whole[key] for key in (*root, *whole) if key in whole}
+        return _one_of_any(whole, _referring(table, widened)) if widened else whole
+
+    def _exact(self) -> set[str]:
+        """Return the definitions that stay as they are, as it matters whether a value does not fit them."""
+        kept = [part[key] for part in subschemas(self._walk.root) for key in _exact_keys(part)]
+        found, waiting = set[str](), [name for part in kept for name in definitions_in(part)]
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found.add(name)
+                waiting += definitions_in(self._definitions.get(name))
+        return found
+
+    def _part(
+        self, part: Any, *, needed: bool = True, known: Set[str] = frozenset(), admitted: Iterable[str] = ()
+    ) -> Any:
+        """Return one part of a schema, repaired.
+
+        Args:
+            part: The part.
+            needed: The value has to be there.
+            known: The names that the object around a branch of a choice declares.
+            admitted: The names that it may not refuse.
+        """
+        if not isinstance(part, Mapping):
+            return part
+        with self._walk.part():
+            source = cast("Mapping[str, Any]", part)
+            repaired = dict(source)
+            if needed and repaired.get("enum") == []:
+                del repaired["enum"]
+                self._widened += 1
+            if self._has_closed and isinstance(repaired.get("allOf"), list):
+                repaired = self._joined(repaired)
+            _declare_required(repaired, known)
+            if self._has_closed:
+                self._open(repaired, admitted)
+            return self._with_parts(repaired, needed, known, admitted)
+
+    def _with_parts(
+        self, part: Mapping[str, Any], needed: bool, known: Set[str], admitted: Iterable[str]
+    ) -> dict[str, Any]:
+        """Return a part with the schemas in it repaired."""
+        table, required = properties_of(part), _texts(part.get("required"))
+        kept = {"properties", *_BRANCHES, *_exact_keys(part)}
+        repaired = {**part, **rewrite({key: value for key, value in part.items() if key not in kept}, self._part)}
+        repaired |= {key: _exact(part[key]) for key in _exact_keys(part)}
         if table:
-            repaired["properties"] = {
-                name: _repaired(inner, walk, needed=name in required, known=frozenset())
-                for name, inner in table.items()
-            }
-        elif "properties" in done:
-            repaired["properties"] = done["properties"]
-        branches = {key: done[key] for key in _BRANCHES if key in done}
-        repaired |= rewrite(branches, lambda inner: _repaired(inner, walk, needed=needed, known=inside))
-        return {key: repaired[key] for key in (*source, *repaired) if key in repaired}
+            repaired["properties"] = {name: self._part(inner, needed=name in required) for name, inner in table.items()}
+        inside = known | table.keys()
+        for key in _BRANCHES:
+            if key not in part:
+                continue
+            before = self._widened
+            names = [*admitted, *(self._admitted(part, key) if self._has_closed else ())]
+            branch = partial(self._part, needed=needed, known=inside, admitted=names)
+            repaired |= rewrite({key: part[key]}, branch)
+            if key == "oneOf" and self._widened > before:
+                repaired = _any_of(repaired)
+        return repaired
 
+    # --- closed objects
 
-def _declare_required(schema: dict[str, Any], known: Set[str]) -> None:
-    names, table = schema.get("required"), properties_of(schema)
-    rest: Any = schema.get("additionalProperties")
-    if not isinstance(names, list) or not (table or rest is False):
-        return
-    declared = known | table.keys()
-    missing = [name for name in cast("list[Any]", names) if isinstance(name, str) and name not in declared]
-    if missing:
-        part: Any = cast("Any", rest) if isinstance(rest, Mapping) else {}
-        schema["properties"] = {**table, **dict.fromkeys(missing, part)}
+    def _joined(self, part: dict[str, Any]) -> dict[str, Any]:
+        """Return an object with the parts that it has to fit as one, where one of them is closed."""
+        outer = {key: value for key, value in part.items() if key != "allOf"}
+        parts = conjunction(part["allOf"], self._walk)
+        if parts is None or ref_of(outer) is not None:
+            return part
+        whole = (outer, *parts)
+        if not all(_is_object(one) for one in whole) or not any(_is_closed(one) for one in whole):
+            return part
+        self._widened += 1
+        return merged(*whole)
 
+    def _open(self, part: dict[str, Any], admitted: Iterable[str]) -> None:
+        """Declare the names that a closed object could not have otherwise, also in what its reference leads to."""
+        names: dict[str, Any] = {}
+        if not part.keys().isdisjoint(_APPLIED):
+            names = self._names(part)
+        elif part.get("additionalProperties") is False:
+            names = {name: {} for name in _texts(part.get("required"))}
+        names |= {name: {} for name in admitted if name not in names}
+        ref = ref_of(part)
+        if ref is not None and names and self._refuses(ref, names):
+            part["$ref"] = f"#/$defs/{self._definition(ref, tuple(sorted(names)))}"
+        table = properties_of(part)
+        if part.get("additionalProperties") is False or (part.get("unevaluatedProperties") is False and admitted):
+            missing = {name: said for name, said in names.items() if name not in table}
+            if missing:
+                part["properties"] = {**table, **missing}
+                self._widened += 1
 
-def _joined(schema: Mapping[str, Any], walk: SchemaWalk) -> dict[str, Any] | None:
-    """Return an object with the parts that it has to fit as one, where one of them is closed; None for any other."""
-    parts = conjunction(schema["allOf"], walk)
-    outer = {key: value for key, value in schema.items() if key != "allOf"}
-    if parts is None or not any(part.get("additionalProperties") is False for part in (outer, *parts)):
-        return None
-    if ref_of(outer) is not None or not all(_is_object(part) for part in (outer, *parts)):
-        return None
-    return merged(outer, *parts)
+    def _definition(self, ref: str, names: tuple[str, ...]) -> str:
+        """Return the name of a definition that is what a reference leads to, and admits some names."""
+        if (ref, names) not in self._added:
+            taken = {*self._definitions, *self._added.values()}
+            wanted = ref.rsplit("/", 1)[-1]
+            number = next(number for number in count(2) if f"{wanted}_{number}" not in taken)
+            self._added[ref, names] = name = f"{wanted}_{number}"
+            self._waiting.append((name, ref, names))
+        self._widened += 1
+        return self._added[ref, names]
+
+    def _refuses(self, ref: str, names: Iterable[str]) -> bool:
+        """Return whether what a reference leads to is closed to one of some names."""
+        closed = [properties_of(part) for part in self._applied({"$ref": ref}) if _is_closed(part)]
+        return any(name not in table for table in closed for name in names)
+
+    def _admitted(self, part: Mapping[str, Any], key: str) -> list[str]:
+        """Return the names that the schemas of a keyword may not refuse, as no object could have them otherwise."""
+        if key == "allOf":
+            return [*self._names(part)]
+        branches, required = _choice(part, key)
+        beside = {name: value for name, value in part.items() if name not in (_IF if key in _IF else (key,))}
+        for one in self._applied(beside, keys=("allOf",)):
+            required += _texts(one.get("required"))
+        if any(not self._is_closed(branch) for branch in branches):
+            return required
+        possible = {*self._names(*branches)}
+        return [*required, *(name for name in self._names(beside) if name not in possible)]
+
+    def _is_closed(self, part: Any) -> bool:
+        return part is False or any(_is_closed(one) for one in self._applied(part, keys=("allOf",)))
+
+    def _names(self, *parts: Any) -> dict[str, Any]:
+        """Return the names that parts, and what has to be fit besides, in any choice, declare or require.
+
+        Each has the schema of its values.
+        """
+        found: dict[str, list[Any]] = {}
+        for part in self._applied(*parts):
+            for name, said in properties_of(part).items():
+                given = found.setdefault(name, [])
+                given += [said] if said not in given and said is not False else []
+            for name in _texts(part.get("required")):
+                found.setdefault(name, [])
+        return {
+            name: given[0] if len(given) == 1 else {"anyOf": given} if given else {} for name, given in found.items()
+        }
+
+    def _applied(self, *parts: Any, keys: Sequence[str] = _BRANCHES) -> Iterator[Mapping[str, Any]]:
+        """Yield parts, and the schemas that the same value has to fit besides; each reference is followed once."""
+        waiting, seen = [*reversed(parts)], set[str]()
+        while waiting:
+            part = waiting.pop()
+            if not isinstance(part, Mapping):
+                continue
+            self._steps += 1
+            if self._steps > _MOST_STEPS:
+                raise SchemaTooLarge(self._walk.tool)
+            named = cast("Mapping[str, Any]", part)
+            yield named
+            ref = ref_of(named)
+            if ref is not None and ref not in seen:
+                seen.add(ref)
+                waiting.append(self._walk.resolved({"$ref": ref}))
+            waiting += [inner for (key, *_), inner in children(named) if key in keys]
 
 
 def _is_object(part: Mapping[str, Any]) -> bool:
     return part.get("type", "object") in ("object", ["object"])
+
+
+def _is_closed(part: Mapping[str, Any]) -> bool:
+    return part.get("additionalProperties") is False or part.get("unevaluatedProperties") is False
+
+
+def _choice(part: Mapping[str, Any], key: str) -> tuple[list[Any], list[str]]:
+    """Return the schemas of which a value has to fit one, by a keyword, and the names that it has where they count."""
+    if key in CHOICES:
+        return cast("list[Any]", part[key] if isinstance(part[key], list) else []), []
+    if key in _IF:
+        condition: Any = part.get("if")
+        required = cast("Mapping[str, Any]", condition).get("required") if isinstance(condition, Mapping) else None
+        return [part.get(name, True) for name in _IF], _texts(required)
+    return [True], [*properties_of(part, key)]
+
+
+def _texts(names: Any) -> list[str]:
+    return [name for name in cast("list[Any]", names) if isinstance(name, str)] if isinstance(names, list) else []
+
+
+def _exact_keys(part: Mapping[str, Any]) -> list[str]:
+    """Return the keywords of a schema that values must not fit, or not too many, or whose fit has consequences."""
+    return [key for key in ("not", "if", *(("contains",) if "maxContains" in part else ())) if key in part]
+
+
+def _exact(part: Any) -> Any:
+    """Return a schema that the same values fit, without an enum of no values: no provider takes one."""
+    if not isinstance(part, Mapping):
+        return part
+    same = rewrite(cast("Mapping[str, Any]", part), _exact)
+    return {"not": {}} if same.get("enum") == [] else same
+
+
+def _declare_required(schema: dict[str, Any], known: Set[str]) -> None:
+    table, rest = properties_of(schema), cast("Any", schema.get("additionalProperties"))
+    if table and rest is not False:
+        missing = [name for name in _texts(schema.get("required")) if name not in known and name not in table]
+        said = cast("Mapping[str, Any]", rest if isinstance(rest, Mapping) else {})
+        schema["properties"] = {**table, **dict.fromkeys(missing, said)}
+
+
+# --- a `oneOf` with a repair in it
+
+
+def _any_of(part: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema with an `anyOf` in place of its `oneOf`."""
+    choice = {"anyOf": part["oneOf"]}
+    if "anyOf" in part:
+        choice = {"allOf": [*part.get("allOf", ()), choice]}
+    return {key: value for key, value in part.items() if key != "oneOf"} | choice
+
+
+def _referring(table: Mapping[str, Any], names: Set[str]) -> Set[str]:
+    """Return the names of some definitions, and of those that refer to them at any depth."""
+    users: dict[str, list[str]] = {}
+    for name, part in table.items():
+        for used in definitions_in(part):
+            users.setdefault(used, []).append(name)
+    found, waiting = set[str](), [*names]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += users.get(name, ())
+    return found
+
+
+def _one_of_any(part: Mapping[str, Any], widened: Set[str]) -> dict[str, Any]:
+    """Return a schema whose `oneOf` refer to none of the definitions that more values fit than did."""
+    kept = {key: part[key] for key in _exact_keys(part)}
+    changed = rewrite(part, lambda inner: _one_of_any(inner, widened)) | kept
+    refers = any(name in widened for branch in part.get("oneOf") or () for name in definitions_in(branch))
+    return _any_of(changed) if refers else changed

@@ -27,9 +27,10 @@ from referencing.exceptions import Unresolvable
 
 from toolcrib.errors import FieldProblem, InvalidSchema
 from toolcrib.jsonschema._patterns import is_pattern, pattern_of
-from toolcrib.jsonschema._references import dangling
+from toolcrib.jsonschema._references import dangling, with_definitions
 from toolcrib.jsonschema._repair import satisfiable
-from toolcrib.jsonschema._walk import check_nesting
+from toolcrib.jsonschema._visitor import kinds_of, properties_of
+from toolcrib.jsonschema._walk import SchemaWalk, check_nesting
 from toolcrib.jsonschema._words import brief, path_of
 
 __all__ = [
@@ -50,6 +51,7 @@ _NOTHING: Any = Registry[Any]()  # of schemas that others may refer to
 _WIDE = 300  # characters of a problem; it may quote what does not fit
 _MOST = 20  # problems that are named
 _STEPS, _DEEP, _SECONDS = 20_000, 60, 2.0  # of one check: a schema may double with each step, or lead into itself
+_EXACT = 2**53  # up to which a float is one integer alone
 _STEPS_ON_LOOP = 500  # of a check, before it goes on in a worker thread
 _UNCHECKED = (
     "takes too long to be checked against the schema; send fewer values, or values that are nested less",
@@ -91,6 +93,7 @@ class Checker:
         kind: Any = validators.validator_for(dict(schema), default=Draft202012Validator)
         for error in _schema_validator(kind).iter_errors(schema):
             raise SchemaError.create_from(error)
+        self._schema = schema
         self._validator: Any = _bounded(kind)(_of_one_version(dict(schema)), registry=_NOTHING)
 
     def iter_errors(self, value: Any) -> Sequence[Any]:
@@ -124,6 +127,13 @@ class Checker:
         if whole and unfinished is not None and not found:
             return [Misfit((), "unchecked", _UNCHECKED[isinstance(unfinished, Unresolvable)], value)]
         return found
+
+    def with_integers(self, value: Any) -> Any:
+        """Return a value that fits, with integers for the floats, as `2.0`, that are where the schema has integers.
+
+        A float of more than 53 bits stays as it is: the text that was sent may have been another integer.
+        """
+        return _Integers(self._schema).of(value, self._schema) if _has_whole_float(value) else value
 
     def _errors(self, value: Any, steps: int = _STEPS) -> tuple[list[Any], Exception | None]:
         """Return the first few errors, and what ended the check before its end."""
@@ -240,8 +250,10 @@ def misfits(schema: Mapping[str, Any], value: Any) -> list[Misfit]:
 
 def checks_of(
     tool: str, schema: Mapping[str, Any], *, whole: bool = False, prepared: bool = False
-) -> Callable[[dict[str, Any]], None]:
+) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """Return a check that raises pydantic's ValidationError for arguments that do not fit a schema.
+
+    It returns the arguments `with_integers`.
 
     Args:
         whole: Whether arguments that could not be checked to their end do not fit; see `Checker.misfits`.
@@ -251,11 +263,12 @@ def checks_of(
     if prepared:
         cached()
 
-    def check(arguments: dict[str, Any]) -> None:
+    def check(arguments: dict[str, Any]) -> dict[str, Any]:
         checker = cached()
         found = [] if checker is None else checker.misfits(arguments, whole=whole)
         if found:
             raise InvalidInput.from_exception_data(tool, [_detail(misfit) for misfit in found])
+        return arguments if checker is None else checker.with_integers(arguments)
 
     return check
 
@@ -263,7 +276,7 @@ def checks_of(
 def _repaired_checker(tool: str, schema: Mapping[str, Any]) -> Checker | None:
     """Return what checks arguments against the schema that a model is shown, in which faults are repaired."""
     try:
-        return checker_of(satisfiable(tool, schema))
+        return checker_of(satisfiable(tool, with_definitions(tool, schema)))
     except (AttributeError, TypeError, ValueError):  # it is not a schema, or too large to be repaired
         return checker_of(schema)
 
@@ -274,6 +287,72 @@ _PYDANTIC_KINDS = {"additionalProperties": "extra_forbidden", "required": "missi
 def _detail(misfit: Misfit) -> InitErrorDetails:
     other = PydanticCustomError("json_schema", "{problem}", {"problem": misfit.text})
     return InitErrorDetails(type=_PYDANTIC_KINDS.get(misfit.keyword, other), loc=misfit.place, input=misfit.value)
+
+
+# --- integers that were sent as floats
+
+
+def _is_whole_float(value: object) -> bool:
+    return type(value) is float and value.is_integer() and abs(value) <= _EXACT
+
+
+def _has_whole_float(value: object) -> bool:
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if _is_whole_float(part):
+            return True
+        if isinstance(part, dict):
+            waiting += cast("dict[str, object]", part).values()
+        elif isinstance(part, list):
+            waiting += cast("list[object]", part)
+    return False
+
+
+class _Integers:
+    """A walk over a value and its schema; what the schema has of a value is looked up once."""
+
+    def __init__(self, schema: Any) -> None:
+        self._walk = SchemaWalk(schema)
+        self._known: dict[int, list[dict[str, Any]]] = {}
+
+    def of(self, value: Any, schema: Any, deep: int = 0) -> Any:
+        """Return one part of a value; it stays as it is where the schema says nothing, or too deep to be checked."""
+        if not schema or deep > _DEEP:
+            return value
+        choices = self._choices(schema)
+        if isinstance(value, list):
+            items = enumerate(cast("list[Any]", value))
+            return [self.of(item, self._item(choices, place), deep + 1) for place, item in items]
+        if isinstance(value, dict):
+            named = cast("dict[str, Any]", value).items()
+            return {name: self.of(part, self._named(choices, name), deep + 1) for name, part in named}
+        if not _is_whole_float(value):
+            return value
+        kinds = {kind for choice in choices for kind in kinds_of(choice)}
+        return int(value) if "integer" in kinds and "number" not in kinds else value
+
+    def _choices(self, schema: Any) -> list[dict[str, Any]]:
+        if id(schema) not in self._known:
+            self._known[id(schema)] = list(self._walk.choices(schema))
+        return self._known[id(schema)]
+
+    def _named(self, choices: Sequence[Mapping[str, Any]], name: str) -> Any:
+        tables = (properties_of(choice) for choice in choices)
+        said = next((table[name] for table in tables if table.get(name)), None)
+        return said or next(
+            (choice["additionalProperties"] for choice in choices if "additionalProperties" in choice), None
+        )
+
+    def _item(self, choices: Sequence[Mapping[str, Any]], place: int) -> Any:
+        for choice in choices:
+            items: Any = choice.get("items")
+            first = cast("list[Any]", items if isinstance(items, list) else choice.get("prefixItems") or [])
+            if place < len(first):
+                return first[place]
+            if items is not None:
+                return choice.get("additionalItems") if isinstance(items, list) else items
+        return None
 
 
 # --- what is said of a misfit

@@ -152,11 +152,11 @@ class OperationTool(BaseTool):
             returned = api.answers.shown(api.answers.converted(*answer), api.options.max_schema_chars)
         return returned if self._paging is None else page_schema(returned)
 
-    def _checked(self, arguments: dict[str, Any]) -> None:
+    def _checked(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Hold arguments against all of the document's schema, also where a model was shown a part of it."""
         if self._check is None:
             self._check = checks_of(self._operation.name, self._api.requests.whole(self._endpoint.schema))
-        self._check(arguments)
+        return self._check(arguments)
 
     async def _call(self, /, **arguments: Any) -> Any:
         value, following = await self._page(arguments)

@@ -17,6 +17,7 @@ SCHEMA: dict[str, Any] = {
         "region": {"type": "string", "x-mcp-header": "Region"},
         "verbose": {"type": "boolean", "x-mcp-header": "Verbose"},
         "at": {"type": "object", "properties": {"zone": {"type": "string", "x-mcp-header": "Zone"}}},
+        "count": {"type": "integer", "x-mcp-header": "Count"},
         "query": {"type": "string"},
     },
     "required": ["region"],
@@ -43,6 +44,13 @@ async def test_null_for_an_optional_one_is_left_out() -> None:
 
     assert sent == {"region": "eu", "at": {"more": None}}
     assert given["verbose"] is None
+
+
+async def test_an_integer_is_sent_as_one() -> None:
+    async with connect(echoing(SCHEMA)).open() as tools:
+        sent = await called(tools, "echo", region="eu", count=2.0)
+
+    assert repr(sent) == "{'region': 'eu', 'count': 2}"
 
 
 @pytest.mark.parametrize("name", ["region", "query"])

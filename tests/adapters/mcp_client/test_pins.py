@@ -68,9 +68,15 @@ SCHEMA: dict[str, Any] = {
         "c": {"enum": [{"x": 1, "y": 2}, {"y": 0, "x": 0}], "default": {"required": ["ls", "rm"], "off": False}},
     },
     "required": ["a", "b"],
+    "dependentRequired": {"a": ["b", "c"], "default": ["a", "b"]},
+    "dependencies": {"b": ["a", "c"], "c": {"required": ["a", "b"]}},
+    "$defs": {"default": {"enum": ["x", "y"]}},
 }
 REORDERED: dict[str, Any] = {
     "required": ["b", "a"],
+    "$defs": {"default": {"enum": ["y", "x"]}},
+    "dependencies": {"b": ["c", "a"], "c": {"required": ["b", "a"]}},
+    "dependentRequired": {"default": ["b", "a"], "a": ["c", "b"]},
     "properties": {
         "c": {"default": {"off": False, "required": ["ls", "rm"]}, "enum": [{"x": 0, "y": 0}, {"y": 2, "x": 1}]},
         "b": {"anyOf": [{"type": "null"}, {"required": ["d", "c"]}]},
@@ -91,6 +97,7 @@ OTHERS: list[dict[str, Any]] = [
     {**SCHEMA, "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
     with_default({"required": ["rm", "ls"], "off": False}),
     with_default({"required": ["ls", "rm"], "off": 0}),
+    {**SCHEMA, "dependentRequired": {**SCHEMA["dependentRequired"], "a": ["b"]}},
 ]
 
 
@@ -104,7 +111,7 @@ def of_schema(schema: dict[str, Any]) -> Server[Any]:
 @pytest.mark.parametrize(
     ("now", "changes"),
     [(REORDERED, 0), *((other, 1) for other in OTHERS)],
-    ids=["order", "fewer", "value", "more", "order of data", "kind of data"],
+    ids=["order", "fewer", "value", "more", "order of data", "kind of data", "dependent"],
 )
 async def test_another_order_of_a_set_is_no_change(now: dict[str, Any], changes: int, tmp_path: Path) -> None:
     for schema in (SCHEMA, now):

@@ -216,7 +216,7 @@ def _problem(method: str, version: str, raw: Mapping[str, Any]) -> str:
     return ""
 
 
-def argument_checks(tool: str, schema: Mapping[str, Any]) -> Callable[[dict[str, Any]], dict[str, Any] | None]:
+def argument_checks(tool: str, schema: Mapping[str, Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """Return a check of a tool's arguments that leaves out an optional one which is sent as a header, where it is null.
 
     A header has no null (SEP-2243), and a model may well send null for what it does not want. A large schema is read
@@ -235,8 +235,7 @@ def argument_checks(tool: str, schema: Mapping[str, Any]) -> Callable[[dict[str,
     def without_nulls(arguments: dict[str, Any]) -> dict[str, Any]:
         for place in places:
             arguments = _without_null(arguments, schema, place)
-        check(arguments)
-        return arguments
+        return check(arguments)
 
     return without_nulls
 

@@ -22,7 +22,8 @@ __all__ = ["Change", "ServerPins"]
 _MOST_CHARS: Final = 20_000  # of a difference in a request
 _TYPES: Final = frozenset({"type", "properties", "required", "items", "additionalProperties"})
 _SETS: Final = frozenset({"required", "enum", "type", "anyOf", "oneOf", "allOf"})  # of a schema
-_DATA: Final = frozenset({"default", "const", "examples", "enum"})  # of a schema
+_TABLES_OF_SETS: Final = ("dependentRequired", "dependencies")  # of a schema
+_SCHEMAS: Final = ("inputSchema", "outputSchema")  # of a tool
 _NEW: Final = "A tool that is new on its server: a person has to accept it before its description is shown."
 _KINDS: Final[Mapping[PinKind, type[Any]]] = {
     "tool": types.Tool,
@@ -181,25 +182,28 @@ def _shape(listed: BaseModel) -> dict[str, Any]:
 
 def _same_text(shape: Any) -> str:
     """Return a definition as text that is the same for what says the same: keys and some lists have no order."""
-    return _text(_in_order(shape))
+    if not isinstance(shape, Mapping):
+        return _text(shape)
+    held = cast("Mapping[str, Any]", shape)
+    return _text({**held, **{name: _in_order(held[name]) for name in _SCHEMAS if name in held}})
 
 
 def _text(shape: Any) -> str:
     return json.dumps(shape, sort_keys=True)
 
 
-def _in_order(shape: Any) -> Any:
-    """Return a definition with those lists of its schemas sorted that say the same in any order."""
-    match shape:
-        case dict():
-            held = cast("dict[str, Any]", shape)
-            items = {name: part if name in _DATA else _in_order(part) for name, part in held.items()}
-            sets = [name for name, part in items.items() if name in _SETS and isinstance(part, list)]
-            return {**items, **{name: sorted(items[name], key=_text) for name in sets}}
-        case list():
-            return [_in_order(part) for part in cast("list[Any]", shape)]
-        case _:
-            return shape
+def _in_order(schema: Any) -> Any:
+    """Return a JSON schema with those of its lists sorted that say the same in any order."""
+    if not isinstance(schema, Mapping):
+        return schema
+    ordered = rewrite(cast("Mapping[str, Any]", schema), _in_order)
+    sets = {name: _sorted(ordered[name]) for name in _SETS if name in ordered}
+    tables = ((name, ordered[name]) for name in _TABLES_OF_SETS if isinstance(ordered.get(name), Mapping))
+    return {**ordered, **sets, **{name: {key: _sorted(part) for key, part in table.items()} for name, table in tables}}
+
+
+def _sorted(part: Any) -> Any:
+    return sorted(cast("list[Any]", part), key=_text) if isinstance(part, list) else part
 
 
 def _without_texts(schema: Any) -> Any:
