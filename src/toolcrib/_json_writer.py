@@ -1,23 +1,55 @@
-"""Writers of JSON shapes as text, made once, as `json.dumps` makes its encoder for every text; and a reader of JSON."""
+"""Writers of JSON shapes as text, made once, as `json.dumps` makes its encoder for every text; and readers of JSON."""
 
 from __future__ import annotations
 
 import json
 import json.encoder
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["json_writer", "read_valid_json", "valid_text"]
+__all__ = ["RepeatedKeyError", "json_writer", "read_json", "read_valid_json", "unique_keys", "valid_text"]
+
+_LONGEST_KEY = 200  # characters of a key in an error; callers may make up any
+
+
+class RepeatedKeyError(ValueError):
+    """An object of JSON text has a key twice: which of its values was meant is not known."""
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object that has these pairs; an `object_pairs_hook` of `json`.
+
+    Raises:
+        RepeatedKeyError: A key stands twice.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        key = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise RepeatedKeyError(f"{key[:_LONGEST_KEY]}: sent more than once; send it once")
+    return found
+
+
+def read_json(text: str | bytes) -> Any:
+    """Return the JSON shapes of a text by which something is decided.
+
+    Raises:
+        RepeatedKeyError: An object has a key twice.
+        ValueError: The text is not JSON.
+        RecursionError: It is nested too deep.
+    """
+    return json.loads(text, object_pairs_hook=unique_keys)
 
 
 def read_valid_json(text: bytes) -> Any:
     """Return the JSON shapes of a text, with U+FFFD for halves of surrogate pairs, which no store and no answer takes.
 
     Raises:
+        RepeatedKeyError: An object has a key twice.
         ValueError: The text is not JSON.
         RecursionError: It is nested too deep.
     """
-    shapes = json.loads(text)
+    shapes = read_json(text)
     return json.loads(valid_text(json.dumps(shapes, ensure_ascii=False))) if rb"\u" in text else shapes
 
 

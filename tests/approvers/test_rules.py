@@ -229,6 +229,14 @@ def test_a_file_that_is_wrong_is_named_with_the_field(tmp_path: Path, text: str,
     assert problem in str(raised.value)
 
 
+def test_a_file_that_has_a_rule_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "approvers.json"
+    path.write_text('{"rules": [{"name": "x"}], "rules": []}')
+
+    with pytest.raises(PolicyError, match="rules: sent more than once"):
+        load_rules(path)
+
+
 async def test_a_file_is_read_anew_when_it_has_changed_and_one_that_is_wrong_then_stops_calls(tmp_path: Path) -> None:
     path = tmp_path / "approvers.toml"
     path.write_text(TEXT)

@@ -360,10 +360,22 @@ async def test_edited_arguments_are_granted(console: Console) -> None:
     assert given.override_args == {"cents": 12345678901234567890, "note": "x"}
 
 
+async def test_an_answer_that_is_sent_twice_is_none(console: Console) -> None:
+    request = await asked(console, "twice")
+    sent = f'{{"request": "{request.id}", "name": "Ann", "answer": "deny", "answer": "approve"}}'
+    headers = {"content_type": "application/json", "x_toolcrib_csrf": console.get("/api/state").json["csrf"]}
+
+    reply = console.ask("POST", "/api/answer", sent.encode(), **headers)
+
+    assert (reply.status, reply.json["error"]) == (400, "answer: sent more than once; send it once")
+    assert (await console.store.show(request.id)).answer is None
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
         ("{", "This is not JSON"),
+        ('{"cents": 1, "cents": 2}', "cents: sent more than once; send it once"),
         ("[1]", "The arguments are a JSON object"),
         ("{}", "cents: missing, it is required"),
         ('{"cents": "5"}', 'cents: must be an integer; got "5"'),

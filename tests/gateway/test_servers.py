@@ -243,6 +243,7 @@ def test_an_error_names_the_file_the_server_the_field_and_the_mend(tmp_path: Pat
     ("text", "problem"),
     [
         ("{", "it is not JSON: "),
+        ('{"mcpServers": {"a": {}, "a": {}}}', "a: sent more than once; send it once"),
         ("[]", "it is not an object; begin with"),
         ("{}", "it has no servers: give them by name under `mcpServers`"),
         ('{"mcpServers": {}}', "it has no server that is switched on"),

@@ -197,7 +197,15 @@ async def test_the_answer_of_an_approver_is_read_by_the_fields(form: Any, given:
 
 @pytest.mark.parametrize(
     ("form", "given"),
-    [(int, "many"), (bool, "perhaps"), (Seat, "roof"), (Optional, {"size": 0}), (list[Literal["a"]], "c"), (str, ...)],
+    [
+        (int, "many"),
+        (bool, "perhaps"),
+        (Seat, "roof"),
+        (Optional, {"size": 0}),
+        (Optional, '{"size": 1, "size": 2}'),
+        (list[Literal["a"]], "c"),
+        (str, ...),
+    ],
 )
 async def test_a_wrong_answer_is_asked_for_once_more(form: Any, given: Any) -> None:
     asked, got = list[ApprovalRequest](), list[Any]()

@@ -25,7 +25,9 @@ def test_a_null_is_a_misfit_where_tools_were_not_strict() -> None:
     assert [issue.outcome.code for issue in round.recoverable_issues] == ["invalid_arguments"]
 
 
-@pytest.mark.parametrize("raw", ['{"a": null', "null", "[null]", '{"a": null, "b": "null"}'])
+@pytest.mark.parametrize(
+    "raw", ['{"a": null', "null", "[null]", '{"a": null, "b": "null"}', '{"a": 1, "a": 2, "b": null}']
+)
 def test_what_does_not_fit_is_said_all_the_same(raw: str) -> None:
     round = round_of([adding([])], ("add", raw), ("nope", raw), strict=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from toolcrib._json_writer import RepeatedKeyError
 from toolcrib.approvals._answers import answered_fields
 from toolcrib.calls import ApprovalRequest, Grant
 from toolcrib.jsonschema.checker import misfits
@@ -21,5 +22,8 @@ def answer_problems(request: ApprovalRequest, answer: Grant) -> list[str]:
     if answer.done is not None:
         return [str(problem) for problem in misfits(request.returns or {}, answer.done.value)]
     if request.asked_by is not None:
-        given = answered_fields(request, answer)
+        try:
+            given = answered_fields(request, answer)
+        except RepeatedKeyError as error:
+            return [str(error)]
     return [] if given is None else [str(problem) for problem in misfits(request.parameters or {}, given)]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
+from toolcrib._json_writer import RepeatedKeyError, read_json
 from toolcrib.calls import ApprovalRequest, Bound, Grant
 
 __all__ = ["answered_fields", "field_choices", "field_value", "typed_bounds"]
@@ -19,6 +19,9 @@ def answered_fields(request: ApprovalRequest, answer: Grant) -> dict[str, Any]:
 
     They are an object as `override_args` or `user_input`, or its JSON text. Where one field is asked for, its value
     alone will do. A bare yes leaves the fields as they are shown; of one field that wants yes or no, it is the answer.
+
+    Raises:
+        ValueError: The text has a key twice.
     """
     given: Any = answer.user_input if answer.override_args is None else answer.override_args
     parts: Mapping[str, Mapping[str, Any]] = (request.parameters or {}).get("properties", {})
@@ -58,7 +61,9 @@ def typed_bounds(request: ApprovalRequest, typed: Mapping[str, str]) -> dict[str
 def _object_in(given: Any) -> Mapping[str, Any] | None:
     if isinstance(given, str):
         try:
-            given = json.loads(given)
+            given = read_json(given)
+        except RepeatedKeyError:
+            raise
         except (ValueError, RecursionError):
             return None
     return cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else None
@@ -78,7 +83,7 @@ def field_value(part: Mapping[str, Any], text: str) -> Any:
     if kind == "string":
         return _chosen(part, text)
     try:
-        return json.loads(line)
+        return read_json(line)
     except (ValueError, RecursionError):
         return _chosen(part, text)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tomllib
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from typing import Any, Final, cast
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from toolcrib._json_writer import read_json
 from toolcrib.approvers._gate import ApproverRules
 from toolcrib.approvers._groups import Groups
 from toolcrib.approvers._rule import ApproverRule
@@ -89,7 +89,7 @@ def _stamp(path: Path) -> tuple[int, int, int]:
 def _parsed(path: Path) -> tuple[list[ApproverRule], Groups]:
     try:
         text = path.read_text("utf-8")
-        document: Any = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+        document: Any = read_json(text) if path.suffix == ".json" else tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         kind = "JSON" if path.suffix == ".json" else "TOML"
         raise PolicyError(str(path), (f"it is no {kind}: {error}",)) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
@@ -12,6 +11,7 @@ from typing import Annotated, Any, TypeVar, cast
 import typer
 
 from toolcrib import approvals as approval_room
+from toolcrib._json_writer import read_json
 from toolcrib._run_sync import run_sync
 from toolcrib.approvals import (
     ApprovalEntry,
@@ -447,7 +447,7 @@ def _override(text: str | None) -> dict[str, Any] | None:
 
 def _json(text: str, option: str) -> object:
     try:
-        return json.loads(text)
+        return read_json(text)
     except (ValueError, RecursionError) as error:
         raise typer.BadParameter(f"it is not JSON: {error}", param_hint=option) from None
 

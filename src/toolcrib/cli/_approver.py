@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
+from toolcrib._json_writer import read_json
 from toolcrib.approvals import Approver, field_choices, field_value, typed_bounds
 from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Denial, Grant
 from toolcrib.cli._terminal import Terminal
@@ -146,7 +147,7 @@ class _TerminalApprover:
             if not line:
                 return None
             try:
-                value: object = json.loads(line)
+                value: object = read_json(line)
             except (ValueError, RecursionError) as error:
                 self._terminal.say(f"it is not JSON: {error}")
                 continue

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, cast, get_args
 
+from toolcrib._json_writer import read_json
 from toolcrib.approvals import ApprovalEntry, answer_problems, typed_bounds
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantScope, Identity
 from toolcrib.console._guard import Visitor
@@ -67,7 +67,7 @@ def arguments_of(request: ApprovalRequest, sent: Any) -> dict[str, Any]:
         AnswerError: They are not an object, hold a hidden secret, or do not fit the tool's schema.
     """
     try:
-        given: Any = json.loads(sent) if isinstance(sent, str) else sent
+        given: Any = read_json(sent) if isinstance(sent, str) else sent
     except (ValueError, RecursionError) as error:
         raise AnswerError("arguments", [f"This is not JSON: {error}"]) from None
     if not isinstance(given, dict):
@@ -93,7 +93,7 @@ def _result(request: ApprovalRequest, sent: Mapping[str, Any]) -> Any:
     if not isinstance(text, str):
         raise AnswerError("result", ["Give the result of the call as JSON."])
     try:
-        result: Any = json.loads(text)
+        result: Any = read_json(text)
     except (ValueError, RecursionError) as error:
         raise AnswerError("result", [f"This is not JSON: {error}"]) from None
     _require_fit(request, request.done(result), "result")

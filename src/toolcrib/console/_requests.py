@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from toolcrib._json_writer import read_valid_json
+from toolcrib._json_writer import RepeatedKeyError, read_valid_json
 from toolcrib.console._guard import Visitor
 
 __all__ = ["SURROGATES", "JsonReply", "json_body", "number", "visitor_of"]
@@ -35,6 +35,8 @@ async def json_body(request: Request) -> Mapping[str, Any]:
     """Return the JSON object that a request holds; an HTTPException for anything else."""
     try:
         sent: Any = read_valid_json(await request.body())
+    except RepeatedKeyError as error:
+        raise HTTPException(400, str(error)) from None
     except (ValueError, RecursionError):
         raise HTTPException(400, "the request is not JSON") from None
     if not isinstance(sent, dict):

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
+from toolcrib._json_writer import unique_keys
 from toolcrib.formats._canonical_json import raw_arguments
 
 __all__ = ["repaired_arguments", "with_arguments"]
@@ -70,17 +71,10 @@ def _repaired_part(found: re.Match[str]) -> str:
 
 def _is_object(text: str, *, unique: bool = False) -> bool:
     try:
-        read: object = json.loads(text, object_pairs_hook=_unique if unique else None, parse_constant=_refused)
+        read: object = json.loads(text, object_pairs_hook=unique_keys if unique else None, parse_constant=_refused)
     except (ValueError, RecursionError):
         return False
     return isinstance(read, dict)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        raise ValueError("a key is there twice")
-    return made
 
 
 def _refused(word: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
@@ -14,6 +13,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
+from toolcrib._json_writer import read_json
 from toolcrib.approvers import load_rules, read_rules
 from toolcrib.errors import PolicyError, TargetError, closest
 from toolcrib.gateway._api import ApiEntry, ApiSection, api_toolset
@@ -209,7 +209,7 @@ def read_document(path: Path) -> dict[str, Any]:
         why = (error.strerror or str(error)) if isinstance(error, OSError) else "it is not UTF-8 text"
         raise TargetError(str(path), f"it cannot be read: {why}") from None
     try:
-        read: Any = tomllib.loads(text) if path.suffix == ".toml" else json.loads(_plain_json(text))
+        read: Any = tomllib.loads(text) if path.suffix == ".toml" else read_json(_plain_json(text))
     except (ValueError, RecursionError) as error:
         kind = "TOML" if path.suffix == ".toml" else "JSON"
         raise TargetError(str(path), f"it is not {kind}: {error}") from None

@@ -8,6 +8,7 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any, cast
 
+from toolcrib._json_writer import read_json
 from toolcrib.approvals import digest
 from toolcrib.errors import SchemaError
 from toolcrib.formats import ProviderFormat, WireCall, WireReply, own_arguments, text_parameter, without_filler
@@ -76,7 +77,7 @@ class ToolCalls:
                 return {text: raw}
             if not names and not (self._strict and (not isinstance(raw, str) or "null" in raw)):
                 return raw
-            value: object = json.loads(raw) if isinstance(raw, str) else raw
+            value: object = read_json(raw) if isinstance(raw, str) else raw
             if not isinstance(value, Mapping):
                 return raw
             own = own_arguments(cast("Mapping[str, Any]", value), names)

@@ -12,6 +12,7 @@ from secrets import token_hex
 from typing import Any, Final, Literal, TypeAlias
 
 from toolcrib import approvals
+from toolcrib._json_writer import RepeatedKeyError
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.errors import PendingLimitReached
 from toolcrib.schema import ClientFeature, ElicitRequest, RunContext
@@ -135,8 +136,14 @@ async def ask_person(
             action = "decline" if isinstance(given, Denial) else "cancel"
             return PersonAnswer(action, {}, by=given.by if isinstance(given, Denial) else "")
         by = given.by
-        fields = {} if asked.url is not None else approvals.answered_fields(request, given)
-        problem = "" if asked.url is not None else problem_of(fields)
+        if asked.url is not None:
+            return PersonAnswer("accept", {}, by=by)
+        try:
+            fields = approvals.answered_fields(request, given)
+        except RepeatedKeyError as error:
+            problem = str(error)
+        else:
+            problem = problem_of(fields)
         if not problem:
             return PersonAnswer("accept", fields, by=by)
     return PersonAnswer("cancel", fields, problem, by)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import subprocess
@@ -97,6 +98,16 @@ async def serving(app: Any, port: int) -> AsyncIterator[None]:
 def served(server: MCPServer, port: int, **options: Any) -> AbstractAsyncContextManager[None]:
     """Serve a server of the SDK over streamable HTTP in this process."""
     return serving(server.streamable_http_app(**options), port)
+
+
+async def asked_over_http(scope: Any, receive: Any) -> dict[str, Any]:
+    """Return the message that a request to an ASGI application holds; empty where it holds none."""
+    body = b""
+    while scope["type"] == "http" and (part := await receive()):
+        body += part.get("body", b"")
+        if not part.get("more_body"):
+            break
+    return json.loads(body or b"{}")
 
 
 async def called(tools: Toolset, name: str, /, **arguments: Any) -> Any:

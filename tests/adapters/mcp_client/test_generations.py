@@ -14,7 +14,7 @@ from mcp.client.streamable_http import StreamableHTTPTransport
 from mcp.server.mcpserver import MCPServer
 
 from tests.adapters.mcp_client import classic_server
-from tests.adapters.mcp_client.servers import served, serving
+from tests.adapters.mcp_client.servers import asked_over_http, served, serving
 from tests.adapters.mcp_server.clients import Way, every_generation, text_of
 from tests.networks import free_port
 from toolcrib.adapters.mcp_client import _connection, connect
@@ -80,12 +80,7 @@ def spoken(tools: Toolset) -> str | None:
 
 async def newest_alone(scope: Any, receive: Any, send: Any) -> None:
     """Answer as a server that knows no handshake; an ASGI application."""
-    body = b""
-    while part := await receive():
-        body += part.get("body", b"")
-        if not part.get("more_body"):
-            break
-    asked = json.loads(body or b"{}")
+    asked = await asked_over_http(scope, receive)
     method = asked.get("method", "")
     answers: dict[str, Any] = {
         "server/discover": {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}},

@@ -15,7 +15,7 @@ import httpx2
 import mcp_types as types
 import pytest
 
-from tests.adapters.mcp_client.servers import called, failed, serving
+from tests.adapters.mcp_client.servers import asked_over_http, called, failed, serving
 from tests.networks import free_port
 from toolcrib.adapters.mcp_client import Progress, connect
 from toolcrib.adapters.mcp_client._command import _lines  # pyright: ignore[reportPrivateUsage] -- its pipe
@@ -53,12 +53,7 @@ def over_http(kind: str, answer: bytes) -> Callable[..., Awaitable[None]]:
     """Return an ASGI application that answers the calls of one tool with these bytes."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        body = b""
-        while scope["type"] == "http" and (part := await receive()):
-            body += part.get("body", b"")
-            if not part.get("more_body"):
-                break
-        asked = json.loads(body or b"{}")
+        asked = await asked_over_http(scope, receive)
         method, number = asked.get("method"), asked.get("id")
         even = {"content": [{"type": "text", "text": "even"}]}
         result = {"initialize": START, "tools/list": TOOLS, "tools/call": even}.get(method or "", {})

@@ -10,7 +10,7 @@ import pytest
 from mcp.server import Server
 from mcp.shared.exceptions import MCPError
 
-from tests.adapters.mcp_client.servers import called, failed, serving
+from tests.adapters.mcp_client.servers import asked_over_http, called, failed, serving
 from tests.networks import free_port
 from toolcrib.adapters.mcp_client import connect
 
@@ -30,12 +30,7 @@ class Restarted:
         self.sessions, self.calls = 0, 0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        body = b""
-        while scope["type"] == "http" and (part := await receive()):
-            body += part.get("body", b"")
-            if not part.get("more_body"):
-                break
-        asked = json.loads(body or b"{}")
+        asked = await asked_over_http(scope, receive)
         status, said, kind = self._answer(scope["method"], asked) if scope["type"] == "http" else (200, b"", "")
         headers = [(b"content-type", kind.encode()), (b"mcp-session-id", b"%d" % self.sessions)]
         await send({"type": "http.response.start", "status": status, "headers": headers})

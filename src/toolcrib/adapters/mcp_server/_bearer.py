@@ -14,8 +14,9 @@ from pydantic_core import from_json
 from starlette.authentication import AuthCredentials
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from toolcrib.adapters.mcp_server._incoming import read_body
 from toolcrib.pipeline import Access
 from toolcrib.serving.oauth import AuthorizationServerUnavailable, TokenRefused
 
@@ -150,23 +151,14 @@ class ScopeChallenge:
         if scope["method"] != "POST" or not self._known.has_scopes():
             await self._app(scope, receive, send)
             return
-        read: list[Message] = []
-        body, more = b"", True
-        while more and len(body) <= self._max_body:
-            read.append(await receive())
-            body += read[-1].get("body", b"")
-            more = read[-1].get("more_body", False)
-
-        async def receive_again() -> Message:
-            return read.pop(0) if read else await receive()
-
-        needed = frozenset[str]() if more else await self._scopes(body)
+        body, receive = await read_body(receive, self._max_body)
+        needed = frozenset[str]() if body is None else await self._scopes(body)
         missing = Access(frozenset(scope["auth"].scopes)).lacks(needed)
         if missing:
             text = f"the token lacks: {' '.join(missing)}"
             await self._challenge.reply(403, "insufficient_scope", text, needed)(scope, receive, send)
         else:
-            await self._app(scope, receive_again, send)
+            await self._app(scope, receive, send)
 
     async def _scopes(self, body: bytes) -> frozenset[str]:
         """Return the scopes that a message needs."""

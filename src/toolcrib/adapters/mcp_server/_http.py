@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolcrib.adapters.mcp_server._bearer import BearerAuth, ScopeChallenge
 from toolcrib.adapters.mcp_server._http_options import HttpOptions
+from toolcrib.adapters.mcp_server._incoming import UniqueKeys
 from toolcrib.adapters.mcp_server._known_callers import KnownCallers
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._server import McpServer, build_server
@@ -76,7 +77,7 @@ class HttpApp:
 
     def _starlette(self) -> Starlette:
         options, callers = self.options, self._callers
-        endpoint: ASGIApp = self._sessions
+        endpoint: ASGIApp = UniqueKeys(self._sessions, options.max_body)
         routes: list[Route] = [*options.routes]
         if callers is not None:
             endpoint = ScopeChallenge(endpoint, self._server, callers.challenge, options.max_body)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 from mcp_types import INVALID_PARAMS
 
+from toolcrib._json_writer import read_json
 from toolcrib.adapters.mcp_server._replies import clean
 from toolcrib.errors import SchemaError, exception_of
 from toolcrib.pipeline import Run
@@ -248,7 +248,7 @@ def _read(text: Any, schema: Mapping[str, Any]) -> Any:
     if not isinstance(text, str) or kind is None or "string" in kinds:
         return cast("Any", text)
     try:
-        return json.loads(text)
+        return read_json(text)
     except ValueError:
         return text  # validation says what is wrong with it
 

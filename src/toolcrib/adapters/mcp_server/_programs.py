@@ -10,6 +10,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from toolcrib._json_writer import RepeatedKeyError, read_json
 from toolcrib.adapters.mcp_server._client_link import LogLevels
 from toolcrib.adapters.mcp_server._elicitation import Suspension
 from toolcrib.adapters.mcp_server._options import ServerOptions
@@ -112,10 +113,14 @@ class ProgramServer(ToolServer):
         """Run a program, or find functions for one."""
         name, given = request.params.name, request.params.arguments or {}
         try:
+            if request.text is not None:
+                read_json(request.text)
             if name == _RUN:
                 return await self._program(request, _Run.model_validate(given).code)
             if name == _SEARCH:
                 return await self._search(request, _Search.model_validate(given))
+        except RepeatedKeyError as error:
+            return error_result(f"InvalidArguments: `{name}` cannot take these arguments: {error}")
         except ValidationError as error:
             problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
             return error_result(f"InvalidArguments: `{name}` cannot take these arguments: {problems}")

@@ -9,11 +9,13 @@ from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
 from dataclasses import replace
 
+from anyio import wrap_file
 from mcp.server.stdio import stdio_server
 
 from toolcrib._run_sync import run_sync
 from toolcrib.adapters.mcp_server._http import serve_http
 from toolcrib.adapters.mcp_server._http_options import HttpOptions
+from toolcrib.adapters.mcp_server._incoming import UniqueLines, stdin_of_client
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._server import McpServer, build_server
 from toolcrib.approvals import SqliteApprovalStore
@@ -70,16 +72,19 @@ async def serve_stdio(server: McpServer, *, ended: Callable[[ToolcribError | Non
 async def _serve_streams(server: McpServer, ended: Callable[[ToolcribError | None], object] | None) -> None:
     fault: ToolcribError | None = None
     try:
-        async with stdio_server() as (read, write):
-            try:
-                with redirect_stdout(sys.stderr):
-                    await server.run(read, write, server.create_initialization_options())
-            except ToolcribError as error:
-                fault = error
-                raise
-            finally:
-                if ended is not None:
-                    ended(fault)
+        with stdin_of_client() as stdin:
+            lines = UniqueLines(wrap_file(stdin))
+            async with stdio_server(lines.as_file()) as (read, write):
+                lines.replies = write
+                try:
+                    with redirect_stdout(sys.stderr):
+                        await server.run(read, write, server.create_initialization_options())
+                except ToolcribError as error:
+                    fault = error
+                    raise
+                finally:
+                    if ended is not None:
+                        ended(fault)
     except ExceptionGroup:
         if fault is None:
             raise

@@ -119,7 +119,8 @@ class DirectToolServer(ToolServer):
 
     async def start(self, request: ToolRequest) -> CallReply | Suspension:
         """Make a new call."""
-        return await self._run(request, ToolCall(request.params.name, request.params.arguments or {}))
+        given = (request.params.arguments or {}) if request.text is None else request.text
+        return await self._run(request, ToolCall(request.params.name, given))
 
     async def resume(
         self, request: ToolRequest, state: Mapping[str, Any], answers: Sequence[Grant | Denial]

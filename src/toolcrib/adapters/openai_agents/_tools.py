@@ -17,6 +17,7 @@ from agents import (
 from agents.items import ToolApprovalItem
 from agents.tool_context import ToolContext
 
+from toolcrib._json_writer import read_json
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import ApprovalRequest, Completed, Grant, Media, Outcome, ToolCall, render
 from toolcrib.pipeline import Run
@@ -129,9 +130,9 @@ class Invocation:
 
 
 def normal(arguments: str) -> str:
-    """Return arguments as `needs_approval` is given them; text that is not a JSON object as it is."""
+    """Return arguments as `needs_approval` is given them; another text, or one with a key twice, as it is."""
     try:
-        value: Any = json.loads(arguments)
+        value: Any = read_json(arguments)
     except ValueError:
         return arguments
     return json.dumps(value) if isinstance(value, dict) else arguments

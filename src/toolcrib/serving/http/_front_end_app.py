@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from toolcrib._json_writer import read_valid_json
+from toolcrib._json_writer import RepeatedKeyError, read_valid_json
 from toolcrib.approvals import ApprovalStore
 from toolcrib.errors import FrontEndError
 from toolcrib.serving._front_end import Exchange, FrontEndLimits, FrontEndSessions, OpenSession
@@ -93,6 +93,8 @@ class _Endpoint:
                 raise FrontEndError(f"a request has at most {most} bytes", 413)
         try:
             body: object = read_valid_json(bytes(came))
+        except RepeatedKeyError as error:
+            raise FrontEndError(str(error)) from None
         except (ValueError, RecursionError):
             raise FrontEndError("the request is not JSON") from None
         if not isinstance(body, dict):
