@@ -82,6 +82,34 @@ async def test_an_answer_is_the_server_s_own(way: Way, method: str, params: dict
     assert behind == direct
 
 
+def freely_structured(value: Any, is_error: bool) -> Server[Any]:
+    async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[types.Tool(name="count", input_schema={"type": "object"})])
+
+    async def call_tool(ctx: Any, params: Any) -> types.CallToolResult:
+        content: list[Any] = [types.TextContent(text="as said")]
+        return types.CallToolResult(content=content, structured_content=value, is_error=is_error)
+
+    return Server("free", on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+@pytest.mark.parametrize("is_error", [False, True], ids=["done", "failed"])
+@pytest.mark.parametrize("value", [[1, {"a": 2}], [], "three", 4, 0, False, {"a": 1}, {}])
+async def test_structured_content_without_a_schema_is_the_server_s_own(value: Any, is_error: bool) -> None:
+    older, newer = IN_MEMORY
+    server = freely_structured(value, is_error)
+    async with Client(server, mode=newer.generation) as client:
+        direct = await answer(client, "tools/call", {"name": "count"})
+    served = build_server(Toolset([connect(server, name="free")]), ServerOptions(tasks=None))
+    async with newer(served) as client:
+        behind = await answer(client, "tools/call", {"name": "count"})
+    async with older(served) as client:
+        as_object = await client.call_tool("count", {})
+
+    assert (behind, direct["structuredContent"]) == (direct, value)
+    assert as_object.structured_content == (value if isinstance(value, dict) else None)  # all that it may be there
+
+
 # --- what comes during a call
 
 
