@@ -208,9 +208,9 @@ def test_a_file_may_be_toml(tmp_path: Path) -> None:
             {"command": "x", "toolcrib": {"limits": {"timeot": 1}}},
             "`toolcrib.limits.timeot`: there is no such option. Did you",
         ),
-        (
-            {"command": "x", "toolcrib": {"limits": {"timeout": 0}}},
-            "`toolcrib.limits.timeout`: input should be greater",
+        *(
+            ({"command": "x", "toolcrib": {"limits": {name: 0}}}, f"`toolcrib.limits.{name}`: input should be greater")
+            for name in ("timeout", "connect_timeout", "max_message", "max_result_chars")
         ),
         (
             {"command": "x", "toolcrib": {"approval": "always"}},
