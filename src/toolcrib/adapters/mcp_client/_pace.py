@@ -40,7 +40,7 @@ class ProgressReport:
         self._newest: Progress | None = None  # that is not passed on
 
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
-        """Take what a notification says."""
+        """Receive the progress of one notification."""
         self._newest = Progress(progress, total, cut_line(message))
         if self._pace.has_room():
             self.end()
