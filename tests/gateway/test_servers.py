@@ -157,7 +157,8 @@ def test_a_file_may_have_comments_and_last_commas_as_those_of_vs_code(tmp_path: 
 async def test_a_server_with_the_old_transport_is_left_out_beside_others(
     field: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    tools = read(tmp_path, {"old": {"url": "http://x/sse", field: "sse"}, "small": small()})
+    unset = {"url": "http://${GONE}/sse", "headers": {"X": "${GONE}"}, "toolcrib": {"bearer_env": "GONE"}}
+    tools = read(tmp_path, {"old": {**unset, field: "sse"}, "small": small()})
 
     async with tools.open() as opened:
         value = await called(opened, "small_add", a=1, b=2)
@@ -167,7 +168,7 @@ async def test_a_server_with_the_old_transport_is_left_out_beside_others(
 
 
 def test_a_server_with_the_old_transport_that_has_to_be_there_is_an_error(tmp_path: Path) -> None:
-    old = {"url": "http://x/sse", "type": "sse", "toolcrib": {"required": True}}
+    old = {"url": "http://${GONE}/sse", "type": "sse", "toolcrib": {"required": True}}
 
     with pytest.raises(TargetError, match="`sse` is the old transport"):
         read(tmp_path, {"old": old, "small": small()})
@@ -207,9 +208,9 @@ def test_a_file_may_be_toml(tmp_path: Path) -> None:
             {"command": "x", "toolcrib": {"limits": {"timeot": 1}}},
             "`toolcrib.limits.timeot`: there is no such option. Did you",
         ),
-        (
-            {"command": "x", "toolcrib": {"limits": {"timeout": 0}}},
-            "`toolcrib.limits.timeout`: input should be greater",
+        *(
+            ({"command": "x", "toolcrib": {"limits": {name: 0}}}, f"`toolcrib.limits.{name}`: input should be greater")
+            for name in ("timeout", "connect_timeout", "max_message", "max_result_chars")
         ),
         (
             {"command": "x", "toolcrib": {"approval": "always"}},

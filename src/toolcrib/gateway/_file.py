@@ -125,7 +125,7 @@ def _options(path: Path, document: Mapping[str, Any], texts: FileTexts | None = 
 def _entries(
     path: Path, document: Mapping[str, Any], texts: FileTexts | None = None
 ) -> tuple[dict[FilePlace, ServerEntry], dict[FilePlace, ApiEntry]]:
-    """Return the servers and APIs of a file, whose own section is in order; those that are off as they are written."""
+    """Return the servers and APIs of a file, whose own section is in order; what is not used, as it is written."""
     defaults: Any = document.get("toolcrib", {}).get("defaults") or {}
     servers, apis = _servers_in(path, document), _apis_in(path, document)
     if same := servers.keys() & apis.keys():
@@ -135,7 +135,7 @@ def _entries(
         places = {FilePlace(path, name, kind): entry for name, entry in entries.items()}
         return {
             place: read_part(
-                place, model, _with_defaults(entry, defaults, section), texts=None if _is_off(entry) else texts
+                place, model, _with_defaults(entry, defaults, section), texts=texts if _is_used(entry) else None
             )
             for place, entry in places.items()
         }
@@ -143,10 +143,11 @@ def _entries(
     return read("server", ServerEntry, ServerSection, servers), read("API", ApiEntry, ApiSection, apis)
 
 
-def _is_off(entry: Any) -> bool:
-    """Return whether a server or an API is switched off."""
+def _is_used(entry: Any) -> bool:
+    """Return whether a server or an API is neither switched off nor reached by the old transport over HTTP."""
     given = cast("dict[str, Any]", entry) if isinstance(entry, dict) else {}
-    return given.get("disabled") is True or given.get("enabled") is False
+    is_off = given.get("disabled") is True or given.get("enabled") is False
+    return not is_off and (given.get("type") or given.get("transport")) != "sse"
 
 
 def _credential_place(path: Path, document: Mapping[str, Any], texts: FileTexts) -> CredentialPlace:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, get_args
 
@@ -14,6 +15,7 @@ from mcp_types.methods import CLIENT_REQUESTS, SERVER_REQUESTS
 
 from tests.adapters.mcp_client.servers import outcome_of
 from tests.adapters.mcp_server.clients import IN_MEMORY, Way, send, text_of
+from tests.adapters.mcp_server.faults import CORRECT, NEWER, Fault, faulty_servers
 from tests.adapters.mcp_server.full_server import BLOCKS, PROMPTS, QUESTIONS, RESOURCES, TEMPLATES, TOOLS, full_server
 from toolcrib.adapters.mcp_client import connect
 from toolcrib.adapters.mcp_server import ServerOptions, build_server
@@ -80,6 +82,83 @@ async def test_an_answer_is_the_server_s_own(way: Way, method: str, params: dict
         behind = await answer(client, method, params)
 
     assert behind == direct
+
+
+def freely_structured(value: Any, is_error: bool) -> Server[Any]:
+    async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[types.Tool(name="count", input_schema={"type": "object"})])
+
+    async def call_tool(ctx: Any, params: Any) -> types.CallToolResult:
+        content: list[Any] = [types.TextContent(text="as said")]
+        return types.CallToolResult(content=content, structured_content=value, is_error=is_error)
+
+    return Server("free", on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+@pytest.mark.parametrize("is_error", [False, True], ids=["done", "failed"])
+@pytest.mark.parametrize("value", [[1, {"a": 2}], [], "three", 4, 0, False, {"a": 1}, {}])
+async def test_structured_content_without_a_schema_is_the_server_s_own(value: Any, is_error: bool) -> None:
+    older, newer = IN_MEMORY
+    server = freely_structured(value, is_error)
+    async with Client(server, mode=newer.generation) as client:
+        direct = await answer(client, "tools/call", {"name": "count"})
+    served = build_server(Toolset([connect(server, name="free")]), ServerOptions(tasks=None))
+    async with newer(served) as client:
+        behind = await answer(client, "tools/call", {"name": "count"})
+    async with older(served) as client:
+        as_object = await client.call_tool("count", {})
+
+    assert (behind, direct["structuredContent"]) == (direct, value)
+    assert as_object.structured_content == (value if isinstance(value, dict) else None)  # all that it may be there
+
+
+# --- members that the protocol does not know
+
+
+def with_more(value: Any) -> Any:
+    """Return a result with one more member in each of its objects."""
+    match value:
+        case dict():
+            return {**{name: with_more(part) for name, part in value.items()}, "x-more": {}}
+        case list():
+            return [with_more(part) for part in value]
+        case _:
+            return value
+
+
+ASKED: dict[str, Any] = {
+    "tools/list": lambda client: client.list_tools(),
+    "resources/list": lambda client: client.list_resources(),
+    "resources/templates/list": lambda client: client.list_resource_templates(),
+    "prompts/list": lambda client: client.list_prompts(),
+    "tools/call": lambda client: client.call_tool("pay", {"cents": 1}),
+    "resources/read": lambda client: client.read_resource("odd://r"),
+    "prompts/get": lambda client: client.get_prompt("p", {"a": "x"}),
+}
+
+
+@pytest.mark.parametrize("way", IN_MEMORY, ids=lambda way: way.title)
+@pytest.mark.parametrize("method", ASKED)
+async def test_a_member_that_is_unknown_is_there_where_a_client_keeps_it(way: Way, method: str) -> None:
+    result = with_more((NEWER if way.is_new else CORRECT)[method])
+
+    def answered(number: Any) -> bytes:
+        return json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode()
+
+    async def shown(client: Client) -> Any:
+        found = await ASKED[method](client)
+        return without_its_own(found.model_dump(by_alias=True, mode="json", exclude_none=True))
+
+    async with faulty_servers() as servers:
+        url = servers.url_of(Fault(method, "more members", answered, newer=way.is_new))
+        async with Client(url, mode=way.generation, cache=None) as client:
+            direct = await shown(client)
+        tools = connect(url, name="odd", mode="auto" if way.is_new else "legacy", resource_tools=False)
+        async with way(build_server(Toolset([tools]), ServerOptions(tasks=None))) as client:
+            behind = await shown(client)
+
+    assert behind == direct
+    assert ("x-more" in str(direct)) == method.startswith("tools/")  # in schemas, and in structured content
 
 
 # --- what comes during a call

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, cast
 
@@ -15,7 +15,8 @@ from jsonschema.exceptions import SchemaError
 from mcp.client import ClientSession
 from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
-from mcp_types.methods import validate_server_result
+from mcp_types.methods import parse_server_result
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 from referencing.exceptions import Unresolvable
 
@@ -28,9 +29,35 @@ __all__ = ["argument_checks", "check_results", "check_tools_one_by_one", "unread
 
 _log = logging.getLogger("toolcrib.mcp")
 _LIST_TOOLS, _CALL_TOOL = "tools/list", "tools/call"
-_LISTS = ("content", "tools", "resources", "resourceTemplates", "prompts", "contents", "messages")
+_ITEMS = {  # where the results of these methods have their parts
+    _LIST_TOOLS: "tools",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+    "prompts/list": "prompts",
+    _CALL_TOOL: "content",
+    "resources/read": "contents",
+    "prompts/get": "messages",
+    "completion/complete": "completion",  # the only one that is no list
+}
+_NEEDED: Mapping[str, Sequence[str]] = {  # what a part has to have; all else need not be there
+    "tools": ("name", "inputSchema"),
+    "resources": ("uri", "name"),
+    "resourceTemplates": ("uriTemplate", "name"),
+    "prompts": ("name",),
+    "text": ("type", "text"),
+    "image": ("type", "data", "mimeType"),
+    "audio": ("type", "data", "mimeType"),
+    "resource_link": ("type", "uri", "name"),
+    "resource": ("type", "resource"),
+    "completion": ("values",),
+}
+_REQUIRED: Mapping[str, Any] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}  # of newer results
+_IN_DOUBT = "[whether this is an error cannot be read, and whether the call took effect is unknown]"
+_OLD_RESULT = "toolResult"  # of the first versions of the protocol
 _MOST_ITEMS = 10_000  # of one list in a result; each that cannot be read is looked at alone
-_AT_ONCE = 200  # of them, before other tasks have their turn
+_MOST_MEMBERS = 100  # of a part that cannot be read; each of them is looked at alone
+_MOST_NAMED = 10  # of what is left out, in a line of the log
+_AT_ONCE = 20  # parts, before other tasks have their turn
 _USUAL_VERSION = "2025-11-25"  # by which the SDK reads what comes before a version is known
 unreadable_tools: ContextVar[dict[str, str] | None] = ContextVar("toolcrib_unreadable_tools", default=None)
 """Where a listing in progress puts the tools that cannot be read: why not, by their names."""
@@ -111,27 +138,9 @@ class _ToolByTool:
     async def send_raw_request(self, method: str, *rest: Any) -> dict[str, Any]:
         """Send a request, and return the result as it came, but for what cannot be read of it."""
         raw = _with_short_lists(await self._sent(method, *rest))
-        version = self._session.protocol_version or _USUAL_VERSION
-        if method == _CALL_TOOL:
-            return await _readable_result(version, raw)
-        found = unreadable_tools.get()
-        tools = raw.get("tools")
-        if method != _LIST_TOOLS or found is None or not isinstance(tools, list):
+        if method not in _ITEMS or (method == _LIST_TOOLS and unreadable_tools.get() is None):
             return raw
-        if not _problem(_LIST_TOOLS, version, raw):
-            return raw
-        kept: list[Any] = []
-        for at, tool in enumerate(cast("list[Any]", tools)):
-            if at % _AT_ONCE == _AT_ONCE - 1:
-                await asyncio.sleep(0)
-            readable = _readable_tool(version, tool)
-            problem = _problem(_LIST_TOOLS, version, {**raw, "tools": [readable]})
-            if problem:
-                name = cast("dict[str, Any]", tool).get("name") if isinstance(tool, dict) else None
-                found[name if isinstance(name, str) else f"{at + 1}"] = problem
-            else:
-                kept.append(readable)
-        return {**raw, "tools": kept}
+        return await _Repair(method, self._session.protocol_version or _USUAL_VERSION).readable(raw)
 
     async def _sent(self, method: str, *rest: Any) -> dict[str, Any]:
         call = current_task.get() if method == _CALL_TOOL else None
@@ -141,27 +150,10 @@ class _ToolByTool:
         return cast("dict[str, Any]", await self._dispatcher.send_raw_request(method, *rest))
 
 
-def _readable_tool(version: str, tool: Any) -> Any:
-    """Return a tool as a server lists it, without what need not be there and cannot be read."""
-    given = cast("dict[str, Any]", tool) if isinstance(tool, dict) else {}
-    schema: Any = given.get("inputSchema")
-    if isinstance(schema, dict):
-        parts = {name: part for name, part in cast("dict[str, Any]", schema).items() if part is not None}
-        schema = {"type": "object", **parts}
-    needed = {"name": given.get("name"), "inputSchema": schema}
-    if _problem(_LIST_TOOLS, version, {"tools": [needed]}):
-        return cast("Any", tool)
-    kept = {name: part for name, part in given.items() if name not in needed and part is not None}
-    wrong = [name for name in kept if _problem(_LIST_TOOLS, version, {"tools": [{**needed, name: kept[name]}]})]
-    if wrong:
-        _log.warning("a server lists `%.200s` with what cannot be read: %s", given["name"], ", ".join(wrong))
-    return {**needed, **{name: part for name, part in kept.items() if name not in wrong}}
-
-
 def _with_short_lists(raw: dict[str, Any]) -> dict[str, Any]:
     """Return a result whose lists have 10,000 items at most; of the blocks of a result the last one says so."""
     cut: dict[str, Any] = {}
-    for name in _LISTS:
+    for name in _ITEMS.values():
         items: Any = raw.get(name)
         if isinstance(items, list) and len(cast("list[Any]", items)) > _MOST_ITEMS:
             more = len(cast("list[Any]", items)) - _MOST_ITEMS
@@ -171,43 +163,184 @@ def _with_short_lists(raw: dict[str, Any]) -> dict[str, Any]:
     return {**raw, **cut} if cut else raw
 
 
-async def _readable_result(version: str, raw: dict[str, Any]) -> dict[str, Any]:
-    """Return the result of a call with a list of blocks that can be read; what is no result of a tool as it is."""
-    if "task" in raw or raw.get("resultType", "complete") != "complete":
-        return raw
-    blocks: Any = raw.get("content")
-    if isinstance(blocks, list) and not _problem(_CALL_TOOL, version, raw):
-        return raw
-    raw = {name: part for name, part in raw.items() if part is not None or name not in ("isError", "_meta")}
-    structured: Any = raw.get("structuredContent")
-    if structured is not None and _problem(_CALL_TOOL, version, {"content": [], "structuredContent": structured}):
-        raw = {name: part for name, part in raw.items() if name != "structuredContent"}
-        if not blocks:
-            blocks = {"type": "text", "text": json.dumps(structured, ensure_ascii=False)}
-    given: list[Any] = cast("list[Any]", blocks) if isinstance(blocks, list) else [] if blocks is None else [blocks]
-    readable: list[Any] = []
-    for at, block in enumerate(given):
-        if at % _AT_ONCE == _AT_ONCE - 1:
-            await asyncio.sleep(0)
-        readable.append(_readable_block(version, block))
-    return {**raw, "content": readable}
+class _Repair:
+    """Repair of one result: what need not be there and cannot be read is left out, and other parts become a text."""
+
+    def __init__(self, method: str, version: str) -> None:
+        self._method, self._version, self._items = method, version, _ITEMS[method]
+        self._required: Mapping[str, Any] = _REQUIRED if version in MODERN_PROTOCOL_VERSIONS else {}
+        self._empty: dict[str, Any] = {self._items: {"values": []} if self._items == "completion" else []}
+        self._left_out: dict[str, None] = {}
+
+    async def readable(self, raw: dict[str, Any]) -> dict[str, Any]:
+        """Return a result that can be read; one that asks for input, or begins a task, as it is."""
+        kind: Any = raw.get("resultType")
+        is_other = isinstance(kind, str) and kind != "complete"
+        if is_other or isinstance(raw.get("task"), dict) or not _problem(self._method, self._version, raw):
+            return raw
+        items = self._items_of(raw)
+        if items is None:
+            return raw
+        given = {name: part for name, part in raw.items() if name != self._items}
+        kept = self._without_wrong(lambda parts: self._fits({**self._empty, **parts}), given, ()) or {}
+        structured: Any = given.get("structuredContent")
+        if structured is not None and "structuredContent" not in kept and not items:
+            items = [{"type": "text", "text": json.dumps(structured, ensure_ascii=False)}]
+        if given.get("isError") is not None and "isError" not in kept:
+            kept, items = {**kept, "isError": True}, [*items, {"type": "text", "text": _IN_DOUBT}]
+        readable: list[Any] = []
+        for at, item in enumerate(items):
+            if at % _AT_ONCE == _AT_ONCE - 1:
+                await asyncio.sleep(0)
+            readable += self._readable_item(item, at)
+        if self._left_out:
+            named = ", ".join([*self._left_out][:_MOST_NAMED])
+            _log.warning("a server answered %s with what cannot be read and is left out: %s", self._method, named)
+        return {**self._required, **kept, **self._whole(readable)}
+
+    def _items_of(self, raw: dict[str, Any]) -> list[Any] | None:
+        """Return the parts of a result; None where it has none, and there is nothing to be repaired."""
+        items: Any = raw.get(self._items)
+        if isinstance(items, list):
+            return cast("list[Any]", items)
+        if items is not None:
+            return [items]
+        if self._method != _CALL_TOOL:
+            return None
+        old: Any = raw.get(_OLD_RESULT)
+        if old is None or raw.get("structuredContent") is not None:
+            return []
+        text = old if isinstance(old, str) else json.dumps(old, ensure_ascii=False)
+        return [{"type": "text", "text": one} for one in (text, f"[this is the `{_OLD_RESULT}` of an old protocol]")]
+
+    def _readable_item(self, item: Any, at: int) -> list[Any]:
+        """Return a part of the result that can be read; of a list, none where it cannot be mended."""
+        if self._fits_item(item):
+            return [item]
+        match self._method:
+            case "tools/call":
+                return [self._block(self._fits_item, item)]
+            case "resources/read":
+                return [self._contents(self._fits_item, item)]
+            case "prompts/get":
+                return [self._message(item)]
+            case "completion/complete":
+                return [self._completion(item)]
+            case _:
+                return self._listed(item, at)
+
+    # --- what a list has
+
+    def _listed(self, item: Any, at: int) -> list[Any]:
+        given = cast("dict[str, Any]", item) if isinstance(item, dict) else {}
+        needed = _NEEDED[self._items]
+        schema, arguments = given.get("inputSchema"), given.get("arguments")
+        if self._items == "tools" and isinstance(schema, dict):
+            parts = {name: part for name, part in cast("dict[str, Any]", schema).items() if part is not None}
+            given = {**given, "inputSchema": {"type": "object", **parts}}
+        elif self._items == "prompts" and isinstance(arguments, list):
+            given = {**given, "arguments": self._arguments(cast("list[Any]", arguments[:_MOST_MEMBERS]))}
+        kept = self._without_wrong(self._fits_item, given, needed)
+        if kept is not None:
+            return [kept]
+        name, problem = given.get(needed[0]), self._problem(self._whole([item]))
+        shown = name if isinstance(name, str) else f"{at + 1}"
+        found = unreadable_tools.get()
+        if self._method == _LIST_TOOLS and found is not None:
+            found[shown] = problem
+        else:
+            self._left_out[f"{self._items} `{shown:.200}`"] = None
+        return []
+
+    def _arguments(self, arguments: list[Any]) -> list[Any]:
+        """Return those arguments of a prompt that can be read."""
+        mended = [
+            self._without_wrong(lambda one: self._fits_item({"name": "", "arguments": [one]}), argument, ("name",))
+            for argument in cast("list[dict[str, Any]]", [one for one in arguments if isinstance(one, dict)])
+        ]
+        return [argument for argument in mended if argument is not None]
+
+    # --- what a result has
+
+    def _block(self, fits: Callable[[Any], bool], block: Any) -> dict[str, Any]:
+        """Return a block; where it cannot be read, a text that says of what type it is, or has its text."""
+        given: dict[str, Any] = cast("dict[str, Any]", block) if isinstance(block, dict) else {"text": block}
+        kind: Any = given.get("type", "text")
+        given = {**given, "type": kind}
+        if kind == "text" and given.get("text") is not None:
+            given["text"] = _as_text(given["text"])
+        elif kind == "resource":
+            given["resource"] = self._contents(lambda held: fits({"type": kind, "resource": held}), given.get(kind))
+        needed = _NEEDED.get(kind) if isinstance(kind, str) else None
+        kept = None if needed is None else self._without_wrong(fits, given, needed)
+        return kept or {"type": "text", "text": f"[a block that cannot be read, of the type {kind!s:.100}]"}
+
+    def _contents(self, fits: Callable[[Any], bool], contents: Any) -> dict[str, Any]:
+        """Return contents of a resource; a text in the place of those that cannot be read."""
+        given: dict[str, Any] = cast("dict[str, Any]", contents) if isinstance(contents, dict) else {"text": contents}
+        place: Any = given.get("uri")
+        given = {**given, "uri": place if isinstance(place, str) else ""}
+        if given.get("text") is not None:
+            given["text"] = _as_text(given["text"])
+        for body in ("text", "blob"):
+            kept = self._without_wrong(fits, given, ("uri", body)) if body in given else None
+            if kept is not None:
+                return kept
+        return {"uri": given["uri"], "text": "[contents that cannot be read]"}
+
+    def _message(self, message: Any) -> dict[str, Any]:
+        """Return a message of a prompt; of a user, where it does not say whose in words that can be read."""
+        given: dict[str, Any] = cast("dict[str, Any]", message) if isinstance(message, dict) else {"content": message}
+        role: Any = given.get("role")
+        known = self._fits_item({"role": role, "content": {"type": "text", "text": ""}})
+        user = {"role": role if known else "user"}
+        return {
+            **user,
+            "content": self._block(lambda block: self._fits_item({**user, "content": block}), given.get("content")),
+        }
+
+    def _completion(self, found: Any) -> dict[str, Any]:
+        given = cast("dict[str, Any]", found) if isinstance(found, dict) else {"values": found}
+        values: Any = given.get("values")
+        texts = [one for one in cast("list[Any]", values) if isinstance(one, str)] if isinstance(values, list) else []
+        return self._without_wrong(self._fits_item, {**given, "values": texts}, ("values",)) or {"values": []}
+
+    # --- what fits
+
+    def _without_wrong(
+        self, fits: Callable[[Any], bool], given: Mapping[str, Any], needed: Sequence[str]
+    ) -> dict[str, Any] | None:
+        """Return members without those that need not be there and do not fit; None where a needed one does not."""
+        base = {name: given[name] for name in needed if name in given}
+        if not fits(base):
+            return None
+        others = [(name, part) for name, part in given.items() if name not in base][:_MOST_MEMBERS]
+        kept = {name: part for name, part in others if fits({**base, name: part})}
+        self._left_out |= {f"`{name:.200}`": None for name, part in others if name not in kept and part is not None}
+        return {**base, **kept}
+
+    def _fits_item(self, item: Any) -> bool:
+        return self._fits(self._whole([item]))
+
+    def _whole(self, items: list[Any]) -> dict[str, Any]:
+        """Return the member of a result that has these parts."""
+        return {self._items: items[0] if self._items == "completion" else items}
+
+    def _fits(self, members: Mapping[str, Any]) -> bool:
+        return not self._problem(members)
+
+    def _problem(self, members: Mapping[str, Any]) -> str:
+        return _problem(self._method, self._version, {**self._required, **members})
 
 
-def _readable_block(version: str, block: Any) -> Any:
-    """Return a block of a result; where it cannot be read, a text that says of what type it is, and has its text."""
-    if not _problem(_CALL_TOOL, version, {"content": [block]}):
-        return block
-    given: dict[str, Any] = cast("dict[str, Any]", block) if isinstance(block, dict) else {"text": block}
-    kind, text = given.get("type", "text"), given.get("text")
-    if kind == "text" and text is not None:
-        return {"type": "text", "text": text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)}
-    return {"type": "text", "text": f"[a block that cannot be read, of the type {kind!s:.100}]"}
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _problem(method: str, version: str, raw: Mapping[str, Any]) -> str:
     """Return why a result does not fit the protocol, empty where it does."""
     try:
-        validate_server_result(method, version, raw)
+        parse_server_result(method, version, raw)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         return f"{'.'.join(map(str, first['loc'][2:]))}: {first['msg']}"

@@ -170,7 +170,7 @@ class Options:
             change has to be accepted by a person. With a `name`, the server is known by it, else by its source.
         credentials: Sign the requests to a URL, those of each principal with their own: `OAuth` or `ApiKeys` of
             `toolcrib.credentials`. A call of a principal who has not consented is suspended, with a link.
-        clock: The clock of the pauses between two tries, polls of a task, and idle sessions.
+        clock: The clock of the pauses between two tries, polls of a task, idle sessions, and what is too much at once.
     """
 
     prefix: str = ""

@@ -19,13 +19,14 @@ from toolcrib.adapters.mcp_client._kept_connection import KeptConnection
 from toolcrib.adapters.mcp_client._listing import Listing, pages, without_doubles
 from toolcrib.adapters.mcp_client._messages import UNREADABLE
 from toolcrib.adapters.mcp_client._options import Options, target_identity
+from toolcrib.adapters.mcp_client._pace import ProgressReport
 from toolcrib.adapters.mcp_client._pins import Change
 from toolcrib.adapters.mcp_client._response_limit import UNKNOWN_SESSION
 from toolcrib.adapters.mcp_client._server_requests import ServerRequests, current_call
 from toolcrib.adapters.mcp_client._task_calls import TaskCall
 from toolcrib.calls import Consent
 from toolcrib.errors import RemoteToolError, ServerError
-from toolcrib.schema import Progress, RunContext
+from toolcrib.schema import RunContext
 from toolcrib.tools import Deadline, ResourceListener
 
 __all__ = ["RemoteServer"]
@@ -110,13 +111,8 @@ class RemoteServer:
             ServerError: It cannot be reached; or the connection was lost, the answer cannot be read, or there is none
                 in time, and the effect of the call is unknown.
         """
-
-        async def report(progress: float, total: float | None, message: str | None) -> None:
-            if ctx is not None and ctx.report is not None:
-                ctx.report(Progress(progress, total, message))
-
+        report = ProgressReport(None if ctx is None else ctx.report, self._clock)
         meta = self._requests.meta_of(ctx)
-
         listed = next((tool for tool in self.listing.tools if tool.name == name), None)
         task = TaskCall(self.name, listed, self._as_tasks, report, self._clock)
 
@@ -153,6 +149,8 @@ class RemoteServer:
                 if not task.id:
                     raise
                 return await task.come_back(lambda: self._request(ask, f"while `{name}` ran as a task", again=True))
+            finally:
+                report.end()
 
     async def _with_pages(self, send: Callable[[], Awaitable[T]]) -> T:
         """Return a result of the server, once a person has visited the pages that it wants visited before."""

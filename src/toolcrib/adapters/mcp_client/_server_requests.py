@@ -18,6 +18,7 @@ import mcp_types as types
 from mcp.client import ClientRequestContext
 
 from toolcrib.adapters.mcp_client._options import Options
+from toolcrib.adapters.mcp_client._pace import Pace, cut_line
 from toolcrib.adapters.mcp_client._questions import Answer, ask_person, elicit_result, oversize, unsafe
 from toolcrib.adapters.mcp_client._roots import common_roots, root_uri
 from toolcrib.adapters.mcp_client._sampling import is_allowed, sample_request, sample_result
@@ -32,7 +33,7 @@ _log = logging.getLogger("toolcrib.mcp")
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "notice": logging.INFO, "warning": logging.WARNING}
 _MAX_REQUESTS: Final = 20  # of a server during one call: questions, and requests to a model
 _MAX_LINES: Final = 1_000  # of its log that reach the client of one call
-_MAX_LINE: Final = 10_000  # characters of one
+_LINES_A_SECOND: Final = 10.0  # that reach the host's log after so many
 _MAX_ROOTS: Final = 100
 _MAX_PAGES: Final = 1_000  # visits that are remembered
 _FEATURES: Final[dict[AskKind, ClientFeature]] = {
@@ -59,6 +60,7 @@ class ServerRequests:
         self._clocks: dict[int, Deadline | None] = {}
         self._asked: dict[int | None, int] = {}
         self._lines: dict[int, int] = {}
+        self._pace, self._unlogged = Pace(options.clock, _MAX_LINES, _LINES_A_SECOND), 0
         self._waiting: dict[object, RunContext[Any]] = {}  # the call of each request of the server without an answer
         self._pages: dict[str, asyncio.Event] = {}
 
@@ -262,7 +264,7 @@ class ServerRequests:
 
     async def log(self, params: types.LoggingMessageNotificationParams) -> None:
         """Log a line of the server, and give it to the client whose call it belongs to."""
-        _log.log(_LEVELS.get(params.level, logging.ERROR), "%s: %.*s", self._server, _MAX_LINE, params.data)
+        self._log_line(_LEVELS.get(params.level, logging.ERROR), params.data)
         ctx = self._call_of_request()
         if ctx is not None and ctx.trace is not None:
             ctx.trace.logged(params.level, params.data, f"{self._server}: {params.logger or ''}".rstrip(": "))
@@ -273,10 +275,19 @@ class ServerRequests:
         if count > _MAX_LINES + 1:
             return
         name = f"{self._server}: {params.logger}" if params.logger else self._server
-        line = LogLine(params.level, _cut(params.data), name)
+        line = LogLine(params.level, cut_line(params.data), name)
         if count > _MAX_LINES:
             line = LogLine("warning", f"it wrote more than {_MAX_LINES} lines; the rest is left out", self._server)
         await link.log(line)
+
+    def _log_line(self, level: int, data: Any) -> None:
+        if not self._pace.has_room():
+            self._unlogged += 1
+            return
+        if self._unlogged:
+            _log.warning("%s: %d lines of it are left out here: they came too fast", self._server, self._unlogged)
+            self._unlogged = 0
+        _log.log(level, "%s: %s", self._server, cut_line(data))
 
 
 def _given(answer: PersonAnswer) -> Answer:
@@ -303,11 +314,6 @@ def _is_of_same_party(ctx: RunContext[Any], other: RunContext[Any]) -> bool:
     if ctx.run.principal is not None or other.run.principal is not None:
         return ctx.run.principal == other.run.principal
     return ctx.run.channel.client is other.run.channel.client and ctx.run.approver is other.run.approver
-
-
-def _cut(data: Any) -> Any:
-    text = data if isinstance(data, str) else str(data)
-    return data if len(text) <= _MAX_LINE else text[: _MAX_LINE - 1] + "…"
 
 
 def _roots(found: Iterable[ClientRoot]) -> types.ListRootsResult:

@@ -57,9 +57,12 @@ def reply_to(outcome: Outcome, listed: ListedTool | None) -> types.CallToolResul
             return error_result(outcome.text())
 
 
-def original_reply(outcome: Outcome, listed: ListedTool, original: types.CallToolResult) -> types.CallToolResult | None:
+def original_reply(
+    outcome: Outcome, listed: ListedTool, original: types.CallToolResult, *, stateless: bool
+) -> types.CallToolResult | None:
     """Return the result of another server as it came, but for what that server says of itself.
 
+    Structured content for which clients were shown no schema may be of any type for those of the stateless generation.
     None where the client is to get what was made of it: a post hook or a wrapper of the host's has not seen all that
     is in it, or it is longer than a result may be.
     """
@@ -73,7 +76,9 @@ def original_reply(outcome: Outcome, listed: ListedTool, original: types.CallToo
     if not (is_whole and is_untouched(outcome, listed.entry, original)):
         return None
     content, structured = [_block(part) for part in original.content], original.structured_content
-    if structured is not None and not (original.is_error and isinstance(structured, dict)):
+    keeps_to_none = bool(original.is_error) or listed.output_schema is None  # of errors no schema says anything
+    is_free = keeps_to_none and (stateless or isinstance(structured, dict))
+    if structured is not None and not is_free:
         structured = listed.structured(structured)
     return original.model_copy(update={"content": content, "structured_content": structured, "meta": meta_of(original)})
 

@@ -170,7 +170,9 @@ class DirectToolServer(ToolServer):
         if request.answer is not None:
             return request.answer(outcome, original)
         listed = self._listed.get(outcome.tool)
-        passed_on = None if original is None or listed is None else original_reply(outcome, listed, original)
+        passed_on = None
+        if original is not None and listed is not None:
+            passed_on = original_reply(outcome, listed, original, stateless=is_stateless(request.ctx))
         return reply_to(outcome, listed) if passed_on is None else passed_on
 
 
