@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, TypeVar, cast
 
 import typer
 
 from toolcrib import approvals as approval_room
+from toolcrib._numbers import parse_span
 from toolcrib._run_sync import run_sync
 from toolcrib.approvals import (
     ApprovalEntry,
@@ -47,7 +48,6 @@ T = TypeVar("T")
 TOKEN = "TOOLCRIB_APPROVER_TOKEN"  # the environment variable
 _PREFIX = "ask_"  # of every id; it may be left out
 _MAX_CHOICES = 5  # ids that are shown
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 approvals = Commands(name="approvals", help="Requests for approval, and their answers.", no_args_is_help=True)
 
@@ -464,8 +464,8 @@ def _expiry(text: str | None) -> datetime | None:
     """Return the time that `2h`, or a date and time, means; one without a time zone is local."""
     if text is None:
         return None
-    if match := re.fullmatch(r"(\d{1,6})\s*([smhd])", text.strip()):
-        return now() + timedelta(seconds=int(match[1]) * _UNITS[match[2]])
+    with suppress(ValueError):
+        return now() + parse_span(text)
     try:
         until = datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError):
