@@ -95,7 +95,7 @@ class LedgerStore(ABC):
         self._wake()
         return result
 
-    async def _read(self, work: Callable[[Ledger], T]) -> T:
+    async def _read_current(self, work: Callable[[Ledger], T]) -> T:
         """Return the result of `work` in a transaction which reads; what has expired is denied before."""
         at = time_of(self._clock)
 
@@ -301,7 +301,7 @@ class LedgerStore(ABC):
 
     async def show(self, request_id: str) -> ApprovalEntry:
         """Return a request with its answer; raises `ApprovalError` for an unknown one."""
-        entry = await self._read(lambda ledger: ledger.entry(request_id))
+        entry = await self._read_current(lambda ledger: ledger.entry(request_id))
         if entry is None:
             raise unknown_request(request_id)
         return entry
@@ -312,12 +312,12 @@ class LedgerStore(ABC):
 
     async def list(self, *, pending: bool = False) -> tuple[ApprovalEntry, ...]:
         """Return every request, oldest first; or those that wait for an answer."""
-        entries = await self._read(lambda ledger: ledger.entries(unused=pending))
+        entries = await self._read_current(lambda ledger: ledger.entries(unused=pending))
         return tuple(entry for entry in entries if not pending or entry.state == "pending")
 
     async def answered(self) -> tuple[ApprovalEntry, ...]:
         """Return the requests that have an answer which no call has used, oldest first."""
-        entries = await self._read(lambda ledger: ledger.answered())
+        entries = await self._read_current(lambda ledger: ledger.answered())
         return tuple(entry for entry in entries if entry.state == "answered")
 
     async def used(self, request_ids: Iterable[str]) -> frozenset[str]:
@@ -326,7 +326,7 @@ class LedgerStore(ABC):
 
     async def count_pending(self) -> tuple[int, int]:
         """Return how many requests are pending, and how many of these are about calls in doubt."""
-        return await self._read(_count_pending)
+        return await self._read_current(_count_pending)
 
     async def standing(self) -> tuple[Grant, ...]:
         """Return the standing grants, oldest first."""
