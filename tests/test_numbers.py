@@ -21,6 +21,7 @@ import pytest
 from toolcrib.adapters import mcp_client, mcp_server
 from toolcrib.adapters.dbos import Client, DurableProgram, Engine, Placement, Queue, TurnHandle, list_work
 from toolcrib.approvals import MemoryApprovalStore, stored_approver
+from toolcrib.approvers import ApproverRule
 from toolcrib.budgets import Limit
 from toolcrib.calls import ApprovalRequest, Bound
 from toolcrib.code import EarlyToolkit, ExecutionResult, Toolkit
@@ -97,6 +98,7 @@ GIVEN: dict[str, Callable[[dict[str, Any]], Any]] = {
     "adapters.mcp_server.TaskOptions.__init__": lambda n: mcp_server.TaskOptions(**n),
     "approvals.LedgerStore.wait": lambda n: MemoryApprovalStore().wait("ask_1", **n),
     "approvals.stored_approver": lambda n: stored_approver(MemoryApprovalStore(), **n),
+    "approvers.ApproverRule.__init__": lambda n: ApproverRule(name="r", **n),
     "budgets.Limit.__init__": lambda n: Limit(**({} if n.keys() & {"calls", "spend"} else {"calls": 1}), **n),
     "calls.ApprovalRequest.always": lambda n: REQUEST.always("ann", **n),
     "calls.Bound.between": lambda n: Bound.between(**n),
@@ -192,6 +194,7 @@ VALUES = (
     *("errors.*", "record.*.__init__", "adapters.dbos.Work.__init__", "adapters.dbos.Worker.__init__"),
     *("adapters.mcp_client.Progress.__init__", "adapters.mcp_client.ServerStatus.__init__", "approvals.SavedSession.*"),
     *("budgets.Charge.*", "budgets.Overrun.*", "budgets.UsageStore.*", "calls.ApprovalRequest.__init__"),
+    "calls.RequiredApprovers.__init__",
     *(
         "calls.Grant.__init__",
         "calls.GrantUse.__init__",

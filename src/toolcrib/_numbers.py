@@ -6,9 +6,12 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from numbers import Integral, Real
 from threading import TIMEOUT_MAX
-from typing import Any, cast
+from typing import Any, Final, cast
 
-__all__ = ["require_number", "require_numbers", "require_seconds", "require_span"]
+__all__ = ["parse_span", "require_number", "require_numbers", "require_seconds", "require_span", "span_text"]
+
+_UNITS: Final = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_NAMES: Final = {"w": "week", "d": "day", "h": "hour", "m": "minute", "s": "second"}
 
 
 def require_number(who: str, name: str, value: object, *, least: int | None, whole: bool = True) -> None:
@@ -56,6 +59,21 @@ def require_span(who: str, name: str, value: object) -> None:
         raise TypeError(f"{who}: {name} must be a timedelta, as timedelta(hours=1), and is {value!r:.80}")
     if value <= timedelta(0):
         raise ValueError(f"{who}: {name} must be more than no time, and is {value}")
+
+
+def parse_span(text: str) -> timedelta:
+    """Return the time that a text such as `30m`, `2h` or `7d` says; raises ValueError for another text."""
+    number, unit = text.strip()[:-1].rstrip(), text.strip()[-1:]
+    if unit not in _UNITS or not (number.isascii() and number.isdigit() and len(number) <= 6):
+        raise ValueError(f"{text!r:.40} is not a time: give a whole number and s, m, h, d or w, as in 2h")
+    return timedelta(seconds=int(number) * _UNITS[unit])
+
+
+def span_text(seconds: float) -> str:
+    """Return a time in words, in the largest unit that it is a whole number of: `90 minutes`."""
+    unit = next((unit for unit, size in _UNITS.items() if seconds % size == 0), "s")
+    number = seconds / _UNITS[unit]
+    return f"{number:g} {_NAMES[unit]}{'' if number == 1 else 's'}"
 
 
 def require_numbers(

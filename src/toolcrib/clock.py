@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final, Protocol
 
-__all__ = ["SYSTEM_CLOCK", "Clock", "wait_until_set", "wanted_pause"]
+__all__ = ["SYSTEM_CLOCK", "WALL_CLOCK", "Clock", "time_of", "wait_until_set", "wanted_pause"]
 
 
 class Clock(Protocol):
@@ -37,6 +37,20 @@ class _SystemClock:
 
 SYSTEM_CLOCK: Final[Clock] = _SystemClock()
 """The clock of this computer, which is the default wherever a `Clock` is taken."""
+
+
+class _WallClock(_SystemClock):
+    def monotonic(self) -> float:
+        return time.time()
+
+
+WALL_CLOCK: Final[Clock] = _WallClock()
+"""The clock of this computer in seconds since 1970, for what several processes compare."""
+
+
+def time_of(clock: Clock) -> datetime:
+    """Return the time in UTC, by a clock whose seconds are those since 1970."""
+    return datetime.fromtimestamp(clock.monotonic(), UTC)
 
 
 async def wait_until_set(event: asyncio.Event, seconds: float, clock: Clock = SYSTEM_CLOCK) -> bool:

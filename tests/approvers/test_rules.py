@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tomllib
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -258,3 +259,16 @@ def write_new(path: Path, text: str) -> None:
     other = path.with_suffix(".new")
     other.write_text(text)
     os.replace(other, path)
+
+
+@pytest.mark.parametrize(("text", "hours"), [("2h", 2), ("90m", 1.5), ("7d", 168), (7200, 2)])
+def test_the_time_of_a_rule_is_written_as_people_write_it(text: str | int, hours: float) -> None:
+    rules = read_rules({"rules": [{"name": "x", "expires": text}]}).rules
+
+    assert rules[0].expires == timedelta(hours=hours)
+
+
+@pytest.mark.parametrize("text", ["soon", "2", "h", "-2h", "0h", "2w", "٢h", 0])
+def test_a_time_that_is_none_is_refused_with_its_rule(text: Any) -> None:
+    with pytest.raises(PolicyError, match=r"rule 1: `expires`|ApproverRule 'x': expires"):
+        read_rules({"rules": [{"name": "x", "expires": text}]})

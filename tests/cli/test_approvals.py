@@ -182,6 +182,22 @@ def test_an_approval_that_expired_unused_is_answered_again(
     assert (done.exit_code, answer_to("ask_1a").by) == (0, "ann (token)")
 
 
+def test_a_request_that_its_rule_let_expire_is_listed_so_and_not_answered_any_more(
+    toolcrib: Command, keep: Keep
+) -> None:
+    rule = RequiredApprovers("tea", {"*": 1}, expires_after=3600.0)
+    keep("ask_1a", required=(rule,), created_at=now() - timedelta(hours=2))
+
+    pending, listed = toolcrib("approvals", "list"), toolcrib("approvals", "list", "--all")
+    shown, late = toolcrib("approvals", "show", "1a"), toolcrib("approvals", "approve", "--yes", "1a")
+
+    assert "ask_1a" not in pending.stdout
+    assert "expired" in listed.stdout
+    assert "tea (rule)" in shown.stdout
+    assert late.exit_code == 1
+    assert "expired at" in late.stderr
+
+
 def test_a_call_in_doubt_is_given_its_result(toolcrib: Command, keep: Keep, answer_to: Callable[[str], Grant]) -> None:
     keep("ask_1a", in_doubt=True)
     listed, asked = toolcrib("approvals", "list").stdout, toolcrib("approvals", "show", "1a").stdout

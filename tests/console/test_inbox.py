@@ -12,7 +12,7 @@ import pytest
 from tests.console.conftest import Console, serving
 from tests.console.test_api import AT, request_of
 from toolcrib.approvals import SqliteApprovalStore
-from toolcrib.calls import ActivityEvent, CallEvent, Denial, Grant
+from toolcrib.calls import ActivityEvent, CallEvent, Denial, Grant, RequiredApprovers, now
 from toolcrib.record import SqliteSink
 
 
@@ -106,6 +106,21 @@ async def test_several_are_answered_at_once(inbox: Console) -> None:
     answers = [(await inbox.store.show(f"ask_c{number}")).answer for number in range(4)]
     assert [type(one) for one in answers] == [Grant, Denial, Grant, type(None)]
     assert [one.by for one in answers if one is not None] == ["Ann (console)", "Ben", "Ann (console)"]
+
+
+async def test_a_request_that_has_expired_is_not_pending_and_a_later_answer_is_refused(inbox: Console) -> None:
+    rule = RequiredApprovers("within an hour", {"*": 1}, expires_after=3600.0)
+    await inbox.store.put(request_of("soon", created_at=now(), required=(rule,)))
+    await inbox.store.put(request_of("late", created_at=now() - timedelta(hours=2), required=(rule,)))
+
+    listed = ids(inbox, "")
+    late = inbox.post("/api/answer", {"request": "ask_late", "answer": "approve", "name": "Ann"})
+    shown = inbox.get("/api/request?id=ask_late").json
+
+    assert listed == ["soon"]
+    assert late.status == 409
+    assert "by the rule within an hour" in late.json["error"]
+    assert (shown["status"], shown["answer"]["by"]) == ("expired", "within an hour (rule)")
 
 
 async def test_several_are_denied_with_a_message(inbox: Console) -> None:

@@ -8,6 +8,7 @@ __all__ = ["APPROVER_GATES"]
 
 _REQUIRED, _FIT, _SEVERAL, _LEDGER = (f"approvals/_{name}.py" for name in ("required", "fit", "several", "ledger"))
 _GATE, _RULE, _FILE, _REQUEST = "approvers/_gate.py", "approvers/_rule.py", "approvers/_file.py", "calls/_approval.py"
+_STORE, _OF_EXPIRY = "approvals/_ledger_store.py", ("tests/approvers/test_expiry.py",)
 _OF_GATE, _OF_RULES = ("tests/approvers/test_gate.py",), ("tests/approvers/test_rules.py",)
 
 APPROVER_GATES: tuple[Gate, ...] = (
@@ -24,6 +25,62 @@ APPROVER_GATES: tuple[Gate, ...] = (
         "request.asked_by is None and request.consent is None and not request.in_doubt",
         "True",
         ("tests/approvers/test_model.py",),
+    ),
+    Gate(
+        "a write denies what has expired before",
+        _STORE,
+        "            deny_expired(ledger, at)\n            return work(ledger)",
+        "            return work(ledger)",
+        _OF_EXPIRY,
+    ),
+    Gate(
+        "a look denies what has expired",
+        _STORE,
+        "return not any(True for _ in ledger.due(at)), work(ledger)",
+        "return True, work(ledger)",
+        _OF_EXPIRY,
+    ),
+    Gate(
+        "who waits is told that a request has expired",
+        _STORE,
+        "for seconds in (self._polling, left) if",
+        "for seconds in (self._polling,) if",
+        _OF_EXPIRY,
+    ),
+    Gate(
+        "expiry without a store",
+        _GATE,
+        "if call.run.approvals is None and (why := _expired(call, now())):",
+        "if False and (why := _expired(call, now())):",
+        _OF_EXPIRY,
+    ),
+    Gate(
+        "an approval after the expiry",
+        _GATE,
+        "if is_own and (why := _expired(call, call.grant.at)):",
+        "if False and (why := _expired(call, call.grant.at)):",
+        _OF_EXPIRY,
+    ),
+    Gate(
+        "a doubt does not expire",
+        _REQUEST,
+        "if self.in_doubt or self.asked_by is not None or self.consent is not None:",
+        "if False:",
+        _OF_EXPIRY,
+    ),
+    Gate(
+        "the first of the rules by which a request expires",
+        _REQUEST,
+        "return min(rules, key=lambda one: one.expires_after",
+        "return max(rules, key=lambda one: one.expires_after",
+        _OF_EXPIRY,
+    ),
+    Gate(
+        "an answer that keeps a request from expiring",
+        "approvals/_entry.py",
+        "return at if answer is None else None if until is None else max(at, until)",
+        "return at",
+        _OF_EXPIRY,
     ),
     Gate("a rule for each grant", _FIT, "if request.required and (why :=", "if False and (why :=", _OF_GATE),
     Gate(

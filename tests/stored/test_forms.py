@@ -127,8 +127,10 @@ IDENTIFIED = replace(LIMITED, identity=_ANN, identities=(Identity("bob"),))
 RULED = replace(
     REQUEST,
     approved_as=(Identity("bob"),),
-    required=(RequiredApprovers("pay", {"finance": 2}, {"finance": [["ann", "bob"]]}, ("finance",), ("eve",)),),
+    required=(RequiredApprovers("pay", {"finance": 2}, {"finance": [["ann", "bob"]]}, ("finance",), ("eve",), 60.0),),
 )
+RULED_FOR_EVER = replace(RULED, required=(replace(RULED.required[0], expires_after=None),))
+"""Written in the second version of a request."""
 _ENDPOINTS = Endpoints("https://i.example", "https://i.example/a", "https://i.example/t", scopes=("read",))
 _CLIENT = OAuthClient("client", "secret")
 
@@ -390,7 +392,9 @@ def _golden_fields(form: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("value", "version"), [(GRANT, 1), (LIMITED, 2), (REQUEST, 1)], ids=["grant", "limited grant", "request"]
+    ("value", "version"),
+    [(GRANT, 1), (LIMITED, 2), (REQUEST, 1), (RULED_FOR_EVER, 2)],
+    ids=["grant", "limited grant", "request", "request with a rule"],
 )
 def test_a_form_without_the_fields_of_a_later_version_is_written_in_the_first_that_has_its_own(
     value: Grant | ApprovalRequest, version: int
@@ -430,10 +434,10 @@ async def test_a_request_in_a_newer_form_is_not_listed_and_is_named_when_it_is_a
     await store.put(ApprovalRequest("ask_2", "call_2", "find", {}, "d"))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(FORM_VERSIONS, "ApprovalRequest", 3)
+        patch.setitem(FORM_VERSIONS, "ApprovalRequest", 4)
         await store.put(replace(RULED, id="ask_1"))
     listed = [entry.request.id for entry in await store.list()]
 
     assert listed == ["ask_2"]
-    with pytest.raises(NewerForm, match="the stored ApprovalRequest is of version 3"):
+    with pytest.raises(NewerForm, match="the stored ApprovalRequest is of version 4"):
         await store.show("ask_1")

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from toolcrib.approvals._saved_sessions import SavedSession
     from toolcrib.approvals._sql_store import (
         CLAIM_JOURNAL_TABLES,
+        EXPIRY_TABLES,
         GRANT_USE_TABLES,
         POSTGRES_APPROVAL_TABLES,
         SQLITE_APPROVAL_TABLES,
@@ -77,8 +78,8 @@ else:
             "._saved_sessions": "SavedSession",
             "._postgres": "PostgresApprovalStore",
             "._sql_store": (
-                "CLAIM_JOURNAL_TABLES GRANT_USE_TABLES POSTGRES_APPROVAL_TABLES SQLITE_APPROVAL_TABLES "
-                "SqlApprovalStore SqliteApprovalStore"
+                "CLAIM_JOURNAL_TABLES EXPIRY_TABLES GRANT_USE_TABLES POSTGRES_APPROVAL_TABLES "
+                "SQLITE_APPROVAL_TABLES SqlApprovalStore SqliteApprovalStore"
             ),
             "._store": (
                 "ApprovalStore ClaimsWork KeepsJournals KeepsSessions ReviewableApprovalStore WaitableApprovalStore "
@@ -94,6 +95,7 @@ else:
 
 __all__ = [
     "CLAIM_JOURNAL_TABLES",
+    "EXPIRY_TABLES",
     "GRANT_USE_TABLES",
     "POSTGRES_APPROVAL_TABLES",
     "SQLITE_APPROVAL_TABLES",

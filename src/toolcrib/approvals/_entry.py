@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
+from toolcrib._numbers import span_text
 from toolcrib.approvals._executions import Execution, ExecutionState
 from toolcrib.approvals._fit import expiry_problem
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse, now
@@ -38,6 +39,30 @@ class ApprovalEntry:
         return "pending" if self.answer is None or is_over else "answered"
 
     @property
+    def expired(self) -> Denial | None:
+        """What the request is answered with when it expires: a denial by its rule; None where it does not expire."""
+        at, rule = self.request.expires_at, self.request.expires_by
+        if at is None or rule is None:
+            return None
+        within = f"it was not approved within {span_text(rule.expires_after or 0)}"
+        message = f"{within}, which the rule {rule.rule} sets, and has not run"
+        return replace(self.request.deny(message, f"{rule.rule} (rule)"), at=at)
+
+    @property
+    def has_expired(self) -> bool:
+        """Whether the request has expired, and is denied by its rule."""
+        return self.answer is not None and self.answer == self.expired
+
+    @property
+    def closes_at(self) -> datetime | None:
+        """When the request expires as it stands; None where it does not, as by an answer."""
+        at, answer = self.request.expires_at, self.answer
+        if at is None or self.used_at is not None:
+            return None
+        until = answer.expires_at if isinstance(answer, Grant) else None
+        return at if answer is None else None if until is None else max(at, until)
+
+    @property
     def execution_state(self) -> ExecutionState | None:
         """The state of the execution; None where none has begun."""
         return None if self.execution is None else self.execution.state
@@ -48,7 +73,7 @@ class ApprovalEntry:
         if self.state == "pending":
             return "expired" if self.answer is not None else "in doubt" if self.request.in_doubt else "pending"
         if isinstance(self.answer, Denial):
-            return "denied"
+            return "expired" if self.has_expired else "denied"
         if self.state == "used":
             return "used"
         return "done" if self.answer is not None and self.answer.done is not None else "approved"
@@ -67,6 +92,7 @@ class ApprovalEntry:
             "conversation_id": request.conversation_id,
             "reason": request.reason,
             "created_at": request.created_at.isoformat(),
+            "expires_at": None if request.expires_at is None else request.expires_at.isoformat(),
             "in_doubt": request.in_doubt,
             "asked_by": request.asked_by,
             "status": self.status,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, Protocol
 
 from toolcrib.approvals._entry import ApprovalEntry
@@ -19,6 +20,7 @@ from toolcrib.errors import ApprovalError
 __all__ = [
     "Ledger",
     "begin_execution",
+    "deny_expired",
     "end_execution",
     "keep_answer",
     "keep_request",
@@ -34,6 +36,10 @@ class Ledger(Protocol):
 
     def entry(self, request_id: str) -> ApprovalEntry | None:
         """Return the entry of a request."""
+        ...
+
+    def due(self, at: datetime) -> Iterable[ApprovalEntry]:
+        """Return the entries that expire by a time: those whose `closes_at` is not after it."""
         ...
 
     def entries_of(self, call_id: str) -> Iterable[ApprovalEntry]:
@@ -165,6 +171,12 @@ def _is_outdated(older: ApprovalRequest, newer: ApprovalRequest) -> bool:
     has_gained = older.arguments.items() < newer.arguments.items()  # a parameter with a default, in the tool
     same = ("tool", "principal") if older.id == newer.replaces or has_gained else ("tool", "principal", "digest")
     return older.definition != newer.definition and all(getattr(older, n) == getattr(newer, n) for n in same)
+
+
+def deny_expired(ledger: Ledger, at: datetime) -> None:
+    """Deny the requests that expire by a time, each by its rule; their calls are told so when they come back."""
+    for entry in list(ledger.due(at)):
+        ledger.write(replace(entry, answer=entry.expired))
 
 
 def keep_answer(ledger: Ledger, answer: Grant | Denial) -> None:
@@ -427,10 +439,24 @@ def _text(answer: Grant | Denial) -> str:
 
 
 def _answered(entry: ApprovalEntry) -> ApprovalError:
+    if entry.has_expired:
+        return _expired(entry)
     by = f" by {entry.answer.by}" if entry.answer is not None else ""
     return ApprovalError(entry.request.tool, f"the request {entry.request.id} was answered before{by}")
 
 
 def _used(entry: ApprovalEntry) -> ApprovalError:
+    if entry.has_expired:
+        return _expired(entry)
     word = "denied" if isinstance(entry.answer, Denial) else "used"
     return ApprovalError(entry.request.tool, f"it was {word} before; ask again")
+
+
+def _expired(entry: ApprovalEntry) -> ApprovalError:
+    rule, at = entry.request.expires_by, entry.request.expires_at
+    by = (
+        f" at {at.isoformat(timespec='seconds')} by the rule {rule.rule}" if at is not None and rule is not None else ""
+    )
+    return ApprovalError(
+        entry.request.tool, f"the request {entry.request.id} expired{by}; the call has to be made anew"
+    )

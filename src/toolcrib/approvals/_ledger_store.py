@@ -7,6 +7,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from functools import cached_property, partial
 from typing import Any, ClassVar, TypeVar
 
@@ -24,6 +25,7 @@ from toolcrib.approvals._ledger import (
     ApprovalEntry,
     Ledger,
     begin_execution,
+    deny_expired,
     end_execution,
     keep_answer,
     keep_request,
@@ -34,6 +36,7 @@ from toolcrib.approvals._ledger import (
 )
 from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse
+from toolcrib.clock import WALL_CLOCK, Clock, time_of, wait_until_set
 
 __all__ = ["LedgerStore", "MemoryApprovalStore"]
 
@@ -47,6 +50,8 @@ class LedgerStore(ABC):
 
     _polling: ClassVar[float | None] = 0.1
     """Seconds between two looks for what other processes wrote; None for a ledger that no other process has."""
+
+    _clock: Clock = WALL_CLOCK
 
     @cached_property
     def _executing(self) -> dict[str, str]:
@@ -76,10 +81,29 @@ class LedgerStore(ABC):
         """
 
     async def _commit(self, work: Callable[[Ledger], T]) -> T:
-        """Return the result of `work` in a transaction, and wake what waits in this process."""
-        result = await self._run(work, write=True)
+        """Return the result of `work` in a transaction, and wake what waits in this process.
+
+        What has expired is denied in the same transaction, before it.
+        """
+        at = time_of(self._clock)
+
+        def write(ledger: Ledger) -> T:
+            deny_expired(ledger, at)
+            return work(ledger)
+
+        result = await self._run(write, write=True)
         self._wake()
         return result
+
+    async def _read_current(self, work: Callable[[Ledger], T]) -> T:
+        """Return the result of `work` in a transaction which reads; what has expired is denied before."""
+        at = time_of(self._clock)
+
+        def read(ledger: Ledger) -> tuple[bool, T]:
+            return not any(True for _ in ledger.due(at)), work(ledger)
+
+        is_current, found = await self._run(read, write=False)
+        return found if is_current else await self._commit(work)
 
     def _wake(self) -> None:
         for loop, written in tuple(self._waiters):
@@ -262,14 +286,22 @@ class LedgerStore(ABC):
                         entry = await self.show(request_id)
                         if entry.state != "pending" and entry.execution_state != "running":
                             return entry.answer
-                        with suppress(TimeoutError):
-                            await asyncio.wait_for(written.wait(), self._polling)
+                        await self._pause(written, entry.closes_at)
         except TimeoutError:
             return None
 
+    async def _pause(self, written: asyncio.Event, closes_at: datetime | None) -> None:
+        """Return when this store has written, when others may have, or when the request that is waited for expires."""
+        left = None if closes_at is None else max(0.0, (closes_at - time_of(self._clock)).total_seconds())
+        pauses = [seconds for seconds in (self._polling, left) if seconds is not None]
+        if pauses:
+            await wait_until_set(written, min(pauses), self._clock)
+        else:
+            await written.wait()
+
     async def show(self, request_id: str) -> ApprovalEntry:
         """Return a request with its answer; raises `ApprovalError` for an unknown one."""
-        entry = await self._run(lambda ledger: ledger.entry(request_id), write=False)
+        entry = await self._read_current(lambda ledger: ledger.entry(request_id))
         if entry is None:
             raise unknown_request(request_id)
         return entry
@@ -280,12 +312,12 @@ class LedgerStore(ABC):
 
     async def list(self, *, pending: bool = False) -> tuple[ApprovalEntry, ...]:
         """Return every request, oldest first; or those that wait for an answer."""
-        entries = await self._run(lambda ledger: ledger.entries(unused=pending), write=False)
+        entries = await self._read_current(lambda ledger: ledger.entries(unused=pending))
         return tuple(entry for entry in entries if not pending or entry.state == "pending")
 
     async def answered(self) -> tuple[ApprovalEntry, ...]:
         """Return the requests that have an answer which no call has used, oldest first."""
-        entries = await self._run(lambda ledger: ledger.answered(), write=False)
+        entries = await self._read_current(lambda ledger: ledger.answered())
         return tuple(entry for entry in entries if entry.state == "answered")
 
     async def used(self, request_ids: Iterable[str]) -> frozenset[str]:
@@ -294,7 +326,7 @@ class LedgerStore(ABC):
 
     async def count_pending(self) -> tuple[int, int]:
         """Return how many requests are pending, and how many of these are about calls in doubt."""
-        return await self._run(_count_pending, write=False)
+        return await self._read_current(_count_pending)
 
     async def standing(self) -> tuple[Grant, ...]:
         """Return the standing grants, oldest first."""
@@ -320,11 +352,13 @@ class MemoryApprovalStore(LedgerStore):
 
     Args:
         grants: Standing grants to begin with; a ValueError for any other.
+        clock: The clock by which requests expire, whose seconds are those since 1970.
     """
 
     _polling = None
 
-    def __init__(self, grants: Iterable[Grant] = ()) -> None:
+    def __init__(self, grants: Iterable[Grant] = (), *, clock: Clock = WALL_CLOCK) -> None:
+        self._clock = clock
         self._ledger = _MemoryLedger()
         self._lock = threading.Lock()  # programs and agents may run in several threads
         for grant in grants:
@@ -347,6 +381,10 @@ class _MemoryLedger:
         self._journals: dict[str, list[str]] = {}
         self._sessions: dict[str, SavedSession] = {}
         self._grant_uses: dict[str, GrantUse] = {}
+        self._closing: dict[str, datetime] = {}
+
+    def due(self, at: datetime) -> Iterable[ApprovalEntry]:
+        return [self._entries[request_id] for request_id, closes_at in self._closing.items() if closes_at <= at]
 
     def entry(self, request_id: str) -> ApprovalEntry | None:
         return self._entries.get(request_id)
@@ -360,6 +398,9 @@ class _MemoryLedger:
             self._calls.setdefault(request.call_id, []).append(request.id)
         self._digests.setdefault(request.digest, {}).setdefault(request.id)
         self._entries[request.id] = entry
+        self._closing.pop(request.id, None)
+        if (closes_at := entry.closes_at) is not None:
+            self._closing[request.id] = closes_at
 
     def entries(self, *, unused: bool) -> Iterable[ApprovalEntry]:
         return list(self._entries.values())

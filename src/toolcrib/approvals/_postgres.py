@@ -6,11 +6,13 @@ from pathlib import Path
 
 from toolcrib.approvals._sql_store import (
     CLAIM_JOURNAL_TABLES,
+    EXPIRY_TABLES,
     GRANT_USE_TABLES,
     POSTGRES_APPROVAL_TABLES,
     SqlApprovalStore,
 )
 from toolcrib.approvals._suspended_calls import SUSPENDED_CALL_TABLES
+from toolcrib.clock import WALL_CLOCK, Clock
 from toolcrib.database import Database, PostgresTables
 
 __all__ = ["PostgresApprovalStore"]
@@ -23,16 +25,22 @@ class PostgresApprovalStore(SqlApprovalStore):
 
     Args:
         database: Its URL, or what `Database.named` made of one. Missing tables are made.
+        clock: The clock by which requests expire, whose seconds are those since 1970.
 
     Raises:
         DatabaseError: It is not a Postgres database, or no connection can be had.
     """
 
-    def __init__(self, database: str | Path | Database) -> None:
+    def __init__(self, database: str | Path | Database, *, clock: Clock = WALL_CLOCK) -> None:
         tables = PostgresTables(
-            database, POSTGRES_APPROVAL_TABLES, CLAIM_JOURNAL_TABLES, GRANT_USE_TABLES, SUSPENDED_CALL_TABLES
+            database,
+            POSTGRES_APPROVAL_TABLES,
+            CLAIM_JOURNAL_TABLES,
+            GRANT_USE_TABLES,
+            EXPIRY_TABLES,
+            SUSPENDED_CALL_TABLES,
         )
-        super().__init__(tables, "toolcrib_")
+        super().__init__(tables, "toolcrib_", clock=clock)
         self.database = tables.database
 
     def close(self) -> None:

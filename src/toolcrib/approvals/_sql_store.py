@@ -7,7 +7,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,11 +19,13 @@ from toolcrib.approvals._ledger_store import LedgerStore
 from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.approvals._suspended_calls import SUSPENDED_CALL_TABLES, SqlSuspendedCalls, SuspendedCallStore
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse, now
+from toolcrib.clock import WALL_CLOCK, Clock
 from toolcrib.database import Execute, SqliteTables, StoreTables, Tables
 from toolcrib.errors import ApprovalError, NewerForm
 
 __all__ = [
     "CLAIM_JOURNAL_TABLES",
+    "EXPIRY_TABLES",
     "GRANT_USE_TABLES",
     "POSTGRES_APPROVAL_TABLES",
     "SQLITE_APPROVAL_TABLES",
@@ -85,6 +87,16 @@ CLAIM_JOURNAL_TABLES = StoreTables(  # not a version of `approvals`: processes o
     ),
 )
 """The table of journals of claimed work, beside the claims."""
+EXPIRY_TABLES = StoreTables(  # not a version of `approvals`, for the same reason
+    "expiry",
+    (
+        (
+            "CREATE TABLE IF NOT EXISTS toolcrib_expiry (request TEXT PRIMARY KEY, closes_at TEXT NOT NULL)",
+            "CREATE INDEX IF NOT EXISTS toolcrib_expiry_by_time ON toolcrib_expiry (closes_at)",
+        ),
+    ),
+)
+"""The table of when requests expire."""
 GRANT_USE_TABLES = StoreTables(  # not a version of `approvals`, for the same reason
     "grant uses",
     (("CREATE TABLE IF NOT EXISTS toolcrib_grant_uses (request TEXT PRIMARY KEY, used TEXT NOT NULL)",),),
@@ -106,9 +118,11 @@ class SqlApprovalStore(LedgerStore):
     Args:
         tables: The tables of a SQLite file or of a Postgres server.
         table_prefix: What the names of the tables begin with.
+        clock: The clock by which requests expire, whose seconds are those since 1970.
     """
 
-    def __init__(self, tables: Tables, table_prefix: str) -> None:
+    def __init__(self, tables: Tables, table_prefix: str, *, clock: Clock = WALL_CLOCK) -> None:
+        self._clock = clock
         self._tables, self._prefix = tables, table_prefix
         self._transaction = tables.transaction
 
@@ -238,17 +252,23 @@ class SqliteApprovalStore(SqlApprovalStore):
 
     Args:
         path: The file; it is made when missing. Its folder has to be on a local disk.
+        clock: The clock by which requests expire, whose seconds are those since 1970.
 
     Raises:
         ValueError: The path is not that of a file.
         DatabaseError: A newer version of Toolcrib wrote it.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, clock: Clock = WALL_CLOCK) -> None:
         tables = SqliteTables(
-            path, SQLITE_APPROVAL_TABLES, CLAIM_JOURNAL_TABLES, GRANT_USE_TABLES, SUSPENDED_CALL_TABLES
+            path,
+            SQLITE_APPROVAL_TABLES,
+            CLAIM_JOURNAL_TABLES,
+            GRANT_USE_TABLES,
+            EXPIRY_TABLES,
+            SUSPENDED_CALL_TABLES,
         )
-        super().__init__(tables, "")
+        super().__init__(tables, "", clock=clock)
         self.path = tables.path
 
 
@@ -265,6 +285,10 @@ class _SqlLedger:
 
     def entry(self, request_id: str) -> ApprovalEntry | None:
         return next(iter(self._entries("WHERE id = ?", request_id)), None)
+
+    def due(self, at: datetime) -> Iterable[ApprovalEntry]:
+        where = "WHERE used_at IS NULL AND id IN (SELECT request FROM toolcrib_expiry WHERE closes_at <= ?)"
+        return self._entries(where, _sortable(at), leaves_newer=True)
 
     def entries_of(self, call_id: str) -> Iterable[ApprovalEntry]:
         return self._entries("WHERE call_id = ?", call_id)
@@ -330,6 +354,18 @@ class _SqlLedger:
                 None if execution is None else json.dumps(execution.to_dict()),
                 int(execution is not None and execution.ended_at is None),
             ),
+        )
+        if request.expires_at is not None:
+            self._write_expiry(request.id, entry.closes_at)
+
+    def _write_expiry(self, request_id: str, closes_at: datetime | None) -> None:
+        if closes_at is None:
+            self._execute("DELETE FROM toolcrib_expiry WHERE request = ?", (request_id,))
+            return
+        self._execute(
+            "INSERT INTO toolcrib_expiry (request, closes_at) VALUES (?, ?) "
+            "ON CONFLICT (request) DO UPDATE SET closes_at = excluded.closes_at",
+            (request_id, _sortable(closes_at)),
         )
 
     def standing(self, tool: str | None) -> list[Grant]:
@@ -409,6 +445,11 @@ def _entry_of(request: str, answer: str | None, used_at: str | None, execution: 
         None if used_at is None else datetime.fromisoformat(used_at),
         None if execution is None else Execution.from_dict(json.loads(execution)),
     )
+
+
+def _sortable(at: datetime) -> str:
+    """Return a time as a text that sorts as the time does."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def _answer_of(text: str) -> Grant | Denial:

@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from toolcrib._json_writer import read_json
+from toolcrib._numbers import parse_span
 from toolcrib.approvers._gate import ApproverRules
 from toolcrib.approvers._groups import Groups
 from toolcrib.approvers._rule import ApproverRule
@@ -116,10 +117,18 @@ def _rule(given: Mapping[str, Any], number: str, where: str) -> ApproverRule:
     if unknown := [name for name in given if name not in known]:
         raise PolicyError(where, (f"{number}: `{unknown[0]}` is unknown. {closest(unknown[0], known)}",))
     try:
-        return _RULE.validate_python(dict(given), strict=False)
+        return _RULE.validate_python({**given, **_expiry(given)}, strict=False)
     except ValidationError as error:
         problems = (f"{number}: {_problem(one)}" for one in error.errors(include_url=False))
         raise PolicyError(where, tuple(dict.fromkeys(problems))) from None
+    except ValueError as error:
+        raise PolicyError(where, (f"{number}: `expires`: {error}",)) from None
+
+
+def _expiry(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the time within which calls are approved, of a rule that has it as a text."""
+    expires = given.get("expires")
+    return {"expires": parse_span(expires)} if isinstance(expires, str) else {}
 
 
 def _problem(detail: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from toolcrib import approvals
@@ -47,6 +48,8 @@ class ApproverRules:
     def check(self, call: Any) -> Rejected | Ask | None:
         """Return what a call needs by the rules; one that nobody could approve is refused."""
         self.refresh()
+        if call.run.approvals is None and (why := _expired(call, now())):  # else its store denies it
+            return Rejected(call.name, call.id, why, "hook")
         rules = self._fitting(call)
         required = [_required(rule, self.groups, call.run.principal) for rule in rules]
         key = APPROVER_RULES + self.name
@@ -64,6 +67,9 @@ class ApproverRules:
     def begin(self, call: Any) -> Rejected | None:
         """Return why a call may not begin by its grant; None where it may."""
         self.refresh()
+        is_own = call.grant is not None and call.request is not None and call.grant.request_id == call.request.id
+        if is_own and (why := _expired(call, call.grant.at)):
+            return Rejected(call.name, call.id, why, "hook")
         for rule in self._fitting(call):
             if call.grant is None:
                 if rule.asks:
@@ -85,7 +91,14 @@ def _required(rule: ApproverRule, groups: Groups, principal: str | None) -> Requ
     members = {group: groups.people_in(group) for group in rule.groups if group != ANYBODY}
     from_login = tuple(group for group in rule.groups if group in groups.from_login)
     excluded = groups.ids_of(principal) if rule.not_requester and principal is not None else ()
-    return RequiredApprovers(rule.name, rule.groups, members, from_login, excluded)
+    expires_after = None if rule.expires is None else rule.expires.total_seconds()
+    return RequiredApprovers(rule.name, rule.groups, members, from_login, excluded, expires_after)
+
+
+def _expired(call: Any, at: datetime) -> str:
+    """Return why a call may not go on at a time, as its request has expired; empty where it has not."""
+    expired = None if call.request is None else approvals.ApprovalEntry(call.request).expired
+    return "" if expired is None or expired.at > at else expired.message
 
 
 def _hopeless(rule: ApproverRule, required: RequiredApprovers) -> str:

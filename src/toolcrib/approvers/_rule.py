@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from decimal import Decimal
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
+from toolcrib._numbers import require_span
 from toolcrib.calls import ANYBODY, number_of
 from toolcrib.errors import SchemaError
 from toolcrib.tools import require_effect
@@ -38,6 +40,7 @@ class ApproverRule:
         not_requester: Whether the approval of the principal of the call does not count. A call without a principal is
             refused then.
         asks: Whether calls that fit need approval by this rule; else it says who answers where another gate asks.
+        expires: How long a request waits for its approval; then the call is refused. When None, for any time.
 
     Raises:
         ValueError: A part of it is wrong, or nobody has to approve.
@@ -55,6 +58,7 @@ class ApproverRule:
     up_to: Mapping[str, float | Decimal] = field(default_factory=dict[str, "float | Decimal"])
     not_requester: bool = True
     asks: bool = True
+    expires: timedelta | None = None
 
     def __post_init__(self) -> None:
         who = f"ApproverRule {self.name!r:.80}"
@@ -65,6 +69,8 @@ class ApproverRule:
                 raise TypeError(f"{who}: {name} is a list, as in {name}=[{getattr(self, name)!r}]")
         for effect in self.effects:
             require_effect(who, effect)
+        if self.expires is not None:
+            require_span(who, "expires", self.expires)
         if not self.groups or any(isinstance(n, bool) or n < 1 for n in self.groups.values()):
             raise ValueError(f"{who}: of is a group, or a number of people from 1 on for each, and is {self.of!r}")
         for name, most in (*self.over.items(), *self.up_to.items()):

@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Any
 
 from toolcrib.budgets._limit import Charge, Limit, Overrun, Share
 from toolcrib.budgets._store import MemoryUsageStore, UsageStore
 from toolcrib.calls import Ask, Rejected
-from toolcrib.clock import Clock
+from toolcrib.clock import WALL_CLOCK, Clock
 from toolcrib.hooks import WITH_ARGUMENTS, Stage
 from toolcrib.tools import Cost
 
 __all__ = ["Budgets"]
-
-
-class _WallClock:
-    def monotonic(self) -> float:
-        return time.time()
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-
-
-_WALL_CLOCK: Final = _WallClock()
 
 
 class Budgets:
@@ -59,7 +46,7 @@ class Budgets:
         groups: Mapping[str, str] | Callable[[Any], str | None] | None = None,
         costs: Mapping[str, Cost] | None = None,
         name: str = "budgets",
-        clock: Clock = _WALL_CLOCK,
+        clock: Clock = WALL_CLOCK,
     ) -> None:
         if isinstance(limits, Limit) or not all(isinstance(one, Limit) for one in limits):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
             raise TypeError("Budgets: limits is a list of limits, as in Budgets([Limit(calls=10, per='minute')])")

@@ -129,6 +129,23 @@ class ApprovalRequest(ShortRepr):
             object.__setattr__(self, name, value)
 
     @property
+    def expires_at(self) -> datetime | None:
+        """When it is refused unless it is approved before, by the first of its rules; None for never.
+
+        A call in doubt, a consent, and a question during a call wait for their answers.
+        """
+        rule = self.expires_by
+        return None if rule is None else self.created_at + timedelta(seconds=rule.expires_after or 0)
+
+    @property
+    def expires_by(self) -> RequiredApprovers | None:
+        """The rule by which it expires; None where it does not."""
+        if self.in_doubt or self.asked_by is not None or self.consent is not None:
+            return None
+        rules = [one for one in self.required if one.expires_after is not None]
+        return min(rules, key=lambda one: one.expires_after or 0, default=None)
+
+    @property
     def title(self) -> str:
         """What is asked, in a few words: that the tool needs approval, or that it may have run already."""
         if self.asked_by is not None:
@@ -255,6 +272,10 @@ class ApprovalRequest(ShortRepr):
         if self.approvals_needed > 1:
             so_far = f"; approved by {', '.join(map(printable, self.approved_by))}" if self.approved_by else ""
             lines.append(f"it needs {self.approvals_needed} approvers{so_far}")
+        if self.expires_at is not None:
+            lines.append(
+                f"it is refused at {self.expires_at.isoformat(timespec='minutes')} unless it is approved before"
+            )
         lines += [f"rule: {one.text()}" for one in self.required if one.text() not in self.reason]
         for name, value in self.metadata.items():
             first, *rest = str(value).split("\n")
@@ -292,8 +313,10 @@ class ApprovalRequest(ShortRepr):
             **({} if self.replaces is None else {"replaces": self.replaces}),
             **({"approved_as": [one.to_dict() for one in self.approved_as]} if self.approved_as else {}),
             **({"required": [one.to_dict() for one in self.required]} if self.required else {}),
-        }  # one without rules is in its first form, which workers of the version before read
-        return versioned("ApprovalRequest", data) if self.required or self.approved_as else data
+        }  # in the form that has its fields, and no later one: workers of the version before read it
+        if any(one.expires_after is not None for one in self.required):
+            return versioned("ApprovalRequest", data)
+        return {**data, "version": 2} if self.required or self.approved_as else data
 
     def to_record(self) -> dict[str, Any]:
         """Return the request as a record keeps it: without the link to a page of consent."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
+from toolcrib._numbers import span_text
 from toolcrib.calls._diff import printable
 from toolcrib.calls._json import parse_time
 from toolcrib.calls._stored import StoredFields
@@ -79,6 +80,7 @@ class RequiredApprovers:
         members: The people of each group when the request was made, each as their ids.
         from_login: The groups that logins say.
         excluded: The ids of the one who asked, whose approval does not count.
+        expires_after: After how many seconds a request that is not approved is refused; None for never.
     """
 
     rule: str
@@ -86,6 +88,7 @@ class RequiredApprovers:
     members: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict[str, Sequence[Sequence[str]]])
     from_login: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
+    expires_after: float | None = None
 
     @property
     def people(self) -> int:
@@ -96,7 +99,8 @@ class RequiredApprovers:
         """Return it in words: `refunds over 1,000: 2 of finance (ann, bob, cid), not ada, who asked`."""
         parts = " and ".join(f"{number} of {self._group(group)}" for group, number in self.of.items())
         asked = f", not {printable(self.excluded[0])}, who asked" if self.excluded else ""
-        return f"{printable(self.rule)}: {parts}{asked}"
+        within = "" if self.expires_after is None else f", within {span_text(self.expires_after)}"
+        return f"{printable(self.rule)}: {parts}{asked}{within}"
 
     def _group(self, group: str) -> str:
         if group == ANYBODY:
@@ -113,6 +117,7 @@ class RequiredApprovers:
             "members": {group: [list(ids) for ids in people] for group, people in self.members.items()},
             "from_login": list(self.from_login),
             "excluded": list(self.excluded),
+            **({} if self.expires_after is None else {"expires_after": self.expires_after}),
         }
 
     @classmethod

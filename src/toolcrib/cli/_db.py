@@ -15,6 +15,7 @@ import typer
 import toolcrib.database as databases
 from toolcrib.approvals import (
     CLAIM_JOURNAL_TABLES,
+    EXPIRY_TABLES,
     GRANT_USE_TABLES,
     SQLITE_APPROVAL_TABLES,
     SUSPENDED_CALL_TABLES,
@@ -39,6 +40,7 @@ _STORES: tuple[StoreTables, ...] = (
     SQLITE_APPROVAL_TABLES,
     CLAIM_JOURNAL_TABLES,
     GRANT_USE_TABLES,
+    EXPIRY_TABLES,
     SUSPENDED_CALL_TABLES,
     *sqlite_event_tables(),
     RESULT_TABLES,

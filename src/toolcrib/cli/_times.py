@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime, timedelta
+from contextlib import suppress
+from datetime import UTC, datetime
 
 import typer
 
+from toolcrib._numbers import parse_span
 from toolcrib.calls import now
 
 __all__ = ["time_of"]
-
-_SPAN = re.compile(r"(\d{1,6})\s*([smhdw])")
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def time_of(text: str | None, option: str, *, ahead: bool = False) -> datetime | None:
@@ -29,9 +27,8 @@ def time_of(text: str | None, option: str, *, ahead: bool = False) -> datetime |
     if text is None:
         return None
     try:
-        if match := _SPAN.fullmatch(text.strip()):
-            span = timedelta(**{_UNITS[match[2]]: int(match[1])})
-            return now() + span if ahead else now() - span
+        with suppress(ValueError):
+            return now() + parse_span(text) if ahead else now() - parse_span(text)
         found = datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError):
         how = "how long from now" if ahead else "how long ago"

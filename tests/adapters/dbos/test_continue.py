@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 from datetime import datetime, timedelta
+from uuid import uuid4
 
 import pytest
 
-from tests.adapters.dbos.durable import durable, engine_of, pay
+from tests.adapters.dbos.durable import QUICK, durable, engine_of, pay
+from toolcrib.adapters.dbos import DurableAgent, Queue
 from toolcrib.adapters.dbos._continuation import allowed_meanwhile, continue_approved
-from toolcrib.approvals import MemoryApprovalStore
-from toolcrib.calls import ApprovalRequest, Suspended, now
-from toolcrib.turns import Turn
+from toolcrib.approvals import MemoryApprovalStore, PostgresApprovalStore, SqliteApprovalStore
+from toolcrib.approvers import ApproverRule, ApproverRules
+from toolcrib.calls import ApprovalRequest, Rejected, Suspended, now
+from toolcrib.testing import FakeClock
+from toolcrib.tools import ez_tool
+from toolcrib.toolsets import Toolset
+from toolcrib.turns import Agent, Turn
 
 _ASKED = ApprovalRequest("ask_1", "call_1", "refund", {"cents": 5}, "d5", principal="ann")
 
@@ -66,3 +73,28 @@ async def test_an_answer_whose_work_goes_on_is_not_looked_into_again_and_then_fo
     assert made == [[asked.request.id], [], []]
     assert known == {"ask_1", asked.request.id}
     assert {request_id for request_id, _ in settled} == {"ask_1"}
+
+
+@ez_tool
+async def refund(cents: int) -> str:
+    """Refund."""
+    return f"refunded {cents}"
+
+
+async def test_a_turn_goes_on_refused_when_nobody_approves_it_in_the_time_of_the_rule(database: str) -> None:
+    clock = FakeClock()
+    clock.advance(time.time())
+    kind = PostgresApprovalStore if database.startswith("postgres") else SqliteApprovalStore
+    store = kind(database, clock=clock)
+    rule = ApproverRule(name="soon", not_requester=False, expires=timedelta(hours=2))
+    tools = Toolset([refund]).with_gates(ApproverRules([rule]))
+    agent = DurableAgent(Agent(name := f"agent_{uuid4().hex[:8]}", "Tested.", tools), Queue(name, polling=QUICK))
+    async with engine_of(database, agent, approvals=store):
+        handle = await agent.put(Turn(refund, kwargs={"cents": 3}))
+        asked = await handle.outcome()
+        clock.advance(3 * 3600.0)
+        outcome = await handle.outcome(through=True)
+
+    assert isinstance(asked, Suspended)
+    assert isinstance(outcome, Rejected)
+    assert outcome.text() == "Rejected: it was not approved within 2 hours, which the rule soon sets, and has not run"

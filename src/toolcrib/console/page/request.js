@@ -66,7 +66,8 @@ class Card {
       h("h2", {}, h("span.mono", {}, view.tool), ` ${titleOf(view)}`),
       view.reason ? h("p.reason", {}, view.reason) : null,
       originsOf(view.origins, view.run_id),
-      h("p.muted", {}, "asked ", ago(view.created_at, " ago"), `, ${whole(view.created_at)}`, view.principal ? [" on behalf of ", h("b", {}, view.principal)] : null),
+      h("p.muted", {}, "asked ", ago(view.created_at, " ago"), `, ${whole(view.created_at)}`, view.principal ? [" on behalf of ", h("b", {}, view.principal)] : null,
+        view.expires_at && view.state === "pending" ? [" · refused at ", whole(view.expires_at), " unless it is approved before"] : null),
       asking(view),
     ]);
     fill(this.body, [view.arguments, view.changes, view.metadata], () => [
