@@ -95,6 +95,15 @@ def test_a_result_is_told_in_its_place_or_in_the_description() -> None:
     assert declared["description"] == "Look."
 
 
+@pytest.mark.parametrize(("provider", "key"), [("gemini", "responseJsonSchema"), ("openai_responses", "output_schema")])
+def test_the_schema_of_a_result_has_patterns_that_providers_read(provider: WireFormat, key: str) -> None:
+    returns = {"type": "array", "items": {"type": "string", "pattern": r"^\u00e9$"}}
+
+    made = definitions([Function("look", "", CITY, returns)], provider, return_schemas=True)
+
+    assert declarations(provider, made)[0][key]["items"] == {"type": "string", "pattern": "^é$"}
+
+
 def test_a_tool_that_says_nothing_of_its_result_has_none_told() -> None:
     @ez_tool
     def look(city: str):

@@ -27,7 +27,7 @@ from toolcrib.formats._provider_options import NO_OPTIONS, ProviderOptions
 from toolcrib.formats._sent_names import sent_schema
 from toolcrib.formats._usage import Tokens
 from toolcrib.formats._wire import Item
-from toolcrib.jsonschema import shown_arguments
+from toolcrib.jsonschema import shown_arguments, shown_value
 
 __all__ = [
     "FORMATS",
@@ -201,6 +201,8 @@ def definition(
     if returns is not None and not made.returns:
         text = f"Returns JSON of this schema: {json.dumps(returns, ensure_ascii=False)}"
         description, returns = f"{description}\n\n{text}".strip(), None
+    elif returns is not None and not made.as_it_is:
+        returns = shown_value(name, returns)
     return made.define(Declaration(name, description, parameters, strict, returns, options))
 
 
