@@ -195,6 +195,18 @@ def test_a_request_to_anthropic_takes_so_much_of_strict_mode(count: int, paramet
 
 
 @each_provider
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("part", [{"anyOf": None}, {"const": 1, "enum": "x"}, {"properties": None}, {"type": [None]}])
+def test_what_is_not_a_schema_is_never_a_bare_error(provider: WireFormat, strict: bool, part: Any) -> None:
+    parameters = {"type": "object", "properties": {"a": part}}
+    tools = [Function("odd", "", parameters, None), Function("look", "", CITY, None)]
+
+    made = definitions(tools, provider, strict=strict and PROVIDERS[provider].strict)
+
+    assert "look" in [one["name"] for one in declarations(provider, made)]
+
+
+@each_provider
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_a_tool_that_is_too_much_for_a_request_is_left_out_alone(
     provider: WireFormat, place: int, caplog: pytest.LogCaptureFixture
