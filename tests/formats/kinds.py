@@ -107,6 +107,37 @@ KINDS: dict[str, dict[str, Any]] = {
     "letters of all languages": with_one({"type": "string", "pattern": r"^\p{L}+$"}),
     "a pattern that looks ahead": with_one({"type": "string", "pattern": r"^(?=.*\d)(?!.*x)[a-z\d]{2,6}$"}),
     "a pattern that names a group": with_one({"type": "string", "pattern": r"^(?<year>\d{4})$"}),
+    "characters by their numbers": with_one({"type": "string", "pattern": r"^[\u0061-\u007a\cA\w-.]+$"}),
+    "more repeats than RE2 takes": with_one({"type": "string", "pattern": r"^.{1,5000}$"}),
+    "names by the numbers of their characters": with_one(
+        {"type": "object", "patternProperties": {r"^\u00e9$": WHOLE, "^é$": {"minimum": 2}, "^.{0,2000}$": WHOLE}}
+    ),
+    "conditions with patterns": object_of(
+        {
+            "a": {"type": "string", "not": {"pattern": r"^[\u0061-\u0062]+$"}},
+            "b": {"type": "string", "if": {"pattern": r"\u0061"}, "then": {"maxLength": 2}, "else": {"maxLength": 1}},
+            "c": {"type": "array", "items": TEXT, "not": {"type": "array", "contains": {"$ref": "#/$defs/E"}}},
+        },
+        "a",
+        **{"$defs": {"E": {"type": "string", "pattern": r"\u00e9"}}},
+    ),
+    "conditions with patterns that cannot be written": object_of(
+        {
+            "a": {"type": "string", "not": {"pattern": r"^(?=a).{2}$"}},
+            "b": {"type": "string", "if": {"pattern": r"^\p{L}$"}, "then": {"maxLength": 2}, "else": {"maxLength": 1}},
+            "c": {"type": "string", "not": {"anyOf": [{"$ref": "#/$defs/E"}, {"type": "array"}]}},
+        },
+        "a",
+        **{"$defs": {"E": {"$ref": "#/$defs/F"}, "F": {"type": "string", "pattern": "^(?!a)"}}},
+    ),
+    "conditions on arrays and references": object_of(
+        {
+            "a": {"not": {"type": "array"}, "type": ["string", "array"]},
+            "b": {"type": "string", "not": {"$ref": "#/$defs/E", "minLength": 3}},
+        },
+        "a",
+        **{"$defs": {"E": TEXT}},
+    ),
     "names that need the tables of Unicode": with_one(
         {"type": "object", "patternProperties": {r"^\p{L}+$": WHOLE}, "additionalProperties": False}
     ),

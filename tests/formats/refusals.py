@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from math import prod
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 from tests.formats.strictly import not_strict
 from toolcrib.formats import WireFormat
@@ -20,10 +22,20 @@ _GEMINI = {
     "pattern", "minimum", "maximum", "default",
 }  # fmt: skip
 _OLLAMA = {"type", "description", "enum", "items", "properties", "required", "anyOf"}
-_LOOKS_AROUND = re.compile(r"\(\?<?[=!]")
-_NAMES_A_GROUP = re.compile(r"\(\?P?<[A-Za-z]|\(\?P=")
-_UNICODE = re.compile(r"\\[pP]")
-_REFERS_BACK = re.compile(r"\\[1-9]|\\k")
+_REFUSED = [
+    (re.compile(expression), what)
+    for expression, what in (
+        (r"\(\?<?[=!]", "looks around"),
+        (r"\(\?P?<[A-Za-z]|\(\?P=", "names a group"),
+        (r"\\[pP]", "needs the tables of Unicode"),
+        (r"\\[1-9]|\\k", "refers back"),
+        (r"\\[uUNcEQZA]", "has an escape that not every engine knows"),
+        (r"\[(?:[^\]\\]|\\.)*\\b", "has a backspace in a class"),
+        (r"\(\?[a-zA-Z]|\(\?[>#]", "sets flags, or is atomic or a comment"),
+        (r"\{,", "repeats without a least number"),
+        (r"\[\^?\]", "has a class without characters"),
+    )
+]
 
 
 def refusals(schema: Mapping[str, Any], provider: WireFormat, strict: bool) -> list[str]:
@@ -46,15 +58,18 @@ def _parts(part: Any, provider: WireFormat, path: str) -> Iterator[str]:
             yield f"{path}: {part} in place of a schema"
         return
     yield from _part(part, provider, path)
-    for key in ("properties", "$defs", "patternProperties"):
+    for key in ("properties", "$defs", "patternProperties", "dependentSchemas"):
         for name, inner in part.get(key, {}).items():
             yield from _parts(inner, provider, f"{path}.{name}")
     for key in ("anyOf", "oneOf", "allOf", "prefixItems"):
         for inner in part.get(key, ()):
             yield from _parts(inner, provider, f"{path}|")
-    for key in ("items", "additionalProperties"):
+    for key in ("items", "additionalProperties", "contains", "propertyNames", "then", "else"):
         if isinstance(part.get(key), dict):
             yield from _parts(part[key], provider, f"{path}[]")
+    for key in ("not", "if"):  # a condition may require what it does not have itself
+        refused = _parts(part.get(key), provider, f"{path}!")
+        yield from (text for text in refused if ": requires " not in text)
 
 
 def _part(part: dict[str, Any], provider: WireFormat, path: str) -> Iterator[str]:
@@ -87,11 +102,25 @@ def _gemini(part: dict[str, Any], path: str) -> Iterator[str]:
 
 def _pattern(pattern: str, path: str) -> Iterator[str]:
     """Yield why a pattern is refused: OpenAI and Gemini read RE2."""
-    for found, what in (
-        (_LOOKS_AROUND, "looks around"),
-        (_NAMES_A_GROUP, "names a group"),
-        (_UNICODE, "needs the tables of Unicode"),
-        (_REFERS_BACK, "refers back"),
-    ):
-        if found.search(pattern):
-            yield f"{path}: the pattern {pattern!r} {what}"
+    for what in refused_by_re2(pattern):
+        yield f"{path}: the pattern {pattern!r} {what}"
+
+
+def refused_by_re2(pattern: str) -> list[str]:
+    """Return why RE2, or ECMAScript beside it, refuses a pattern or reads it in another way."""
+    found = [what for expression, what in _REFUSED if expression.search(pattern)]
+    numbers = re.findall(r"\{(\d+)(?:,(\d*))?\}", pattern)
+    often = [max(int(number) for number in pair if number) for pair in numbers]
+    if any(number > 1000 for number in often):
+        found.append("repeats more than 1,000 times")
+    if re.search(r"[*+?}][*+]|\^\*", re.sub(r"\[(?:[^\]\\]|\\.)+\]", "x", pattern)):
+        found.append("repeats a repeat, or a border")
+    if re.search(r"\}[^()]*\)\{", pattern) and prod(often) > 1000:
+        found.append("repeats repeats, more than 1,000 times in all")
+    try:
+        with catch_warnings():
+            simplefilter("ignore")
+            re.compile(pattern)
+    except re.error as error:
+        found.append(f"is not one: {error}")
+    return found

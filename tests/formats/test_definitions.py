@@ -95,6 +95,15 @@ def test_a_result_is_told_in_its_place_or_in_the_description() -> None:
     assert declared["description"] == "Look."
 
 
+@pytest.mark.parametrize(("provider", "key"), [("gemini", "responseJsonSchema"), ("openai_responses", "output_schema")])
+def test_the_schema_of_a_result_has_patterns_that_providers_read(provider: WireFormat, key: str) -> None:
+    returns = {"type": "array", "items": {"type": "string", "pattern": r"^\u00e9$"}}
+
+    made = definitions([Function("look", "", CITY, returns)], provider, return_schemas=True)
+
+    assert declarations(provider, made)[0][key]["items"] == {"type": "string", "pattern": "^é$"}
+
+
 def test_a_tool_that_says_nothing_of_its_result_has_none_told() -> None:
     @ez_tool
     def look(city: str):
@@ -183,6 +192,18 @@ def test_a_request_to_anthropic_takes_so_much_of_strict_mode(count: int, paramet
 
     with pytest.raises(FormatError, match=f"`look_{count - 1}` cannot .* {said}"):
         definitions(tools, "anthropic", strict=True, refused="raise")
+
+
+@each_provider
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("part", [{"anyOf": None}, {"const": 1, "enum": "x"}, {"properties": None}, {"type": [None]}])
+def test_what_is_not_a_schema_is_never_a_bare_error(provider: WireFormat, strict: bool, part: Any) -> None:
+    parameters = {"type": "object", "properties": {"a": part}}
+    tools = [Function("odd", "", parameters, None), Function("look", "", CITY, None)]
+
+    made = definitions(tools, provider, strict=strict and PROVIDERS[provider].strict)
+
+    assert "look" in [one["name"] for one in declarations(provider, made)]
 
 
 @each_provider

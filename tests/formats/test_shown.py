@@ -31,6 +31,7 @@ WAYS = [(name, strict) for name in NAMES for strict in (False, True) if PROVIDER
 NARROWED = {  # to the type that its keywords are of; the library that finds values knows no such patterns
     "objects without a type", "arrays without a type", "bounds without a type",
     "letters of all languages", "a pattern that names a group", "draft 7 with a tuple",
+    "characters by their numbers", "conditions with patterns that cannot be written",
 }  # fmt: skip
 SOME = {name: schema for name, (schema, _) in CLOSED.items() if re.search("(root|item), closed both", name)}
 CORPUS = [*KINDS.values(), *SOME.values(), *REAL]
@@ -103,7 +104,9 @@ def is_said(misfit: Misfit, made: Mapping[str, Any]) -> bool:
 
 def _is_said_in(parts: Sequence[Mapping[str, Any]], misfit: Misfit) -> bool:
     text = " ".join(str(part.get("description", "")) for part in parts)
-    words = "|".join((WORDS.get(misfit.keyword, re.escape(misfit.keyword)), "give `", "in this order"))
+    words = "|".join(
+        (WORDS.get(misfit.keyword, re.escape(misfit.keyword)), f'"{misfit.keyword}"', "give `", "in this order")
+    )
     return re.search(words, text) is not None
 
 

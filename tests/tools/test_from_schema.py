@@ -10,6 +10,7 @@ from tests.rounds.replies import FORMATS
 from tests.ways import each_representative, representatives
 from toolcrib.calls import Completed, Failed, ToolCall
 from toolcrib.errors import InvalidArguments, InvalidSchema, SchemaTooLarge
+from toolcrib.formats import definitions
 from toolcrib.pipeline import Pipeline
 from toolcrib.rounds import decode
 from toolcrib.schema import RunContext
@@ -210,7 +211,7 @@ def test_a_property_that_takes_anything_or_nothing_may_be_a_boolean() -> None:
     [
         (None, "the schema: it is None"),
         ([], "the schema: it is "),
-        ({"properties": None}, "properties: None is not of type"),
+        ({"properties": 3}, "properties: 3 is not of type"),
         ({"properties": []}, "properties: "),
         ({"properties": {"a": None}}, "properties.a: None is not"),
         ({"properties": {"a": {"type": 7}}}, "properties.a.type: 7"),
@@ -295,6 +296,29 @@ async def test_a_pattern_that_no_provider_reads_is_checked(pattern: str, good: s
 
     assert [outcome.kind for outcome in outcomes] == ["completed", "failed"]
     assert "must match the pattern" in outcomes[1].text()
+
+
+@pytest.mark.parametrize(
+    ("part", "good", "bad"),
+    [
+        ({"type": "string", "pattern": r"^[\w-.]+$"}, "a-b.c", "a b"),
+        ({"type": "string", "pattern": r"^[^]*x$"}, "a\nx", "a"),
+        ({"type": "string", "pattern": r"^\cA$"}, "\x01", "A"),
+        ({"type": "string", "pattern": r"^[\b]$"}, "\b", "b"),
+        ({"type": ["string", None]}, None, 1),
+        ({"type": "integer", "enum": None, "minimum": None, "items": None, "anyOf": None}, 1, "a"),
+    ],
+)
+@pytest.mark.parametrize("strict", [False, True])
+async def test_what_others_write_is_read_as_they_mean_it(
+    part: dict[str, Any], good: object, bad: object, strict: bool
+) -> None:
+    tool = schema_tool("take", {"type": "object", "properties": {"a": part}}, lambda a: [a])
+
+    outcomes = [await Pipeline([tool]).run(ToolCall("take", {"a": value})) for value in (good, bad)]
+
+    assert [outcome.kind for outcome in outcomes] == ["completed", "failed"]
+    assert len(definitions([tool], "openai", strict=strict, refused="raise")) == 1
 
 
 @pytest.mark.parametrize("pattern", ["(", "[", "a{2,1}", r"(?<n>a"])

@@ -124,7 +124,8 @@ def _choose_type(source: dict[str, Any]) -> None:
         if len(several) == 1:
             source["type"] = several[0]
         else:
-            choices += [{"type": kind} for kind in several]
+            of_array = {key: source.pop(key) for key in ("items", "prefixItems") if key in source} or {"items": {}}
+            choices += [{"type": kind, **(of_array if kind == "array" else {})} for kind in several]
     if None in (source.get("enum") or ()):
         source["nullable"] = True
     if {"type": "null"} in choices:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
@@ -27,7 +28,7 @@ from toolcrib.formats._provider_options import NO_OPTIONS, ProviderOptions
 from toolcrib.formats._sent_names import sent_schema
 from toolcrib.formats._usage import Tokens
 from toolcrib.formats._wire import Item
-from toolcrib.jsonschema import shown_arguments
+from toolcrib.jsonschema import shown_arguments, shown_value
 
 __all__ = [
     "FORMATS",
@@ -195,13 +196,25 @@ def definition(
     """
     made, options = FORMATS[format], options or NO_OPTIONS
     made.check_tool(name, strict)
-    if not made.as_it_is:
-        parameters = shown_arguments(name, parameters)
-    parameters = sent_schema(parameters, made.sent_names(parameters))
-    if returns is not None and not made.returns:
+    try:
+        return _defined(made, Declaration(name, description, parameters, strict, returns, options))
+    except (AttributeError, KeyError, TypeError) as error:  # a schema of another party may be anything
+        problem = f"its schema is not a JSON schema ({error}); correct it, or leave the tool out"
+        raise FormatError(name, made.title, problem) from error
+
+
+def _defined(format: ToolFormat, tool: Declaration) -> dict[str, Any]:
+    """Return the definition of a tool, with its schemas as the provider takes them."""
+    description, parameters, returns = tool.description, tool.parameters, tool.returns
+    if not format.as_it_is:
+        parameters = shown_arguments(tool.name, parameters)
+    parameters = sent_schema(parameters, format.sent_names(parameters))
+    if returns is not None and not format.returns:
         text = f"Returns JSON of this schema: {json.dumps(returns, ensure_ascii=False)}"
         description, returns = f"{description}\n\n{text}".strip(), None
-    return made.define(Declaration(name, description, parameters, strict, returns, options))
+    elif returns is not None and not format.as_it_is:
+        returns = shown_value(tool.name, returns)
+    return format.define(replace(tool, description=description, parameters=parameters, returns=returns))
 
 
 def definitions(

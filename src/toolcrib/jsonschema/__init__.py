@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from toolcrib.jsonschema._references import arguments_schema, with_definitions
     from toolcrib.jsonschema._repair import of_newer_version, satisfiable
     from toolcrib.jsonschema._shape import PYTHON_TYPES, describe_shape
-    from toolcrib.jsonschema._shown import shown_arguments
+    from toolcrib.jsonschema._shown import shown_arguments, shown_value
     from toolcrib.jsonschema._visitor import (
         ABOUT,
         CHOICES,
@@ -42,7 +42,7 @@ else:
             "._references": "arguments_schema with_definitions",
             "._repair": "of_newer_version satisfiable",
             "._shape": "PYTHON_TYPES describe_shape",
-            "._shown": "shown_arguments",
+            "._shown": "shown_arguments shown_value",
             "._visitor": (
                 "ABOUT CHOICES HOLDERS alternatives children definitions_in kind_of kinds_of properties_of "
                 "ref_of rewrite subschemas values_of wrapped"
@@ -79,6 +79,7 @@ __all__ = [
     "satisfiable",
     "schema_texts",
     "shown_arguments",
+    "shown_value",
     "subschemas",
     "type_words",
     "values_of",

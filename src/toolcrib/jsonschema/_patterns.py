@@ -1,4 +1,4 @@
-"""Patterns of JSON schemas: which ones every provider reads, and matching in a time that grows with the text alone."""
+"""Patterns of JSON schemas, and matching in a time that grows with the text alone."""
 
 from __future__ import annotations
 
@@ -10,22 +10,16 @@ from pydantic_core import SchemaError as PatternError
 from pydantic_core import SchemaValidator
 from pydantic_core.core_schema import str_schema
 
-__all__ = ["is_pattern", "is_portable", "pattern_of"]
+from toolcrib.jsonschema._portable import portable
 
-_NOT_PORTABLE = re.compile(
-    r"\(\?[=!<]|\(\?P[<=>]|\(\?[a-zA-Z-]+[:)]|\(\?[#>(]|\\[pPkKgGAZzX]|\\[1-9]|[*+?}]\+"
-)  # looks around, names a group, sets flags, refers back, is possessive, or needs the tables of Unicode
+__all__ = ["is_pattern", "pattern_of"]
 
-
-def is_portable(pattern: object) -> bool:
-    """Return whether every provider takes a pattern: RE2 reads it, and JavaScript reads it in the same way."""
-    if not isinstance(pattern, str) or _NOT_PORTABLE.search(pattern):
-        return False
-    try:
-        re.compile(pattern)
-    except (re.error, OverflowError, RecursionError):
-        return False
-    return True
+# What ECMAScript takes and Python does not, each with something that both take in its place:
+_UNICODE_CLASS = re.compile(r"\\[pP](?:\{[^{}]*\}|.)|\\c[a-zA-Z]")
+_NAMED_CLASS_AND_HYPHEN = re.compile(r"(\\[dDwWsS])-")
+_NO_CHARACTER = re.compile(r"\[\^?\]")
+_NAME = re.compile(r"\(\?<(?![=!])")
+_NAMED_BEFORE = re.compile(r"\\k<(\w+)>")
 
 
 @lru_cache(maxsize=256)
@@ -37,12 +31,15 @@ def pattern_of(text: str) -> tuple[tuple[SchemaValidator, bool], ...] | None:
     """
     found, rest = _looks_ahead(text)
     try:
-        validators = [
-            (SchemaValidator(str_schema(pattern=one, regex_engine="rust-regex")), wanted) for one, wanted in found
-        ]
-        return (*validators, (SchemaValidator(str_schema(pattern=rest, regex_engine="rust-regex")), True))
+        return tuple((_validator(one), wanted) for one, wanted in [*found, (rest, True)])
     except PatternError:
         return None
+
+
+def _validator(pattern: str) -> SchemaValidator:
+    """Return what matches a pattern as ECMAScript reads it, or, where that cannot be written, as Rust does."""
+    written = portable(pattern)
+    return SchemaValidator(str_schema(pattern=pattern if written is None else written, regex_engine="rust-regex"))
 
 
 def _looks_ahead(text: str) -> tuple[list[tuple[str, bool]], str]:
@@ -82,7 +79,8 @@ def is_pattern(value: object) -> bool:
     try:
         with catch_warnings():
             simplefilter("ignore")
-            re.compile(re.sub(r"\(\?<(?![=!])", "(?P<", re.sub(r"\\[pP](\{[^}]*\}|.)", r"\\w", value)))
+            text = _NAMED_CLASS_AND_HYPHEN.sub(r"\1\\-", _UNICODE_CLASS.sub(r"\\w", value))
+            re.compile(_NAMED_BEFORE.sub(r"(?P=\1)", _NAME.sub("(?P<", _NO_CHARACTER.sub(".", text))))
     except (re.error, RecursionError, OverflowError):
         return False
     return True

@@ -27,6 +27,7 @@ __all__ = ["of_newer_version", "satisfiable"]
 
 _OLD_VERSIONS = ("http://json-schema.org/draft-03/schema", "http://json-schema.org/draft-04/schema")
 _KINDS = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
+_MAY_BE_NULL = frozenset({"const", "default", "example"})
 _LIMITS = (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum"))
 _LISTED_ITEMS = "http://json-schema.org/draft-07/schema#"  # the last version whose `items` may be a list
 _IF = ("then", "else")
@@ -40,7 +41,7 @@ def of_newer_version(tool: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
     An exclusive limit was `true` beside the limit, and a property itself said that it is required. A type of another
     name than JSON Schema has, as `any` and `file`, was one that any value fits. A schema that names no version is often
-    of these.
+    of these. A keyword that is null is left out, and null in a list of types is the type of that name.
 
     Raises:
         SchemaTooLarge: It is nested too deep to be read; names the tool.
@@ -55,11 +56,13 @@ def of_newer_version(tool: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _newer(part: Mapping[str, Any]) -> dict[str, Any]:
-    newer = rewrite(part, _newer)
+    newer = rewrite({key: value for key, value in part.items() if value is not None or key in _MAY_BE_NULL}, _newer)
     kinds: Any = newer.get("type")
     named = cast("list[Any]", kinds) if isinstance(kinds, list) else [kinds]
     if any(isinstance(kind, str) and kind not in _KINDS for kind in named):
         del newer["type"]
+    elif None in named and isinstance(kinds, list):
+        newer["type"] = [*dict.fromkeys("null" if kind is None else kind for kind in named)]
     for exclusive, limit in _LIMITS:
         if isinstance(newer.get(exclusive), bool) and newer.pop(exclusive) and limit in newer:
             newer[exclusive] = newer.pop(limit)

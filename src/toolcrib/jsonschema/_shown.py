@@ -5,17 +5,30 @@ What fits the schema that is shown fits the one that arguments are checked again
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
+from functools import cached_property
 from typing import Any, cast
 
 from toolcrib.jsonschema._composition import as_one, both_of, merged
-from toolcrib.jsonschema._patterns import is_portable
-from toolcrib.jsonschema._visitor import ABOUT, CHOICES, definitions_in, kind_of, ref_of, rewrite, values_of
+from toolcrib.jsonschema._portable import portable
+from toolcrib.jsonschema._visitor import (
+    ABOUT,
+    CHOICES,
+    definitions_in,
+    kind_of,
+    kinds_of,
+    properties_of,
+    ref_of,
+    rewrite,
+    subschemas,
+    values_of,
+)
 from toolcrib.jsonschema._walk import SchemaWalk
 from toolcrib.jsonschema._words import described, in_prose
 
-__all__ = ["shown_arguments"]
+__all__ = ["shown_arguments", "shown_value"]
 
+_WHOLE = ("$defs", "$schema", "$id")  # what says something of a whole schema
 _AT_ROOT = ("enum", "const", "not", "allOf")  # what no provider takes at the root
 _OF_KIND = {
     "object": ("properties", "required", "additionalProperties", "patternProperties", "minProperties", "maxProperties"),
@@ -31,17 +44,31 @@ def shown_arguments(tool: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema of a tool's arguments for a provider.
 
     A choice at its root becomes one object with the arguments of every choice, and its description says which belong
-    together. Arrays say what is in them, and everything that has to be of one type says of which. Patterns that not
-    every provider reads stand in descriptions.
+    together. Arrays say what is in them, and everything that has to be of one type says of which. Patterns are written
+    as every provider reads them, and one that cannot be written so stands in a description.
 
     Raises:
         SchemaTooLarge: What has to be written out comes to too much.
     """
     walk = SchemaWalk(parameters, tool)
-    shown_schema = _root(parameters, walk)
-    definitions = cast("Mapping[str, Any]", parameters.get("$defs") or {})
+    return _shown(_root(parameters, walk), walk)
+
+
+def shown_value(tool: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of a value for a provider, such as that of a tool's result.
+
+    Raises:
+        SchemaTooLarge: What has to be written out comes to too much.
+    """
+    root = {key: part for key, part in schema.items() if key not in _WHOLE}
+    return _shown(root, SchemaWalk(schema, tool))
+
+
+def _shown(schema: Mapping[str, Any], walk: SchemaWalk) -> dict[str, Any]:
+    """Return a schema as a provider is shown it, with the definitions that it uses."""
+    definitions = properties_of(walk.root, "$defs")
     shown = _Shown(walk)
-    shown_schema, used = shown.of(shown_schema), dict[str, Any]()
+    shown_schema, used = shown.of(schema), dict[str, Any]()
     waiting = list(definitions_in(shown_schema)) if definitions else []
     while waiting:
         name = waiting.pop()
@@ -58,9 +85,7 @@ def shown_arguments(tool: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 def _root(schema: Mapping[str, Any], walk: SchemaWalk) -> dict[str, Any]:
     """Return the schema of arguments without a choice at its root."""
-    shown_schema: dict[str, Any] = {
-        key: value for key, value in schema.items() if key not in ("$defs", "$schema", "$id")
-    }
+    shown_schema: dict[str, Any] = {key: value for key, value in schema.items() if key not in _WHOLE}
     if isinstance(shown_schema.get("type"), list) and "object" in shown_schema["type"]:
         shown_schema["type"] = "object"
     shown_schema = as_one({"type": "object", **shown_schema}, walk)
@@ -165,19 +190,11 @@ class _Shown:
                 return self._written(merged(own, self._walk.resolved({"$ref": ref})))
         if ref is not None:
             return shown_schema
-        if isinstance(shown_schema.get("items"), list):  # as it was written before 2020
-            shown_schema |= {
-                "prefixItems": shown_schema.pop("items"),
-                "items": shown_schema.pop("additionalItems", True),
-            }
         _infer_type(shown_schema)
-        shown_schema = self._patterns(shown_schema)
+        _write_items(shown_schema)
+        shown_schema = self._conditions(self._patterns(shown_schema))
         self._drop_impossible(shown_schema)
-        if shown_schema.get("type") == "array" and not shown_schema.keys() & {"items", "prefixItems"}:
-            shown_schema["items"] = {}
-        kept = {
-            key: shown_schema.pop(key) for key in ("not", "if") if key in shown_schema
-        }  # a narrower one would say more than it does
+        kept = {key: shown_schema.pop(key) for key in ("not", "if") if key in shown_schema}
         return {**rewrite(shown_schema, self.of), **kept}
 
     def _one(self, shown_schema: dict[str, Any]) -> dict[str, Any]:
@@ -190,17 +207,62 @@ class _Shown:
 
     def _patterns(self, shown_schema: dict[str, Any]) -> dict[str, Any]:
         """Return a schema whose patterns every provider reads; the others are said in words."""
-        words: list[str] = []
-        if "pattern" in shown_schema and not is_portable(shown_schema["pattern"]):
-            words.append(in_prose({"pattern": shown_schema.pop("pattern")}, ()))
-        named = shown_schema.get("patternProperties")
-        if isinstance(named, Mapping):
-            table = cast("Mapping[str, Any]", named)
-            lost = {pattern: part for pattern, part in table.items() if not is_portable(pattern)}
-            if lost:
-                shown_schema["patternProperties"] = {key: part for key, part in table.items() if key not in lost}
-                words.append(in_prose({"patternProperties": lost}, ()))
-        return described(shown_schema, ", ".join(words))
+        written, lost = _written_patterns(shown_schema)
+        return described(written, ", ".join(in_prose({key: part}, ()) for key, part in lost.items()))
+
+    def _conditions(self, shown_schema: dict[str, Any]) -> dict[str, Any]:
+        """Return a schema whose conditions are written exactly; the others are said in words.
+
+        What fits less than a condition fits more of what the condition refuses, and nothing of a condition may be left
+        out.
+        """
+        lost: dict[str, Any] = {}
+        for condition, dependent in (("not", ()), ("if", ("then", "else"))):
+            if condition not in shown_schema:
+                continue
+            try:
+                shown_schema[condition] = self._exact(shown_schema[condition])
+            except _InexactError:
+                lost |= {key: shown_schema.pop(key) for key in (condition, *dependent) if key in shown_schema}
+        return described(shown_schema, in_prose(lost, ()))
+
+    def _exact(self, part: Any) -> Any:
+        """Return a part of a condition as every provider takes it, which fits what the part fits and no more.
+
+        Raises:
+            _InexactError: It cannot be written so.
+        """
+        if not isinstance(part, Mapping):
+            return part
+        with self._walk.part():
+            schema, lost = _written_patterns(cast("Mapping[str, Any]", part))
+            if lost or schema.get("enum") == [] or self._inexact & set(_definition_in(schema)):
+                raise _InexactError
+            _write_items(schema)
+            ref, beside = ref_of(schema), schema.keys() - ABOUT - {"$ref"}
+            if ref is not None and beside:
+                parts = [{"$ref": ref}, {key: schema.pop(key) for key in [*schema] if key in beside and key != "allOf"}]
+                del schema["$ref"]
+                schema["allOf"] = [*schema.get("allOf", ()), *parts]
+            return rewrite(schema, self._exact)
+
+    @cached_property
+    def _inexact(self) -> Set[str]:
+        """The definitions that cannot be written exactly, nor what refers to them."""
+        users: dict[str, list[str]] = {}
+        waiting: list[str] = []
+        for name, definition in properties_of(self._walk.root, "$defs").items():
+            for used in definitions_in(definition):
+                users.setdefault(used, []).append(name)
+            if any(_written_patterns(part)[1] for part in subschemas(definition)):
+                waiting.append(name)
+        found = set[str]()
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found.add(name)
+                waiting += users.get(name, ())
+        return found
 
     def _drop_impossible(self, shown_schema: dict[str, Any]) -> None:
         """Leave out optional properties that nothing fits."""
@@ -215,6 +277,45 @@ class _Shown:
 
 def _is_impossible(part: Any) -> bool:
     return part is False or (isinstance(part, Mapping) and cast("Mapping[str, Any]", part).get("enum") == [])
+
+
+class _InexactError(Exception):
+    """A condition cannot be written as every provider takes it."""
+
+
+def _written_patterns(schema: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a copy of a schema whose patterns every provider reads, and what of it cannot be written so."""
+    written, lost = dict(schema), dict[str, Any]()
+    if "pattern" in schema:
+        text = portable(schema["pattern"])
+        if text is None:
+            lost["pattern"] = written.pop("pattern")
+        else:
+            written["pattern"] = text
+    table, unwritten = dict[str, Any](), dict[str, Any]()
+    for pattern, part in properties_of(schema, "patternProperties").items():
+        text = portable(pattern)
+        if text is None:
+            unwritten[pattern] = part
+        else:
+            table[text] = both_of(table[text], part) if text in table else part
+    written |= {"patternProperties": table} if table or unwritten else {}
+    lost |= {"patternProperties": unwritten} if unwritten else {}
+    return written, lost
+
+
+def _definition_in(schema: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the name of the definition that a schema itself refers to."""
+    return definitions_in({key: part for key, part in schema.items() if key == "$ref"})
+
+
+def _write_items(shown_schema: dict[str, Any]) -> None:
+    """Write the items of an array as JSON Schema 2020-12 does."""
+    if isinstance(shown_schema.get("items"), list):
+        shown_schema["prefixItems"] = shown_schema.pop("items")
+        shown_schema["items"] = shown_schema.pop("additionalItems", True)
+    if "array" in kinds_of(shown_schema) and not shown_schema.keys() & {"items", "prefixItems"}:
+        shown_schema["items"] = {}
 
 
 def _infer_type(shown_schema: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from typing import Any
+from typing import Any, cast
 
 from toolcrib.errors import FieldProblem, InvalidSchema, MissingExtraError
 from toolcrib.jsonschema import of_newer_version
@@ -51,10 +51,9 @@ def schema_tool(
         SchemaTooLarge: A schema is nested too deep to be read.
     """
     _require_name(name)
-    for where, given in (("", schema), ("output_schema", output_schema)):
-        if given is not None or not where:
-            require_schema(name, of_newer_version(name, given) if isinstance(given, dict) else given, where)
-    kind: Any = schema.get("type", "object")
+    kind: Any = _required(name, schema).get("type", "object")
+    if output_schema is not None:
+        _required(name, output_schema, "output_schema")
     if kind != "object" and not (isinstance(kind, list) and "object" in kind):
         problem = f"arguments are an object, and this is {kind!r}; make it a property of one"
         raise InvalidSchema(name, FieldProblem("type", problem))
@@ -64,6 +63,13 @@ def schema_tool(
         fn, schema, name=name, description=description, returns=output_schema, check=checks_of(name, schema, whole=True)
     )
     return Tool(spec, options, bare=True)
+
+
+def _required(name: str, schema: Any, where: str = "") -> Mapping[str, Any]:
+    """Return a schema of the newest version; raises InvalidSchema for what is not a schema."""
+    newer = of_newer_version(name, cast("Mapping[str, Any]", schema)) if isinstance(schema, dict) else schema
+    require_schema(name, newer, where)
+    return cast("Mapping[str, Any]", newer)
 
 
 def _require_name(name: object) -> None:
