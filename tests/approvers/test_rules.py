@@ -268,7 +268,7 @@ def test_the_time_of_a_rule_is_written_as_people_write_it(text: str | int, hours
     assert rules[0].expires == timedelta(hours=hours)
 
 
-@pytest.mark.parametrize("text", ["soon", "2", "h", "-2h", "0h", "2w", "٢h", 0])
+@pytest.mark.parametrize("text", ["soon", "2", "h", "-2h", "0h", "2y", "٢h", 0])
 def test_a_time_that_is_none_is_refused_with_its_rule(text: Any) -> None:
     with pytest.raises(PolicyError, match=r"rule 1: `expires`|ApproverRule 'x': expires"):
         read_rules({"rules": [{"name": "x", "expires": text}]})

@@ -67,8 +67,9 @@ class ApproverRules:
     def begin(self, call: Any) -> Rejected | None:
         """Return why a call may not begin by its grant; None where it may."""
         self.refresh()
-        is_own = call.grant is not None and call.request is not None and call.grant.request_id == call.request.id
-        if is_own and (why := _expired(call, call.grant.at)):
+        grant, request = call.grant, call.request
+        own = grant if grant is not None and request is not None and grant.request_id == request.id else None
+        if own is not None and (why := _expired(call, own.at)):
             return Rejected(call.name, call.id, why, "hook")
         for rule in self._fitting(call):
             if call.grant is None:

@@ -198,6 +198,8 @@ def definition(
     made.check_tool(name, strict)
     try:
         return _defined(made, Declaration(name, description, parameters, strict, returns, options))
+    except SchemaError:  # it says what is wrong itself
+        raise
     except (AttributeError, KeyError, TypeError) as error:  # a schema of another party may be anything
         problem = f"its schema is not a JSON schema ({error}); correct it, or leave the tool out"
         raise FormatError(name, made.title, problem) from error
