@@ -57,8 +57,8 @@ APPROVER_GATES: tuple[Gate, ...] = (
     Gate(
         "an approval after the expiry",
         _GATE,
-        "if is_own and (why := _expired(call, call.grant.at)):",
-        "if False and (why := _expired(call, call.grant.at)):",
+        "if own is not None and (why := _expired(call, own.at)):",
+        "if False and (why := _expired(call, own.at)):",
         _OF_EXPIRY,
     ),
     Gate(

@@ -511,7 +511,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "a hidden secret in what an approver edited",
         "pipeline/_arguments.py",
-        "_refuse(self.plan, hidden_paths(changed), ",
+        "_refuse(self.plan, hidden, ",
         "_refuse(self.plan, (), ",
     ),
     Gate(

@@ -62,8 +62,8 @@ OPENAPI_GATES: tuple[Gate, ...] = (
     Gate(
         "arguments held against the whole schema of a document",
         "openapi/_tool.py",
-        "self._check(arguments)",
-        "pass",
+        "return self._check(arguments)",
+        "return arguments",
         _OF_SCHEMAS,
     ),
     Gate("part of a path that is none", "openapi/_requests.py", "    if not text:\n", "    if False:\n", _OF_REQUESTS),
