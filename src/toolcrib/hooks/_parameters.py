@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from inspect import Parameter, signature
-from typing import Any
+from typing import Any, Final
 
 from toolcrib import schema
 from toolcrib.errors import nearest
@@ -16,7 +16,7 @@ _IN_ORDER = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _ARGUMENTS = ("**arguments",)  # of the observed tool
 _REST = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _NEAR = 0.7
-OPTION_WORDS = {  # what other frameworks, or an earlier version, call an option
+OPTION_WORDS: Final = {
     "approval": "requires_approval",
     "approval_mode": "requires_approval",
     "approval_required": "requires_approval",
@@ -34,6 +34,7 @@ OPTION_WORDS = {  # what other frameworks, or an earlier version, call an option
     "max_attempts": "max_retries",
     "timeout_seconds": "timeout",
 }
+"""The options of a tool, by what other frameworks, or an earlier version, call them."""
 
 
 def name_of(hook: object) -> str:
