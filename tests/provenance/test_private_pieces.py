@@ -117,3 +117,15 @@ def test_pieces_that_may_be_sent_hide_none_that_may_not() -> None:
 
     assert asked(made, text=open_words) == []
     assert asked(made, text=f"{open_words} merger with Northwind") == ["private"]
+
+
+@pytest.mark.parametrize(
+    "piece", ["a", "aB3x", "\u3042", "a.", "1-", "a@", "<!--", "<a ", "a:", "//", "a/", "~", "[", '\\"', " "]
+)
+def test_a_long_text_of_one_piece_takes_linear_time(piece: str) -> None:
+    text = piece * (200_000 // len(piece))
+    made = memory({"name": "the merger with Northwind"})
+    made.read("page", "c2", {}, text, "untrusted", [])
+
+    assert asked(made, text=f"{text} merger Northwind") != []
+    assert asked(made, to=text[:100_000]) != []

@@ -17,11 +17,11 @@ __all__ = ["Detail", "Listing"]
 
 _SENTENCE = re.compile(r".+?[.!?](?=\s|$)", re.DOTALL)
 _TOO_LARGE = "of a type that is too large to be shown"
-_INNER = re.compile(r"\[(.*)\]", re.DOTALL)
+_INNER = re.compile(r"[^\[]*\[(.*)\]", re.DOTALL)
 _DICT = re.compile(r"\b[Dd]ict\[")
 _PLAIN_DICTS = ("dict", "dict | None", "None | dict")
 _ROWS = "list[dict]"
-_IN_SIGNATURE = re.compile(r"^[\[(]optional[\])]:?\s*|\s*\bdefaults to (?:None|True|False|\d+)\.?$", re.IGNORECASE)
+_IN_SIGNATURE = re.compile(r"^[\[(]optional[\])]:?\s*|(?<!\s)\s*\bdefaults to (?:None|True|False|\d+)\.?$", re.IGNORECASE)
 
 
 class Detail(IntEnum):
@@ -121,7 +121,7 @@ class Listing:
         if not arrow:
             return text
         if entry.tool.is_streaming:
-            inner = _INNER.search(returned)
+            inner = _INNER.match(returned)
             kind = f"Iterator[{inner[1].partition(', ')[0]}]" if inner else "Iterator"
             return f"{given}) -> {kind if self.streams else 'list'}"
         if shape or detail >= Detail.SIGNATURES:

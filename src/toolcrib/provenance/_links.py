@@ -21,10 +21,10 @@ _FILE: Final = re.compile(
 _DOT: Final = str.maketrans(dict.fromkeys("\u3002\uff0e\uff61\u2024\ufe52", ".") | {"\\": "/"})
 _OUT_OF_SIGHT: Final = frozenset({"Cf", "Cc", "Mn", "Me"})
 _LINK: Final = re.compile(
-    r"[a-z][a-z0-9+.-]*:/"  # a scheme, with one slash or two
+    r"(?<![a-z0-9+.-])[0-9+.-]*+[a-z][a-z0-9+.-]*+:/"  # a scheme, with one slash or two
     r"|(?<![\w.+-])[a-z][a-z0-9+.-]+[a-z0-9]:\S"  # a scheme of which a program opens what follows
     r"|(?:data|ws):"
-    r"|//+[^\s/]"
+    r"|//[^\s/]"
     r"|\w@\w"
     r"|[^\s.]\.[^\W\d_][\w-]*\w"  # a name with a dot, such as a host has
     r"|\d{1,3}(?:\.\d{1,3}){3}(?![\w.])",

@@ -31,7 +31,7 @@ _LONG: Final = 2_000  # characters of a text that is looked at word by word
 _MOST_WORDS: Final = 24  # of a value that is looked at for what stands in it side by side
 _LONGEST_PHRASE: Final = 8  # words
 _BY_KIND: Final[Mapping[str, int]] = {"untrusted": 4, "flag": 3, "model": 2, "chosen": 1}
-_PATHS: Final = re.compile(r"[^\s/]+\.[^\s/]+/([^\s]+)")  # what follows the host of a link
+_PATHS: Final = re.compile(r"(?<![^\s/])(?=[^\s/]+\.[^\s/])[^\s/]++/(\S+)")  # what follows the host of a link
 _ODD_SPACE: Final = re.compile(r"[^\S ]")
 _EXACT: Final = re.compile(r"^-|[\d_/]")
 _MOMENT: Final = re.compile(r"(?i)\d(?:st|nd|rd|th|[ap]\.?m\.?|t\d\d.*)$|^\d+(?:[-/:.]\d+)+z?$")

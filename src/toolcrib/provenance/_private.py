@@ -18,7 +18,8 @@ _LEAST: Final = 4  # characters of a word that counts
 _MOST_PIECES: Final = 500_000  # of one run
 _MOST_FOUND: Final = 16  # in one text
 _DIGITS: Final = re.compile(r"\d(?:[\W_]{0,3}\d){3,}")
-_MARKUP: Final = re.compile(r"</?[a-z][^<>]{0,80}>|<!--.*?-->")
+_COMMENT: Final = re.compile(r"(?m)<!--.*?(-->|$)")  # one that nothing closes is looked at once
+_TAG: Final = re.compile(r"</?[a-z][^<>]{0,80}>")
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|[nrt])")
 _DECIMALS: Final = re.compile(r"(?<!\d)(\d{1,9})(?: ?\. ?|,)(\d{1,6})(?!\d)")
 _ZEROS: Final = re.compile(r"[.,]00?$")  # decimals that are none
@@ -119,7 +120,7 @@ class PrivateValues:
         """
         if not self._pieces:
             return
-        text = _MARKUP.sub(" ", _folded(text))
+        text = _TAG.sub(" ", _COMMENT.sub(lambda one: " " if one[1] else one[0], _folded(text)))
         words = _long_words(text)
         numbers = (*_digits_in(text), *_dates(text), *_decimals(text))
         found = (*words, *_pairs(words), *_pairs(words, over=1), *numbers, *_characters(text), *self._looked_for(text))
