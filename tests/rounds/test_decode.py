@@ -170,3 +170,41 @@ async def test_a_reply_that_was_not_awaited_is_told_so() -> None:
     with pytest.raises(TypeError, match=r"a coroutine is neither .*; await it first"):
         decode([ReadFile], reply)
     await reply
+
+
+def _reply(*calls: tuple[str, Any], stop: str | None = None, **message: Any) -> dict[str, Any]:
+    reply = asks(*calls, text="So." if not calls else "")
+    choice = reply["choices"][0]
+    choice["message"] |= message
+    choice["finish_reason"] = stop or choice["finish_reason"]
+    return reply
+
+
+_CUSTOM = {"id": "call_1", "type": "custom", "custom": {"name": "shell", "input": "ls"}}
+
+
+@pytest.mark.parametrize(
+    ("reply", "goes_on"),
+    [
+        (_reply(), False),
+        (_reply(stop="length"), False),
+        (_reply(("add", {"a": 1}), stop="error"), False),
+        (_reply(("add", {"a": 1})), True),
+        (_reply(("ad", {"a": 1})), True),
+        (_reply(("add", '{"a": '), stop="length"), True),
+        (_reply(tool_calls=[_CUSTOM], stop="tool_calls"), True),
+        ({**asks(format="anthropic", text="So."), "stop_reason": "pause_turn"}, True),
+    ],
+)
+def test_a_round_is_true_while_the_model_has_more_to_say(reply: dict[str, Any], goes_on: bool) -> None:
+    assert bool(decode([adding([])], reply)) is goes_on
+
+
+def test_a_loop_that_asks_while_its_round_is_true_ends_with_the_answer() -> None:
+    ran, replies = list[Any](), iter([_reply(("ad", {})), _reply(("add", {"a": 1})), _reply()])
+    tools, messages = [adding(ran)], list[Any]()
+
+    while round := decode(tools, next(replies), transcript=messages):
+        round.run_sync(messages)
+
+    assert (round.text, ran) == ("So.", [(1, 1)])

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypedDict, Unpack, cast
 
 from toolcrib._run_sync import run_sync
 from toolcrib.calls import Failed, Suspended
-from toolcrib.errors import NotCallable, RoundError
+from toolcrib.errors import NotCallable, RoundError, explain_missing
 from toolcrib.formats import FINISHED, PROVIDERS, Item, ProviderFormat, WireCall, WireFormat, WireReply, detected
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.rounds._call import Answer, DecodedCall, HandledTool, RejectedTool, RoundHooks, readable_call
@@ -22,13 +22,28 @@ from toolcrib.rounds._transcript import taken_ids
 from toolcrib.rounds._unhandled import Unhandled, unhandled_in
 from toolcrib.toolsets import ToolAvailability, ToolsetLike
 
-__all__ = ["DecodeKeywords", "Dispatch", "ToolRound", "decode", "decode_stream"]
+__all__ = ["DecodeKeywords", "Dispatch", "ToolRound", "asks", "decode", "decode_stream"]
 
 Dispatch: TypeAlias = Callable[[DecodedCall[Any]], Any]
 
 
+@explain_missing(
+    {
+        **dict.fromkeys(
+            ("done", "finished", "is_done", "is_finished"), "`not round`; `settled` says whether it was committed"
+        ),
+        **dict.fromkeys(("calls", "function_calls"), "`tool_calls`, and `recoverable_issues` for those of no tool"),
+        **dict.fromkeys(("content", "output", "output_text"), "`text`"),
+        **dict.fromkeys(("finish_reason", "stop_reason"), "`stop`, or `stop_kind` in one vocabulary"),
+        **dict.fromkeys(("execute", "invoke"), "`await round.run(messages)`, or `round.run_sync(messages)`"),
+    }
+)
 class ToolRound(StoredRound):
     """An assistant's turn and the calls in it, of which nothing has been executed or committed.
+
+    It is true while the model has more to say: it made calls, mistyped ones too, or waits for another answer, or its
+    provider paused the reply. It is false when the model has answered, or its reply ended for another reason: see
+    `stop_kind`.
 
     Attributes:
         text: What the model said besides.
@@ -51,6 +66,9 @@ class ToolRound(StoredRound):
         read = [(call, readable_call(call) is not None) for call in state.calls]
         self._calls = [call for call, is_read in read if is_read]
         self._unread = [(call.metadata, call.outcome) for call, is_read in read if not is_read]
+
+    def __bool__(self) -> bool:
+        return asks(self) or self.stop_kind == "paused"
 
     @property
     def settled(self) -> bool:
@@ -178,6 +196,11 @@ class ToolRound(StoredRound):
 
     def __repr__(self) -> str:
         return f"<ToolRound of {len(self._calls)} calls and {len(self._unread)} issues>"
+
+
+def asks(round: ToolRound) -> bool:
+    """Return whether a reply asks for tools; an error of the provider's is for the host, and not for the model."""
+    return round.stop_kind != "error" and (round.has_calls or round.waits)
 
 
 async def _results(plan: ToolRoundPlan, dispatch: Dispatch | None) -> list[Any]:

@@ -26,12 +26,12 @@ from toolcrib.rounds._chat_model import ChatModel, ChatRequest, closed_stream, j
 from toolcrib.rounds._client_model import as_chat_model
 from toolcrib.rounds._plan import ToolRoundPlan
 from toolcrib.rounds._retry import Retry
-from toolcrib.rounds._round import DecodeKeywords, Dispatch, ToolRound, decode, decode_stream
+from toolcrib.rounds._round import DecodeKeywords, Dispatch, ToolRound, asks, decode, decode_stream
 from toolcrib.rounds._round_json import run_from
 from toolcrib.rounds._round_state import pipeline_of
 from toolcrib.rounds._session_activity import ModelRequest
 from toolcrib.rounds._session_keeper import session_keeper
-from toolcrib.rounds._session_state import SessionState, asks
+from toolcrib.rounds._session_state import SessionState
 from toolcrib.rounds._step import (
     Continue,
     Finished,

@@ -14,7 +14,7 @@ from toolcrib.rounds._chat_model import ChatModel
 from toolcrib.rounds._client_model import as_chat_model
 from toolcrib.rounds._old_results import OldResults
 from toolcrib.rounds._recalled import count_as_read, recall_transcript
-from toolcrib.rounds._round import ToolRound
+from toolcrib.rounds._round import ToolRound, asks
 from toolcrib.rounds._round_json import run_from, run_of
 from toolcrib.rounds._round_state import pipeline_of
 from toolcrib.rounds._session_activity import SessionActivity
@@ -24,7 +24,7 @@ from toolcrib.rounds._transcript import SentItems, Transcript
 from toolcrib.rounds._unkept_turns import UnkeptTurns
 from toolcrib.rounds._usage import Usage
 
-__all__ = ["SessionState", "asks"]
+__all__ = ["SessionState"]
 
 
 class SessionState:
@@ -294,8 +294,3 @@ class SessionState:
             what = "round" if asks(self._staged) else "answer"
             raise RoundError((f"the {what} before was neither committed nor discarded: do one or the other",))
         self._staged = None
-
-
-def asks(round: ToolRound) -> bool:
-    """Return whether a reply asks for tools; an error of the provider's is for the host, and not for the model."""
-    return round.stop_kind != "error" and (round.has_calls or round.waits)
