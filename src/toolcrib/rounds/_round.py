@@ -8,8 +8,19 @@ from typing import Any, TypeAlias, TypedDict, Unpack, cast
 
 from toolcrib._run_sync import run_sync
 from toolcrib.calls import Failed, Suspended
-from toolcrib.errors import NotCallable, RoundError, explain_missing
-from toolcrib.formats import FINISHED, PROVIDERS, Item, ProviderFormat, WireCall, WireFormat, WireReply, detected
+from toolcrib.errors import NotCallable, RoundError, explain_missing, refuse_unknown_options
+from toolcrib.formats import (
+    FINISHED,
+    PROVIDERS,
+    Item,
+    ProviderFormat,
+    WireCall,
+    WireFormat,
+    WireReply,
+    detected,
+    json_shape,
+    text_delta,
+)
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.rounds._call import Answer, DecodedCall, HandledTool, RejectedTool, RoundHooks, readable_call
 from toolcrib.rounds._call_progress import CallListener, CallWatcher
@@ -22,7 +33,16 @@ from toolcrib.rounds._transcript import taken_ids
 from toolcrib.rounds._unhandled import Unhandled, unhandled_in
 from toolcrib.toolsets import ToolAvailability, ToolsetLike
 
-__all__ = ["DecodeKeywords", "Dispatch", "ToolRound", "asks", "decode", "decode_stream"]
+__all__ = [
+    "DecodeKeywords",
+    "Dispatch",
+    "ReplyListeners",
+    "ReplyWatcher",
+    "ToolRound",
+    "asks",
+    "decode",
+    "decode_stream",
+]
 
 Dispatch: TypeAlias = Callable[[DecodedCall[Any]], Any]
 
@@ -224,6 +244,24 @@ def _others(state: RoundState) -> tuple[WireCall, ...]:
     return (*state.others, *state.reply.unknown)
 
 
+class DecodeKeywords(TypedDict, total=False):
+    """What `decode` takes by keyword."""
+
+    format: WireFormat | ProviderFormat | None
+    run: Run | None
+    transcript: Sequence[Any]
+    strict: bool
+    repair: bool
+
+
+_OF_OTHERS = {  # what others call an option, and where it is here
+    **dict.fromkeys(("approve", "approver", "on_approval"), "`run=Run(approver=...)`"),
+    **dict.fromkeys(("context", "deps"), "`run=Run(deps=...)`"),
+    **dict.fromkeys(("history", "messages"), "transcript"),
+    **dict.fromkeys(("on_delta", "on_token"), "on_text"),
+}
+
+
 def decode(
     tools: Pipeline | ToolsetLike,
     reply: object,
@@ -252,19 +290,6 @@ def decode(
         ValueError: It is in no known format, or plainly in another one than `format`.
         ToolConstraintError: `available` names a tool that is not in the toolset.
     """
-    return ToolRound(_state_of(tools, reply, available, format, run, transcript, strict, repair))
-
-
-def _state_of(
-    tools: Pipeline | ToolsetLike,
-    reply: object,
-    available: ToolAvailability | None,
-    format: WireFormat | ProviderFormat | None = None,
-    run: Run | None = None,
-    transcript: Sequence[Any] = (),
-    strict: bool = False,
-    repair: bool = False,
-) -> RoundState:
     name = format or detected(_sample(reply))
     rules = PROVIDERS[name] if isinstance(name, str) else name
     taken = taken_ids(rules, transcript)
@@ -279,17 +304,7 @@ def _state_of(
         read_reply(run, reply)
     if available is not None:
         run = run.view(available=pipeline.toolset.offered(available))
-    return RoundState(rules, wire, pipeline, run, strict=strict)
-
-
-class DecodeKeywords(TypedDict, total=False):
-    """What `decode` takes by keyword."""
-
-    format: WireFormat | ProviderFormat | None
-    run: Run | None
-    transcript: Sequence[Any]
-    strict: bool
-    repair: bool
+    return ToolRound(RoundState(rules, wire, pipeline, run, strict=strict))
 
 
 async def decode_stream(
@@ -298,6 +313,7 @@ async def decode_stream(
     available: ToolAvailability | None = None,
     *,
     on_chunk: Callable[[object], None] | None = None,
+    on_text: Callable[[str], None] | None = None,
     on_call: CallListener | None = None,
     **keywords: Unpack[DecodeKeywords],
 ) -> ToolRound:
@@ -308,24 +324,93 @@ async def decode_stream(
         chunks: The chunks as the provider's SDK gives them.
         available: Which tools were offered.
         on_chunk: Is given each chunk.
+        on_text: Is given each piece of the answer.
         on_call: Is given what came so far of each call, while it comes and when the round has it; see `CallProgress`.
         keywords: As for `decode`.
+
+    Raises:
+        TypeError: An option is unknown; nothing of the stream was read.
     """
-    watcher = None
-    if on_call is not None:
-        toolset, strict = pipeline_of(tools).toolset, keywords.get("strict", False)
-        watcher = CallWatcher(on_call, keywords.get("format"), toolset, strict=strict)
+    known = {*DecodeKeywords.__optional_keys__, *ReplyListeners.__required_keys__}
+    refuse_unknown_options("decode_stream()", keywords, known, _OF_OTHERS)
+    pipeline, listeners = pipeline_of(tools), ReplyListeners(on_chunk=on_chunk, on_text=on_text, on_call=on_call)
+    watcher = ReplyWatcher(pipeline, keywords.get("format"), listeners, strict=keywords.get("strict", False))
     kept: list[object] = []
     async for chunk in chunks:
         kept.append(chunk)
-        if on_chunk is not None:
-            on_chunk(chunk)
-        if watcher is not None:
-            watcher.add(chunk)
-    round = ToolRound(_state_of(tools, kept, available, **keywords))
-    if watcher is not None:
-        watcher.close(round.tool_calls)
+        watcher.add(chunk)
+    round = decode(pipeline, kept, available, **keywords)
+    watcher.close(round)
     return round
+
+
+class ReplyListeners(TypedDict):
+    """What listens to a reply, by the options of `decode_stream` and of a session's step."""
+
+    on_chunk: Callable[[object], None] | None
+    on_text: Callable[[str], None] | None
+    on_call: CallListener | None
+
+
+class ReplyWatcher:
+    """Reports a reply to its listeners: while it is streamed, and when the round has it.
+
+    The text of a reply that came whole is one piece.
+
+    Args:
+        pipeline: The pipeline that takes the calls.
+        format: The wire format of the chunks; detected when None.
+        listeners: The functions that are given the reports.
+        strict: Whether the tools were defined in the provider's strict mode.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        format: WireFormat | ProviderFormat | None,
+        listeners: ReplyListeners,
+        *,
+        strict: bool,
+    ) -> None:
+        self._format, self._listeners, self._shown = format, listeners, False
+        on_call = listeners["on_call"]
+        self._calls = None if on_call is None else CallWatcher(on_call, format, pipeline.toolset, strict=strict)
+
+    def add(self, chunk: object) -> None:
+        """Report the next chunk."""
+        if (on_chunk := self._listeners["on_chunk"]) is not None:
+            on_chunk(chunk)
+        if self._listeners["on_text"] is not None:
+            self._show(self._text_of(chunk))
+        if self._calls is not None:
+            self._calls.add(chunk)
+
+    def close(self, round: ToolRound) -> None:
+        """Report what the round has: its calls, whole, and its text if none of it was shown."""
+        if not self._shown:
+            self._show(round.text)
+        if self._calls is not None:
+            self._calls.close(round.tool_calls)
+
+    def _text_of(self, chunk: object) -> str:
+        rules = self._format
+        known = rules is None or isinstance(rules, str)
+        return text_delta(chunk, rules) if known else rules.text_delta(json_shape(chunk))
+
+    def _show(self, text: str) -> None:
+        on_text = self._listeners["on_text"]
+        if text and on_text is not None:
+            self._shown = True
+            on_text(text)
+
+
+def _sample(reply: object) -> object:
+    """Return what the format can be detected from."""
+    if isinstance(reply, list | tuple):
+        if not reply:
+            raise ValueError("the stream has no chunks; say which format it is in: decode(..., format='openai')")
+        return cast("object", reply[0])
+    return reply
 
 
 def _read(format: ProviderFormat, reply: object, taken: Collection[str] = ()) -> WireReply:
@@ -342,12 +427,3 @@ def _require_format(name: WireFormat, reply: object) -> None:
         return
     if found != name and _read(PROVIDERS[found], reply).items:
         raise ValueError(f"the reply is in the format {found!r}, and was taken for {name!r}: write format={found!r}")
-
-
-def _sample(reply: object) -> object:
-    """Return what the format can be detected from."""
-    if isinstance(reply, list | tuple):
-        if not reply:
-            raise ValueError("the stream has no chunks; say which format it is in: decode(..., format='openai')")
-        return cast("object", reply[0])
-    return reply

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterable, Awaitable, Iterable
 from contextlib import aclosing
 from inspect import isawaitable
 from pathlib import Path
@@ -21,12 +21,20 @@ from toolcrib.formats import (
 )
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.rounds._call import RoundHooks
-from toolcrib.rounds._call_progress import CallListener
 from toolcrib.rounds._chat_model import ChatModel, ChatRequest, closed_stream, joined_tools
 from toolcrib.rounds._client_model import as_chat_model
 from toolcrib.rounds._plan import ToolRoundPlan
 from toolcrib.rounds._retry import Retry
-from toolcrib.rounds._round import DecodeKeywords, Dispatch, ToolRound, asks, decode, decode_stream
+from toolcrib.rounds._round import (
+    DecodeKeywords,
+    Dispatch,
+    ReplyListeners,
+    ReplyWatcher,
+    ToolRound,
+    asks,
+    decode,
+    decode_stream,
+)
 from toolcrib.rounds._round_json import run_from
 from toolcrib.rounds._round_state import pipeline_of
 from toolcrib.rounds._session_activity import ModelRequest
@@ -41,7 +49,6 @@ from toolcrib.rounds._step import (
     StepOptions,
     Stopped,
     Waiting,
-    chunk_listener,
     require_known,
 )
 from toolcrib.rounds._transcript import Transcript
@@ -148,10 +155,12 @@ class Session(SessionState):
         pipeline = pipeline_of(asked.get("tools", ()))
         request = await self._request(pipeline, asked)
         self._activity.open(pipeline.sinks)
-        listener = chunk_listener(asked.get("on_chunk"), asked.get("on_text"), self.format)
+        listeners = ReplyListeners(
+            on_chunk=asked.get("on_chunk"), on_text=asked.get("on_text"), on_call=asked.get("on_call")
+        )
         with self._activity.request(json=request.output is not None) as sent:
             self._took = Usage()
-            round = await self._ask(pipeline, request, asked, (listener, asked.get("on_call")), sent)
+            round = await self._ask(pipeline, request, asked, listeners, sent)
         self._container = round.container or self._container
         return await self._read(round, asked)
 
@@ -160,7 +169,7 @@ class Session(SessionState):
         pipeline: Pipeline,
         request: ChatRequest,
         asked: StepKeywords,
-        listeners: tuple[Callable[[object], None] | None, CallListener | None],
+        listeners: ReplyListeners,
         sent: ModelRequest,
     ) -> ToolRound:
         """Ask the model, again where it fails and the step has a `retry`, and return its reply as a round."""
@@ -178,7 +187,7 @@ class Session(SessionState):
                 sent.usage, sent.answered_by = self._took, counter.model
             if round is not None and round.stop_kind != "error":
                 return round
-            is_shown = counter.counted_any and any(listeners)
+            is_shown = counter.counted_any and any(listeners.values())
             pause = None if is_shown else retry.pause_after(failure, number)
             if pause is None and round is not None:
                 return round
@@ -194,15 +203,15 @@ class Session(SessionState):
         pipeline: Pipeline,
         request: ChatRequest,
         asked: StepKeywords,
-        listeners: tuple[Callable[[object], None] | None, CallListener | None],
+        listeners: ReplyListeners,
         counter: UsageCounter,
     ) -> ToolRound:
-        available, (on_chunk, on_call) = asked.get("available"), listeners
+        available, strict = asked.get("available"), asked.get("strict", False)
         reading = DecodeKeywords(
             format=self.format,
             run=self._activity.run,
             transcript=self.transcript,
-            strict=asked.get("strict", False),
+            strict=strict,
             repair=asked.get("repair", False),
         )
         reply: object = self.model.reply(request)
@@ -210,10 +219,12 @@ class Session(SessionState):
             reply = await reply
         if not isinstance(reply, AsyncIterable):
             counter.count(reply)
-            return decode(pipeline, reply, available, **reading)
+            round = decode(pipeline, reply, available, **reading)
+            ReplyWatcher(pipeline, self.format, listeners, strict=strict).close(round)
+            return round
         stream = cast("AsyncIterable[object]", reply)
         async with closed_stream(stream), aclosing(counter.counted(stream)) as chunks:
-            return await decode_stream(pipeline, chunks, available, on_chunk=on_chunk, on_call=on_call, **reading)
+            return await decode_stream(pipeline, chunks, available, **listeners, **reading)
 
     async def _read(self, round: ToolRound, asked: StepKeywords) -> NeedsTools | Continue | Finished[Any] | Stopped:
         """Return what a reply wants."""

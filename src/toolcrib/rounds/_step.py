@@ -9,7 +9,7 @@ from typing import Any, Generic, Never, TypedDict, TypeVar
 
 from toolcrib.calls import ApprovalRequest
 from toolcrib.errors import NoResult, explain_missing, refuse_unknown_options
-from toolcrib.formats import Item, WireFormat, text_delta
+from toolcrib.formats import Item
 from toolcrib.pipeline import Pipeline
 from toolcrib.rounds._call_progress import CallListener
 from toolcrib.rounds._plan import ToolRoundPlan
@@ -29,7 +29,6 @@ __all__ = [
     "StepOptions",
     "Stopped",
     "Waiting",
-    "chunk_listener",
     "require_known",
 ]
 
@@ -241,19 +240,3 @@ _OF_OTHERS = {  # what other frameworks call an option, and where it is here
 def require_known(who: str, keywords: Mapping[str, Any]) -> None:
     """Raise TypeError for what is not a keyword of a step; it would have no effect."""
     refuse_unknown_options(who, keywords, StepKeywords.__optional_keys__, _OF_OTHERS)
-
-
-def chunk_listener(
-    on_chunk: Callable[[object], None] | None, on_text: Callable[[str], None] | None, format: WireFormat
-) -> Callable[[object], None] | None:
-    """Return the function that is given each chunk of a streamed reply."""
-    if on_text is None:
-        return on_chunk
-
-    def listener(chunk: object) -> None:
-        if on_chunk is not None:
-            on_chunk(chunk)
-        if text := text_delta(chunk, format):
-            on_text(text)
-
-    return listener
