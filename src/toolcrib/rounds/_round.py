@@ -372,7 +372,8 @@ class ReplyWatcher:
         *,
         strict: bool,
     ) -> None:
-        self._format, self._listeners, self._shown = format, listeners, False
+        self._format = PROVIDERS[format] if isinstance(format, str) else format
+        self._listeners, self._shown = listeners, False
         on_call = listeners["on_call"]
         self._calls = None if on_call is None else CallWatcher(on_call, format, pipeline.toolset, strict=strict)
 
@@ -393,9 +394,7 @@ class ReplyWatcher:
             self._calls.close(round.tool_calls)
 
     def _text_of(self, chunk: object) -> str:
-        rules = self._format
-        known = rules is None or isinstance(rules, str)
-        return text_delta(chunk, rules) if known else rules.text_delta(json_shape(chunk))
+        return text_delta(chunk) if self._format is None else self._format.text_delta(json_shape(chunk))
 
     def _show(self, text: str) -> None:
         on_text = self._listeners["on_text"]

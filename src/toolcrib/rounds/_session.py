@@ -155,9 +155,7 @@ class Session(SessionState):
         pipeline = pipeline_of(asked.get("tools", ()))
         request = await self._request(pipeline, asked)
         self._activity.open(pipeline.sinks)
-        listeners = ReplyListeners(
-            on_chunk=asked.get("on_chunk"), on_text=asked.get("on_text"), on_call=asked.get("on_call")
-        )
+        listeners = _listeners(asked)
         with self._activity.request(json=request.output is not None) as sent:
             self._took = Usage()
             round = await self._ask(pipeline, request, asked, listeners, sent)
@@ -478,4 +476,10 @@ class Session(SessionState):
             parallel=require.parallel,
             container=self._container,
             cache=cache,
+            stream=any(_listeners(asked).values()),
         )
+
+
+def _listeners(asked: StepKeywords) -> ReplyListeners:
+    """Return what listens to the reply of a step."""
+    return {"on_chunk": asked.get("on_chunk"), "on_text": asked.get("on_text"), "on_call": asked.get("on_call")}

@@ -54,8 +54,9 @@ class StepOptions(TypedDict, total=False):
         repair: Whether arguments that are nearly JSON are read as what they nearly are, of calls that came whole: with
             single quotes, trailing commas, or `True`, `False` and `None`. The record says so.
         retry: How often the model is asked again after an error of the server's; not at all when left out.
-        on_text: Is given each piece of the answer of a reply that is streamed.
-        on_call: Is given what came so far of each call of a reply that is streamed; see `CallProgress`.
+        on_text: Is given each piece of the answer: with it, `on_call` or `on_chunk` the reply is streamed. The text of
+            a model that does not stream is one piece.
+        on_call: Is given what came so far of each call; see `CallProgress`.
         on_chunk: Is given each chunk of a reply that is streamed, as the provider sends it.
     """
 
@@ -234,6 +235,9 @@ _OF_OTHERS = {  # what other frameworks call an option, and where it is here
     **dict.fromkeys(("max_iterations", "max_steps", "max_turns", "recursion_limit"), "session.run(max_rounds=...)"),
     **dict.fromkeys(("context", "dependencies", "deps"), "Session(..., run=Run(deps=...))"),
     "approver": "Session(..., run=Run(approver=...))",
+    **dict.fromkeys(
+        ("stream", "streaming"), "`on_text=...` of a session, a step or a run: the reply is streamed with it"
+    ),
 }
 
 
