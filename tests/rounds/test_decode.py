@@ -1,6 +1,6 @@
 """Decoding: which calls are in a reply, and which of them can be made."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -161,15 +161,50 @@ def test_a_format_that_is_not_there_is_told_with_those_that_are() -> None:
         decode([ReadFile], {}, format="opnai")
 
 
-async def test_a_reply_that_was_not_awaited_is_told_so() -> None:
-    async def ask() -> object:
-        return {}
+async def _asked() -> object:
+    return {}
 
-    reply = ask()
 
-    with pytest.raises(TypeError, match=r"a coroutine is neither .*; await it first"):
-        decode([ReadFile], reply)
-    await reply
+async def _streamed() -> AsyncIterator[object]:
+    yield {}
+
+
+class Stream:
+    """A stream as a sync client of a provider's has it."""
+
+    def __iter__(self) -> Iterator[object]:
+        return self
+
+    def __next__(self) -> object:
+        raise StopIteration
+
+
+@pytest.mark.parametrize("format", [None, "openai"])
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (_asked, "a coroutine is neither .*; await it first"),
+        (_streamed, r"an? async_generator is .*; it is a stream: `await decode_stream\(tools, stream\)`"),
+        (Stream, r"a Stream is neither .*; it is a stream: `decode\(tools, list\(stream\)\)`"),
+    ],
+)
+async def test_what_is_not_a_reply_yet_is_told_so(make: Any, told: str, format: WireFormat | None) -> None:
+    reply = make()
+
+    with pytest.raises(TypeError, match=told):
+        decode([ReadFile], reply, format=format)
+    if make is _asked:
+        await reply
+
+
+@pytest.mark.parametrize("make", [_asked, Stream])
+async def test_a_stream_that_is_not_async_is_told_so(make: Any) -> None:
+    stream = make()
+
+    with pytest.raises(TypeError, match=r"is not an async stream: await .* `decode\(tools, list\(stream\)\)`"):
+        await decode_stream([ReadFile], stream)
+    if make is _asked:
+        await stream
 
 
 def _reply(*calls: tuple[str, Any], stop: str | None = None, **message: Any) -> dict[str, Any]:

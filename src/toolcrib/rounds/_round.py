@@ -329,8 +329,11 @@ async def decode_stream(
         keywords: As for `decode`.
 
     Raises:
-        TypeError: An option is unknown; nothing of the stream was read.
+        TypeError: An option is unknown, or the stream is not async; nothing of it was read.
     """
+    if not isinstance(cast("object", chunks), AsyncIterable):
+        mend = "await the request that returns it, or use `decode(tools, list(stream))` for a stream of a sync client"
+        raise TypeError(f"a {type(chunks).__qualname__} is not an async stream: {mend}")
     known = {*DecodeKeywords.__optional_keys__, *ReplyListeners.__required_keys__}
     refuse_unknown_options("decode_stream()", keywords, known, _OF_OTHERS)
     pipeline, listeners = pipeline_of(tools), ReplyListeners(on_chunk=on_chunk, on_text=on_text, on_call=on_call)
