@@ -243,3 +243,12 @@ def test_a_loop_that_asks_while_its_round_is_true_ends_with_the_answer() -> None
         round.run_sync(messages)
 
     assert (round.text, ran) == ("So.", [(1, 1)])
+
+
+@pytest.mark.parametrize("option", ["run", "approver", "deps"])
+def test_what_a_round_was_decoded_with_is_no_option_of_its_run(option: str) -> None:
+    unknown: Any = {option: None}
+    round = round_of([adding([])])
+
+    with pytest.raises(TypeError, match=rf"round\.run\(\) has no option `{option}`\. Here it is `decode\(\.\.\., run="):
+        round.run_sync([], **unknown)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Collection, Iterable, Sequence
 from inspect import isawaitable
-from typing import Any, TypeAlias, TypedDict, Unpack, cast
+from typing import Any, Never, TypeAlias, TypedDict, Unpack, cast
 
 from toolcrib._run_sync import run_sync
 from toolcrib.calls import Failed, Suspended
@@ -45,6 +45,14 @@ __all__ = [
 ]
 
 Dispatch: TypeAlias = Callable[[DecodedCall[Any]], Any]
+
+_OF_RUNS = {  # what is given to a run of a round, and belongs to what it was decoded with
+    "run": "`decode(..., run=...)`",
+    **dict.fromkeys(("approve", "approver", "on_approval"), "`decode(..., run=Run(approver=...))`"),
+    **dict.fromkeys(("context", "deps"), "`decode(..., run=Run(deps=...))`"),
+    **dict.fromkeys(("principal", "store", "approvals", "limits"), "an option of the run: `decode(..., run=Run(...))`"),
+    **dict.fromkeys(("denials", "grants"), "`await plan.resolve(grants, denials)`"),
+}
 
 
 @explain_missing(
@@ -169,7 +177,12 @@ class ToolRound(StoredRound):
         return await plan.commit(transcript, results)
 
     async def run(
-        self, transcript: TranscriptLike, dispatch: Dispatch | None = None, *, hooks: RoundHooks = None
+        self,
+        transcript: TranscriptLike,
+        dispatch: Dispatch | None = None,
+        *,
+        hooks: RoundHooks = None,
+        **unknown: Never,
     ) -> ToolRoundPlan:
         """Ask every gate, execute the calls, and add their results to the transcript: the whole of a usual round.
 
@@ -190,7 +203,9 @@ class ToolRound(StoredRound):
             CommitError: The transcript would not be valid; it is as it was.
             RoundError: The round is over, or a `dispatch` that raised has begun its calls: it is not known which of
                 them are done.
+            TypeError: An option is unknown; a run, an approver or `deps` are given to `decode(..., run=Run(...))`.
         """
+        refuse_unknown_options("round.run()", unknown, ("dispatch", "hooks"), _OF_RUNS)
         self._state.require_open()
         if self._state.dispatched:
             raise RoundError(("`dispatch` has begun its calls: commit what they came to, or discard the round",))
@@ -209,10 +224,15 @@ class ToolRound(StoredRound):
         return plan
 
     def run_sync(
-        self, transcript: TranscriptLike, dispatch: Dispatch | None = None, *, hooks: RoundHooks = None
+        self,
+        transcript: TranscriptLike,
+        dispatch: Dispatch | None = None,
+        *,
+        hooks: RoundHooks = None,
+        **unknown: Never,
     ) -> ToolRoundPlan:
         """Run the round as `run` does, from plain code; RuntimeError where an event loop runs already."""
-        return run_sync(self.run(transcript, dispatch, hooks=hooks), instead="await round.run(...)")
+        return run_sync(self.run(transcript, dispatch, hooks=hooks, **unknown), instead="await round.run(...)")
 
     def __repr__(self) -> str:
         return f"<ToolRound of {len(self._calls)} calls and {len(self._unread)} issues>"
