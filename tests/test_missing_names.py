@@ -52,6 +52,14 @@ async def test_the_answer_of_a_session_says_so_too() -> None:
         _ = answer.output
 
 
+async def test_a_session_that_is_iterated_says_how_its_text_comes_in_pieces() -> None:
+    session: Any = Session(ScriptedModel())
+
+    with pytest.raises(TypeError, match=r"not a stream: `await session\.run\(on_text=\.\.\.\)`"):
+        async for _ in session.say("Hi."):
+            pass
+
+
 @explain_missing({"output": "`value`"})
 class Base:
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterable, Awaitable, Iterable
 from contextlib import aclosing
 from inspect import isawaitable
 from pathlib import Path
-from typing import Any, TypeVar, Unpack, cast, overload
+from typing import Any, Never, TypeVar, Unpack, cast, overload
 
 from toolcrib._numbers import require_number
 from toolcrib._run_sync import run_sync
@@ -66,7 +66,8 @@ T = TypeVar("T")
     {
         **dict.fromkeys(("ainvoke", "invoke", "iter", "kickoff"), "`await session.run()`, after `session.say(text)`"),
         **dict.fromkeys(
-            ("astream", "run_stream", "run_streamed", "stream"), "`await session.run(on_text=...)`, piece by piece"
+            ("astream", "run_stream", "run_streamed", "stream"),
+            "`await session.run(on_text=...)`, piece by piece",
         ),
         **dict.fromkeys(("all_messages", "history", "memory", "messages"), "`session.transcript`"),
         "instructions": "`session.system`",
@@ -395,6 +396,10 @@ class Session(SessionState):
     def __repr__(self) -> str:
         waits = "" if self.open_round is None else f", {self.open_round!r} is open"
         return f"<Session of {len(self.transcript)} messages in the format {self.format}{waits}>"
+
+    def __aiter__(self) -> Never:
+        mend = "`await session.run(on_text=...)` gives the answer piece by piece"
+        raise TypeError(f"a session is not a stream: {mend}")
 
     def copy(self) -> Session:
         """Return another session that goes on from here: in the same run, with a transcript of its own."""

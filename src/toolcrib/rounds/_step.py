@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Never, TypedDict, TypeVar
 
@@ -30,6 +30,7 @@ __all__ = [
     "Stopped",
     "Waiting",
     "require_known",
+    "what_waits",
 ]
 
 T = TypeVar("T")
@@ -206,20 +207,30 @@ class Waiting(ToolRoundPlan, SessionResult[Never]):
 
     @property
     def result(self) -> Never:
-        names = ", ".join(f"`{call.call.name}`" for call in self.suspended)
-        if names:
-            mend = (
-                "give the run an approver, as in `Run(approver=...)`, or answer the requests in `waits_for` "
-                "(`await waiting.resolve([request.grant()])`) and run the session again"
-            )
-            raise NoResult("the session", f"a person has to approve {names} first", mend)
-        kinds = ", ".join(f"`{one.kind}`" for one in self.unhandled)
-        mend = "commit what `answer` or `refuse` of each returns (`waits_for`), and run the session again"
-        raise NoResult("the session", f"{kinds or 'a call'} waits for an answer of yours", mend)
+        problem, mend = what_waits((call.call.name for call in self.suspended), self.unhandled)
+        raise NoResult("the session", problem, mend)
 
     @property
     def waits_for(self) -> tuple[ApprovalRequest | Unhandled, ...]:
         return (*(call.request for call in self.suspended), *self.unhandled)
+
+
+def what_waits(suspended: Iterable[str], unhandled: Iterable[Unhandled]) -> tuple[str, str]:
+    """Return what the round of a session waits for, and how the session goes on.
+
+    Args:
+        suspended: The names of the tools whose calls are suspended.
+        unhandled: What else waits for an answer.
+    """
+    if names := ", ".join(f"`{name}`" for name in suspended):
+        mend = (
+            "give the run an approver, as in `Run(approver=...)`, or answer the requests in `waits_for` "
+            "(`await waiting.resolve([request.grant()])`) and run the session again"
+        )
+        return f"a person has to approve {names} first", mend
+    kinds = ", ".join(f"`{one.kind}`" for one in unhandled) or "a call"
+    mend = "commit what `answer` or `refuse` of each returns (`waits_for`), and run the session again"
+    return f"{kinds} waits for an answer of yours", mend
 
 
 _OF_OTHERS = {  # what other frameworks call an option, and where it is here
