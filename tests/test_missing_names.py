@@ -11,8 +11,8 @@ import pytest
 
 from toolcrib.calls import Completed
 from toolcrib.errors import explain_missing
-from toolcrib.rounds import Session
-from toolcrib.testing import ScriptedModel
+from toolcrib.rounds import Session, decode
+from toolcrib.testing import ScriptedModel, wire_reply
 from toolcrib.tools import tool
 from toolcrib.toolsets import Toolset
 
@@ -28,6 +28,8 @@ async def add(a: int) -> int:
         (Session(ScriptedModel()), "stream", "session.run(on_text=...)"),
         (Session(ScriptedModel()), "messages", "session.transcript"),
         (Toolset([add]), "add_tool", "Toolset.combined(toolset, [fn])"),
+        (decode([add], wire_reply("openai")), "is_finished", "`not round`"),
+        (decode([add], wire_reply("openai")), "calls", "`tool_calls`"),
         (add, "invoke", "await tool(...)"),
         (Completed("add", "1", 2), "output", "`value`"),
         (Completed, "output", "`value`"),
@@ -48,6 +50,14 @@ async def test_the_answer_of_a_session_says_so_too() -> None:
 
     with pytest.raises(AttributeError, match=r"'Finished' has no attribute 'output'. Here it is `result`"):
         _ = answer.output
+
+
+async def test_a_session_that_is_iterated_says_how_its_text_comes_in_pieces() -> None:
+    session: Any = Session(ScriptedModel())
+
+    with pytest.raises(TypeError, match=r"not a stream: `await session\.run\(on_text=\.\.\.\)`"):
+        async for _ in session.say("Hi."):
+            pass
 
 
 @explain_missing({"output": "`value`"})

@@ -30,7 +30,7 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "what waits and did not come whole in a reply that was finished",
-        "rounds/_session_state.py",
+        "rounds/_round.py",
         "(round.has_calls or round.waits)",
         "(round.has_calls or bool(round.unhandled))",
         ("tests/rounds/test_unhandled.py",),

@@ -28,7 +28,7 @@ from toolcrib import Pipeline, Session, Toolset, decode, ez_tool
 from toolcrib.calls import ToolCall
 from toolcrib.errors import MissingExtraError
 from toolcrib.formats import PROVIDERS, WireFormat
-from toolcrib.rounds import ClientModel, Finished, NeedsTools, Usage, client_model
+from toolcrib.rounds import CallProgress, ClientModel, Finished, NeedsTools, Usage, client_model
 from toolcrib.testing import ScriptedModel, wire_reply
 from toolcrib.toolsets import ToolRequirement
 
@@ -382,6 +382,31 @@ async def test_a_setting_is_sent_beside_what_the_session_makes(
     assert asked[0][name].keys() == {*setting, "format"}
 
 
+def streamed(format: WireFormat, *calls: Asked) -> str:
+    """Return a reply as the provider's server streams it."""
+    events = pieces(format, "" if calls else "Hello you.", [*calls])
+    names = [event.get("type") or event.get("event_type") or "" for event in events]
+    return "".join(f"event: {name}\ndata: {json.dumps(event)}\n\n" for name, event in zip(names, events, strict=True))
+
+
+@each_kind
+@each_format
+async def test_a_client_streams_when_somebody_listens(format: WireFormat, is_async: bool) -> None:
+    said, calls = list[str](), list[CallProgress]()
+    with provider(streamed(format, Asked("call_abcdefgh1", "weather")), streamed(format), reply(format)) as (
+        url,
+        asked,
+    ):
+        opened = client(format, url, is_async=is_async)
+        session = Session(opened, model_name="m", format=format, tools=[weather]).say("Hi.")
+        answer = await session.run(on_text=said.append, on_call=calls.append)
+        await session.say("Bye.").run()
+
+    assert (answer.result, "".join(said), len(said) > 1) == ("Hello you.", "Hello you.", True)
+    assert calls[-1].is_whole
+    assert [bool(request.get("stream")) for request in asked] == [True, True, False]
+
+
 async def test_an_answer_comes_in_pieces_with_its_usage() -> None:
     said: list[str] = []
     base = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "gpt-4o"}
@@ -473,7 +498,7 @@ class Own(openai.AsyncOpenAI):
         (lambda: Session("openai:gpt-5", model_name="gpt-5"), ValueError, "is not the name of a model"),
         (lambda: Session(Own(api_key="k")), ValueError, "model_name="),
         (lambda: Session(Own(api_key="k"), model_name="m", format="anthropic"), ValueError, "no format 'anthropic'"),
-        (lambda: client_model(openai.OpenAI(api_key="k"), "m", stream=True), ValueError, "AsyncOpenAI()"),
+        (lambda: Session(Own(api_key="k"), model_name="m", stream=True), TypeError, "Here it is `on_text=...`"),
     ],
 )
 def test_what_is_no_model_is_an_error_with_its_mend(made: Callable[[], object], error: type, mend: str) -> None:

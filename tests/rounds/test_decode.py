@@ -1,6 +1,6 @@
 """Decoding: which calls are in a reply, and which of them can be made."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -161,12 +161,94 @@ def test_a_format_that_is_not_there_is_told_with_those_that_are() -> None:
         decode([ReadFile], {}, format="opnai")
 
 
-async def test_a_reply_that_was_not_awaited_is_told_so() -> None:
-    async def ask() -> object:
-        return {}
+async def _asked() -> object:
+    return {}
 
-    reply = ask()
 
-    with pytest.raises(TypeError, match=r"a coroutine is neither .*; await it first"):
-        decode([ReadFile], reply)
-    await reply
+async def _streamed() -> AsyncIterator[object]:
+    yield {}
+
+
+class Stream:
+    """A stream as a sync client of a provider's has it."""
+
+    def __iter__(self) -> Iterator[object]:
+        return self
+
+    def __next__(self) -> object:
+        raise StopIteration
+
+
+@pytest.mark.parametrize("format", [None, "openai"])
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (_asked, "a coroutine is neither .*; await it first"),
+        (_streamed, r"an? async_generator is .*; it is a stream: `await decode_stream\(tools, stream\)`"),
+        (Stream, r"a Stream is neither .*; it is a stream: `decode\(tools, list\(stream\)\)`"),
+    ],
+)
+async def test_what_is_not_a_reply_yet_is_told_so(make: Any, told: str, format: WireFormat | None) -> None:
+    reply = make()
+
+    with pytest.raises(TypeError, match=told):
+        decode([ReadFile], reply, format=format)
+    if make is _asked:
+        await reply
+
+
+@pytest.mark.parametrize("make", [_asked, Stream])
+async def test_a_stream_that_is_not_async_is_told_so(make: Any) -> None:
+    stream = make()
+
+    with pytest.raises(TypeError, match=r"is not an async stream: await .* `decode\(tools, list\(stream\)\)`"):
+        await decode_stream([ReadFile], stream)
+    if make is _asked:
+        await stream
+
+
+def _reply(*calls: tuple[str, Any], stop: str | None = None, **message: Any) -> dict[str, Any]:
+    reply = asks(*calls, text="So." if not calls else "")
+    choice = reply["choices"][0]
+    choice["message"] |= message
+    choice["finish_reason"] = stop or choice["finish_reason"]
+    return reply
+
+
+_CUSTOM = {"id": "call_1", "type": "custom", "custom": {"name": "shell", "input": "ls"}}
+
+
+@pytest.mark.parametrize(
+    ("reply", "goes_on"),
+    [
+        (_reply(), False),
+        (_reply(stop="length"), False),
+        (_reply(("add", {"a": 1}), stop="error"), False),
+        (_reply(("add", {"a": 1})), True),
+        (_reply(("ad", {"a": 1})), True),
+        (_reply(("add", '{"a": '), stop="length"), True),
+        (_reply(tool_calls=[_CUSTOM], stop="tool_calls"), True),
+        ({**asks(format="anthropic", text="So."), "stop_reason": "pause_turn"}, True),
+    ],
+)
+def test_a_round_is_true_while_the_model_has_more_to_say(reply: dict[str, Any], goes_on: bool) -> None:
+    assert bool(decode([adding([])], reply)) is goes_on
+
+
+def test_a_loop_that_asks_while_its_round_is_true_ends_with_the_answer() -> None:
+    ran, replies = list[Any](), iter([_reply(("ad", {})), _reply(("add", {"a": 1})), _reply()])
+    tools, messages = [adding(ran)], list[Any]()
+
+    while round := decode(tools, next(replies), transcript=messages):
+        round.run_sync(messages)
+
+    assert (round.text, ran) == ("So.", [(1, 1)])
+
+
+@pytest.mark.parametrize("option", ["run", "approver", "deps"])
+def test_what_a_round_was_decoded_with_is_no_option_of_its_run(option: str) -> None:
+    unknown: Any = {option: None}
+    round = round_of([adding([])])
+
+    with pytest.raises(TypeError, match=rf"round\.run\(\) has no option `{option}`\. Here it is `decode\(\.\.\., run="):
+        round.run_sync([], **unknown)

@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
-from toolcrib.rounds import CallProgress, ChatRequest, Session
+from tests.formats.replies import pieces
+from toolcrib.calls import ToolCall
+from toolcrib.formats import PROVIDERS
+from toolcrib.rounds import CallProgress, ChatRequest, Session, WireFormat, decode_stream
+from toolcrib.testing import ScriptedModel
 from toolcrib.tools import ez_tool
 
 
@@ -79,3 +83,46 @@ async def test_a_step_has_its_own_listeners_in_place_of_those_of_the_session() -
 
     assert (of_session.calls, of_session.chunks) == ([], [])
     assert of_step.calls
+
+
+async def test_a_reply_that_comes_whole_is_told_as_one_piece() -> None:
+    heard = Heard()
+    model = ScriptedModel(ToolCall("get_weather", {"city": "Oslo"}), "Take a coat.")
+
+    await Session(model, tools=[get_weather]).say("What do I wear?").run(**heard.listeners)
+
+    assert (heard.texts, heard.chunks) == (["Take a coat."], [])
+    assert [(call.arguments, call.is_whole) for call in heard.calls] == [({"city": "Oslo"}, True)]
+
+
+async def _chunks(format: WireFormat) -> AsyncIterator[object]:
+    for chunk in pieces(format, "Hello you.", []):
+        yield chunk
+
+
+@pytest.mark.parametrize("format", [*PROVIDERS])
+@pytest.mark.parametrize("is_named", [True, False])
+async def test_the_text_of_a_stream_of_the_host_is_told_too(format: WireFormat, is_named: bool) -> None:
+    heard = Heard()
+
+    round = await decode_stream(
+        [get_weather], _chunks(format), format=format if is_named else PROVIDERS[format], **heard.listeners
+    )
+
+    assert "".join(heard.texts) == round.text == "Hello you."
+    assert len(heard.chunks) >= len(heard.texts)
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ("on_token", "Did you mean `on_text`?"),
+        ("messages", "Did you mean `transcript`?"),
+        ("approver", r"Here it is `run=Run\(approver=...\)`\."),
+    ],
+)
+async def test_an_unknown_option_of_a_stream_is_told_by_the_name_that_was_called(option: str, told: str) -> None:
+    unknown: Any = {option: None}
+
+    with pytest.raises(TypeError, match=rf"decode_stream\(\) has no option `{option}`\. {told}"):
+        await decode_stream([get_weather], _chunks("openai"), **unknown)

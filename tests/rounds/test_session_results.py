@@ -9,7 +9,7 @@ from tests.rounds.conversations import add_other
 from tests.rounds.endings import stopped, words_of
 from tests.rounds.replies import adding
 from toolcrib.calls import ApprovalRequest, ToolCall
-from toolcrib.errors import NoResult
+from toolcrib.errors import NoResult, RoundError
 from toolcrib.formats import WireFormat
 from toolcrib.rounds import Finished, Session, Stopped, Unhandled, Waiting
 from toolcrib.testing import ScriptedModel, wire_reply
@@ -33,6 +33,8 @@ async def test_a_session_that_waits_for_a_person_says_what_to_do(format: WireFor
     waiting = await session.run()
     with pytest.raises(NoResult, match=r"a person has to approve `add` first; give the run an approver"):
         waiting.result  # noqa: B018 -- the property raises
+    with pytest.raises(RoundError, match=r"a person has to approve `add` first: .* run the session again; .*discard"):
+        session.say("And then?")
     [request] = waiting.waits_for
     assert isinstance(waiting, Waiting)
     assert isinstance(request, ApprovalRequest)
@@ -54,6 +56,8 @@ async def test_a_session_that_waits_for_its_host_says_what_to_do(format: WireFor
     waiting = await session.run()
     with pytest.raises(NoResult, match=f"`{what}` waits for an answer of yours; commit what"):
         waiting.result  # noqa: B018 -- the property raises
+    with pytest.raises(RoundError, match=f"`{what}` waits for an answer of yours: commit what"):
+        session.say("And then?")
     [one] = waiting.waits_for
     assert isinstance(waiting, Waiting)
     assert isinstance(one, Unhandled)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterable, Iterator, Mapping
 from inspect import isawaitable
 from typing import Any, TypeGuard, cast
 
@@ -36,8 +36,16 @@ def json_shape(value: object) -> Mapping[str, Any]:
         return cast("Mapping[str, Any]", value)
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
-    hint = "; await it first" if isawaitable(value) else ""
-    raise TypeError(f"a {type(value).__qualname__} is neither a dict nor an object of a provider's SDK{hint}")
+    raise TypeError(f"a {type(value).__qualname__} is neither a dict nor an object of a provider's SDK{_hint(value)}")
+
+
+def _hint(value: object) -> str:
+    """Return what to do with a value that will be a reply, or has the chunks of one; empty for another."""
+    if isawaitable(value):
+        return "; await it first"
+    if isinstance(value, AsyncIterable):
+        return "; it is a stream: `await decode_stream(tools, stream)`"
+    return "; it is a stream: `decode(tools, list(stream))`" if isinstance(value, Iterator) else ""
 
 
 def is_object(value: object) -> TypeGuard[Mapping[str, Any]]:

@@ -44,6 +44,8 @@ class ChatRequest:
         container: The id of the provider's sandbox to go on in; empty for none. Anthropic's parameter `container`.
         cache: Whether the provider is to cache the instructions, too, in the form that `ProviderFormat.cached_system`
             has for them. Tools and messages have their marks already.
+        stream: Whether somebody listens to the reply while it comes: a model that can stream should. The text of a
+            reply that comes whole is shown as one piece.
     """
 
     format: WireFormat
@@ -55,6 +57,7 @@ class ChatRequest:
     parallel: bool = True
     container: str = ""
     cache: bool = False
+    stream: bool = False
 
     def output_text(self) -> str:
         """Return the text that asks the model for `output`, where the provider cannot hold it to a schema."""

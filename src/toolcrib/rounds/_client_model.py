@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
 from functools import reduce
 from importlib import import_module
 from inspect import isawaitable
@@ -12,7 +11,7 @@ from typing import Any, cast
 
 from toolcrib.errors import FormatError, MissingExtraError
 from toolcrib.formats import PROVIDERS, Item, ProviderClient, WireFormat
-from toolcrib.rounds._chat_model import ChatModel, ChatRequest, joined_tools
+from toolcrib.rounds._chat_model import ChatModel, ChatRequest, closed_stream, joined_tools
 
 __all__ = ["ClientModel", "as_chat_model", "client_model"]
 
@@ -35,7 +34,7 @@ def client_model(
             provider says.
         model: The model's name, where `client` is a client.
         format: `openai_responses` for OpenAI's Responses API; its Chat Completions when None.
-        stream: Have the answer come in pieces, for the `on_text` of a step. It takes an async client.
+        stream: Have each reply come in pieces, also where no `on_text`, `on_call` or `on_chunk` of a step listens.
         provider_tools: Tools of the provider's own, as it describes them, which are offered beside the session's:
             `[{"type": "web_search_20250305", "name": "web_search"}]`.
         settings: What every request is sent with, as the client takes it: `temperature=0`, `max_tokens=2000`.
@@ -61,16 +60,11 @@ def client_model(
         known = " or ".join(map(repr, formats))
         parameters = f"{type(client).__name__}() has no format {chosen!r}, and a stored session keeps its own"
         raise ValueError(f"{parameters}: give a client of that format, or for a new session format={known}")
-    if stream and not _is_async(client):
-        raise ValueError(f"an answer comes in pieces from an async client: give Async{type(client).__name__}()")
     known = formats[chosen]
-    if stream and known.stream_endpoint:
-        known = replace(known, endpoint=known.stream_endpoint)
     always = {*PROVIDERS[chosen].request((), "", None), "tools", "tool_choice"}
     if replaced := [key for key in settings if key in always]:
         raise TypeError(_conflict(replaced[0], known))
-    parameters = {**known.settings, **(known.streaming if stream else {}), **settings}
-    asked = ClientModel(client, model, chosen, known, settings=parameters, provider_tools=provider_tools)
+    asked = ClientModel(client, model, chosen, known, stream=stream, settings=settings, provider_tools=provider_tools)
     asked.owner = owner
     return asked
 
@@ -94,13 +88,14 @@ class ClientModel:
         format: WireFormat,
         known: ProviderClient,
         *,
+        stream: bool = False,
         settings: Mapping[str, Any],
         provider_tools: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         self.format: WireFormat = format
         self.model, self.provider, self._known = model, known.package, known
         self._client = client  # some are closed when nobody holds them
-        self._create, self._is_async = reduce(getattr, known.endpoint, client), _is_async(client)
+        self._stream, self._is_async = stream, _is_async(client)
         self._settings, self._provider_tools = settings, provider_tools
 
     async def reply(self, request: ChatRequest) -> object:
@@ -111,13 +106,18 @@ class ClientModel:
         """
         if request.format != self.format:
             raise ValueError(f"the session's format is {request.format!r}, and the client's {self.format!r}")
-        sent = {"model": self.model, **self._parameters(request)}
+        known, stream = self._known, self._stream or request.stream
+        endpoint = (stream and known.stream_endpoint) or known.endpoint
+        create: Callable[..., Any] = reduce(getattr, endpoint, self._client)
+        settings = {**known.settings, **(known.streaming if stream else {}), **self._settings}
+        sent = {"model": self.model, **self._parameters(request, settings)}
         if not self._is_async:
-            return await asyncio.to_thread(self._create, **sent)
-        reply = self._create(**sent)
+            reply = await asyncio.to_thread(create, **sent)
+            return _read_in_threads(reply) if stream else reply
+        reply = create(**sent)
         return await reply if isawaitable(reply) else reply  # a stream may come without being awaited
 
-    def _parameters(self, request: ChatRequest) -> Item:
+    def _parameters(self, request: ChatRequest, settings: Mapping[str, Any]) -> Item:
         rules = PROVIDERS[self.format]
         system = rules.cached_system if request.cache else str
         try:
@@ -129,12 +129,23 @@ class ClientModel:
             parameters |= {"tools": [*tools]}
         if (choice := request.tool_choice) is not None:
             parameters |= rules.choice_parameters(choice) if request.parallel else rules.one_call(choice)
-        sent = {**parameters, **self._settings}
-        for key in parameters.keys() & self._settings.keys():
-            sent[key] = _joined(parameters[key], self._settings[key])
+        sent = {**parameters, **settings}
+        for key in parameters.keys() & settings.keys():
+            sent[key] = _joined(parameters[key], settings[key])
             if sent[key] is None:
                 raise ValueError(_conflict(key, self._known))
         return {"container": request.container, **sent} if request.container else sent
+
+
+async def _read_in_threads(stream: Iterable[object]) -> AsyncGenerator[object]:
+    """Yield the chunks of a stream that is not async, each of which is waited for in a thread."""
+    chunks, end = iter(stream), object()
+    closing = (
+        None if isinstance(stream, Generator) else stream
+    )  # which may still be read, and closes when it is dropped
+    async with closed_stream(closing):
+        while (chunk := await asyncio.to_thread(next, chunks, end)) is not end:
+            yield chunk
 
 
 def _joined(value: Any, setting: Any) -> Any:

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Collection, Iterable, Sequence
 from inspect import isawaitable
-from typing import Any, TypeAlias, TypedDict, Unpack, cast
+from typing import Any, Never, TypeAlias, TypedDict, Unpack, cast
 
 from toolcrib._run_sync import run_sync
 from toolcrib.calls import Failed, Suspended
-from toolcrib.errors import NotCallable, RoundError
-from toolcrib.formats import FINISHED, PROVIDERS, Item, ProviderFormat, WireCall, WireFormat, WireReply, detected
+from toolcrib.errors import NotCallable, RoundError, explain_missing, refuse_unknown_options
+from toolcrib.formats import (
+    FINISHED,
+    PROVIDERS,
+    Item,
+    ProviderFormat,
+    WireCall,
+    WireFormat,
+    WireReply,
+    detected,
+    json_shape,
+    text_delta,
+)
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.rounds._call import Answer, DecodedCall, HandledTool, RejectedTool, RoundHooks, readable_call
 from toolcrib.rounds._call_progress import CallListener, CallWatcher
@@ -22,13 +33,45 @@ from toolcrib.rounds._transcript import taken_ids
 from toolcrib.rounds._unhandled import Unhandled, unhandled_in
 from toolcrib.toolsets import ToolAvailability, ToolsetLike
 
-__all__ = ["DecodeKeywords", "Dispatch", "ToolRound", "decode", "decode_stream"]
+__all__ = [
+    "DecodeKeywords",
+    "Dispatch",
+    "ReplyListeners",
+    "ReplyWatcher",
+    "ToolRound",
+    "asks",
+    "decode",
+    "decode_stream",
+]
 
 Dispatch: TypeAlias = Callable[[DecodedCall[Any]], Any]
 
+_OF_RUNS = {  # what is given to a run of a round, and belongs to what it was decoded with
+    "run": "`decode(..., run=...)`",
+    **dict.fromkeys(("approve", "approver", "on_approval"), "`decode(..., run=Run(approver=...))`"),
+    **dict.fromkeys(("context", "deps"), "`decode(..., run=Run(deps=...))`"),
+    **dict.fromkeys(("principal", "store", "approvals", "limits"), "an option of the run: `decode(..., run=Run(...))`"),
+    **dict.fromkeys(("denials", "grants"), "`await plan.resolve(grants, denials)`"),
+}
 
+
+@explain_missing(
+    {
+        **dict.fromkeys(
+            ("done", "finished", "is_done", "is_finished"), "`not round`; `settled` says whether it was committed"
+        ),
+        **dict.fromkeys(("calls", "function_calls"), "`tool_calls`, and `recoverable_issues` for those of no tool"),
+        **dict.fromkeys(("content", "output", "output_text"), "`text`"),
+        **dict.fromkeys(("finish_reason", "stop_reason"), "`stop`, or `stop_kind` in one vocabulary"),
+        **dict.fromkeys(("execute", "invoke"), "`await round.run(messages)`, or `round.run_sync(messages)`"),
+    }
+)
 class ToolRound(StoredRound):
     """An assistant's turn and the calls in it, of which nothing has been executed or committed.
+
+    It is true while the model has more to say: it made calls, mistyped ones too, or waits for another answer, or its
+    provider paused the reply. It is false when the model has answered, or its reply ended for another reason: see
+    `stop_kind`.
 
     Attributes:
         text: What the model said besides.
@@ -51,6 +94,9 @@ class ToolRound(StoredRound):
         read = [(call, readable_call(call) is not None) for call in state.calls]
         self._calls = [call for call, is_read in read if is_read]
         self._unread = [(call.metadata, call.outcome) for call, is_read in read if not is_read]
+
+    def __bool__(self) -> bool:
+        return asks(self) or self.stop_kind == "paused"
 
     @property
     def settled(self) -> bool:
@@ -131,7 +177,12 @@ class ToolRound(StoredRound):
         return await plan.commit(transcript, results)
 
     async def run(
-        self, transcript: TranscriptLike, dispatch: Dispatch | None = None, *, hooks: RoundHooks = None
+        self,
+        transcript: TranscriptLike,
+        dispatch: Dispatch | None = None,
+        *,
+        hooks: RoundHooks = None,
+        **unknown: Never,
     ) -> ToolRoundPlan:
         """Ask every gate, execute the calls, and add their results to the transcript: the whole of a usual round.
 
@@ -152,7 +203,9 @@ class ToolRound(StoredRound):
             CommitError: The transcript would not be valid; it is as it was.
             RoundError: The round is over, or a `dispatch` that raised has begun its calls: it is not known which of
                 them are done.
+            TypeError: An option is unknown; a run, an approver or `deps` are given to `decode(..., run=Run(...))`.
         """
+        refuse_unknown_options("round.run()", unknown, ("dispatch", "hooks"), _OF_RUNS)
         self._state.require_open()
         if self._state.dispatched:
             raise RoundError(("`dispatch` has begun its calls: commit what they came to, or discard the round",))
@@ -171,13 +224,23 @@ class ToolRound(StoredRound):
         return plan
 
     def run_sync(
-        self, transcript: TranscriptLike, dispatch: Dispatch | None = None, *, hooks: RoundHooks = None
+        self,
+        transcript: TranscriptLike,
+        dispatch: Dispatch | None = None,
+        *,
+        hooks: RoundHooks = None,
+        **unknown: Never,
     ) -> ToolRoundPlan:
         """Run the round as `run` does, from plain code; RuntimeError where an event loop runs already."""
-        return run_sync(self.run(transcript, dispatch, hooks=hooks), instead="await round.run(...)")
+        return run_sync(self.run(transcript, dispatch, hooks=hooks, **unknown), instead="await round.run(...)")
 
     def __repr__(self) -> str:
         return f"<ToolRound of {len(self._calls)} calls and {len(self._unread)} issues>"
+
+
+def asks(round: ToolRound) -> bool:
+    """Return whether a reply asks for tools; an error of the provider's is for the host, and not for the model."""
+    return round.stop_kind != "error" and (round.has_calls or round.waits)
 
 
 async def _results(plan: ToolRoundPlan, dispatch: Dispatch | None) -> list[Any]:
@@ -199,6 +262,24 @@ async def _dispatched(call: DecodedCall[Any], dispatch: Dispatch) -> ToolResult 
 def _others(state: RoundState) -> tuple[WireCall, ...]:
     """Return what in a reply waits for an answer, or may, and is not a call of a tool."""
     return (*state.others, *state.reply.unknown)
+
+
+class DecodeKeywords(TypedDict, total=False):
+    """What `decode` takes by keyword."""
+
+    format: WireFormat | ProviderFormat | None
+    run: Run | None
+    transcript: Sequence[Any]
+    strict: bool
+    repair: bool
+
+
+_OF_OTHERS = {  # what others call an option, and where it is here
+    **dict.fromkeys(("approve", "approver", "on_approval"), "`run=Run(approver=...)`"),
+    **dict.fromkeys(("context", "deps"), "`run=Run(deps=...)`"),
+    **dict.fromkeys(("history", "messages"), "transcript"),
+    **dict.fromkeys(("on_delta", "on_token"), "on_text"),
+}
 
 
 def decode(
@@ -229,19 +310,6 @@ def decode(
         ValueError: It is in no known format, or plainly in another one than `format`.
         ToolConstraintError: `available` names a tool that is not in the toolset.
     """
-    return ToolRound(_state_of(tools, reply, available, format, run, transcript, strict, repair))
-
-
-def _state_of(
-    tools: Pipeline | ToolsetLike,
-    reply: object,
-    available: ToolAvailability | None,
-    format: WireFormat | ProviderFormat | None = None,
-    run: Run | None = None,
-    transcript: Sequence[Any] = (),
-    strict: bool = False,
-    repair: bool = False,
-) -> RoundState:
     name = format or detected(_sample(reply))
     rules = PROVIDERS[name] if isinstance(name, str) else name
     taken = taken_ids(rules, transcript)
@@ -256,17 +324,7 @@ def _state_of(
         read_reply(run, reply)
     if available is not None:
         run = run.view(available=pipeline.toolset.offered(available))
-    return RoundState(rules, wire, pipeline, run, strict=strict)
-
-
-class DecodeKeywords(TypedDict, total=False):
-    """What `decode` takes by keyword."""
-
-    format: WireFormat | ProviderFormat | None
-    run: Run | None
-    transcript: Sequence[Any]
-    strict: bool
-    repair: bool
+    return ToolRound(RoundState(rules, wire, pipeline, run, strict=strict))
 
 
 async def decode_stream(
@@ -275,6 +333,7 @@ async def decode_stream(
     available: ToolAvailability | None = None,
     *,
     on_chunk: Callable[[object], None] | None = None,
+    on_text: Callable[[str], None] | None = None,
     on_call: CallListener | None = None,
     **keywords: Unpack[DecodeKeywords],
 ) -> ToolRound:
@@ -285,24 +344,95 @@ async def decode_stream(
         chunks: The chunks as the provider's SDK gives them.
         available: Which tools were offered.
         on_chunk: Is given each chunk.
+        on_text: Is given each piece of the answer.
         on_call: Is given what came so far of each call, while it comes and when the round has it; see `CallProgress`.
         keywords: As for `decode`.
+
+    Raises:
+        TypeError: An option is unknown, or the stream is not async; nothing of it was read.
     """
-    watcher = None
-    if on_call is not None:
-        toolset, strict = pipeline_of(tools).toolset, keywords.get("strict", False)
-        watcher = CallWatcher(on_call, keywords.get("format"), toolset, strict=strict)
+    if not isinstance(cast("object", chunks), AsyncIterable):
+        mend = "await the request that returns it, or use `decode(tools, list(stream))` for a stream of a sync client"
+        raise TypeError(f"a {type(chunks).__qualname__} is not an async stream: {mend}")
+    known = {*DecodeKeywords.__optional_keys__, *ReplyListeners.__required_keys__}
+    refuse_unknown_options("decode_stream()", keywords, known, _OF_OTHERS)
+    pipeline, listeners = pipeline_of(tools), ReplyListeners(on_chunk=on_chunk, on_text=on_text, on_call=on_call)
+    watcher = ReplyWatcher(pipeline, keywords.get("format"), listeners, strict=keywords.get("strict", False))
     kept: list[object] = []
     async for chunk in chunks:
         kept.append(chunk)
-        if on_chunk is not None:
-            on_chunk(chunk)
-        if watcher is not None:
-            watcher.add(chunk)
-    round = ToolRound(_state_of(tools, kept, available, **keywords))
-    if watcher is not None:
-        watcher.close(round.tool_calls)
+        watcher.add(chunk)
+    round = decode(pipeline, kept, available, **keywords)
+    watcher.close(round)
     return round
+
+
+class ReplyListeners(TypedDict):
+    """What listens to a reply, by the options of `decode_stream` and of a session's step."""
+
+    on_chunk: Callable[[object], None] | None
+    on_text: Callable[[str], None] | None
+    on_call: CallListener | None
+
+
+class ReplyWatcher:
+    """Reports a reply to its listeners: while it is streamed, and when the round has it.
+
+    The text of a reply that came whole is one piece.
+
+    Args:
+        pipeline: The pipeline that takes the calls.
+        format: The wire format of the chunks; detected when None.
+        listeners: The functions that are given the reports.
+        strict: Whether the tools were defined in the provider's strict mode.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        format: WireFormat | ProviderFormat | None,
+        listeners: ReplyListeners,
+        *,
+        strict: bool,
+    ) -> None:
+        self._format = PROVIDERS[format] if isinstance(format, str) else format
+        self._listeners, self._shown = listeners, False
+        on_call = listeners["on_call"]
+        self._calls = None if on_call is None else CallWatcher(on_call, format, pipeline.toolset, strict=strict)
+
+    def add(self, chunk: object) -> None:
+        """Report the next chunk."""
+        if (on_chunk := self._listeners["on_chunk"]) is not None:
+            on_chunk(chunk)
+        if self._listeners["on_text"] is not None:
+            self._show(self._text_of(chunk))
+        if self._calls is not None:
+            self._calls.add(chunk)
+
+    def close(self, round: ToolRound) -> None:
+        """Report what the round has: its calls, whole, and its text if none of it was shown."""
+        if not self._shown:
+            self._show(round.text)
+        if self._calls is not None:
+            self._calls.close(round.tool_calls)
+
+    def _text_of(self, chunk: object) -> str:
+        return text_delta(chunk) if self._format is None else self._format.text_delta(json_shape(chunk))
+
+    def _show(self, text: str) -> None:
+        on_text = self._listeners["on_text"]
+        if text and on_text is not None:
+            self._shown = True
+            on_text(text)
+
+
+def _sample(reply: object) -> object:
+    """Return what the format can be detected from."""
+    if isinstance(reply, list | tuple):
+        if not reply:
+            raise ValueError("the stream has no chunks; say which format it is in: decode(..., format='openai')")
+        return cast("object", reply[0])
+    return reply
 
 
 def _read(format: ProviderFormat, reply: object, taken: Collection[str] = ()) -> WireReply:
@@ -319,12 +449,3 @@ def _require_format(name: WireFormat, reply: object) -> None:
         return
     if found != name and _read(PROVIDERS[found], reply).items:
         raise ValueError(f"the reply is in the format {found!r}, and was taken for {name!r}: write format={found!r}")
-
-
-def _sample(reply: object) -> object:
-    """Return what the format can be detected from."""
-    if isinstance(reply, list | tuple):
-        if not reply:
-            raise ValueError("the stream has no chunks; say which format it is in: decode(..., format='openai')")
-        return cast("object", reply[0])
-    return reply

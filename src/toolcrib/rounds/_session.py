@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterable, Awaitable, Iterable
 from contextlib import aclosing
 from inspect import isawaitable
 from pathlib import Path
-from typing import Any, TypeVar, Unpack, cast, overload
+from typing import Any, Never, TypeVar, Unpack, cast, overload
 
 from toolcrib._numbers import require_number
 from toolcrib._run_sync import run_sync
@@ -21,17 +21,25 @@ from toolcrib.formats import (
 )
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.rounds._call import RoundHooks
-from toolcrib.rounds._call_progress import CallListener
 from toolcrib.rounds._chat_model import ChatModel, ChatRequest, closed_stream, joined_tools
 from toolcrib.rounds._client_model import as_chat_model
 from toolcrib.rounds._plan import ToolRoundPlan
 from toolcrib.rounds._retry import Retry
-from toolcrib.rounds._round import DecodeKeywords, Dispatch, ToolRound, decode, decode_stream
+from toolcrib.rounds._round import (
+    DecodeKeywords,
+    Dispatch,
+    ReplyListeners,
+    ReplyWatcher,
+    ToolRound,
+    asks,
+    decode,
+    decode_stream,
+)
 from toolcrib.rounds._round_json import run_from
 from toolcrib.rounds._round_state import pipeline_of
 from toolcrib.rounds._session_activity import ModelRequest
 from toolcrib.rounds._session_keeper import session_keeper
-from toolcrib.rounds._session_state import SessionState, asks
+from toolcrib.rounds._session_state import SessionState
 from toolcrib.rounds._step import (
     Continue,
     Finished,
@@ -41,7 +49,6 @@ from toolcrib.rounds._step import (
     StepOptions,
     Stopped,
     Waiting,
-    chunk_listener,
     require_known,
 )
 from toolcrib.rounds._transcript import Transcript
@@ -59,7 +66,8 @@ T = TypeVar("T")
     {
         **dict.fromkeys(("ainvoke", "invoke", "iter", "kickoff"), "`await session.run()`, after `session.say(text)`"),
         **dict.fromkeys(
-            ("astream", "run_stream", "run_streamed", "stream"), "`await session.run(on_text=...)`, piece by piece"
+            ("astream", "run_stream", "run_streamed", "stream"),
+            "`await session.run(on_text=...)`, piece by piece",
         ),
         **dict.fromkeys(("all_messages", "history", "memory", "messages"), "`session.transcript`"),
         "instructions": "`session.system`",
@@ -148,10 +156,10 @@ class Session(SessionState):
         pipeline = pipeline_of(asked.get("tools", ()))
         request = await self._request(pipeline, asked)
         self._activity.open(pipeline.sinks)
-        listener = chunk_listener(asked.get("on_chunk"), asked.get("on_text"), self.format)
+        listeners = _listeners(asked)
         with self._activity.request(json=request.output is not None) as sent:
             self._took = Usage()
-            round = await self._ask(pipeline, request, asked, (listener, asked.get("on_call")), sent)
+            round = await self._ask(pipeline, request, asked, listeners, sent)
         self._container = round.container or self._container
         return await self._read(round, asked)
 
@@ -160,7 +168,7 @@ class Session(SessionState):
         pipeline: Pipeline,
         request: ChatRequest,
         asked: StepKeywords,
-        listeners: tuple[Callable[[object], None] | None, CallListener | None],
+        listeners: ReplyListeners,
         sent: ModelRequest,
     ) -> ToolRound:
         """Ask the model, again where it fails and the step has a `retry`, and return its reply as a round."""
@@ -178,7 +186,7 @@ class Session(SessionState):
                 sent.usage, sent.answered_by = self._took, counter.model
             if round is not None and round.stop_kind != "error":
                 return round
-            is_shown = counter.counted_any and any(listeners)
+            is_shown = counter.counted_any and any(listeners.values())
             pause = None if is_shown else retry.pause_after(failure, number)
             if pause is None and round is not None:
                 return round
@@ -194,15 +202,15 @@ class Session(SessionState):
         pipeline: Pipeline,
         request: ChatRequest,
         asked: StepKeywords,
-        listeners: tuple[Callable[[object], None] | None, CallListener | None],
+        listeners: ReplyListeners,
         counter: UsageCounter,
     ) -> ToolRound:
-        available, (on_chunk, on_call) = asked.get("available"), listeners
+        available, strict = asked.get("available"), asked.get("strict", False)
         reading = DecodeKeywords(
             format=self.format,
             run=self._activity.run,
             transcript=self.transcript,
-            strict=asked.get("strict", False),
+            strict=strict,
             repair=asked.get("repair", False),
         )
         reply: object = self.model.reply(request)
@@ -210,10 +218,12 @@ class Session(SessionState):
             reply = await reply
         if not isinstance(reply, AsyncIterable):
             counter.count(reply)
-            return decode(pipeline, reply, available, **reading)
+            round = decode(pipeline, reply, available, **reading)
+            ReplyWatcher(pipeline, self.format, listeners, strict=strict).close(round)
+            return round
         stream = cast("AsyncIterable[object]", reply)
         async with closed_stream(stream), aclosing(counter.counted(stream)) as chunks:
-            return await decode_stream(pipeline, chunks, available, on_chunk=on_chunk, on_call=on_call, **reading)
+            return await decode_stream(pipeline, chunks, available, **listeners, **reading)
 
     async def _read(self, round: ToolRound, asked: StepKeywords) -> NeedsTools | Continue | Finished[Any] | Stopped:
         """Return what a reply wants."""
@@ -387,6 +397,10 @@ class Session(SessionState):
         waits = "" if self.open_round is None else f", {self.open_round!r} is open"
         return f"<Session of {len(self.transcript)} messages in the format {self.format}{waits}>"
 
+    def __aiter__(self) -> Never:
+        mend = "`await session.run(on_text=...)` gives the answer piece by piece"
+        raise TypeError(f"a session is not a stream: {mend}")
+
     def copy(self) -> Session:
         """Return another session that goes on from here: in the same run, with a transcript of its own."""
         self._require_settled()
@@ -467,4 +481,10 @@ class Session(SessionState):
             parallel=require.parallel,
             container=self._container,
             cache=cache,
+            stream=any(_listeners(asked).values()),
         )
+
+
+def _listeners(asked: StepKeywords) -> ReplyListeners:
+    """Return what listens to the reply of a step."""
+    return {"on_chunk": asked.get("on_chunk"), "on_text": asked.get("on_text"), "on_call": asked.get("on_call")}

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, nullcontext
 from typing import Any, Self, cast
 
-from toolcrib.calls import StoredFields, versioned
+from toolcrib.calls import StoredFields, Suspended, versioned
 from toolcrib.errors import RoundError
 from toolcrib.formats import PROVIDERS, WireFormat, json_shape, read_stored, stored
 from toolcrib.pipeline import Run
@@ -14,17 +14,17 @@ from toolcrib.rounds._chat_model import ChatModel
 from toolcrib.rounds._client_model import as_chat_model
 from toolcrib.rounds._old_results import OldResults
 from toolcrib.rounds._recalled import count_as_read, recall_transcript
-from toolcrib.rounds._round import ToolRound
+from toolcrib.rounds._round import ToolRound, asks
 from toolcrib.rounds._round_json import run_from, run_of
 from toolcrib.rounds._round_state import pipeline_of
 from toolcrib.rounds._session_activity import SessionActivity
 from toolcrib.rounds._session_keeper import SessionKeeper
-from toolcrib.rounds._step import StepKeywords
+from toolcrib.rounds._step import StepKeywords, what_waits
 from toolcrib.rounds._transcript import SentItems, Transcript
 from toolcrib.rounds._unkept_turns import UnkeptTurns
 from toolcrib.rounds._usage import Usage
 
-__all__ = ["SessionState", "asks"]
+__all__ = ["SessionState"]
 
 
 class SessionState:
@@ -67,6 +67,8 @@ class SessionState:
                 question that is kept. In a process that comes back, what is said so takes the place of what was.
 
         Raises:
+            RoundError: The session waits for a person, or for another answer; or the round or answer before was neither
+                committed nor discarded.
             TypeError: It is not a text. A message with an image is appended to `transcript`, in the provider's format.
             ValueError: It is blank, which providers refuse.
         """
@@ -290,12 +292,12 @@ class SessionState:
         self._container = ""
 
     def _require_settled(self) -> None:
-        if self._staged is not None and not self._staged.settled:
-            what = "round" if asks(self._staged) else "answer"
+        staged = self._staged
+        if staged is not None and not staged.settled:
+            suspended = [call.name for call in staged.tool_calls if isinstance(call.outcome, Suspended)]
+            if asks(staged) and (suspended or staged.unhandled):
+                problem, mend = what_waits(suspended, staged.unhandled)
+                raise RoundError((f"{problem}: {mend}; `session.open_round.discard()` drops the round",))
+            what = "round" if asks(staged) else "answer"
             raise RoundError((f"the {what} before was neither committed nor discarded: do one or the other",))
         self._staged = None
-
-
-def asks(round: ToolRound) -> bool:
-    """Return whether a reply asks for tools; an error of the provider's is for the host, and not for the model."""
-    return round.stop_kind != "error" and (round.has_calls or round.waits)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Never, TypedDict, TypeVar
 
 from toolcrib.calls import ApprovalRequest
 from toolcrib.errors import NoResult, explain_missing, refuse_unknown_options
-from toolcrib.formats import Item, WireFormat, text_delta
+from toolcrib.formats import Item
 from toolcrib.pipeline import Pipeline
 from toolcrib.rounds._call_progress import CallListener
 from toolcrib.rounds._plan import ToolRoundPlan
@@ -29,8 +29,8 @@ __all__ = [
     "StepOptions",
     "Stopped",
     "Waiting",
-    "chunk_listener",
     "require_known",
+    "what_waits",
 ]
 
 T = TypeVar("T")
@@ -55,8 +55,9 @@ class StepOptions(TypedDict, total=False):
         repair: Whether arguments that are nearly JSON are read as what they nearly are, of calls that came whole: with
             single quotes, trailing commas, or `True`, `False` and `None`. The record says so.
         retry: How often the model is asked again after an error of the server's; not at all when left out.
-        on_text: Is given each piece of the answer of a reply that is streamed.
-        on_call: Is given what came so far of each call of a reply that is streamed; see `CallProgress`.
+        on_text: Is given each piece of the answer: with it, `on_call` or `on_chunk` the reply is streamed. The text of
+            a model that does not stream is one piece.
+        on_call: Is given what came so far of each call; see `CallProgress`.
         on_chunk: Is given each chunk of a reply that is streamed, as the provider sends it.
     """
 
@@ -206,20 +207,30 @@ class Waiting(ToolRoundPlan, SessionResult[Never]):
 
     @property
     def result(self) -> Never:
-        names = ", ".join(f"`{call.call.name}`" for call in self.suspended)
-        if names:
-            mend = (
-                "give the run an approver, as in `Run(approver=...)`, or answer the requests in `waits_for` "
-                "(`await waiting.resolve([request.grant()])`) and run the session again"
-            )
-            raise NoResult("the session", f"a person has to approve {names} first", mend)
-        kinds = ", ".join(f"`{one.kind}`" for one in self.unhandled)
-        mend = "commit what `answer` or `refuse` of each returns (`waits_for`), and run the session again"
-        raise NoResult("the session", f"{kinds or 'a call'} waits for an answer of yours", mend)
+        problem, mend = what_waits((call.call.name for call in self.suspended), self.unhandled)
+        raise NoResult("the session", problem, mend)
 
     @property
     def waits_for(self) -> tuple[ApprovalRequest | Unhandled, ...]:
         return (*(call.request for call in self.suspended), *self.unhandled)
+
+
+def what_waits(suspended: Iterable[str], unhandled: Iterable[Unhandled]) -> tuple[str, str]:
+    """Return what the round of a session waits for, and how the session goes on.
+
+    Args:
+        suspended: The names of the tools whose calls are suspended.
+        unhandled: What else waits for an answer.
+    """
+    if names := ", ".join(f"`{name}`" for name in suspended):
+        mend = (
+            "give the run an approver, as in `Run(approver=...)`, or answer the requests in `waits_for` "
+            "(`await waiting.resolve([request.grant()])`) and run the session again"
+        )
+        return f"a person has to approve {names} first", mend
+    kinds = ", ".join(f"`{one.kind}`" for one in unhandled) or "a call"
+    mend = "commit what `answer` or `refuse` of each returns (`waits_for`), and run the session again"
+    return f"{kinds} waits for an answer of yours", mend
 
 
 _OF_OTHERS = {  # what other frameworks call an option, and where it is here
@@ -235,25 +246,12 @@ _OF_OTHERS = {  # what other frameworks call an option, and where it is here
     **dict.fromkeys(("max_iterations", "max_steps", "max_turns", "recursion_limit"), "session.run(max_rounds=...)"),
     **dict.fromkeys(("context", "dependencies", "deps"), "Session(..., run=Run(deps=...))"),
     "approver": "Session(..., run=Run(approver=...))",
+    **dict.fromkeys(
+        ("stream", "streaming"), "`on_text=...` of a session, a step or a run: the reply is streamed with it"
+    ),
 }
 
 
 def require_known(who: str, keywords: Mapping[str, Any]) -> None:
     """Raise TypeError for what is not a keyword of a step; it would have no effect."""
     refuse_unknown_options(who, keywords, StepKeywords.__optional_keys__, _OF_OTHERS)
-
-
-def chunk_listener(
-    on_chunk: Callable[[object], None] | None, on_text: Callable[[str], None] | None, format: WireFormat
-) -> Callable[[object], None] | None:
-    """Return the function that is given each chunk of a streamed reply."""
-    if on_text is None:
-        return on_chunk
-
-    def listener(chunk: object) -> None:
-        if on_chunk is not None:
-            on_chunk(chunk)
-        if text := text_delta(chunk, format):
-            on_text(text)
-
-    return listener

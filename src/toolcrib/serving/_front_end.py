@@ -331,25 +331,19 @@ class Exchange:
         if self._stopped:
             return None
         self._events.put_nowait(ReplyBegan())
-        pieces: list[str] = []
 
         def show(text: str) -> None:
-            pieces.append(text)
             self._events.put_nowait(ReplyText(text))
 
         self._asking = asyncio.ensure_future(self.session.step(on_text=show))
         try:
-            step = await self._asking
+            return await self._asking
         except asyncio.CancelledError:
             if self._stopped:
                 return None
             raise
         finally:
             self._asking = None
-        text = step.text if isinstance(step, Finished | Stopped) else step.round.text
-        if text and not pieces:
-            show(text)
-        return step
 
     async def _take(self, round: ToolRound) -> ToolRoundPlan:
         """Ask the gates of a round's calls, and execute them unless one waits for the person."""

@@ -52,7 +52,7 @@ def chat_model(model: Model | str, *, settings: ModelSettings | None = None, str
     Args:
         model: What `pydantic_ai.Agent` takes as one.
         settings: What every request is sent with: `{"temperature": 0}`.
-        stream: Have the answer come in pieces, for the `on_text` of a step.
+        stream: Have each reply come in pieces, also where no `on_text`, `on_call` or `on_chunk` of a step listens.
     """
     return PydanticChatModel(infer_model(model) if isinstance(model, str) else model, settings, stream=stream)
 
@@ -87,7 +87,7 @@ class PydanticChatModel:
         chosen |= {} if request.parallel else {"parallel_tool_calls": False}
         settings = merge_model_settings(self._settings, cast("ModelSettings", chosen)) or None
         messages, parameters = list(_messages(request)), self._parameters(request)
-        if self._stream:
+        if self._stream or request.stream:
             return self._pieces(messages, settings, parameters)
         answer = await model_request(
             self._model, messages, model_settings=settings, model_request_parameters=parameters
