@@ -30,6 +30,7 @@ from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 from tests.console.conftest import Console, serve_app, serving
 from tests.console.provider import provider_of
 from tests.console.shop import HOSTILE, PROGRAM, Running, shop, some_history
+from tests.in_doubt import answered_in_doubt
 from tests.networks import free_port
 from toolcrib._run_sync import run_sync
 from toolcrib.adapters.dbos import (
@@ -750,6 +751,24 @@ def test_what_says_nothing_any_more_does_not_look_alive(path: Path, visit: Calla
 
         expect(page.get_by_role("heading", name="support")).to_contain_text("no news for 7 min")
         expect(page.get_by_role("link", name="helper")).to_contain_text("running")
+
+
+def test_a_call_that_was_said_to_be_done_does_not_look_approved(path: Path, visit: Callable[..., Page]) -> None:
+    @ez_tool(requires_approval=True)
+    def refund(order: int) -> str:
+        return f"refunded {order}"
+
+    with SqliteSink(path) as sink, serving(path) as console:
+        answered = answered_in_doubt(
+            Pipeline([refund], sinks=[sink]), lambda request: request.done("refunded 7", "ann")
+        )
+        with ThreadPoolExecutor(1) as pool:
+            call_id = pool.submit(run_sync, answered).result()
+        sink.flush()
+        page = visit(f"{console.url}#/activity/call/{call_id}")
+
+        expect(page.locator("p.answered")).to_contain_text("Said to be done, and not run again, by ann")
+        expect(page.locator("p.answered")).not_to_contain_text("Approved")
 
 
 # --- a run in time, durable work, and those who only look

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.in_doubt import answered_in_doubt
 from tests.postgres import Postgres
 from toolcrib.calls import Denial, Grant, Outcome, Suspended, ToolCall, now, outcome_from_dict
 from toolcrib.code import Toolkit
@@ -163,6 +164,25 @@ async def test_the_tree_of_a_run_has_its_calls_and_who_approved_what(sink: Any) 
     assert (bad.name, bad.status, kinds(bad)) == ("add", "failed", ["received", "ended"])
     assert kinds(refunded) == ["received", "suspended", "ended", "received", "decided", "started", "ended"]
     assert [event["text"] for event in refunded.events if event["kind"] == "decided"] == ["approved by carol"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (lambda request: request.grant("ann"), "approved by ann"),
+        (lambda request: request.done("refunded 7", "ann"), "ann says that it was done; not run again"),
+        (lambda request: request.deny("leave it", "ann"), "denied by ann leave it"),
+    ],
+)
+async def test_the_tree_tells_how_a_call_in_doubt_was_answered(tmp_path: Path, answer: Any, expected: str) -> None:
+    with SqliteSink(tmp_path / "toolcrib.db") as sink:
+        call_id = await answered_in_doubt(Pipeline([refund], sinks=[sink]), answer)
+        tree = trace_nodes(sink.log(), call_id)
+
+    assert tree is not None
+    decided = [event for event in tree.events if event["kind"] == "decided"]
+    assert [event["text"] for event in decided] == [expected]
+    assert decided[0]["data"]["approval"].get("done", False) == ("done" in expected)
 
 
 @pytest.mark.processes

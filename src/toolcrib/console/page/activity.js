@@ -208,7 +208,8 @@ class Detail {
     return [
       h("h2", {}, h("span.kind", {}, one.source), " ", h("span.mono", {}, named(one)), " ", standing(one)),
       h("dl.facts", {}, facts.map(([name, fact]) => h("div", {}, h("dt", {}, name), h("dd", {}, fact)))),
-      approval ? h(`p.answered.is-${approval.kind === "denial" ? "denied" : "approved"}`, {}, h("b", {}, approval.kind === "denial" ? "Denied" : "Approved"),
+      approval ? h(`p.answered.is-${approval.kind === "denial" ? "denied" : "approved"}`, {},
+        h("b", {}, approval.kind === "denial" ? "Denied" : approval.done ? "Said to be done, and not run again," : "Approved"),
         ` by ${approval.approver}`, approval.at ? [" at ", time(approval.at)] : "", approval.message ? h("q", {}, approval.message) : null) : null,
       decisions?.length ? h("section.part", {}, h("h3", {}, "Decisions"), h("ul.decisions", {}, decisions.map((note) =>
         h("li", {}, h("b", {}, String(note.decision ?? note.kind ?? "")), ` ${note.hook ?? ""} `, h("span.muted", {}, note.reason ?? ""), originsOf(note.origins, one.run_id))))) : null,
