@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from tests.adapters.dbos.durable import QUICK, count, durable, engine_of, pay
 from toolcrib.adapters.dbos import (
@@ -20,6 +21,7 @@ from toolcrib.adapters.dbos import (
     show_work,
     workers,
 )
+from toolcrib.adapters.dbos import _work_tables as tables
 from toolcrib.calls import Completed, Failed, Suspended
 from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalError, EngineError
@@ -83,6 +85,49 @@ async def test_a_program_that_waited_is_one_piece_of_work_as_well(tmp_path: Path
 
     assert (before, after) == (["paused"], [(program.id, "done")])
     assert (work.state, more["result"]["output"]) == ("done", "paid 4\n")
+
+
+@pytest.mark.parametrize("answer", ["grant", "deny"])
+async def test_answered_work_waits_for_a_worker_and_for_no_person(database: str, answer: str) -> None:
+    agent = durable(pay)
+    toolkit = DurableToolkit(Toolkit([pay]), Queue("admin", polling=QUICK), name="admin")
+
+    async with engine_of(database, agent, toolkit, answers=3600) as engine:  # it looks for no answer meanwhile
+        handle = await agent.put(Turn(pay, kwargs={"cents": 3}))
+        outcome, program = await handle.outcome(), await toolkit.start("print(pay(4))")
+        assert isinstance(outcome, Suspended)
+        [of_program] = (await program.settled(polling=QUICK)).suspended
+        await engine.client.result(program.id)
+        before = list_work(engine.client)
+        for request in (outcome.request, of_program):
+            await engine.client.approvals.answer(getattr(request, answer)(by="ann"))
+        after = list_work(engine.client, state="paused")
+
+    assert {work.waits_for for work in before} == {(outcome.request.id,), (of_program.id,)}
+    assert [(work.waits_for, work.error) for work in after] == [((), "answered; waits for a worker")] * 2
+
+
+async def test_work_whose_worker_is_lost_says_so(database: str) -> None:
+    began, go_on = asyncio.Event(), asyncio.Event()
+
+    @ez_tool(idempotent=True)
+    async def wait() -> int:
+        began.set()
+        await go_on.wait()
+        return 1
+
+    agent = durable(wait)
+    async with engine_of(database, agent) as engine:
+        await agent.put(Turn(wait))
+        await began.wait()
+        [alive] = list_work(engine.client)
+        with engine.client.engine.begin() as connection:
+            connection.execute(sa.update(tables.workers).values(pid=2**31 - 1))  # no process has that number
+        [lost] = list_work(engine.client)
+        go_on.set()
+
+    assert (alive.state, alive.error) == ("running", None)
+    assert (lost.state, lost.error) == ("running", "its worker is lost; waits for another worker")
 
 
 async def test_a_paused_turn_that_is_cancelled_cannot_be_approved_into_running(tmp_path: Path) -> None:
