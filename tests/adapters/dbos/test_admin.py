@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy import event
 
 from tests.adapters.dbos.durable import QUICK, count, durable, engine_of, pay
 from toolcrib.adapters.dbos import (
@@ -66,6 +68,26 @@ async def test_the_list_is_read_in_pages_that_leave_out_nothing(tmp_path: Path) 
 
     assert [len(page) for page in pages] == [2, 2, 0]
     assert {work.id for page in pages for work in page} == {asked.id, *(handle.id for handle in delayed)}
+
+
+async def test_what_changes_between_two_pages_hides_nothing(database: str) -> None:
+    agent = durable(count)
+
+    async with engine_of(database, agent) as engine:
+        handles = [await agent.put(Turn(count), delay=3600) for _ in range(201)]  # one more than a page has
+        system = engine.client.dbos._sys_db
+        rows = system.tables.workflow_status
+
+        def end_the_latest(connection: Any, cursor: Any, statement: str, *more: Any) -> None:
+            if "ORDER BY" in statement and "created_at DESC" in statement:
+                latest = sa.update(rows).where(rows.c.workflow_uuid == handles[-1].id)
+                connection.execute(latest.values(status="CANCELLED"))
+
+        event.listen(system.engine, "after_cursor_execute", end_the_latest)
+        found = [work.id for work in list_work(engine.client, state="delayed", limit=1000)]
+
+    assert set(found) >= {handle.id for handle in handles[:-1]}
+    assert len(found) == len(set(found))
 
 
 async def test_a_program_that_waited_is_one_piece_of_work_as_well(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count, islice
+from itertools import islice
 from typing import Any, Literal, TypeVar, cast, get_args
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -134,29 +134,41 @@ def list_work(
 
 
 def _latest(client: Client, state: str | None, queue: str | None, page: int) -> Iterator[Work]:
-    for number in count():
-        ids = _ids(client, state, queue, page, number * page)
+    before: tuple[int, str] | None = None
+    while True:
+        keys = _keys(client, state, queue, page, before)
+        ids = [work_id for _, work_id in keys]
         found = client.dbos.list_workflows(workflow_ids=ids) if ids else []
         by_id = {status.workflow_id: status for status in found}
         yield from _works(client, [by_id[work_id] for work_id in ids if work_id in by_id])
-        if len(ids) < page:
+        if len(keys) < page:
             return
+        before = keys[-1]
 
 
-def _ids(client: Client, state: str | None, queue: str | None, limit: int, offset: int) -> list[str]:
-    """Return the ids of what may be in a state, the latest first; the database looks through outputs by itself."""
+def _keys(
+    client: Client, state: str | None, queue: str | None, limit: int, before: tuple[int, str] | None
+) -> list[tuple[int, str]]:
+    """Return when what may be in a state was enqueued, and its id, the latest first.
+
+    The database looks through outputs by itself.
+
+    Args:
+        before: The last of the page before. What changes between two pages shifts nothing in the second one.
+    """
     database: Any = client.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- the client finds nothing by output
     status, output = database.tables.workflow_status.c, database.tables.workflow_output.c
+    key = (status.created_at, status.workflow_uuid)
     query = (
-        sa.select(status.workflow_uuid)
+        sa.select(*key)
         .select_from(
             sa.outerjoin(status.status.table, output.output.table, status.workflow_uuid == output.workflow_uuid)
         )
         .where(status.application_name == client.database.application)
-        .order_by(
-            status.created_at.desc(), status.workflow_uuid.desc()
-        )  # the parts of a program have its id and a number
+        .order_by(*(column.desc() for column in key))  # the parts of a program have its id and a number
     )
+    if before is not None:
+        query = query.where(sa.tuple_(*key) < sa.tuple_(*map(sa.literal, before)))
     if state is not None:
         among = _ENDED.get(state) or [(theirs, "") for theirs, ours in _STATES.items() if ours == state]
         query = query.where(
@@ -170,7 +182,7 @@ def _ids(client: Client, state: str | None, queue: str | None, limit: int, offse
     if queue is not None:
         query = query.where(status.queue_name == queue)
     with database.engine.begin() as connection:
-        return list(connection.execute(query.limit(limit).offset(offset)).scalars())
+        return [(created_at, work_id) for created_at, work_id in connection.execute(query.limit(limit))]
 
 
 def find_work(client: Client, work_id: str) -> Work:
