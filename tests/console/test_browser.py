@@ -771,6 +771,25 @@ def test_a_call_that_was_said_to_be_done_does_not_look_approved(path: Path, visi
         expect(page.locator("p.answered")).not_to_contain_text("Approved")
 
 
+def test_activities_are_chosen_by_their_days(path: Path, visit: Callable[..., Page]) -> None:
+    day = now() - timedelta(days=3)
+    with SqliteSink(path) as sink, serving(path) as console:
+        for number in range(3):
+            at = day + timedelta(days=number)
+            sink.emit_activity(ActivityEvent("opened", "agent", f"agent_{number}", None, f"day{number}", at, {}))
+        sink.flush()
+        page = visit(f"{console.url}#/activity")
+        chosen = page.evaluate("(at) => new Date(at).toLocaleDateString('sv')", (day + timedelta(days=1)).isoformat())
+        page.get_by_label("From this day on").fill(chosen)
+        page.get_by_label("Up to this day").fill(chosen)
+
+        expect(page.get_by_role("link", name="day2")).to_have_count(0)
+        expect(page.get_by_role("link", name="day0")).to_have_count(0)
+        expect(page.get_by_role("link", name="day1")).to_contain_text(f"{day + timedelta(days=1):%Y}")
+        page.reload()
+        expect(page.get_by_label("From this day on")).to_have_value(chosen)
+
+
 # --- a run in time, durable work, and those who only look
 
 
