@@ -385,9 +385,9 @@ async def _keep(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial
 
 def _recorded(answer: Grant | Denial) -> dict[str, Any]:
     data = answer.to_dict()
-    is_done = data.pop("done", None) is not None
-    for name in ("user_input", "override_args"):  # what a person typed may be a secret; the record has what came of
-        data.pop(name, None)  # it, redacted
+    is_done = data.get("done") is not None
+    for name in ("user_input", "override_args", "done"):  # what a person typed may be a secret; the record has what
+        data.pop(name, None)  # came of it, redacted
     kept = {key: value for key, value in data.items() if value not in (None, "")}
     return {**kept, "done": True} if is_done else kept
 
