@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+
+import pytest
 
 from tests.cli.conftest import Command
 from tests.postgres import Postgres
@@ -26,6 +29,51 @@ def test_runs_and_traces_of_what_call_recorded(toolcrib: Command, tools: str) ->
     assert f"run {ended['id']} ended" in " ".join(tree.split())
     assert "started   a=1, b=1" in tree
     assert (of_call["kind"], of_call["name"], of_call["status"]) == ("call", "buy", "suspended")
+
+
+@pytest.mark.parametrize("columns", ["60", "160"])
+def test_the_runs_with_an_outcome_show_the_tool_and_the_reason(
+    toolcrib: Command, tools: str, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    toolcrib("call", tools, "buy", '{"item": "tea"}', "--deny", "buy", "--record", "a.db")
+    toolcrib("call", tools, "add", '{"a": 1}', "--record", "a.db")
+    (run,) = json.loads(toolcrib("runs", "a.db", "--outcome", "rejected", "--json").stdout)
+    monkeypatch.setenv("COLUMNS", columns)
+
+    lines = toolcrib("runs", "a.db", "--outcome", "rejected").stdout.splitlines()
+
+    assert [call["tool"] for call in run["matching"]] == ["buy"]
+    assert lines[0].split()[-1] == "rejected"
+    assert re.match(rf"{run['id']} .*buy: `buy` was denied", lines[1])
+    assert max(map(len, lines)) <= int(columns)
+
+
+def test_runs_are_chosen_by_when_they_began(toolcrib: Command, tools: str) -> None:
+    toolcrib("call", tools, "add", '{"a": 1}', "--record", "a.db")
+
+    before = toolcrib("runs", "a.db", "--until", "1h")
+    within = toolcrib("runs", "a.db", "--since", "1h", "--until", "2199-01-01", "--json")
+
+    assert (before.stdout, before.stderr) == ("", "there is no such run in a.db\n")
+    assert len(json.loads(within.stdout)) == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "meant"),
+    [
+        (["runs", "--outcome", "refused"], "rejected"),
+        (["runs", "--outcome", "denied"], "rejected"),
+        (["runs", "--outcome", "complete"], "completed"),
+        (["calls"], "'runs'"),
+    ],
+)
+def test_a_word_that_is_not_known_here_has_the_nearest_one_named(
+    toolcrib: Command, command: list[str], meant: str
+) -> None:
+    refused = toolcrib(*command)
+
+    assert refused.exit_code == 2
+    assert f"Did you mean {meant}?" in " ".join(refused.stderr.replace("│", " ").split())
 
 
 def test_what_is_not_there_is_said(toolcrib: Command, tools: str, tmp_path: Path) -> None:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import signal
+import sqlite3
 import subprocess
-from datetime import UTC, datetime
+import threading
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+from rich.console import Console
 
 from tests.cli.conftest import Command
 from tests.cli.terminal import RUN, terminal
 from toolcrib.calls import ActivityEvent, CallEvent
+from toolcrib.cli._activity_view import show_activities
 from toolcrib.record import SqliteSink
 
 USAGE = {"requests": 1, "input_tokens": 700, "output_tokens": 300, "cached_tokens": 0, "cost": "0.0125"}
@@ -112,6 +119,27 @@ def test_a_pipe_gets_a_line_for_each_change(tmp_path: Path) -> None:
 
     assert first[0].startswith("agent loader  running")
     assert changed.startswith("agent loader  completed")
+
+
+def test_a_line_is_written_when_what_runs_turns_quiet(tmp_path: Path) -> None:
+    class Passing(threading.Event):
+        """A wait in which two minutes pass, and no event comes; at the second one the view ends."""
+
+        def wait(self, timeout: float | None = None) -> bool:
+            ends = self.is_set()
+            with closing(sqlite3.connect(path)) as database, database:
+                ago = (datetime.now(UTC) - timedelta(minutes=2)).isoformat()
+                database.execute("UPDATE toolcrib_events SET at = ?", (ago,))
+            self.set()
+            return ends
+
+    path, out = tmp_path / "a.db", io.StringIO()
+    with begun(path) as sink:
+        show_activities(sink.log(), Console(file=out, width=200), Passing())
+
+    lines = [line.split("  ")[:2] for line in out.getvalue().splitlines()]
+    assert [line for line in lines if line[1] == "quiet"] == [["agent loader", "quiet"], ["call load", "quiet"]]
+    assert len(lines) == 5
 
 
 def test_a_database_that_is_not_there_is_said(toolcrib: Command) -> None:

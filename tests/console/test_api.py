@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import pytest
 
@@ -176,6 +176,28 @@ def test_activities_are_filtered_and_paged(console: Console, sink: SqliteSink) -
     assert found("status=completed")["activities"] == []
 
 
+@pytest.mark.parametrize(
+    ("asked", "ids"),
+    [
+        ({"since": AT + timedelta(days=1)}, ["day_2", "day_1"]),
+        ({"until": AT + timedelta(days=1)}, ["day_0"]),
+        ({"since": AT + timedelta(days=1), "until": AT + timedelta(days=2)}, ["day_1"]),
+        ({"until": AT + timedelta(days=2), "text": "refund"}, ["day_1", "day_0"]),
+    ],
+)
+def test_activities_are_filtered_by_when_they_began(
+    console: Console, sink: SqliteSink, asked: dict[str, Any], ids: list[str]
+) -> None:
+    for number in range(3):
+        at = AT + timedelta(days=number)
+        sink.emit(CallEvent("received", f"day_{number}", "refund", "run", "code", at, {"arguments": {}}, None, None))
+    sink.flush()
+
+    found = console.get(f"/api/activities?{urlencode({'name': 'refund', **asked})}").json["activities"]
+
+    assert [one["id"] for one in found if one["id"].startswith("day_")] == ids
+
+
 def test_a_long_value_is_cut_and_there_as_a_whole(console: Console, sink: SqliteSink) -> None:
     text = "".join(f"{number}\n" for number in range(10_000))
     sink.emit(event("long", arguments={"text": text}))
@@ -232,6 +254,8 @@ async def test_a_request_of_any_shape_is_answered(console: Console, path: str, f
         ("/api/activity?source=call&id=unknown", 404),
         ("/api/activities?before=x", 400),
         ("/api/activities?before=99999999999999999999", 400),
+        ("/api/activities?since=yesterday", 400),
+        ("/api/activities?until=9999-12-31T23:59-23:00", 400),
         ("/api/value?position=1&path=none", 404),
         ("/api/value?position=99999&path=data", 404),
         ("/api/request?id=unknown", 409),

@@ -30,6 +30,7 @@ from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 from tests.console.conftest import Console, serve_app, serving
 from tests.console.provider import provider_of
 from tests.console.shop import HOSTILE, PROGRAM, Running, shop, some_history
+from tests.in_doubt import answered_in_doubt
 from tests.networks import free_port
 from toolcrib._run_sync import run_sync
 from toolcrib.adapters.dbos import (
@@ -750,6 +751,43 @@ def test_what_says_nothing_any_more_does_not_look_alive(path: Path, visit: Calla
 
         expect(page.get_by_role("heading", name="support")).to_contain_text("no news for 7 min")
         expect(page.get_by_role("link", name="helper")).to_contain_text("running")
+
+
+def test_a_call_that_was_said_to_be_done_does_not_look_approved(path: Path, visit: Callable[..., Page]) -> None:
+    @ez_tool(requires_approval=True)
+    def refund(order: int) -> str:
+        return f"refunded {order}"
+
+    with SqliteSink(path) as sink, serving(path) as console:
+        answered = answered_in_doubt(
+            Pipeline([refund], sinks=[sink]), lambda request: request.done("refunded 7", "ann")
+        )
+        with ThreadPoolExecutor(1) as pool:
+            call_id = pool.submit(run_sync, answered).result()
+        sink.flush()
+        page = visit(f"{console.url}#/activity/call/{call_id}")
+
+        expect(page.locator("p.answered")).to_contain_text("Said to be done, and not run again, by ann")
+        expect(page.locator("p.answered")).not_to_contain_text("Approved")
+
+
+def test_activities_are_chosen_by_their_days(path: Path, visit: Callable[..., Page]) -> None:
+    day = now() - timedelta(days=3)
+    with SqliteSink(path) as sink, serving(path) as console:
+        for number in range(3):
+            at = day + timedelta(days=number)
+            sink.emit_activity(ActivityEvent("opened", "agent", f"agent_{number}", None, f"day{number}", at, {}))
+        sink.flush()
+        page = visit(f"{console.url}#/activity")
+        chosen = page.evaluate("(at) => new Date(at).toLocaleDateString('sv')", (day + timedelta(days=1)).isoformat())
+        page.get_by_label("From this day on").fill(chosen)
+        page.get_by_label("Up to this day").fill(chosen)
+
+        expect(page.get_by_role("link", name="day2")).to_have_count(0)
+        expect(page.get_by_role("link", name="day0")).to_have_count(0)
+        expect(page.get_by_role("link", name="day1")).to_contain_text(f"{day + timedelta(days=1):%Y}")
+        page.reload()
+        expect(page.get_by_label("From this day on")).to_have_value(chosen)
 
 
 # --- a run in time, durable work, and those who only look

@@ -3,15 +3,17 @@
 import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.in_doubt import answered_in_doubt
 from tests.postgres import Postgres
-from toolcrib.calls import Denial, Grant, Outcome, Suspended, ToolCall, now, outcome_from_dict
+from toolcrib.calls import Denial, Grant, Outcome, Reject, RunNormally, Suspended, ToolCall, now, outcome_from_dict
 from toolcrib.code import Toolkit
+from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Channel, Pipeline, Run
 from toolcrib.record import (
     EventLog,
@@ -94,6 +96,49 @@ async def test_runs_are_chosen_by_one_of_their_calls(sink: Any) -> None:
     assert ids(RunFilter(since=now() - timedelta(hours=1)), limit=1) == ["run_program"]
 
 
+@pytest.mark.processes
+async def test_runs_are_chosen_by_the_time_before_which_they_began(sink: Any) -> None:
+    await recorded(sink)
+    for name in ("early", "late"):
+        trace = trace_activity("session", name, Run(f"run_{name}", sinks=(sink,)), about=dict)
+        assert trace is not None
+        trace.closed("completed")
+    log = sink.log()
+    began = {one.id: datetime.fromisoformat(one.started_at) for one in list_runs(log)}
+
+    def ids(before: str, limit: int = 50) -> list[str]:
+        return [one.id for one in list_runs(log, RunFilter(until=began[before]), limit=limit)]
+
+    assert ids("run_late") == ["run_early", "run_program", "run_bob", "run_ann"]
+    assert ids("run_late", limit=1) == ["run_early"]
+    assert ids("run_bob") == ["run_ann"]
+    assert ids("run_ann") == []
+
+
+async def test_a_run_chosen_by_an_outcome_has_the_calls_that_ended_so_and_why(sink: Any) -> None:
+    hooks = HookSet()
+
+    @hooks.on("add")
+    async def limits(call: Any, given: Any) -> Any:
+        return Reject("too much") if given.a > 10 else RunNormally(given)
+
+    pipeline, run = Pipeline([add], hooks=hooks, sinks=[sink]), Run("run_1")
+    for number, a in enumerate((1, 11, 12, "one")):
+        await pipeline.run(ToolCall("add", {"a": a}, f"call_{number}"), run)
+
+    def matching(outcome: str) -> list[tuple[str, str]]:
+        return [
+            (call["id"], call["reason"])
+            for one in list_runs(sink.log(), RunFilter(outcome=outcome))
+            for call in one.matching
+        ]
+
+    assert matching("rejected") == [("call_1", "too much"), ("call_2", "too much")]
+    assert matching("completed") == [("call_0", "")]
+    assert [id for id, reason in matching("failed") if "a" in reason] == ["call_3"]
+    assert matching("") == []
+
+
 async def test_a_run_without_a_call_is_listed_with_what_its_model_took(sink: Any) -> None:
     run = Run("run_quiet", sinks=(sink,), principal="ann", channel=Channel(entry="session"))
     trace = trace_activity("session", "support", run, about=lambda: {"principal": "ann"})
@@ -163,6 +208,25 @@ async def test_the_tree_of_a_run_has_its_calls_and_who_approved_what(sink: Any) 
     assert (bad.name, bad.status, kinds(bad)) == ("add", "failed", ["received", "ended"])
     assert kinds(refunded) == ["received", "suspended", "ended", "received", "decided", "started", "ended"]
     assert [event["text"] for event in refunded.events if event["kind"] == "decided"] == ["approved by carol"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (lambda request: request.grant("ann"), "approved by ann"),
+        (lambda request: request.done("refunded 7", "ann"), "ann says that it was done; not run again"),
+        (lambda request: request.deny("leave it", "ann"), "denied by ann leave it"),
+    ],
+)
+async def test_the_tree_tells_how_a_call_in_doubt_was_answered(tmp_path: Path, answer: Any, expected: str) -> None:
+    with SqliteSink(tmp_path / "toolcrib.db") as sink:
+        call_id = await answered_in_doubt(Pipeline([refund], sinks=[sink]), answer)
+        tree = trace_nodes(sink.log(), call_id)
+
+    assert tree is not None
+    decided = [event for event in tree.events if event["kind"] == "decided"]
+    assert [event["text"] for event in decided] == [expected]
+    assert decided[0]["data"]["approval"].get("done", False) == ("done" in expected)
 
 
 @pytest.mark.processes

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from tests.in_doubt import answered_in_doubt
 from toolcrib.calls import Reject, Suspended, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.hooks import HookSet
@@ -211,3 +212,18 @@ async def test_arguments_that_an_approver_gave_are_taken_again(tmp_path: Path) -
 
     assert (same.differences, same.undecided) == ((), ())
     assert changes(free) == [("send", "runs once approved -> runs")]
+
+
+async def test_a_call_that_was_said_to_be_done_is_no_difference(tmp_path: Path) -> None:
+    @ez_tool(requires_approval=True)
+    def refund(order: int) -> str:
+        raise RuntimeError("it is not executed")
+
+    with SqliteSink(tmp_path / "a.db") as sink:
+        pipeline = Pipeline([refund], sinks=[sink])
+        await answered_in_doubt(pipeline, lambda request: request.done("refunded", "ann"))
+        log = sink.log()
+
+    found = await replay(log, [refund])
+
+    assert (found.calls, found.differences, found.undecided) == (1, (), ())

@@ -12,6 +12,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode, get_current_span
 from pydantic import SecretStr
 
+from tests.in_doubt import answered_in_doubt
 from tests.telemetry.conftest import Watch
 from toolcrib.approvals import approve_all, deny_all
 from toolcrib.calls import Reject, RunNormally, Suspended, ToolCall, outcome_from_dict
@@ -164,6 +165,15 @@ async def test_decisions_and_approvals_are_events(watch: Watch) -> None:
     assert told[1][1]["toolcrib.approval.approver"] == "approve_all"
     assert told[1][1]["toolcrib.approval.answer"] == "grant"
     assert told[1][1]["toolcrib.approval.at"].startswith("20")
+
+
+async def test_the_event_says_that_a_call_in_doubt_was_done_and_not_run_again(watch: Watch) -> None:
+    pipeline = Pipeline([refund], sinks=[watch.sink()])
+
+    await answered_in_doubt(pipeline, lambda request: request.done(7, "ann"))
+
+    answers = [event for span in watch.spans for event in span.events if event.name == "toolcrib.approval"]
+    assert [(event.attributes or {}).get("toolcrib.approval.done") for event in answers] == [True]
 
 
 async def test_origins_of_arguments_are_in_the_event_without_the_values(watch: Watch) -> None:

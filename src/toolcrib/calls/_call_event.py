@@ -85,7 +85,9 @@ class CallRecord:
         arguments: The final arguments; None when the call did not get as far as valid ones.
         requested: The arguments as they came, when they differ from the final ones.
         decisions: What each decision hook said, in order.
-        approval: Who said yes or no, when, to which digest; None when no approval was needed.
+        approval: Who said yes or no, when, to which digest; None when no approval was needed. Its `done` is true
+            where the answer to a call in doubt was that it was done: the result is what that person gave, and the tool
+            was not executed again.
         outcome: The outcome as JSON shapes, or `{"kind": "cancelled"}`.
         duration_ms: From the call's arrival to its end, people's time included.
         parent_id: The turn, program or request that made the call, or the call whose tool did; None at the top.

@@ -75,15 +75,25 @@ def _frame(log: EventLog, screen: Console) -> Constrain:
 
 
 def _print_changes(log: EventLog, screen: Console, ended: threading.Event) -> None:
-    position = log.last()
-    for one in _rows(log):
+    position, running = log.last(), dict[tuple[str, str, str], Shown]()
+
+    def show(one: Shown) -> None:
         screen.print(_line(one), soft_wrap=True)
+        running.pop(one.activity.key, None)
+        if one.activity.status == "running":
+            running[one.activity.key] = one
+
+    for one in _rows(log):
+        show(one)
     is_over = False
     while not is_over:
         is_over = ended.wait(_EVERY)
         for activity in log.changed(position):
             position = activity.last_position
-            screen.print(_line(_row(log, activity, 0)), soft_wrap=True)
+            show(_row(log, activity, 0))
+        for before in [*running.values()][-_MOST_OPEN:]:  # no event says that nothing comes any more
+            if _state(log, before.activity) != before.state:
+                show(_row(log, before.activity, 0))
 
 
 def _line(one: Shown) -> Text:
@@ -151,11 +161,14 @@ def _nested(log: EventLog, several: Sequence[Activity]) -> Iterator[Shown]:
 
 
 def _row(log: EventLog, one: Activity, depth: int) -> Shown:
-    status, quiet_since = log.state(one)
-    state = "quiet" if quiet_since is not None and status == "running" else status
     ended = now() if one.ended_at is None else datetime.fromisoformat(one.ended_at)
     seconds = (ended - datetime.fromisoformat(one.started_at)).total_seconds()
-    return Shown(one, state, depth, max(0.0, seconds), _at(log, one), _usage(log, one))
+    return Shown(one, _state(log, one), depth, max(0.0, seconds), _at(log, one), _usage(log, one))
+
+
+def _state(log: EventLog, one: Activity) -> str:
+    status, quiet_since = log.state(one)
+    return "quiet" if quiet_since is not None and status == "running" else status
 
 
 def _at(log: EventLog, one: Activity) -> str:

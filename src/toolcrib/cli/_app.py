@@ -53,12 +53,20 @@ class _LoadedCommands(UserDict[str, Any]):
         return self.data[name]
 
 
+_SYNONYMS: Final = {"calls": "runs"}  # the command nearest in meaning, where another one is nearer in spelling
+
+
 class _Group(TyperGroup):
     """All commands."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.commands = _LoadedCommands(dict.fromkeys(_COMMANDS))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] in _SYNONYMS:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {_SYNONYMS[args[0]]!r}?")
+        return super().resolve_command(ctx, args)
 
 
 def _load(name: str) -> Any:

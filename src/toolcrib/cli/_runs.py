@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
+from difflib import get_close_matches
 from typing import Annotated, Any, cast
 
 import typer
@@ -18,7 +19,23 @@ from toolcrib.record import EventLog, RunFilter, RunSummary, TraceNode, ids_like
 __all__ = ["DatabaseArgument", "LimitOption", "SinceOption", "kept_log", "runs", "trace"]
 
 _OUTCOMES = ("completed", "failed", "rejected", "suspended", "resumed", "cancelled", "running", "lost")
+_SYNONYMS = {
+    "refused": "rejected",
+    "denied": "rejected",
+    "error": "failed",
+    "ok": "completed",
+    "done": "completed",
+    "ended": "completed",
+    "waiting": "suspended",
+    "pending": "suspended",
+    "paused": "suspended",
+}
+"""Outcomes by words that are used elsewhere."""
 _STYLES = {"completed": "green", "failed": "red", "rejected": "yellow", "suspended": "yellow", "cancelled": "red"}
+
+_WIDE = 120  # columns of a screen with room for all that is known of a run, and for a reason
+_REASON = 80  # characters of a call's reason
+_MATCHING = 3  # calls of a run, each in a line
 
 DatabaseArgument = Annotated[
     str | None,
@@ -29,6 +46,9 @@ DatabaseArgument = Annotated[
 SinceOption = Annotated[
     str | None,
     typer.Option("--since", metavar="TIME", help="What began then or later: 30m, 2h, 7d, or 2030-01-31T12:00."),
+]
+UntilOption = Annotated[
+    str | None, typer.Option("--until", metavar="TIME", help="What began before then, a time as for --since.")
 ]
 LimitOption = Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most this many.")]
 
@@ -55,14 +75,16 @@ def runs(
         typer.Option("--outcome", metavar="OUTCOME", help=f"Only with a call that is {', '.join(_OUTCOMES)}."),
     ] = None,
     since: SinceOption = None,
+    until: UntilOption = None,
     limit: LimitOption = 50,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """List the runs in a database, the latest first: their calls by outcome, and what waits."""
     if outcome is not None and outcome not in _OUTCOMES:
-        raise typer.BadParameter(f"{outcome!r} is not one of {', '.join(_OUTCOMES)}", param_hint="--outcome")
-    wanted = RunFilter(principal or "", tool or "", outcome or "", time_of(since, "--since"))
+        raise typer.BadParameter(_unknown_outcome(outcome), param_hint="--outcome")
+    begun = time_of(since, "--since"), time_of(until, "--until")
+    wanted = RunFilter(principal or "", tool or "", outcome or "", *begun)
     name = named or database
     with exit_on_error():
         log = kept_log(name)
@@ -71,26 +93,37 @@ def runs(
     if as_json:
         print_json([one.to_dict() for one in found])
     elif found:
-        _print_runs(found)
+        _print_runs(found, outcome)
     else:
         say(f"there is no such run in {shown_name(name)}")
 
 
-def _print_runs(found: list[RunSummary]) -> None:
-    table = table_of("id", "way in", "for", "begun", "took", "calls", "waits for", "cost")
+def _unknown_outcome(word: str) -> str:
+    near = [_SYNONYMS[word]] if word in _SYNONYMS else get_close_matches(word, _OUTCOMES, n=1)
+    return f"{word!r} is not one of {', '.join(_OUTCOMES)}" + (f". Did you mean {near[0]}?" if near else "")
+
+
+def _print_runs(found: list[RunSummary], outcome: str | None) -> None:
+    screen = console()
+    columns = [*_CELLS, *([] if outcome is None else [outcome])]
+    if outcome is not None:  # `waits for` would say the same once more
+        columns = [
+            name
+            for name in columns
+            if name in ("id", "for", outcome) or (screen.width >= _WIDE and name != "waits for")
+        ]
+    table = table_of(*columns)
     table.columns[0].no_wrap = True  # an id is there to be copied
     for one in found:
-        table.add_row(
-            Text(cell_text(one.id)),
-            Text(cell_text(", ".join(one.names) or one.entry)),
-            Text(cell_text(one.principal or "")),
-            _local(one.started_at),
-            "" if one.duration_ms is None else _took(one.duration_ms),
-            Text(", ".join(f"{count} {status}" for status, count in one.calls.items())),
-            Text(cell_text(", ".join(dict.fromkeys(each["tool"] for each in one.waiting))), style="yellow"),
-            _cost(one.usage),
-        )
-    console().print(table)
+        table.add_row(*(_CELLS.get(name, _matching)(one) for name in columns))
+    screen.print(table)
+
+
+def _matching(run: RunSummary) -> Text:
+    """Return the calls with the outcome that was asked for: of each the tool, and why it ended so."""
+    said = list(dict.fromkeys(": ".join(filter(None, (one["tool"], one["reason"]))) for one in run.matching))
+    more = [f"and {len(said) - _MATCHING} more"] if len(said) > _MATCHING else []
+    return Text("\n".join([*(cell_text(text, _REASON) for text in said[:_MATCHING]), *more]))
 
 
 def _cost(usage: Mapping[str, Any] | None) -> str:
@@ -101,6 +134,21 @@ def _cost(usage: Mapping[str, Any] | None) -> str:
         return f"${float(usage['cost']):.4f}"
     tokens = int(usage.get("input_tokens") or 0) + int(usage.get("output_tokens") or 0)
     return f"{tokens:,} tokens" if tokens else ""
+
+
+_CELLS: Mapping[str, Callable[[RunSummary], Text]] = {
+    "id": lambda one: Text(cell_text(one.id)),
+    "way in": lambda one: Text(cell_text(", ".join(one.names) or one.entry)),
+    "for": lambda one: Text(cell_text(one.principal or "")),
+    "begun": lambda one: Text(_local(one.started_at)),
+    "took": lambda one: Text("" if one.duration_ms is None else _took(one.duration_ms)),
+    "calls": lambda one: Text(", ".join(f"{count} {status}" for status, count in one.calls.items())),
+    "waits for": lambda one: Text(
+        cell_text(", ".join(dict.fromkeys(each["tool"] for each in one.waiting))), style="yellow"
+    ),
+    "cost": lambda one: Text(_cost(one.usage)),
+}
+"""The columns of `toolcrib runs`, each with its cell for a run."""
 
 
 def trace(

@@ -23,7 +23,7 @@ from toolcrib.console._feed import Feed
 from toolcrib.console._guard import Guard
 from toolcrib.console._login_routes import LOGIN_PATHS, LoginRoutes
 from toolcrib.console._options import ConsoleOptions
-from toolcrib.console._requests import SURROGATES, JsonReply, json_body, number, visitor_of
+from toolcrib.console._requests import SURROGATES, JsonReply, json_body, moment, number, visitor_of
 from toolcrib.console._truncate import at_path, full_text
 from toolcrib.console._views import activity_view, calls_asked_about, detail_view
 from toolcrib.console._waterfall import waterfall
@@ -174,6 +174,8 @@ class ConsoleApp:
             text=query.get("text", "")[:200],
             parent_id=query.get("parent", ""),
             top=query.get("top") == "1",
+            since=moment(request, "since"),
+            until=moment(request, "until"),
         )
         before, limit = number(request, "before"), min(number(request, "limit") or 60, _MAX_ROWS)
         found = await asyncio.to_thread(self._log.activities, wanted, before=before, limit=limit)

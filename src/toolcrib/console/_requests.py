@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, cast
 
 from starlette.exceptions import HTTPException
@@ -13,7 +14,7 @@ from starlette.responses import JSONResponse
 from toolcrib._json_writer import RepeatedKeyError, read_valid_json
 from toolcrib.console._guard import Visitor
 
-__all__ = ["SURROGATES", "JsonReply", "json_body", "number", "visitor_of"]
+__all__ = ["SURROGATES", "JsonReply", "json_body", "moment", "number", "visitor_of"]
 
 SURROGATES = "backslashreplace"  # of half pairs, which models send and UTF-8 cannot encode; JSON has the same escapes
 
@@ -52,3 +53,15 @@ def number(request: Request, name: str) -> int | None:
     if not (text.isdecimal() and len(text) < 16):
         raise HTTPException(400, f"{name} is a number")
     return int(text)
+
+
+def moment(request: Request, name: str) -> datetime | None:
+    """Return a time of the query, which has its time zone; None where it is left out."""
+    text = request.query_params.get(name, "")
+    if not text:
+        return None
+    try:
+        found = datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise HTTPException(400, f"{name} is a time, such as 2030-01-31T12:00Z") from None
+    return found

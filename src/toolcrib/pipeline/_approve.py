@@ -385,9 +385,11 @@ async def _keep(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial
 
 def _recorded(answer: Grant | Denial) -> dict[str, Any]:
     data = answer.to_dict()
+    is_done = data.get("done") is not None
     for name in ("user_input", "override_args", "done"):  # what a person typed may be a secret; the record has what
         data.pop(name, None)  # came of it, redacted
-    return {key: value for key, value in data.items() if value not in (None, "")}
+    kept = {key: value for key, value in data.items() if value not in (None, "")}
+    return {**kept, "done": True} if is_done else kept
 
 
 def ask_about(call: LiveCall, reasons: list[str]) -> ApprovalRequest:

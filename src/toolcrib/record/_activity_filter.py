@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
 from typing import Any, TypeAlias, get_args
 
 from toolcrib.calls import ActivityKind
 from toolcrib.record._event_tables import Activity
 from toolcrib.record._word_index import WordIndex
 
-__all__ = ["ACTIVITY_COLUMNS", "ActivityFilter", "latest_of_any", "one_of", "select_activities"]
+__all__ = ["ACTIVITY_COLUMNS", "ActivityFilter", "latest_of_any", "one_of", "select_activities", "time_text"]
 
 _TABLE = "toolcrib_activities"
 _SOURCES = (*get_args(ActivityKind), "call")
@@ -35,6 +36,8 @@ class ActivityFilter:
         parent_ids: What goes on inside any of these.
         ids: These calls or runs.
         top: Only what goes on inside nothing else.
+        since: What began then or later.
+        until: What began before.
     """
 
     sources: tuple[str, ...] = ()
@@ -48,6 +51,8 @@ class ActivityFilter:
     parent_ids: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     top: bool = False
+    since: datetime | None = None
+    until: datetime | None = None
 
 
 def select_activities(
@@ -129,6 +134,10 @@ def _conditions(wanted: ActivityFilter, before: int | None) -> _Part:
         values.extend(wanted.inner_runs)
     if wanted.top:
         conditions.append("parent_id IS NULL")
+    for sign, at in ((">=", wanted.since), ("<", wanted.until)):
+        if at is not None:
+            conditions.append(f"started_at {sign} ?")
+            values.append(time_text(at))
     for word in wanted.text.lower().split():
         conditions.append("toolcrib_activities.words LIKE ? ESCAPE '!'")
         values.append("%" + word.replace("!", "!!").replace("%", "!%").replace("_", "!_") + "%")
@@ -136,6 +145,11 @@ def _conditions(wanted: ActivityFilter, before: int | None) -> _Part:
         conditions.append("first_position < ?")
         values.append(before)
     return conditions, values
+
+
+def time_text(at: datetime) -> str:
+    """Return a time as the column `started_at` has it."""
+    return at.astimezone(UTC).isoformat()
 
 
 def one_of(column: str, several: Sequence[str]) -> str:

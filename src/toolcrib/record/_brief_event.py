@@ -27,9 +27,7 @@ def _brief(event: KeptEvent) -> str:
         case "received" | "started":
             return one_line(data.get("arguments"))
         case "decided" if "approval" in data:
-            said = data["approval"]
-            word = "denied" if said.get("kind") == "denial" else "approved"
-            return one_line(f"{word} by {said.get('approver', '')} {said.get('message', '')}".strip())
+            return one_line(_answer(data["approval"]))
         case "decided":
             return one_line(" ".join(str(data.get(name) or "") for name in ("hook", "decision", "reason")).strip())
         case "suspended":
@@ -59,6 +57,13 @@ def _brief(event: KeptEvent) -> str:
             return one_line(" ".join(str(part) for part in said if part))
         case _:
             return one_line(data.get("state") or "")
+
+
+def _answer(said: Mapping[str, Any]) -> str:
+    by, message = said.get("approver", ""), said.get("message", "")
+    if said.get("done"):
+        return f"{by} says that it was done; not run again{f': {message}' if message else ''}"
+    return f"{'denied' if said.get('kind') == 'denial' else 'approved'} by {by} {message}".strip()
 
 
 def _tokens(usage: Mapping[str, Any] | None) -> str:

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Any, cast
 
 from toolcrib._numbers import require_number
-from toolcrib.record._activity_filter import ActivityFilter
+from toolcrib.record._activity_filter import ActivityFilter, one_of, time_text
 from toolcrib.record._brief_event import brief_event
 from toolcrib.record._event_log import EventLog, id_batches
 from toolcrib.record._event_tables import Activity
@@ -32,12 +32,14 @@ class RunFilter:
         outcome: A call's status: `completed`, `failed`, `rejected`, `suspended`, `resumed`, `cancelled`, `running`,
             `lost`.
         since: The run began then or later.
+        until: The run began before.
     """
 
     principal: str = ""
     tool: str = ""
     outcome: str = ""
     since: datetime | None = None
+    until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,8 @@ class RunSummary:
         waiting: The calls that wait for a person, each by its tool and id.
         usage: The requests, tokens and cost of what made its calls, where they were recorded. The cost is None where
             one of them has none.
+        matching: Where the filter names an outcome, the calls that it means, each by its tool, its id and the reason of
+            a rejection or an error.
     """
 
     id: str
@@ -66,12 +70,14 @@ class RunSummary:
     waiting: tuple[Mapping[str, str], ...]
     usage: Mapping[str, Any] | None
     position: int = field(default=0, repr=False)
+    matching: tuple[Mapping[str, str], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON shapes."""
         data = asdict(self)
         del data["position"]
-        return {**data, "names": list(self.names), "waiting": [dict(one) for one in self.waiting]}
+        named = {name: [dict(one) for one in getattr(self, name)] for name in ("waiting", "matching")}
+        return {**data, "names": list(self.names), **named}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,22 +124,57 @@ def list_runs(log: EventLog, wanted: RunFilter | None = None, *, limit: int = 50
 
 
 def _with_calls(log: EventLog, wanted: RunFilter, limit: int) -> list[RunSummary]:
-    asked = [(column, value) for column, value in _columns(wanted) if value]
-    fits = " AND ".join(f"{column} = ?" for column, _ in asked) or "1 = 1"
-    since, values = ("HAVING MIN(started_at) >= ?", [_iso(wanted.since)]) if wanted.since else ("", [])
-    fitting = f"SELECT run_id FROM toolcrib_activities WHERE source = 'call' AND {fits}" if asked else ""
-    among = f" AND run_id IN ({fitting})" if fitting else ""
+    fits, asked = _fitting(wanted)
+    began, times = _began(wanted)
+    among = f" AND run_id IN (SELECT run_id FROM toolcrib_activities of WHERE {fits})" if asked else ""
     rows = log.rows(
-        f"SELECT run_id FROM toolcrib_activities WHERE source = 'call'{among} GROUP BY run_id {since} "
+        f"SELECT run_id FROM toolcrib_activities WHERE source = 'call'{among} GROUP BY run_id {began} "
         "ORDER BY MIN(first_position) DESC LIMIT ?",
-        (*(value for _, value in asked), *values, limit),
+        (*asked, *times, limit),
     )
-    ids = [str(run_id) for (run_id,) in rows]
-    return [one for some in id_batches(ids) for one in _summaries(log, some)]
+    found: list[RunSummary] = []
+    for some in id_batches([str(run_id) for (run_id,) in rows]):
+        matching = _matching(log, wanted, some)
+        found += [replace(one, matching=tuple(matching.get(one.id, ()))) for one in _summaries(log, some)]
+    return found
 
 
-def _columns(wanted: RunFilter) -> tuple[tuple[str, str], ...]:
-    return ("principal", wanted.principal), ("name", wanted.tool), ("status", wanted.outcome)
+def _fitting(wanted: RunFilter) -> tuple[str, list[str]]:
+    """Return the condition of a call of `toolcrib_activities of`, and its values."""
+    columns = (("principal", wanted.principal), ("name", wanted.tool), ("status", wanted.outcome))
+    asked = [(column, value) for column, value in columns if value]
+    return " AND ".join(["of.source = 'call'", *(f"of.{name} = ?" for name, _ in asked)]), [value for _, value in asked]
+
+
+def _began(wanted: RunFilter) -> tuple[str, list[str]]:
+    """Return the HAVING clause for the time at which a run began, and its values."""
+    ends = [(sign, time_text(at)) for sign, at in ((">=", wanted.since), ("<", wanted.until)) if at is not None]
+    return (
+        f"HAVING {' AND '.join(f'MIN(started_at) {sign} ?' for sign, _ in ends)}" if ends else "",
+        [at for _, at in ends],
+    )
+
+
+def _matching(log: EventLog, wanted: RunFilter, ids: Sequence[str]) -> Mapping[str, list[Mapping[str, str]]]:
+    """Return the calls of these runs with the outcome wanted, by run, each with the reason with which it ended last."""
+    if not wanted.outcome:
+        return {}
+    fits, asked = _fitting(wanted)
+    rows = log.rows(
+        "SELECT of.run_id, of.id, of.name, said.data FROM toolcrib_activities of LEFT JOIN toolcrib_events said "
+        "ON said.id = of.id AND said.run_id = of.run_id AND said.source = 'call' AND said.kind = 'ended' "
+        f"WHERE {fits} AND {one_of('of.run_id', ids)} ORDER BY of.first_position, said.position LIMIT ?",
+        (*asked, *ids, _MOST_NODES),
+    )
+    last: dict[tuple[str, str], Mapping[str, str]] = {}
+    for run_id, id, tool, data in rows:
+        outcome: Mapping[str, Any] = {} if data is None else json.loads(data)["data"]["outcome"]
+        reason = str(outcome.get("reason") or outcome.get("message") or "")
+        last[str(run_id), str(id)] = {"tool": str(tool), "id": str(id), "reason": reason}
+    found: dict[str, list[Mapping[str, str]]] = {}
+    for (run_id, _), call in last.items():
+        found.setdefault(run_id, []).append(call)
+    return found
 
 
 def _summaries(log: EventLog, ids: Sequence[str]) -> list[RunSummary]:
@@ -217,10 +258,9 @@ def _summary(
 def _without_calls(log: EventLog, wanted: RunFilter, limit: int) -> list[RunSummary]:
     """Return what is at the top and has made no call in its run."""
     kinds = ("agent", "turn", "program", "session", "request")
-    tops = log.activities(ActivityFilter(sources=kinds, principal=wanted.principal, top=True), limit=limit)
-    tops += _requests_alone(log, wanted.principal, limit)
-    if wanted.since is not None:
-        tops = [one for one in tops if one.started_at >= _iso(wanted.since)]
+    at_top = ActivityFilter(kinds, principal=wanted.principal, top=True, since=wanted.since, until=wanted.until)
+    tops = log.activities(at_top, limit=limit)
+    tops += _requests_alone(log, wanted, limit)
     of_runs: dict[str, list[Activity]] = {}
     for one in tops:
         of_runs.setdefault(one.inner_run or one.id, []).append(one)
@@ -240,21 +280,18 @@ def _without_calls(log: EventLog, wanted: RunFilter, limit: int) -> list[RunSumm
     ]
 
 
-def _requests_alone(log: EventLog, principal: str, limit: int) -> list[Activity]:
+def _requests_alone(log: EventLog, wanted: RunFilter, limit: int) -> list[Activity]:
     """Return the requests to a model that are a part of runs which made no call, and of no activity."""
+    began, times = _began(wanted)
     rows = log.rows(
         "SELECT parent_id FROM toolcrib_activities of WHERE source = 'chat' AND parent_id IS NOT NULL "
         "AND NOT EXISTS (SELECT 1 FROM toolcrib_activities WHERE id = of.parent_id OR run_id = of.parent_id) "
-        "GROUP BY parent_id ORDER BY MIN(first_position) DESC LIMIT ?",
-        (limit,),
+        f"GROUP BY parent_id {began} ORDER BY MIN(first_position) DESC LIMIT ?",
+        (*times, limit),
     )
     parents = tuple(str(run_id) for (run_id,) in rows)
-    wanted = ActivityFilter(sources=("chat",), principal=principal, parent_ids=parents)
-    return log.activities(wanted, limit=_MOST_NODES) if parents else []
-
-
-def _iso(at: datetime) -> str:
-    return at.isoformat()
+    chats = ActivityFilter(sources=("chat",), principal=wanted.principal, parent_ids=parents)
+    return log.activities(chats, limit=_MOST_NODES) if parents else []
 
 
 def _milliseconds(started: str, ended: str | None) -> float | None:

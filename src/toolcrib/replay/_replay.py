@@ -22,6 +22,7 @@ from toolcrib.replay._verdict import (
     APPROVED,
     RETRIES,
     RUNS,
+    SAID_DONE,
     WAITS,
     Difference,
     ReplayVerdict,
@@ -370,4 +371,4 @@ def _was(call: RecordedCall, code: str) -> bool:
 def _is_hosts(call: RecordedCall, was: ReplayVerdict) -> bool:
     """Return whether what became of a call was for its principal to say, or for who knows whether it was done."""
     request = call.attempts[-1].request or {}
-    return bool(request.get("consent") or request.get("in_doubt")) or was.kind == "approval_error"
+    return bool(request.get("consent") or request.get("in_doubt")) or was.kind in ("approval_error", SAID_DONE)

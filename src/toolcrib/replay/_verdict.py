@@ -10,9 +10,21 @@ from typing import Any
 from toolcrib.calls import Completed, Failed, Outcome, Rejected, Suspended, equal_json
 from toolcrib.record import RecordedCall
 
-__all__ = ["APPROVED", "RETRIES", "RUNS", "WAITS", "Difference", "ReplayVerdict", "differ", "predicted", "recorded"]
+__all__ = [
+    "APPROVED",
+    "RETRIES",
+    "RUNS",
+    "SAID_DONE",
+    "WAITS",
+    "Difference",
+    "ReplayVerdict",
+    "differ",
+    "predicted",
+    "recorded",
+]
 
 RUNS, APPROVED, WAITS = "runs", "runs once approved", "waits for approval"
+SAID_DONE = "said to be done"
 RETRIES = ("model_retry", "retries_exhausted")
 
 
@@ -21,8 +33,8 @@ class ReplayVerdict:
     """What became of a call at its gates.
 
     Attributes:
-        kind: `runs`, `runs once approved`, `waits for approval`, `denied`, `rejected`, `completed by a hook`,
-            `not made`, or the code of an error, such as `invalid_arguments`.
+        kind: `runs`, `runs once approved`, `waits for approval`, `denied`, `rejected`, `said to be done`,
+            `completed by a hook`, `not made`, or the code of an error, such as `invalid_arguments`.
         why: The reason: of the hook or the rule, of the error with its field, of the request.
         by: The hook that decided, where one did.
         arguments: The final arguments, secrets hidden, of a call that runs.
@@ -91,6 +103,8 @@ def recorded(call: RecordedCall) -> ReplayVerdict | None:
         return ReplayVerdict(APPROVED if asked else RUNS, arguments=began.final)
     if last.outcome is None:
         return None
+    if any(answer.get("done") for answer in last.answers):
+        return ReplayVerdict(SAID_DONE)
     by = next((str(note["hook"]) for note in reversed(last.notes) if note["decision"] != "run"), "")
     return _of(last.outcome, by, str((last.request or {}).get("reason") or ""))
 

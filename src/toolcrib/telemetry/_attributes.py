@@ -194,7 +194,8 @@ def decision(data: Mapping[str, Any], reasons: bool) -> tuple[str, dict[str, Att
             attributes["toolcrib.decision.origins"] = [cut(_origin(each), _SHORT) for each in data["origins"]]
         return "toolcrib.decision", attributes
     names = {"kind": "answer", "approver": "approver", "at": "at", "request_id": "request.id", "digest": "digest"}
-    return "toolcrib.approval", {
+    done: dict[str, AttributeValue] = {"toolcrib.approval.done": True} if answer.get("done") else {}
+    return "toolcrib.approval", done | {
         f"toolcrib.approval.{to}": str(answer[key]) for key, to in names.items() if key in answer
     }
 

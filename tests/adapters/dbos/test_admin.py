@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
+import sqlalchemy as sa
+from sqlalchemy import event
 
 from tests.adapters.dbos.durable import QUICK, count, durable, engine_of, pay
 from toolcrib.adapters.dbos import (
@@ -20,6 +23,7 @@ from toolcrib.adapters.dbos import (
     show_work,
     workers,
 )
+from toolcrib.adapters.dbos import _work_tables as tables
 from toolcrib.calls import Completed, Failed, Suspended
 from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalError, EngineError
@@ -66,6 +70,26 @@ async def test_the_list_is_read_in_pages_that_leave_out_nothing(tmp_path: Path) 
     assert {work.id for page in pages for work in page} == {asked.id, *(handle.id for handle in delayed)}
 
 
+async def test_what_changes_between_two_pages_hides_nothing(database: str) -> None:
+    agent = durable(count)
+
+    async with engine_of(database, agent) as engine:
+        handles = [await agent.put(Turn(count), delay=3600) for _ in range(201)]  # one more than a page has
+        system = engine.client.dbos._sys_db
+        rows = system.tables.workflow_status
+
+        def end_the_latest(connection: Any, cursor: Any, statement: str, *more: Any) -> None:
+            if "ORDER BY" in statement and "created_at DESC" in statement:
+                latest = sa.update(rows).where(rows.c.workflow_uuid == handles[-1].id)
+                connection.execute(latest.values(status="CANCELLED"))
+
+        event.listen(system.engine, "after_cursor_execute", end_the_latest)
+        found = [work.id for work in list_work(engine.client, state="delayed", limit=1000)]
+
+    assert set(found) >= {handle.id for handle in handles[:-1]}
+    assert len(found) == len(set(found))
+
+
 async def test_a_program_that_waited_is_one_piece_of_work_as_well(tmp_path: Path) -> None:
     queue = Queue("admin", polling=QUICK)
     toolkit = DurableToolkit(Toolkit([pay]), queue, name="admin")
@@ -83,6 +107,49 @@ async def test_a_program_that_waited_is_one_piece_of_work_as_well(tmp_path: Path
 
     assert (before, after) == (["paused"], [(program.id, "done")])
     assert (work.state, more["result"]["output"]) == ("done", "paid 4\n")
+
+
+@pytest.mark.parametrize("answer", ["grant", "deny"])
+async def test_answered_work_waits_for_a_worker_and_for_no_person(database: str, answer: str) -> None:
+    agent = durable(pay)
+    toolkit = DurableToolkit(Toolkit([pay]), Queue("admin", polling=QUICK), name="admin")
+
+    async with engine_of(database, agent, toolkit, answers=3600) as engine:  # it looks for no answer meanwhile
+        handle = await agent.put(Turn(pay, kwargs={"cents": 3}))
+        outcome, program = await handle.outcome(), await toolkit.start("print(pay(4))")
+        assert isinstance(outcome, Suspended)
+        [of_program] = (await program.settled(polling=QUICK)).suspended
+        await engine.client.result(program.id)
+        before = list_work(engine.client)
+        for request in (outcome.request, of_program):
+            await engine.client.approvals.answer(getattr(request, answer)(by="ann"))
+        after = list_work(engine.client, state="paused")
+
+    assert {work.waits_for for work in before} == {(outcome.request.id,), (of_program.id,)}
+    assert [(work.waits_for, work.error) for work in after] == [((), "answered; waits for a worker")] * 2
+
+
+async def test_work_whose_worker_is_lost_says_so(database: str) -> None:
+    began, go_on = asyncio.Event(), asyncio.Event()
+
+    @ez_tool(idempotent=True)
+    async def wait() -> int:
+        began.set()
+        await go_on.wait()
+        return 1
+
+    agent = durable(wait)
+    async with engine_of(database, agent) as engine:
+        await agent.put(Turn(wait))
+        await began.wait()
+        [alive] = list_work(engine.client)
+        with engine.client.engine.begin() as connection:
+            connection.execute(sa.update(tables.workers).values(pid=2**31 - 1))  # no process has that number
+        [lost] = list_work(engine.client)
+        go_on.set()
+
+    assert (alive.state, alive.error) == ("running", None)
+    assert (lost.state, lost.error) == ("running", "its worker is lost; waits for another worker")
 
 
 async def test_a_paused_turn_that_is_cancelled_cannot_be_approved_into_running(tmp_path: Path) -> None:

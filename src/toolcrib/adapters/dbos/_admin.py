@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count, islice
-from typing import Any, Literal, cast, get_args
+from itertools import islice
+from typing import Any, Literal, TypeVar, cast, get_args
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 import sqlalchemy as sa
@@ -20,6 +20,7 @@ from toolcrib.adapters.dbos._continuation import CLOSED, WAITING, WAITS_FOR, can
 from toolcrib.adapters.dbos._program import PROGRAM, cancel_program, stretch_id
 from toolcrib.adapters.dbos._program_journal import journal_lines, program_run
 from toolcrib.adapters.dbos._retry import put_back, put_cancelled_back, put_program_back
+from toolcrib.adapters.dbos._workers import lost_among
 from toolcrib.errors import EngineError
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "turn_id_of",
 ]
 
+T = TypeVar("T")
 State = Literal["delayed", "waiting", "running", "paused", "done", "rejected", "failed", "cancelled", "given up"]
 WORK_STATES: tuple[str, ...] = get_args(State)
 """The states of a piece of work."""
@@ -66,6 +68,9 @@ _ENDED: Mapping[str, Sequence[tuple[str, str]]] = {
 }
 """Where work of a state is looked for, if DBOS has another word: its state there, and a pattern of its output."""
 
+_LOST = "its worker is lost; waits for another worker"
+_TO_GO_ON = "answered; waits for a worker"
+
 _PAGE = 200  # workflows read at a time, where those of a state have to be looked for among others
 
 
@@ -81,8 +86,10 @@ class Work:
             time, or whose worker raised.
         worker: Who runs it, or ran it last.
         attempts: How often its last workflow was begun.
-        error: What went wrong, or why its tool did not run.
-        waits_for: The ids of the requests that paused work waits for; a program may make several calls at once.
+        error: What went wrong, why its tool did not run, or that it waits for a worker: its own is lost, or its request
+            is answered.
+        waits_for: The ids of the requests that paused work waits for, until one is answered; a program may make several
+            calls at once.
         in_doubt: Whether one of them is about a call in doubt.
         conversation_id: The conversation that it is part of, where it was put with one.
         created_at: When its last workflow was enqueued, in seconds since the epoch, like the other times.
@@ -127,29 +134,41 @@ def list_work(
 
 
 def _latest(client: Client, state: str | None, queue: str | None, page: int) -> Iterator[Work]:
-    for number in count():
-        ids = _ids(client, state, queue, page, number * page)
+    before: tuple[int, str] | None = None
+    while True:
+        keys = _keys(client, state, queue, page, before)
+        ids = [work_id for _, work_id in keys]
         found = client.dbos.list_workflows(workflow_ids=ids) if ids else []
         by_id = {status.workflow_id: status for status in found}
         yield from _works(client, [by_id[work_id] for work_id in ids if work_id in by_id])
-        if len(ids) < page:
+        if len(keys) < page:
             return
+        before = keys[-1]
 
 
-def _ids(client: Client, state: str | None, queue: str | None, limit: int, offset: int) -> list[str]:
-    """Return the ids of what may be in a state, the latest first; the database looks through outputs by itself."""
+def _keys(
+    client: Client, state: str | None, queue: str | None, limit: int, before: tuple[int, str] | None
+) -> list[tuple[int, str]]:
+    """Return when what may be in a state was enqueued, and its id, the latest first.
+
+    The database looks through outputs by itself.
+
+    Args:
+        before: The last of the page before. What changes between two pages shifts nothing in the second one.
+    """
     database: Any = client.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- the client finds nothing by output
     status, output = database.tables.workflow_status.c, database.tables.workflow_output.c
+    key = (status.created_at, status.workflow_uuid)
     query = (
-        sa.select(status.workflow_uuid)
+        sa.select(*key)
         .select_from(
             sa.outerjoin(status.status.table, output.output.table, status.workflow_uuid == output.workflow_uuid)
         )
         .where(status.application_name == client.database.application)
-        .order_by(
-            status.created_at.desc(), status.workflow_uuid.desc()
-        )  # the parts of a program have its id and a number
+        .order_by(*(column.desc() for column in key))  # the parts of a program have its id and a number
     )
+    if before is not None:
+        query = query.where(sa.tuple_(*key) < sa.tuple_(*map(sa.literal, before)))
     if state is not None:
         among = _ENDED.get(state) or [(theirs, "") for theirs, ours in _STATES.items() if ours == state]
         query = query.where(
@@ -163,7 +182,7 @@ def _ids(client: Client, state: str | None, queue: str | None, limit: int, offse
     if queue is not None:
         query = query.where(status.queue_name == queue)
     with database.engine.begin() as connection:
-        return list(connection.execute(query.limit(limit).offset(offset)).scalars())
+        return [(created_at, work_id) for created_at, work_id in connection.execute(query.limit(limit))]
 
 
 def find_work(client: Client, work_id: str) -> Work:
@@ -206,9 +225,7 @@ def cancel_work(client: Client, work_id: str) -> Work:
     status = _found(client, work_id)
     run = str(_input(status).get("run", ""))
     cancel = partial(cancel_program, client, run) if run else partial(cancel_turn, client, status.workflow_id)
-    with ThreadPoolExecutor(1, "toolcrib-cancel") as thread:  # this may be called on an event loop
-        cancelled = thread.submit(lambda: asyncio.run(cancel())).result()
-    return _works(client, [_found(client, cancelled)])[0]
+    return _works(client, [_found(client, _run_aside(cancel))])[0]
 
 
 def resume_work(client: Client, work_id: str) -> Work:
@@ -306,12 +323,40 @@ def _works(client: Client, found: Sequence[WorkflowStatus]) -> list[Work]:
     asked = [other for other in after if other is not None]
     there = client.dbos.list_workflows(workflow_ids=asked, load_input=False, load_output=False) if asked else ()
     gone_on = {status.workflow_id for status in there}
+    return _stalled(
+        client,
+        [
+            replace(work, state=_CONTINUED, waits_for=(), in_doubt=False)
+            if other in gone_on
+            else _unless_cancelled(client, work, status)
+            for work, other, status in zip(works, after, found, strict=True)
+        ],
+    )
+
+
+def _stalled(client: Client, works: Sequence[Work]) -> list[Work]:
+    """Return work with what it waits for besides a person: a worker, if its own is lost or its request is answered."""
+    lost = lost_among(client, {work.worker for work in works if work.state == "running" and work.worker})
+    answered = _answered(client) if any(work.waits_for for work in works) else frozenset[str]()
     return [
-        replace(work, state=_CONTINUED, waits_for=(), in_doubt=False)
-        if other in gone_on
-        else _unless_cancelled(client, work, status)
-        for work, other, status in zip(works, after, found, strict=True)
+        replace(work, error=_LOST)
+        if work.state == "running" and work.worker in lost
+        else replace(work, error=_TO_GO_ON, waits_for=(), in_doubt=False)
+        if work.state == "paused" and not answered.isdisjoint(work.waits_for)
+        else work
+        for work in works
     ]
+
+
+def _answered(client: Client) -> frozenset[str]:
+    """Return the ids of the requests with an answer that no call has used."""
+    return frozenset(entry.request.id for entry in _run_aside(client.approvals.answered))
+
+
+def _run_aside(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Return what a coroutine returns, in a thread of its own: this may be called on an event loop."""
+    with ThreadPoolExecutor(1, "toolcrib-operator") as thread:
+        return thread.submit(lambda: asyncio.run(work())).result()
 
 
 def _unless_cancelled(client: Client, work: Work, status: WorkflowStatus) -> Work:

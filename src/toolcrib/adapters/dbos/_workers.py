@@ -32,6 +32,7 @@ __all__ = [
     "held_by",
     "last_seen",
     "leave",
+    "lost_among",
     "put_off",
     "recover",
     "take_lease",
@@ -225,6 +226,16 @@ def workers(client: Client) -> list[Worker]:
         )
         for row in rows
     ]
+
+
+def lost_among(client: Client, worker_ids: Collection[str]) -> frozenset[str]:
+    """Return those of the workers that are lost."""
+    if not worker_ids:
+        return frozenset()
+    with client.engine.begin() as connection:
+        at = database_time(connection)
+        rows = connection.execute(sa.select(_workers).where(_workers.c.id.in_(worker_ids))).fetchall()
+    return frozenset(row.id for row in rows if _state(row, at) == "lost")
 
 
 def recover(client: Client, worker_id: str, *, force: bool = False) -> list[str]:

@@ -19,6 +19,14 @@ function named(one) {
   return one.id.length > 24 ? `…${one.id.slice(-6)}` : one.id;
 }
 
+/** Return when a day begins here, or another one so many days later; empty for no date. */
+function midnight(date, later = 0) {
+  const day = new Date(`${date}T00:00`);
+  if (Number.isNaN(day.getTime())) return "";
+  day.setDate(day.getDate() + later);
+  return day.toISOString();
+}
+
 /** Return how it stands: one that has said nothing for a while may have died. */
 function standing(one) {
   if (!one.quiet_since) return status(one.status);
@@ -26,11 +34,16 @@ function standing(one) {
   return status("quiet", "it may still be at work, or its process died", ["no news for ", ago(one.quiet_since)]);
 }
 
+/** Return how long ago something began, and its date where that is more than a day. */
+function begun(at) {
+  return Date.now() - new Date(at) < 86_400_000 ? ago(at) : time(at);
+}
+
 /** Return a row that leads to a call or run. */
 export function row(one, current, query = "") {
   return h("a.row-link", { href: link(one) + query, data: { key: keyOf(one) }, aria: keyOf(one) === current ? { current: "true" } : {} },
     h("span.title", {}, h("span.kind", {}, one.source), h("span.mono.name", {}, named(one)), h("span.grow"), standing(one)),
-    h("span.sub", {}, ago(one.started_at), one.duration_ms !== null && one.ended_at ? ` · ${duration(one.duration_ms)}` : "",
+    h("span.sub", {}, begun(one.started_at), one.duration_ms !== null && one.ended_at ? ` · ${duration(one.duration_ms)}` : "",
       one.principal ? ` · ${one.principal}` : "", one.entry ? ` · ${one.entry}` : ""));
 }
 
@@ -39,7 +52,7 @@ export class Activities {
   constructor() {
     this.rows = [];
     this.more = false;
-    this.filter = new Filters({ text: "", source: "", status: "", name: "", principal: "" }, later(() => this.load(true)));
+    this.filter = new Filters({ text: "", source: "", status: "", name: "", principal: "", from: "", to: "" }, later(() => this.load(true)));
     this.filter.read();
     this.list = h("ul.rows");
     this.foot = h("div.foot");
@@ -59,14 +72,15 @@ export class Activities {
     this.search.id = "search";
     return h("form.filters", { role: "search", onsubmit: (event) => event.preventDefault() }, this.search,
       h("div.row", {}, filter.select("source", "Kind", KINDS), filter.select("status", "Status", STATUSES)),
-      h("div.row", {}, tool, tools, filter.text("principal", "Principal", "text")));
+      h("div.row", {}, tool, tools, filter.text("principal", "Principal", "text")),
+      h("div.row", {}, h("label", {}, "From ", filter.text("from", "From this day on", "date")), h("label", {}, "to ", filter.text("to", "Up to this day", "date"))));
   }
 
   /** Return what to ask for: without a filter what goes on inside nothing else, with one every call that fits. */
   wanted(limit) {
-    const { source, ...rest } = this.filter.values;
+    const { source, from, to, ...rest } = this.filter.values;
     const top = !source && !Object.values(rest).some(Boolean);
-    return { ...rest, source: source === "all" ? "" : source, top: top ? "1" : "", limit };
+    return { ...rest, source: source === "all" ? "" : source, top: top ? "1" : "", since: midnight(from), until: midnight(to, 1), limit };
   }
 
   show(source, id, run) {
@@ -208,7 +222,8 @@ class Detail {
     return [
       h("h2", {}, h("span.kind", {}, one.source), " ", h("span.mono", {}, named(one)), " ", standing(one)),
       h("dl.facts", {}, facts.map(([name, fact]) => h("div", {}, h("dt", {}, name), h("dd", {}, fact)))),
-      approval ? h(`p.answered.is-${approval.kind === "denial" ? "denied" : "approved"}`, {}, h("b", {}, approval.kind === "denial" ? "Denied" : "Approved"),
+      approval ? h(`p.answered.is-${approval.kind === "denial" ? "denied" : "approved"}`, {},
+        h("b", {}, approval.kind === "denial" ? "Denied" : approval.done ? "Said to be done, and not run again," : "Approved"),
         ` by ${approval.approver}`, approval.at ? [" at ", time(approval.at)] : "", approval.message ? h("q", {}, approval.message) : null) : null,
       decisions?.length ? h("section.part", {}, h("h3", {}, "Decisions"), h("ul.decisions", {}, decisions.map((note) =>
         h("li", {}, h("b", {}, String(note.decision ?? note.kind ?? "")), ` ${note.hook ?? ""} `, h("span.muted", {}, note.reason ?? ""), originsOf(note.origins, one.run_id))))) : null,
