@@ -14,6 +14,7 @@ from toolcrib.budgets._limit import Charge, Limit, Overrun, Share
 from toolcrib.budgets._store import MemoryUsageStore, UsageStore
 from toolcrib.calls import Ask, Rejected
 from toolcrib.clock import WALL_CLOCK, Clock
+from toolcrib.errors import explain_options
 from toolcrib.hooks import WITH_ARGUMENTS, Stage
 from toolcrib.tools import Cost, Tool
 
@@ -22,6 +23,21 @@ __all__ = ["Budgets"]
 _log = logging.getLogger("toolcrib.tools")
 
 
+_CALLS = "Budgets([Limit(calls=10, per='minute')])"
+
+
+@explain_options(
+    {
+        "limit": "limits",
+        "calls": _CALLS,
+        "max_calls": _CALLS,
+        "per_tool": "Budgets([Limit(calls=10, by='tool')])",
+        "spend": "Budgets([Limit(spend=50, currency='EUR', per='day')])",
+        "max_cost": "Budgets([Limit(spend=50, currency='EUR', per='day')])",
+        "cost": "costs",
+        "prices": "costs",
+    }
+)
 class Budgets:
     """A gate that counts calls and what they cost. What is over a limit is refused until it is free again, or asked.
 

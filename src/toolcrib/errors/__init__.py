@@ -54,7 +54,7 @@ from toolcrib.errors._finding import (
     UnregisteredHookError,
     UnregisteredToolError,
 )
-from toolcrib.errors._missing_names import explain_missing
+from toolcrib.errors._missing_names import explain_missing, explain_options
 from toolcrib.errors._schema import (
     FieldProblem,
     FormatError,
@@ -143,6 +143,7 @@ __all__ = [
     "closest",
     "exception_of",
     "explain_missing",
+    "explain_options",
     "message_of",
     "nearest",
     "raising_newer_forms",

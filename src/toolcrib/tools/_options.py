@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypedDict
 from toolcrib import approvals
 from toolcrib._numbers import require_numbers
 from toolcrib.calls import number_of
-from toolcrib.errors import refuse_unknown_options
+from toolcrib.errors import explain_options, refuse_unknown_options
 from toolcrib.formats import NO_OPTIONS, ProviderOptions
 from toolcrib.hooks import (
     OPTION_WORDS,
@@ -40,6 +40,7 @@ LockOption: TypeAlias = bool | str | Callable[[dict[str, Any]], Hashable]
 """Which calls of a tool wait for each other: all, those of a name, or those of a key made of the arguments."""
 
 
+@explain_options({"cost": "amount", "price": "amount", "spend": "amount", "unit": "currency"})
 @dataclass(frozen=True, slots=True)
 class Cost:
     """What a call of a tool costs.
