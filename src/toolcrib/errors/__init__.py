@@ -54,6 +54,7 @@ from toolcrib.errors._finding import (
     UnregisteredHookError,
     UnregisteredToolError,
 )
+from toolcrib.errors._missing_imports import missing_name
 from toolcrib.errors._missing_names import explain_missing, explain_options
 from toolcrib.errors._schema import (
     FieldProblem,
@@ -145,6 +146,7 @@ __all__ = [
     "explain_missing",
     "explain_options",
     "message_of",
+    "missing_name",
     "nearest",
     "raising_newer_forms",
     "refuse_unknown_options",

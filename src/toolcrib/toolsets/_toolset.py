@@ -72,6 +72,8 @@ ToolsetLike: TypeAlias = "Toolset | type[Toolset] | Sequence[Any]"
         **dict.fromkeys(("add", "add_tool", "add_function", "append", "register"), "`Toolset.combined(toolset, [fn])`"),
         **dict.fromkeys(("call_tool", "execute_tool"), "`Pipeline(toolset).run(call)`"),
         **dict.fromkeys(("get_tools", "list_tools"), "`toolset.tools`"),
+        "from_openapi": "`toolset(document)` of `toolcrib.openapi`",
+        **dict.fromkeys(("from_mcp", "from_server"), "`connect(...)` of `toolcrib.adapters.mcp_client`"),
         **dict.fromkeys(("approval_required", "require_approval"), "`toolset.with_approval(...)`"),
     }
 )
