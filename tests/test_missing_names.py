@@ -5,13 +5,18 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from toolcrib.adapters.mcp_server import HttpOptions, ServerOptions
+from toolcrib.budgets import Budgets, Cost, Limit
 from toolcrib.calls import Completed
 from toolcrib.errors import explain_missing
+from toolcrib.pipeline import CallLimits
 from toolcrib.rounds import Session, decode
+from toolcrib.serving import GuardPolicy
 from toolcrib.testing import ScriptedModel, wire_reply
 from toolcrib.tools import tool
 from toolcrib.toolsets import Toolset
@@ -43,6 +48,39 @@ def test_a_name_of_another_framework_is_told_by_ours(found: Any, name: str, here
     assert here in str(caught.value)
     assert not hasattr(found, name)
     assert getattr(found, name, None) is None
+
+
+@pytest.mark.parametrize(
+    ("cls", "given", "said"),
+    [
+        (
+            GuardPolicy,
+            {"limits": {"refund": 1}},
+            "`limits`. Here it is GuardPolicy(run=Run(limits=CallLimits(",
+        ),
+        (GuardPolicy, {"aprove": ["refund"]}, "`aprove`. Did you mean `approve`?"),
+        (Budgets, {"per_tool": 1}, "`per_tool`. Here it is Budgets([Limit(calls=10, by='tool')])."),
+        (Limit, {"amount": 1}, "`amount`. Did you mean `spend`?"),
+        (Limit, {"spend": 1, "currncy": "EUR"}, "`currncy`. Did you mean `currency`?"),
+        (Cost, {"price": 1, "currency": "EUR"}, "`price`. Did you mean `amount`?"),
+        (CallLimits, {"max_calls": 1}, "`max_calls`. Did you mean `total`?"),
+        (HttpOptions, {"token": "x"}, "`token`. Did you mean `tokens`?"),
+        (ServerOptions, {"port": 1}, "`port`. Here it is HttpOptions(port=...)."),
+    ],
+)
+def test_an_option_of_another_framework_is_told_by_ours(cls: Any, given: dict[str, Any], said: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        cls(**given)
+
+    assert f"{cls.__name__} has no option {said}" in str(caught.value)
+
+
+def test_a_class_whose_options_are_explained_is_what_it_was() -> None:
+    limits = CallLimits(2, per_tool={"refund": 1})
+
+    assert replace(limits, total=3) == CallLimits(total=3, per_tool={"refund": 1})
+    assert pickle.loads(pickle.dumps(limits)) == limits
+    assert [*inspect.signature(CallLimits).parameters] == ["total", "per_tool", "concurrency", "requirements"]
 
 
 async def test_the_answer_of_a_session_says_so_too() -> None:

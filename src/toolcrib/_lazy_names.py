@@ -32,7 +32,12 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str]
             except ModuleNotFoundError as error:
                 if error.name != f"{package}.{name}":
                     raise
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if name.startswith("__"):
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        asking: Any = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] -- as `inspect.currentframe`, at once
+        while asking.f_code.co_name == "__getattr__":
+            asking = asking.f_back
+        raise import_module("toolcrib.errors").missing_name(package, name, asking)
 
     def names() -> list[str]:
         """Return the public names and modules of the package."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -31,10 +32,24 @@ async def pay() -> str:
     return "paid"
 
 
+@ez_tool
+async def free() -> str:
+    """Look at an order."""
+    return "seen"
+
+
 def budgeted(*limits: Limit, approval: bool = False, **options: Any) -> Pipeline:
     options.setdefault("clock", FakeClock())
     tools = Toolset([refund, pay]).with_gates(Budgets(limits, **options))
     return Pipeline(tools.with_approval(names=["refund"]) if approval else tools)
+
+
+class LaterTools:
+    """A source, such as an MCP server."""
+
+    @asynccontextmanager
+    async def open_source(self, ctx: RunContext[Any]) -> AsyncGenerator[Toolset]:
+        yield Toolset([refund, free])
 
 
 async def called(pipeline: Pipeline, tool: str = "refund", run: Run | None = None, **arguments: Any) -> Outcome:
@@ -147,6 +162,60 @@ async def test_costs_of_a_currency_are_added_up() -> None:
     assert kinds(outcomes) == ["completed", "completed", "rejected", "completed", "completed"]
     assert "of which 40.5 are used. It costs 10.0 EUR. It is free again at" in outcomes[2].text()
     assert kinds([await called(pipeline, "pay") for _ in range(2)]) == ["completed"] * 2
+
+
+@pytest.mark.parametrize(
+    ("limit", "names", "said"),
+    [
+        (Limit(spend=1, currency="cents", per="day"), None, "1 cents a day .* in cents .`refund` has one in EUR"),
+        (
+            Limit(spend=1, currency="EUR", tools=["free"]),
+            None,
+            r"1 EUR in all of free .* no tool here has a cost in EUR\.",
+        ),
+        (Limit(spend=1, currency="EUR"), ["free"], r"no tool here has a cost in EUR\."),
+    ],
+)
+def test_a_limit_that_counts_no_tool_is_refused_where_it_is_made(
+    limit: Limit, names: list[str] | None, said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        Toolset([refund, free]).with_gates(Budgets([limit]), names=names)
+
+
+@pytest.mark.parametrize("tools", [[refund], [refund, free], [pay, refund]])
+def test_a_limit_that_counts_one_tool_is_taken_beside_others_without_a_cost(tools: list[Any]) -> None:
+    Toolset(tools).with_gates(Budgets([Limit(spend=1, currency="EUR"), Limit(calls=1)]))
+
+
+def test_a_limit_for_tools_that_are_named_later_is_taken() -> None:
+    gate = Budgets([Limit(spend=1, currency="EUR", tools=["shop_*"])])
+    listed = Budgets([Limit(spend=1, currency="EUR")], costs={"shop_*": Cost(1, "EUR")})
+
+    for each in (gate, listed):
+        assert Toolset([free]).with_gates(each).prefixed("shop").names
+
+
+@pytest.mark.parametrize("place", ["run", "later"])
+async def test_a_limit_that_counts_nothing_is_in_the_log_once(place: str, caplog: pytest.LogCaptureFixture) -> None:
+    gate = Budgets([Limit(spend=1, currency="USD", per="day")])
+    later = Toolset([LaterTools()])
+    run = Run(gates=[gate] if place == "run" else [])
+
+    async with (later if place == "run" else later.with_gates(gate)).open() as tools:
+        outcomes = [await called(Pipeline(tools), name, run) for name in ("free", "refund")]
+
+    assert kinds(outcomes) == ["completed", "completed"]
+    (line,) = caplog.messages
+    assert "1 USD a day counts nothing, as no tool here has a cost in USD (`refund` has one in EUR)" in line
+
+
+async def test_a_limit_that_counts_a_later_tool_is_not_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    run = Run(gates=[Budgets([Limit(spend=1, currency="EUR")])])
+
+    await called(Pipeline([refund, free]), "free", run)
+
+    assert not caplog.messages
 
 
 async def test_a_price_list_is_in_the_place_of_the_tools_own_costs() -> None:

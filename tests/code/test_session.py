@@ -87,7 +87,7 @@ async def test_all_programs_of_a_session_are_one_run(kit: Toolkit) -> None:
         await session.execute_async("add(1)")
         second = await session.execute_async("add(2)")
 
-    assert "may make 1 calls" in str(second.error)
+    assert "may make 1 call " in str(second.error)
 
 
 async def test_calls_of_all_its_programs_have_ids_of_their_own(kit: Toolkit) -> None:

@@ -102,6 +102,13 @@ def test_labels_are_those_of_the_tools(tmp_path: Path) -> None:
     assert tools["list_pets"].tool.options.source == "trusted"
 
 
+def test_an_option_beside_its_section_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "mcp.json").write_text('{"openapi": {"pets": {"document": "x", "needs_approval": true}}}', "utf-8")
+
+    with pytest.raises(TargetError, match=r'`pets`: `needs_approval`: .* write "toolcrib": {"approval": true}'):
+        toolset_of_file(tmp_path / "mcp.json")
+
+
 @pytest.mark.parametrize(
     ("section", "problem"),
     [

@@ -179,6 +179,19 @@ def test_a_limit_by_group_without_groups_is_an_error(tmp_path: Path) -> None:
         ({"instructions": "${GONE}"}, "`toolcrib.instructions`: the environment variable GONE is not set"),
         ({"budgets": {"limits": [{}]}}, "`toolcrib.budgets.limits.0`: Limit: give calls or spend, and not both"),
         ({"budgets": {"limits": [{"calls": 1, "per": "week"}]}}, "`toolcrib.budgets.limits.0.per"),
+        (
+            {"budgets": {"limits": [{"spend": 1, "currency": "EUR", "per": "day"}]}},
+            "`toolcrib.budgets`: the limit of 1 EUR a day counts nothing, as `costs` has none in EUR. Write",
+        ),
+        (
+            {
+                "budgets": {
+                    "limits": [{"spend": 1, "currency": "EUR"}],
+                    "costs": {"refund": {"argument": "cents", "currency": "cents"}},
+                }
+            },
+            "`toolcrib.budgets`: the limit of 1 EUR in all counts nothing, as `costs` has none in EUR; the costs",
+        ),
         ({"budgets": {"costs": {"add": {"currency": "EUR"}}}}, "`toolcrib.budgets.costs.add`: it has amount or arg"),
         ([], "`toolcrib`: "),
     ],

@@ -18,7 +18,7 @@ from toolcrib.adapters.mcp_client import server_statuses
 from toolcrib.approvals import ToolPins
 from toolcrib.calls import Suspended
 from toolcrib.errors import TargetError
-from toolcrib.gateway import toolset_of_file
+from toolcrib.gateway import read_gateway, toolset_of_file
 from toolcrib.toolsets import Toolset
 
 ENVIRONMENT = {"PYTHON": sys.executable, "NOTES": os.devnull, "HOME_SERVER": str(module.__file__)}
@@ -260,6 +260,53 @@ def test_so_does_an_error_of_the_file(tmp_path: Path, text: str | None, problem:
         toolset_of_file(path)
 
     assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"requires_approval": ["delete"]}, '`requires_approval`: .* write "toolcrib": {"approval": \\["delete"\\]}'),
+        ({"requireApproval": True}, '`requireApproval`: .* write "toolcrib": {"approval": true}'),
+        ({"require_approval": "always"}, '`require_approval`: .* write "toolcrib": {"approval": \\.\\.\\.}'),
+        ({"confirm": ["delete"]}, '`confirm`: .* write "toolcrib": {"approval": \\["delete"\\]}'),
+        ({"tools": ["search"]}, '`tools`: .* write "toolcrib": {"tools": \\["search"\\]}'),
+        ({"only": ["search"]}, '`only`: .* write "toolcrib": {"tools": \\["search"\\]}'),
+        ({"deny": ["delete"]}, '`deny`: .* write "toolcrib": {"tools": ...} with the tools to take'),
+        ({"limits": {"timeout": 3}}, '`limits`: .* write "toolcrib": {"limits": {"timeout": 3}}'),
+        ({"pins": "a.db"}, '`pins`: .* write "toolcrib": {"pins": "a.db"}'),
+        ({"bearer_env": "t0ken"}, '`bearer_env`: .* write "toolcrib": {"bearer_env": \\.\\.\\.}'),
+        ({"budgets": {}}, '`budgets`: .* write "toolcrib": {"budgets": {}} beside the servers, for all of them'),
+    ],
+)
+def test_an_option_beside_its_section_is_an_error(tmp_path: Path, fields: dict[str, Any], said: str) -> None:
+    path = written(tmp_path, {"a": {"command": "x", **fields}})
+
+    for read_file in (toolset_of_file, read_gateway):
+        with pytest.raises(TargetError, match=said):
+            read_file(path, ENVIRONMENT)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("budgets", 'write "toolcrib": {"budgets": \\["all"\\]}'),
+        ("approval", 'write "toolcrib": {"defaults": {"approval": \\["all"\\]}}'),
+    ],
+)
+def test_an_option_beside_the_section_of_the_file_is_an_error(tmp_path: Path, name: str, said: str) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": {"a": {"command": "x"}}, name: ["all"]}), "utf-8")
+
+    with pytest.raises(TargetError, match=f"`{name}`: .* {said}"):
+        toolset_of_file(path)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"tools": ["*"]}, {"tools": {"search": {"approval_mode": "prompt"}}}, {"disabledTools": ["x"]}, {"trust": True}],
+)
+def test_fields_of_clients_are_allowed(tmp_path: Path, fields: dict[str, Any]) -> None:
+    read(tmp_path, {"a": {"command": "x", "autoApprove": ["all"], "alwaysAllow": ["all"], "timeout": 3, **fields}})
 
 
 def test_a_field_that_is_not_known_is_named_in_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

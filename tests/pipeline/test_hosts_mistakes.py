@@ -9,15 +9,28 @@ from typing import Any
 
 import pytest
 
-from toolcrib.calls import Suspended, ToolCall
+from toolcrib.calls import Consent, Failed, Suspended, ToolCall
 from toolcrib.pipeline import CallLimits, Channel, Pipeline, Run
-from toolcrib.tools import ez_tool
+from toolcrib.tools import BaseTool, ez_tool
+from toolcrib.toolsets import Toolset
 
 
 @ez_tool(requires_approval=True)
 def pay(cents: int) -> str:
     """Pay."""
     return f"paid {cents}"
+
+
+class Paying(BaseTool):
+    """Pay, with consent."""
+
+    name = "paying"
+
+    def get_consent(self, ctx: Any) -> Consent | None:
+        return Consent("ann has not consented", "https://example.org", "ann", "pay")
+
+    async def call(self, ctx: Any, cents: int) -> str:
+        return f"paid {cents}"
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
@@ -51,6 +64,33 @@ async def test_what_is_no_answer_is_refused_and_the_call_waits_on(answer: Any) -
 
     done = await pipeline.run(suspended, grant=suspended.request.grant("ann"))
     assert done.value == "paid 1"
+
+
+@pytest.mark.parametrize("answer", [True, False, "yes", {"approved": True}])
+async def test_an_approver_without_an_answer_fails_the_call_and_is_in_the_log_without_a_traceback(
+    answer: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def ask(request: Any) -> Any:
+        return answer
+
+    outcomes = [
+        await Pipeline([one]).run(ToolCall(one.name, {"cents": 1}), Run(approver=ask, channel=Channel(errors="masked")))
+        for one in Toolset([pay, Paying()]).tools()
+    ]
+
+    for outcome, record in zip(outcomes, caplog.records, strict=True):
+        assert isinstance(outcome, Failed)
+        assert outcome.code == "approval_error"
+        assert f"nobody has answered, as the approver `ask` returned {answer!r}; it returns request" in outcome.message
+        assert record.exc_info is None
+        assert "was not approved: nobody has answered" in record.message
+
+
+def test_an_approver_that_is_no_function_is_refused_with_an_example() -> None:
+    yes: Any = True
+
+    with pytest.raises(TypeError, match=r"approver is not True; .* return request\.grant\(by='ann'\)`"):
+        Run(approver=yes)
 
 
 def test_reprs_say_in_a_line_what_is_given_and_no_values_of_a_run() -> None:

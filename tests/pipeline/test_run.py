@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import pytest
 
 from tests.pipeline.calling import raising, run
-from toolcrib.approvals import approve_all
-from toolcrib.calls import Completed, Failed, Rejected, ToolCall
+from toolcrib.approvals import approve_all, deny_all
+from toolcrib.calls import Completed, Failed, Reject, Rejected, ToolCall
 from toolcrib.errors import ModelRetry
 from toolcrib.pipeline import CallLimits, Channel, Durability, Pipeline, Run, current_run, must_call
 from toolcrib.record import ListSink
@@ -29,7 +29,23 @@ async def test_limits_by_tool() -> None:
     outcomes = [await pipeline.run(ToolCall(name), scope) for name in "aabcc"]
 
     assert [type(outcome) for outcome in outcomes] == [Failed, Rejected, Rejected, Failed, Failed]
-    assert "1 calls (of `a`)" in outcomes[1].text()
+    assert "may make 1 call (of `a`), and it is used up" in outcomes[1].text()
+
+
+@pytest.mark.parametrize("refusing", ["person", "arguments", "gate"])
+async def test_a_call_that_is_refused_uses_up_a_limit(refusing: str) -> None:
+    asked = ez_tool(lambda n=0: n, name="a", requires_approval=refusing == "person")
+    run = Run(
+        limits=CallLimits(per_tool=1),
+        approver=deny_all,
+        gates=[lambda call: Reject("no")] if refusing == "gate" else [],
+    )
+
+    outcomes = [
+        await Pipeline([asked]).run(ToolCall("a", {"m": 1} if refusing == "arguments" else {}), run) for _ in "12"
+    ]
+
+    assert [getattr(outcome, "source", "") == "limit" for outcome in outcomes] == [False, True]
 
 
 @pytest.mark.parametrize(

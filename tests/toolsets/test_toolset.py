@@ -13,7 +13,7 @@ from toolcrib.hooks import GlobalHooks
 from toolcrib.pipeline import Pipeline
 from toolcrib.results import MemoryResultStore
 from toolcrib.schema import RunContext
-from toolcrib.tools import BaseTool, Tool, ez_tool, tool, tool_input
+from toolcrib.tools import BaseTool, Cost, Tool, ez_tool, tool, tool_input
 from toolcrib.toolsets import Toolset
 from toolcrib.turns import Agent
 
@@ -243,6 +243,64 @@ def test_an_approval_policy_is_checked_when_it_is_given() -> None:
         ez_tool(lambda: 1, name="one", requires_approval=given)
     with pytest.raises(TypeError, match=takes):
         Toolset([ez_tool(lambda: 1, name="one")]).with_approval(given)
+
+
+@pytest.mark.parametrize(
+    ("option", "takes"),
+    [
+        (
+            {"requires_approval": lambda order, cents: cents > 1},
+            r"approval policy .*\(arguments, ctx\).*order",
+        ),
+        (
+            {"requires_approval": lambda cents, ctx: cents > 1},
+            r"takes \(cents, ctx\): `cents` is an arg",
+        ),
+        (
+            {"cost": lambda cents: cents},
+            r"cost function .*: `cents` is .* `lambda arguments:",
+        ),
+        ({"lock": lambda order: order}, r"lock function .*: `order` is an argument of `refund`"),
+        (
+            {"source": lambda order, cents: "trusted"},
+            r"source function .*\(arguments, result\), and takes",
+        ),
+    ],
+)
+def test_a_function_that_takes_the_arguments_one_by_one_is_refused_when_it_is_given(
+    option: dict[str, Any], takes: str
+) -> None:
+    def refund(order: int, cents: int) -> None: ...
+
+    options = {name: Cost(fn, "EUR") if name == "cost" else fn for name, fn in option.items()}
+
+    with pytest.raises(TypeError, match=takes):
+        ez_tool(refund, **options)
+    if "requires_approval" in option:
+        with pytest.raises(TypeError, match=takes):
+            Toolset([ez_tool(refund)]).with_approval(option["requires_approval"])
+
+
+@pytest.mark.parametrize("fn", [lambda a, c: a["a"] > 1, lambda args, ctx: args["a"] > 1, lambda *given: True])
+def test_a_function_of_all_arguments_may_be_named_like_a_short_one(fn: Any) -> None:
+    def add(a: int, args: int = 1) -> None: ...
+
+    assert Toolset([ez_tool(add, requires_approval=fn)]).with_approval(fn).names() == ["add"]
+
+
+@pytest.mark.parametrize(
+    ("make", "takes"),
+    [
+        (lambda fn: Cost(fn, "EUR"), r"cost function `<lambda>` is called with \(arguments\)"),
+        (
+            lambda fn: ez_tool(lambda: 1, name="one", source=fn),
+            r"source function `<lambda>` is called with \(arg",
+        ),
+    ],
+)
+def test_functions_among_the_options_of_a_tool_are_checked_when_they_are_given(make: Any, takes: str) -> None:
+    with pytest.raises(TypeError, match=takes):
+        make(lambda: 1)
 
 
 def test_a_lock_function_and_an_availability_check_are_checked_when_they_are_given() -> None:

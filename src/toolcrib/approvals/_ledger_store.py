@@ -37,6 +37,7 @@ from toolcrib.approvals._ledger import (
 from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse
 from toolcrib.clock import WALL_CLOCK, Clock, time_of, wait_until_set
+from toolcrib.errors import explain_missing
 
 __all__ = ["LedgerStore", "MemoryApprovalStore"]
 
@@ -45,6 +46,12 @@ T = TypeVar("T")
 _CLAIM = "claim:"
 
 
+@explain_missing(
+    {
+        "approve": "`store.answer(entry.request.grant(by=...))`, of the entry `await store.show(request_id)`",
+        "deny": "`store.answer(entry.request.deny(by=...))`, of the entry `await store.show(request_id)`",
+    }
+)
 class LedgerStore(ABC):
     """An approval store over a ledger; each kind of ledger is a subclass."""
 

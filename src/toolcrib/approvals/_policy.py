@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from inspect import isawaitable
@@ -10,6 +11,7 @@ from typing import Any, TypeAlias
 from toolcrib._numbers import require_seconds
 from toolcrib.approvals._store import WaitableApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.errors import ApprovalError
 
 __all__ = [
     "AgentContext",
@@ -21,6 +23,8 @@ __all__ = [
     "require_approver",
     "stored_approver",
 ]
+
+_log = logging.getLogger("toolcrib.approvals")
 
 ApprovalPolicy: TypeAlias = bool | Callable[[dict[str, Any], Any], bool | str | Awaitable[bool | str]]
 """Whether a tool needs approval: a bool, or a function of the final arguments and the run context.
@@ -39,14 +43,27 @@ A plain function blocks the event loop while it asks; an async one does not.
 def require_approver(who: str, approver: object) -> None:
     """Check that an approver is a function; raises TypeError for anything else, such as a name."""
     if approver is not None and not callable(approver):
-        mend = f"it is a function of the request, as in `def ask(request): return request.grant({approver!r:.40})`"
+        mend = "it is a function of the request, as in `def ask(request): return request.grant(by='ann')`"
         raise TypeError(f"{who}: approver is not {approver!r:.80}; {mend}")
 
 
 async def answer_of(approver: Approver, request: ApprovalRequest) -> Any:
-    """Return what an approver answers, a plain function or an async one."""
-    answer: Any = approver(request)
-    return await answer if isawaitable(answer) else answer
+    """Return what an approver answers, a plain function or an async one.
+
+    Raises:
+        ApprovalError: It is neither an answer nor None, as a bool, which does not say who approves what.
+    """
+    given: Any = approver(request)
+    answer: Any = await given if isawaitable(given) else given
+    if answer is not None and not isinstance(answer, Grant | Denial):
+        name = getattr(approver, "__name__", type(approver).__name__)
+        problem = (
+            f"nobody has answered, as the approver `{name}` returned {answer!r:.40}; "
+            "it returns request.grant(by=...), request.deny(by=...), or None where it has no answer"
+        )
+        _log.error("the call %s of `%s` was not approved: %s", request.call_id, request.tool, problem)
+        raise ApprovalError(request.tool, problem)
+    return answer
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fnmatch import fnmatchcase
@@ -13,17 +14,38 @@ from toolcrib.budgets._limit import Charge, Limit, Overrun, Share
 from toolcrib.budgets._store import MemoryUsageStore, UsageStore
 from toolcrib.calls import Ask, Rejected
 from toolcrib.clock import WALL_CLOCK, Clock
+from toolcrib.errors import explain_options
 from toolcrib.hooks import WITH_ARGUMENTS, Stage
-from toolcrib.tools import Cost
+from toolcrib.tools import Cost, Tool
 
 __all__ = ["Budgets"]
 
+_log = logging.getLogger("toolcrib.tools")
 
+
+_CALLS = "Budgets([Limit(calls=10, per='minute')])"
+
+
+@explain_options(
+    {
+        "limit": "limits",
+        "calls": _CALLS,
+        "max_calls": _CALLS,
+        "per_tool": "Budgets([Limit(calls=10, by='tool')])",
+        "spend": "Budgets([Limit(spend=50, currency='EUR', per='day')])",
+        "max_cost": "Budgets([Limit(spend=50, currency='EUR', per='day')])",
+        "cost": "costs",
+        "prices": "costs",
+    }
+)
 class Budgets:
     """A gate that counts calls and what they cost. What is over a limit is refused until it is free again, or asked.
 
     A call is counted when it begins, and once: one that another gate refuses, that waits for a person, or that is
     denied uses nothing. What a person approves that was asked about for a limit is counted, and may be over.
+
+    A toolset that has tools for a limit of money and no cost in its currency refuses the gate with ValueError. Where
+    tools come later, and on a run, a warning is logged at the first call instead.
 
     Args:
         limits: The limits, all of which hold.
@@ -55,9 +77,38 @@ class Budgets:
         self.limits, self.name = tuple(limits), name
         self._store = MemoryUsageStore() if store is None else store
         self._groups, self._costs, self._clock = groups, dict(costs or {}), clock
+        self._unchecked = [limit for limit in self.limits if limit.spend is not None]
+
+    def check_tools(self, tools: Mapping[str, Tool[..., Any]], *, is_complete: bool) -> None:
+        """Check that each limit of money counts one of the tools that it is for.
+
+        Args:
+            tools: The tools of a toolset that is given the gate, by name.
+            is_complete: Whether no further tools come later.
+
+        Raises:
+            ValueError: The tools are complete, and none has a cost in the currency, nor does the price list.
+        """
+        listed = {cost.currency for cost in self._costs.values()}
+        for limit in [limit for limit in self.limits if limit.spend is not None and any(map(limit.counts, tools))]:
+            problem = self._why_nothing_counts(limit, tools)
+            if problem and is_complete and limit.currency not in listed:
+                raise ValueError(
+                    f"Budgets: {problem} Give a tool cost=Cost(..., {limit.currency!r}), or the gate costs={{...}}; "
+                    "a gate of several toolsets is put on all of them: Toolset([one, other]).with_gates(...)"
+                )
+            if problem is None and limit in self._unchecked:
+                self._unchecked.remove(limit)
 
     async def check(self, call: Any) -> Rejected | Ask | None:
         """Return why a call is over a limit; nothing is counted, but for a call that the host executes itself."""
+        for limit in [limit for limit in self._unchecked if limit.counts(call.name)]:
+            self._unchecked.remove(limit)
+            problem = self._why_nothing_counts(
+                limit, {name: entry.tool for name, entry in call.toolset.entries.items()}
+            )
+            if problem:
+                _log.warning("%s, at the call of `%s`: %s", self.name, call.name, problem)
         at, ask = self._clock.monotonic(), self._store.overruns if call.is_executable else self._store.charge
         return self._answer(call, await ask(self._charges(call), at), at)
 
@@ -76,7 +127,7 @@ class Budgets:
 
     def _charges(self, call: Any, *, is_approved: bool = False) -> Iterator[Charge]:
         """Return what a call adds to each limit that counts it."""
-        cost = self._cost_of(call)
+        cost = self._cost_of(call.name, call.tool)
         for limit in self.limits:
             amount = Decimal(1)
             if limit.spend is not None:
@@ -84,9 +135,21 @@ class Budgets:
             if amount and limit.counts(call.name):
                 yield Charge(self._share(limit, call), amount, limit, is_approved and limit.over == "ask")
 
-    def _cost_of(self, call: Any) -> Cost | None:
-        given = (cost for pattern, cost in self._costs.items() if fnmatchcase(call.name, pattern))
-        return next(given, call.tool.options.cost)
+    def _cost_of(self, name: str, tool: Tool[..., Any]) -> Cost | None:
+        given = (cost for pattern, cost in self._costs.items() if fnmatchcase(name, pattern))
+        return next(given, tool.options.cost)
+
+    def _why_nothing_counts(self, limit: Limit, tools: Mapping[str, Tool[..., Any]]) -> str | None:
+        """Return why a limit of money counts none of the tools that it is for; None where it counts one."""
+        costs = {name: self._cost_of(name, tool) for name, tool in tools.items() if limit.counts(name)}
+        others = {name: cost.currency for name, cost in costs.items() if cost is not None}
+        if limit.currency in others.values():
+            return None
+        has = ", ".join(f"`{name}` has one in {currency}" for name, currency in [*others.items()][:3])
+        return (
+            f"the limit of {limit.text()} counts nothing, as no tool here has a cost in {limit.currency}"
+            f"{f' ({has})' if has else ''}."
+        )
 
     def _share(self, limit: Limit, call: Any) -> str:
         """Return the key of what a limit counts together with a call."""

@@ -11,6 +11,7 @@ from math import ceil
 from typing import Final, Literal, TypeAlias, get_args
 
 from toolcrib._numbers import require_number, require_span
+from toolcrib.errors import explain_options
 
 __all__ = ["Charge", "Limit", "Overrun", "Share"]
 
@@ -28,6 +29,20 @@ _SECOND: Final = timedelta(seconds=1)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 
+@explain_options(
+    {
+        "amount": "spend",
+        "cost": "spend",
+        "max_calls": "calls",
+        "total": "calls",
+        "period": "per",
+        "window": "per",
+        "tool": "tools",
+        "per_tool": "Limit(calls=..., by='tool')",
+        "per_principal": "Limit(calls=..., by='principal')",
+        "unit": "currency",
+    }
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
     """The most calls, or the most money, of one share in a time.

@@ -54,7 +54,8 @@ from toolcrib.errors._finding import (
     UnregisteredHookError,
     UnregisteredToolError,
 )
-from toolcrib.errors._missing_names import explain_missing
+from toolcrib.errors._missing_imports import missing_name
+from toolcrib.errors._missing_names import explain_missing, explain_options
 from toolcrib.errors._schema import (
     FieldProblem,
     FormatError,
@@ -143,7 +144,9 @@ __all__ = [
     "closest",
     "exception_of",
     "explain_missing",
+    "explain_options",
     "message_of",
+    "missing_name",
     "nearest",
     "raising_newer_forms",
     "refuse_unknown_options",

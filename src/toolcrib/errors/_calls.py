@@ -95,8 +95,10 @@ class LimitReached(ToolcribError):
         self.tool, self.limit, self.value = tool, limit, value
 
     def __str__(self) -> str:
+        calls = "1 call" if self.value == 1 else f"{self.value} calls"
+        used = "it is" if self.value == 1 else "they are"
         return (
-            f"`{self.tool}` was not run: this run may make {self.value} calls ({self.limit}), and they are used up. "
+            f"`{self.tool}` was not run: this run may make {calls} ({self.limit}), and {used} used up. "
             "Answer with what you have."
         )
 

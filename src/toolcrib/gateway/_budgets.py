@@ -85,6 +85,19 @@ class BudgetSection(Part):
     costs: dict[str, _CostSection] = Field(default_factory=dict[str, _CostSection])
     groups: dict[str, str] = Field(default_factory=dict[str, str])
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        listed = {section.currency for section in self.costs.values()}
+        for limit in self.limits:
+            if limit.spend is not None and limit.currency not in listed:
+                others = f"; the costs are in {', '.join(sorted(listed))}" if listed else ""
+                refuse(
+                    f"the limit of {limit.limit().text()} counts nothing, as `costs` has none in {limit.currency}"
+                    f"{others}. "
+                    f'Write "costs": {{"TOOL": {{"argument": "...", "currency": "{limit.currency}"}}}}'
+                )
+        return self
+
     def gate(self) -> Budgets | None:
         """Return the gate; None where there is no limit.
 

@@ -20,6 +20,7 @@ from toolcrib.gateway._api import ApiEntry, ApiSection, api_toolset
 from toolcrib.gateway._budgets import BudgetSection
 from toolcrib.gateway._credentials import CredentialPlace, Vault
 from toolcrib.gateway._fields import FilePlace, FileTexts, read_part
+from toolcrib.gateway._misplaced import OF_CLIENTS, refuse_misplaced, refuse_misplaced_in_entry
 from toolcrib.gateway._options import GatewayOptions
 from toolcrib.gateway._server import ServerEntry, ServerSection, old_transport, server_toolset
 from toolcrib.toolsets import Toolset
@@ -28,9 +29,6 @@ __all__ = ["GatewayFile", "read_document", "read_gateway", "toolset_of_file"]
 
 _log = logging.getLogger("toolcrib.mcp")
 _KEYS = ("mcpServers", "servers", "mcp_servers")  # of most clients; of VS Code; of those with TOML
-_OF_CLIENTS = frozenset(  # fields of theirs that say nothing about how a server is reached
-    {"alwaysAllow", "autoApprove", "description", "dev", "gallery", "note", "oauth", "timeout", "trust", "version"}
-)
 _COMMENTS = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _LAST_COMMAS = re.compile(r'"(?:\\.|[^"\\])*"|,(?=\s*[}\]])')
 _NOT_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
@@ -130,9 +128,12 @@ def _entries(
     servers, apis = _servers_in(path, document), _apis_in(path, document)
     if same := servers.keys() & apis.keys():
         raise FilePlace(path, min(same), "API").wrong("openapi", "a server has the same name; give one another")
+    refuse_misplaced(FilePlace(path), document)
 
     def read(kind: str, model: Any, section: type[BaseModel], entries: Mapping[str, Any]) -> dict[FilePlace, Any]:
         places = {FilePlace(path, name, kind): entry for name, entry in entries.items()}
+        for place, entry in places.items():
+            refuse_misplaced_in_entry(place, entry, model, section)
         return {
             place: read_part(
                 place, model, _with_defaults(entry, defaults, section), texts=texts if _is_used(entry) else None
@@ -193,7 +194,7 @@ def _with_defaults(entry: Any, defaults: Mapping[str, Any], section: type[BaseMo
 def _warn_of_unknown(place: FilePlace, entry: ServerEntry) -> None:
     fields = [*ServerEntry.model_fields, "envFile", "serverUrl"]
     for name in entry.model_extra or {}:
-        if name not in _OF_CLIENTS:
+        if name not in OF_CLIENTS:
             _log.warning(
                 "%s: the server `%s`: `%s` is not read. %s", place.path, place.server, name, closest(name, fields)
             )

@@ -59,7 +59,13 @@ if TYPE_CHECKING:
         hook,
         tag_set,
     )
-    from toolcrib.hooks._parameters import OPTION_WORDS, near_option, refuse_misspelt_options, require_parameters
+    from toolcrib.hooks._parameters import (
+        OPTION_WORDS,
+        near_option,
+        refuse_argument_names,
+        refuse_misspelt_options,
+        require_parameters,
+    )
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -79,7 +85,7 @@ else:
                 "require_middleware several"
             ),
             "._observers": "Hook HookMethod HookRaised HookRegistry Observed Observers fire hook tag_set",
-            "._parameters": "OPTION_WORDS near_option refuse_misspelt_options require_parameters",
+            "._parameters": "OPTION_WORDS near_option refuse_argument_names refuse_misspelt_options require_parameters",
         },
     )
 
@@ -133,6 +139,7 @@ __all__ = [
     "hook",
     "near_option",
     "per_value",
+    "refuse_argument_names",
     "refuse_misspelt_options",
     "refused_by",
     "require_middleware",

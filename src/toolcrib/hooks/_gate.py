@@ -49,7 +49,9 @@ class Gate(Protocol):
 
     A gate may also have `name`, which the record and errors show (else its class's name), `occasions`, the reasons for
     which calls pass it (else all of them), and `begin(call)`, which is asked right before the tool's first line, once a
-    call has passed every gate and has its approval: what counts calls counts there.
+    call has passed every gate and has its approval: what counts calls counts there. `check_tools(tools,
+    is_complete=...)` is asked where a toolset is given the gate, with the tools by name, and whether no more come
+    later; it raises ValueError where the gate cannot hold for them.
 
     Attributes:
         stage: Where in the way of a call it is asked. From `decide` on, `call.arguments` are read and validated.
@@ -88,6 +90,7 @@ class GateStep:
         resume: Checks a call again that waits by a request of the gate's own (`Call.suspend`), given the answer or None
             where it is not known; None for a gate that suspends no call.
         begin: Checks a call right before its tool begins, and answers as `check`; None for a gate that does not.
+        check_tools: Checks the tools of a toolset that is given the gate; None for a gate that does not.
     """
 
     name: str
@@ -98,6 +101,7 @@ class GateStep:
     reads_host_arguments: bool = True
     resume: Callable[[Any, Grant | Denial | None], Awaitable[Any]] | None = None
     begin: Callable[[Any], Any] | None = None
+    check_tools: Callable[..., None] | None = None
 
 
 def stage_of(step: GateStep) -> int:
@@ -140,7 +144,9 @@ def _step_of(who: str, gate: GateLike) -> GateStep:
     begin: Callable[[Any], Any] | None = getattr(gate, "begin", None)
     if begin is not None:
         require_parameters("gate", begin, "call")
-    return GateStep(name, gate.stage, gate.check, occasions, begin=begin)
+    return GateStep(
+        name, gate.stage, gate.check, occasions, begin=begin, check_tools=getattr(gate, "check_tools", None)
+    )
 
 
 def refused_by(call: Any, error: ToolcribError) -> Failed:

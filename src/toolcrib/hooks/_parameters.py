@@ -10,12 +10,21 @@ from toolcrib import schema
 from toolcrib.errors import nearest
 from toolcrib.hooks._events import HookType
 
-__all__ = ["OPTION_WORDS", "name_of", "near_option", "refuse_misspelt_options", "require_event", "require_parameters"]
+__all__ = [
+    "OPTION_WORDS",
+    "name_of",
+    "near_option",
+    "refuse_argument_names",
+    "refuse_misspelt_options",
+    "require_event",
+    "require_parameters",
+]
 
 _IN_ORDER = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _ARGUMENTS = ("**arguments",)  # of the observed tool
 _REST = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _NEAR = 0.7
+_NAMES_OF_ALL = frozenset({"a", "args", "arguments", "c", "context", "ctx", "kwargs", "params", "r", "result"})
 OPTION_WORDS: Final = {
     "approval": "requires_approval",
     "approval_mode": "requires_approval",
@@ -86,6 +95,35 @@ def require_parameters(kind: str, fn: Any, *parameters: str) -> None:
     except TypeError:
         name = getattr(fn, "__name__", type(fn).__name__)
         raise TypeError(f"the {kind} `{name}` is called with ({', '.join(parameters)}), and takes {wanted}") from None
+
+
+def refuse_argument_names(kind: str, fn: Any, tool: str, arguments: Collection[str], *parameters: str) -> None:
+    """Check that the parameters of `fn`, a function of this kind, are not named like the arguments of its tool.
+
+    It is called with these `parameters` by position, and would take the mapping of all arguments for one of them.
+
+    Args:
+        kind: The kind of function.
+        fn: The function; anything else is left alone.
+        tool: The name of the tool.
+        arguments: The names of the tool's arguments.
+        parameters: What the function is called with.
+
+    Raises:
+        TypeError: One is named like an argument.
+    """
+    if not callable(fn) or isinstance(fn, type):
+        return
+    try:
+        named = [p.name for p in signature(fn).parameters.values() if p.kind in _IN_ORDER][: len(parameters)]
+    except (TypeError, ValueError):  # a built-in function without a signature
+        return
+    own = [name for name in named if name in arguments and name not in _NAMES_OF_ALL]
+    if own:
+        called = f"the {kind} `{getattr(fn, '__name__', type(fn).__name__)}` is called with ({', '.join(parameters)})"
+        whole = f"`{own[0]}` is an argument of `{tool}`"
+        mend = f'write `lambda {", ".join(parameters)}: ...`, with arguments["{own[0]}"] in it'
+        raise TypeError(f"{called}, and takes ({', '.join(named)}): {whole}; {mend}")
 
 
 def require_event(

@@ -6,6 +6,9 @@ no record of a call: those are the pipeline's.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy_names import lazy_names
 from toolcrib.errors import MissingExtraError
 
 try:
@@ -39,3 +42,6 @@ __all__ = [
 ]
 
 del _checker, _httpx2, _yaml
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(__name__, {})

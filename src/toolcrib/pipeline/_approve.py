@@ -347,8 +347,8 @@ async def _suspend(call: LiveCall, request: ApprovalRequest) -> Suspended:
 
 def _note(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial) -> None:
     """Record an answer; raise TypeError for another type, since `True` does not say who approved what."""
-    if not isinstance(answer, Grant | Denial):  # pyright: ignore[reportUnnecessaryIsInstance] -- an approver is the user's code
-        raise TypeError(f"it answered {type(answer).__name__}; return request.grant(), request.deny(...) or None")
+    if not isinstance(answer, Grant | Denial):  # pyright: ignore[reportUnnecessaryIsInstance] -- a store is the user's code
+        raise TypeError(f"it answered {type(answer).__name__}, which is neither a grant nor a denial")
     call.note_answer({**_recorded(answer), "digest": request.digest, "request_id": request.id})
 
 

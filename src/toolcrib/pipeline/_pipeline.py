@@ -22,6 +22,7 @@ from toolcrib.errors import (
     InvalidArguments,
     SchemaError,
     UnknownTool,
+    explain_options,
     raising_newer_forms,
 )
 from toolcrib.hooks import GateStep, HookSet
@@ -55,6 +56,15 @@ Stored: TypeAlias = Suspended | Call | Mapping[str, Any]
 _logs_calls = logging.getLogger("toolcrib.calls").isEnabledFor
 
 
+@explain_options(
+    {
+        **dict.fromkeys(("approvals", "approver", "deps", "limits", "principal"), "Run(...), given with a call"),
+        "budgets": "Toolset(...).with_gates(Budgets([...])), or Run(gates=[Budgets([...])])",
+        "deliveries": "Toolset(...).with_deliveries(...), or Run(deliveries=[...])",
+        "gates": "Toolset(...).with_gates(...), or Run(gates=[...])",
+        "middleware": "Toolset(..., pre_hooks=..., post_hooks=...)",
+    }
+)
 class Pipeline:
     """Runs the tools of a toolset for every way of calling them.
 

@@ -12,6 +12,7 @@ from toolcrib import approvals as _approvals
 from toolcrib import record, schema
 from toolcrib._numbers import require_number, require_seconds
 from toolcrib.calls import MODEL, Access, ResultReader
+from toolcrib.errors import explain_options
 from toolcrib.hooks import target_name
 from toolcrib.toolsets import Selectable
 
@@ -40,9 +41,23 @@ ErrorPolicy: TypeAlias = Literal["message", "masked"]
 """What the model is shown of an unexpected exception: its message, or a reference to the log."""
 
 
+@explain_options(
+    {
+        "calls": "total",
+        "max_calls": "total",
+        "max_concurrency": "concurrency",
+        "max_tool_calls": "total",
+        "per_minute": "Run(gates=[Budgets([Limit(calls=10, per='minute')])])",
+        "required": "requirements",
+        "spend": "Run(gates=[Budgets([Limit(spend=50, currency='EUR', per='day')])])",
+        "tools": "per_tool",
+    }
+)
 @dataclass(frozen=True, slots=True)
 class CallLimits:
     """The limits on a run's calls, and the tools that it has to call; None sets no limit.
+
+    A call is counted when it arrives, also one that is refused or denied then.
 
     Attributes:
         total: Calls in the run.

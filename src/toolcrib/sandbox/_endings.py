@@ -82,8 +82,9 @@ def printed_too_much(limits: SandboxLimits) -> ProgramError:
 
 def too_many_calls(name: str, limits: SandboxLimits, line: int = 0) -> ProgramError:
     """Return the error of a program that makes more than `calls`."""
+    most = "1 call, and it is" if limits.calls == 1 else f"{limits.calls} calls, and they are"
     message = (
-        f"`{name}` was not called: the program may make {limits.calls} calls, and they are used up. Fetch "
+        f"`{name}` was not called: the program may make {most} used up. Fetch "
         "more with each call, or work on fewer items."
     )
     return ProgramError("calls", "CallLimit", message, line)

@@ -62,6 +62,13 @@ class InputSpec:
             return self._function.accepts(name)
         return self._given_model is not None and name in self._given_model.model_fields
 
+    @property
+    def argument_names(self) -> tuple[str, ...]:
+        """The names of its parameters that are written out, as they are in the code."""
+        if self._function is not None:
+            return tuple(parameter.name for parameter in self._function.written)
+        return () if self._given_model is None else tuple(self._given_model.model_fields)
+
     @cached_property
     def _resolved(self) -> tuple[Resolved, ...]:
         if self._function is not None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from toolcrib._numbers import require_seconds
 from toolcrib.approvals import ApprovalPolicy
+from toolcrib.errors import explain_options
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
@@ -16,6 +17,20 @@ from toolcrib.toolsets import Toolset
 __all__ = ["GuardPolicy"]
 
 
+@explain_options(
+    {
+        "approval": "approve",
+        "requires_approval": "approve",
+        "tools": "approve",
+        "exclude": "leave",
+        "limits": "GuardPolicy(run=Run(limits=CallLimits(per_tool={...})))",
+        "gates": "GuardPolicy(run=Run(gates=[...]))",
+        "budgets": "GuardPolicy(run=Run(gates=[Budgets([...])]))",
+        "approver": "GuardPolicy(run=Run(approver=...))",
+        "approvals": "GuardPolicy(run=Run(approvals=...))",
+        "principal": "GuardPolicy(run=Run(principal=...))",
+    }
+)
 @dataclass(frozen=True, slots=True)
 class GuardPolicy:
     """The gates that `guard` of an adapter puts around each tool of an agent.

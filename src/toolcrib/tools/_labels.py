@@ -7,6 +7,8 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
+from toolcrib.hooks import require_parameters
+
 __all__ = ["INSIDE", "Effect", "Labels", "Source", "Trust", "labelled", "require_effect", "require_source"]
 
 Effect: TypeAlias = Literal[
@@ -58,8 +60,14 @@ def require_effect(who: str, effect: Any) -> None:
 
 
 def require_source(who: str, source: Any) -> None:
-    """Raise ValueError when `source` is not a trust, a mapping of field names to trusts, or callable."""
+    """Check the labels of a tool's results.
+
+    Raises:
+        ValueError: They are not a trust, or trusts by field name, or a function.
+        TypeError: The function has other parameters.
+    """
     if callable(source):
+        require_parameters("source function", source, "arguments", "result")
         return
     given = list(cast("Mapping[str, Any]", source).values()) if isinstance(source, Mapping) else [source]
     for each in given:

@@ -11,9 +11,17 @@ from typing import Any, TypeAlias, TypedDict
 from toolcrib import approvals
 from toolcrib._numbers import require_numbers
 from toolcrib.calls import number_of
-from toolcrib.errors import refuse_unknown_options
+from toolcrib.errors import explain_options, refuse_unknown_options
 from toolcrib.formats import NO_OPTIONS, ProviderOptions
-from toolcrib.hooks import OPTION_WORDS, near_option, refuse_misspelt_options, require_parameters, tag_set
+from toolcrib.hooks import (
+    OPTION_WORDS,
+    near_option,
+    refuse_argument_names,
+    refuse_misspelt_options,
+    require_parameters,
+    tag_set,
+)
+from toolcrib.schema import ToolSpec
 from toolcrib.tools._labels import Effect, Source, require_effect, require_source
 
 __all__ = [
@@ -24,6 +32,7 @@ __all__ = [
     "ToolType",
     "class_options",
     "only_options",
+    "require_contracts",
     "split_keywords",
 ]
 
@@ -31,6 +40,7 @@ LockOption: TypeAlias = bool | str | Callable[[dict[str, Any]], Hashable]
 """Which calls of a tool wait for each other: all, those of a name, or those of a key made of the arguments."""
 
 
+@explain_options({"cost": "amount", "price": "amount", "spend": "amount", "unit": "currency"})
 @dataclass(frozen=True, slots=True)
 class Cost:
     """What a call of a tool costs.
@@ -46,7 +56,9 @@ class Cost:
     def __post_init__(self) -> None:
         if not isinstance(self.currency, str) or not self.currency:  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
             raise ValueError("Cost: give a currency, as in Cost(0.05, 'EUR')")
-        if not callable(self.amount):
+        if callable(self.amount):
+            require_parameters("cost function", self.amount, "arguments")
+        else:
             self.of({})
 
     def of(self, arguments: Mapping[str, Any]) -> Decimal:
@@ -205,6 +217,19 @@ def only_options(maker: str, keywords: Mapping[str, Any]) -> ToolOptions:
     """Return the options that `keywords` are; a TypeError that names `maker` for one that is not an option."""
     refuse_unknown_options(maker, keywords, _NAMES, OPTION_WORDS)
     return _options_of(keywords)
+
+
+def require_contracts(spec: ToolSpec, options: ToolOptions) -> None:
+    """Check that the functions among a tool's options do not take its arguments one by one; raises TypeError."""
+    given = {
+        "approval policy": (options.requires_approval, "arguments", "ctx"),
+        "lock function": (options.lock, "arguments"),
+        "cost function": (None if options.cost is None else options.cost.amount, "arguments"),
+        "source function": (options.source, "arguments", "result"),
+    }
+    for kind, (fn, *parameters) in given.items():
+        if callable(fn):
+            refuse_argument_names(kind, fn, spec.name, spec.argument_names, *parameters)
 
 
 def require_name(name: object) -> None:

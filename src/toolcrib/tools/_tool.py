@@ -31,7 +31,7 @@ from toolcrib.registry import Registry
 from toolcrib.tools._base import BaseTool
 from toolcrib.tools._body import Body
 from toolcrib.tools._metadata import ToolMetadata
-from toolcrib.tools._options import ToolKeywords, ToolOptions, ToolType, split_keywords
+from toolcrib.tools._options import ToolKeywords, ToolOptions, ToolType, require_contracts, split_keywords
 
 __all__ = ["Tool", "ToolRegistry", "register_tool"]
 
@@ -124,6 +124,7 @@ class Tool(Observed, Generic[P, R]):
             )
         if self.options.type == ToolType.COMPLETION_CHECK:
             _require_check(spec)
+        require_contracts(spec, self.options)
         self._body = None if spec.fn is None else Body(spec.fn, spec, self.options, self.fixed, self.metadata)
         if spec.fn is not None:
             self._look_like(spec.fn)

@@ -49,6 +49,8 @@ class _Consents:
                 await run.approvals.put(request)
                 if await self._lacking(call) is None:  # they consented meanwhile: it would stay without an answer
                     return await _used(call, request, request.grant(_BY_CONSENT))
+        except ApprovalError as error:
+            return refused_by(call, error)
         except BaseException as error:  # store and approver are the user's code; a gate that fails is shut
             return call.hook_failure("approval", run.approvals or run.approver, error)
         return call.suspend(request)

@@ -18,6 +18,7 @@ from toolcrib.hooks import (
     PerValue,
     delivery_steps,
     gate_steps,
+    refuse_argument_names,
     require_parameters,
     several,
 )
@@ -150,6 +151,8 @@ class ToolEntry:
         """Return the entry with one more reason to ask for approval; TypeError for a policy of other parameters."""
         if callable(policy):
             require_parameters("approval policy", policy, "arguments", "ctx")
+            names = self.tool.spec.argument_names
+            refuse_argument_names("approval policy", policy, self.name, names, "arguments", "ctx")
         return replace(self, approvals=(*self.approvals, policy))
 
     def with_gates(self, gates: Iterable[GateLike]) -> ToolEntry:

@@ -72,6 +72,8 @@ ToolsetLike: TypeAlias = "Toolset | type[Toolset] | Sequence[Any]"
         **dict.fromkeys(("add", "add_tool", "add_function", "append", "register"), "`Toolset.combined(toolset, [fn])`"),
         **dict.fromkeys(("call_tool", "execute_tool"), "`Pipeline(toolset).run(call)`"),
         **dict.fromkeys(("get_tools", "list_tools"), "`toolset.tools`"),
+        "from_openapi": "`toolset(document)` of `toolcrib.openapi`",
+        **dict.fromkeys(("from_mcp", "from_server"), "`connect(...)` of `toolcrib.adapters.mcp_client`"),
         **dict.fromkeys(("approval_required", "require_approval"), "`toolset.with_approval(...)`"),
     }
 )
@@ -446,11 +448,17 @@ class Toolset:
 
         Raises:
             TypeError: One is not a gate.
-            ValueError: A gate has a stage or an occasion that does not exist.
+            ValueError: A gate has a stage or an occasion that does not exist, or cannot hold for the tools.
             UnknownTool: A name is not in the toolset.
         """
-        gate_steps("with_gates", gates)
-        return self._with_each(lambda entry: entry.with_gates(gates), names)
+        steps = gate_steps("with_gates", gates)
+        gated = self._with_each(lambda entry: entry.with_gates(gates), names)
+        chosen = None if names is None else frozenset(names_of(names))
+        tools = {name: entry.tool for name, entry in self._entries.items() if chosen is None or name in chosen}
+        for step in steps:
+            if step.check_tools is not None:
+                step.check_tools(tools, is_complete=self.is_open)
+        return gated
 
     def with_deliveries(self, *deliveries: DeliveryLike, names: Iterable[Selectable] | None = None) -> Toolset:
         """Return the toolset whose values and results pass deliveries of your own before anyone has them.

@@ -217,7 +217,7 @@ async def test_hooks_and_limits_hold(way: Way) -> None:
 
     async with way(server) as client:
         [read] = (await client.read_resource("trips://today")).contents
-        with pytest.raises(MCPError, match="this run may make 1 calls"):
+        with pytest.raises(MCPError, match="this run may make 1 call "):
             await client.read_resource("trips://today")
 
     assert isinstance(read, types.TextResourceContents)

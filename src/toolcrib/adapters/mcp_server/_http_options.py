@@ -11,12 +11,14 @@ from mcp.server.auth.settings import AuthSettings
 from starlette.routing import Route
 
 from toolcrib._numbers import require_numbers
+from toolcrib.errors import explain_options
 from toolcrib.serving.http import check_tokens, is_loopback
 from toolcrib.serving.oauth import AuthorizationServer
 
 __all__ = ["HttpOptions"]
 
 
+@explain_options({"token": "tokens", "bearer": "tokens", "url": "public_url", "cors": "allowed_origins"})
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
     """Where a server listens over HTTP, and who may use it.

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from toolcrib._numbers import require_number, require_numbers
 from toolcrib.adapters.mcp_server._task_options import TaskOptions
 from toolcrib.approvals import ApprovalStore, SuspendedCallStore
+from toolcrib.errors import explain_options
 from toolcrib.pipeline import CallLimits, ErrorPolicy, Executor, Run
 from toolcrib.record import Sink
 from toolcrib.sandbox import Sandbox, SandboxName
@@ -23,6 +24,18 @@ OpenRun: TypeAlias = Callable[[str], Run]
 """Opens the run that all the calls of one principal belong to, given its name."""
 
 
+@explain_options(
+    {
+        "approval": "Toolset(...).with_approval(...)",
+        "approver": "approve_by",
+        "budgets": "Toolset(...).with_gates(Budgets([...]))",
+        "gates": "Toolset(...).with_gates(...)",
+        "host": "HttpOptions(host=...)",
+        "port": "HttpOptions(port=...)",
+        "timeout": "Toolset(...).with_timeout(...)",
+        "tokens": "HttpOptions(tokens=...)",
+    }
+)
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
     """How a toolset is served over MCP.

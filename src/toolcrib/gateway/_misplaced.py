@@ -1,0 +1,89 @@
+"""Options of Toolcrib that a file of servers has outside of a section `toolcrib`, where they have no effect."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from pydantic import BaseModel, ValidationError
+
+from toolcrib.gateway._fields import FilePlace
+from toolcrib.hooks import OPTION_WORDS
+
+__all__ = ["OF_CLIENTS", "refuse_misplaced", "refuse_misplaced_in_entry"]
+
+OF_CLIENTS: Final = frozenset(
+    {"alwaysAllow", "autoApprove", "description", "dev", "gallery", "note", "oauth", "timeout", "trust", "version"}
+)
+"""Fields of clients that say nothing about how a server is reached."""
+_TAKING: Final = ("allow", "allowed", "allowlist", "include", "only")
+_EXCLUDING: Final = ("block", "deny", "denied", "denylist", "exclude", "without")
+_APPROVAL: Final = ("ask", "approvals", "approve", "confirm", "confirmation", "requires_approval")
+_WORDS: Final[Mapping[str, str]] = {
+    **{word: "approval" for word, option in OPTION_WORDS.items() if option == "requires_approval"},
+    **dict.fromkeys(_APPROVAL, "approval"),
+    **dict.fromkeys((*_TAKING, *_EXCLUDING), "tools"),
+    "limit": "limits",
+    "pin": "pins",
+}
+"""Options of the section of a server, by other words for them."""
+_OF_FILE: Final = frozenset({"approvals", "approvers", "budgets", "limits", "provenance"})
+_WORD_STARTS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|-")
+
+
+def refuse_misplaced(place: FilePlace, document: Mapping[str, Any]) -> None:
+    """Check that what restricts the calls of all servers is in the section of the file, and not beside it.
+
+    Raises:
+        TargetError: An option is beside the section: the error says where to write it.
+    """
+    for name, value in document.items():
+        if name in _OF_FILE:
+            raise _misplaced(place, name, {name: value})
+        if name in ("approval", "requires_approval"):
+            raise _misplaced(place, name, {"defaults": {"approval": value}})
+
+
+def refuse_misplaced_in_entry(place: FilePlace, given: Any, entry: type[BaseModel], section: type[BaseModel]) -> None:
+    """Check that no field of an entry is an option of its section, which is read inside of `toolcrib` alone.
+
+    Fields of clients stay allowed, also those that are named like an option and have another value: the `tools` of
+    some are settings of each tool, or `["*"]`.
+
+    Args:
+        place: Of the entry.
+        given: The entry, as the file has it.
+        entry: The model of the entry.
+        section: The model of its section.
+
+    Raises:
+        TargetError: One is an option: the error says where to write it.
+    """
+    for name, value in (cast("dict[str, Any]", given) if isinstance(given, dict) else {}).items():
+        if name in entry.model_fields or name in OF_CLIENTS or value is None or value == ["*"]:
+            continue
+        word = _WORD_STARTS.sub("_", name).lower()
+        option = word if word in section.model_fields else _WORDS.get(word)
+        if option is None and word in _OF_FILE:
+            raise _misplaced(place, name, {word: value}, " beside the servers, for all of them")
+        if option is None or (option == word and not _fits(section, option, value)):
+            continue
+        if word in _EXCLUDING:
+            raise _misplaced(place, name, {option: ...}, " with the tools to take")
+        is_shown = section.model_fields[option].repr and _fits(section, option, value)
+        raise _misplaced(place, name, {option: value if is_shown else ...})
+
+
+def _misplaced(place: FilePlace, name: str, option: Mapping[str, Any], rest: str = "") -> Exception:
+    written = json.dumps(option, default=lambda _: "...").replace('"..."', "...")
+    return place.wrong(name, f'it has no effect here; write "toolcrib": {written}{rest}')
+
+
+def _fits(section: type[BaseModel], option: str, value: Any) -> bool:
+    try:
+        section.model_validate({option: value})
+    except ValidationError:
+        return False
+    return True
