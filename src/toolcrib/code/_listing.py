@@ -21,7 +21,7 @@ _INNER = re.compile(r"[^\[]*\[(.*)\]", re.DOTALL)
 _DICT = re.compile(r"\b[Dd]ict\[")
 _PLAIN_DICTS = ("dict", "dict | None", "None | dict")
 _ROWS = "list[dict]"
-_IN_SIGNATURE = re.compile(r"^[\[(]optional[\])]:?\s*|(?<!\s)\s*\bdefaults to (?:None|True|False|\d+)\.?$", re.IGNORECASE)
+_IN_SIGNATURE = re.compile(r"(?i)^[\[(]optional[\])]:?\s*|(?<!\s)\s*\bdefaults to (?:None|True|False|\d+)\.?$")
 
 
 class Detail(IntEnum):

@@ -31,7 +31,7 @@ _GROUP_BEHIND: Final = re.compile(r"(?<=\d)[ -]\d+(?![\d:/]|[-.]\d)")
 _GROUP_BEFORE: Final = re.compile(r"(?:^|[^\d:./-])\d+\)?[ -]$")
 _LONGEST_GROUP: Final = 16  # characters that are looked at
 _YEAR: Final = re.compile(r"(?<![\w.,])(?:19|20)\d\d(?![\w,]|\.\d)|(?<!\d)(?:19|20)\d\d(?=-\d\d-\d\d)")
-_COMPOUND: Final = re.compile(r"(?<!\w)\w++(?:[^\w\s<>()\[\]{}\"'`|,;]++\w++)+")  # an address, a path, a link, an identifier
+_COMPOUND: Final = re.compile(r"(?<!\w)\w++(?:[^\w\s<>()\[\]{}\"'`|,;]++\w++)+")  # an address, a path, a link
 _SENTENCE_END: Final = re.compile(r"[.!?;](?:\s|$)")
 _CLAUSE_END: Final = re.compile(r"[,.!?;](?:\s|$)")
 _DENIAL: Final = re.compile(

@@ -120,7 +120,7 @@ async def test_an_exhausted_budget_is_told() -> None:
 
     assert first == ("success", 3)
     assert second[0] == "denied"
-    assert "1 calls (in total)" in second[1]
+    assert "1 call (in total)" in second[1]
 
 
 async def test_each_run_has_a_budget_of_its_own() -> None:
