@@ -147,6 +147,8 @@ def test_problems_come_in_the_order_of_the_arguments() -> None:
             "not valid JSON: trailing comma at line 1 column 16. Send the arguments as one JSON object",
         ),
         (b'{"name": "\xff"}', "not valid JSON: invalid unicode code point at line 1 column"),
+        ('{"name": "\ud83d"}', "has half a character in it. Write that text anew"),
+        ("\ud83d", "has half a character in it. Write that text anew"),
         ("[1, 2]", "must be a JSON object with the arguments by name; got an array"),
         ('"{}"', "must be a JSON object with the arguments by name; got a text that holds one. Send the object itself"),
         ('"x"', 'must be a JSON object with the arguments by name; got "x"'),

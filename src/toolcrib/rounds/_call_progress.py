@@ -224,6 +224,6 @@ def _valid_part(text: str | Mapping[str, Any]) -> Mapping[str, Any] | None:
         return {}
     try:
         value: object = from_json(text, allow_inf_nan=False, allow_partial="trailing-strings")
-    except ValueError:
+    except (ValueError, TypeError):  # TypeError: half a character
         return None
     return cast("Mapping[str, Any]", value) if isinstance(value, dict) else None

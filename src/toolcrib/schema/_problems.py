@@ -127,7 +127,7 @@ def parsed(raw: str | bytes) -> Any:
     """Return what JSON text says; None when it says nothing."""
     try:
         return from_json(raw)
-    except ValueError:
+    except (ValueError, TypeError):  # TypeError: half a character, which no bytes are of
         return None
 
 
@@ -263,6 +263,8 @@ def _explain(path: Path, misfits: list[_Misfit], asked: Asked) -> str:
             raw = detail["input"]
             text = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)
             return fault_of_json(text, detail["ctx"]["error"], quoted=not asked.secret)
+        case "string_unicode" if isinstance(detail["input"], str):
+            return "has half a character in it. Write that text anew"
         case "union_tag_not_found":
             return f"must have the key {detail['ctx']['discriminator']}, which tells the kinds of object apart"
         case "union_tag_invalid":
