@@ -106,6 +106,13 @@ def test_many_patterns_for_many_names_have_an_end() -> None:
     assert checker.misfits({str(number): 1 for number in range(3_000)}) == []
 
 
+@pytest.mark.parametrize("pattern", [r"^\w{1,255}$", r"^[\w.-]{1,500}$", r"^[\w ]{1,1000}$", r"^(\w{1,200}-){1,5}\w*$"])
+def test_a_pattern_of_many_letters_is_checked(pattern: str) -> None:
+    text = "ab-caf\u00e9" if "-" in pattern else "caf\u00e9"
+    assert misfits({"properties": {"a": {"pattern": pattern}}}, {"a": text}) == []
+    assert misfits({"properties": {"a": {"pattern": pattern}}}, {"a": "'; rm -rf /"}) != []
+
+
 def test_a_value_of_a_schema_that_allows_none_is_to_be_left_out() -> None:
     (misfit,) = misfits({"properties": {"w": {"enum": []}}}, {"w": 1})
 

@@ -19,6 +19,7 @@ from toolcrib.pipeline import Pipeline, Run
 from toolcrib.rounds import decode
 from toolcrib.testing import wire_reply
 from toolcrib.tools import Tool, ez_tool
+from toolcrib.tools.from_schema import schema_tool
 from toolcrib.toolsets import Toolset
 
 
@@ -88,6 +89,20 @@ async def test_text_and_objects_of_a_model_are_read_alike(kind: Any, given: Any,
 
     assert seen == [expected] * 6
     assert {type(value) for value in seen} == {type(expected)}
+
+
+@pytest.mark.parametrize("kind", [str, Any, dict[str, Any], list[str]])
+@pytest.mark.parametrize("given", ["\ud83d", {"text": "\ud83d"}, {"\ud83d": 1}, ["\ud83d"]])
+async def test_half_a_character_reaches_no_tool(kind: Any, given: Any) -> None:
+    tool, seen = noting(kind)
+    of_schema = schema_tool("note", {"type": "object", "properties": {"what": {}}}, lambda what: seen.append(what))
+    for one in (tool, of_schema):
+        values = {"what": given}
+        for arguments in (values, json.dumps(values), json.dumps(values, ensure_ascii=False)):
+            failed = await Pipeline([one]).run(ToolCall("note", arguments))
+            assert isinstance(failed, Failed)
+            assert failed.code == "invalid_arguments"
+    assert seen == []
 
 
 async def again(tool: Tool[..., Any], call: ToolCall) -> Any:

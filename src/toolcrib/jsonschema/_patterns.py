@@ -19,6 +19,7 @@ _UNICODE_CLASS = re.compile(r"\\[pP](?:\{[^{}]*\}|.)|\\c[a-zA-Z]")
 _NAMED_CLASS_AND_HYPHEN = re.compile(r"(\\[dDwWsS])-")
 _NO_CHARACTER = re.compile(r"\[\^?\]")
 _NAME = re.compile(r"\(\?<(?![=!])")
+_LETTERS, _NOT_ASCII = "0-9A-Za-z_", r"\x{80}-\x{10ffff}"  # inside of a class
 _NAMED_BEFORE = re.compile(r"\\k<(\w+)>")
 
 
@@ -31,15 +32,45 @@ def pattern_of(text: str) -> tuple[tuple[SchemaValidator, bool], ...] | None:
     """
     found, rest = _looks_ahead(text)
     try:
-        return tuple((_validator(one), wanted) for one, wanted in [*found, (rest, True)])
+        return tuple((_validator(one, wanted), wanted) for one, wanted in [*found, (rest, True)])
     except PatternError:
         return None
 
 
-def _validator(pattern: str) -> SchemaValidator:
-    """Return what matches a pattern as ECMAScript reads it, or, where that cannot be written, as Rust does."""
+def _validator(pattern: str, wanted: bool) -> SchemaValidator:
+    """Return what matches a pattern as ECMAScript reads it, or, where that cannot be written, as Rust does.
+
+    Unicode's letters, many times in one pattern, are too large to be compiled. Where a text has to match, any
+    character beyond ASCII counts as a letter then: what fits is taken, and what is not in ASCII's letters is refused.
+    """
     written = portable(pattern)
-    return SchemaValidator(str_schema(pattern=pattern if written is None else written, regex_engine="rust-regex"))
+    text = pattern if written is None else written
+    try:
+        return _compiled(text)
+    except PatternError:
+        coarse = _with_coarse_letters(text)
+        if not wanted or coarse == text:
+            raise
+        return _compiled(coarse)
+
+
+def _compiled(pattern: str) -> SchemaValidator:
+    return SchemaValidator(str_schema(pattern=pattern, regex_engine="rust-regex"))
+
+
+def _with_coarse_letters(pattern: str) -> str:
+    made, at, around = list[str](), 0, ""
+    while at < len(pattern):
+        here = pattern[at : at + (2 if pattern[at] == "\\" else 1)]
+        at += len(here)
+        if around and here == "]":
+            around = ""
+        elif not around and here == "[":
+            around = "[^" if pattern.startswith("^", at) else "["
+        elif here == r"\w":
+            here = {"": f"[{_LETTERS}{_NOT_ASCII}]", "[": _LETTERS + _NOT_ASCII, "[^": _LETTERS}[around]
+        made.append(here)
+    return "".join(made)
 
 
 def _looks_ahead(text: str) -> tuple[list[tuple[str, bool]], str]:

@@ -22,7 +22,15 @@ from toolcrib.schema._function import Function
 from toolcrib.schema._markers import InjectedParameter
 from toolcrib.schema._model import InputModel, input_of_function, input_of_model, input_schema
 from toolcrib.schema._parameters import Resolved
-from toolcrib.schema._problems import Asked, let_through, parsed, problems_of, repeated_keys, wrong_kinds
+from toolcrib.schema._problems import (
+    HALF_A_CHARACTER,
+    Asked,
+    let_through,
+    parsed,
+    problems_of,
+    repeated_keys,
+    wrong_kinds,
+)
 from toolcrib.schema._table_type import table_names
 
 __all__ = ["InputSpec"]
@@ -229,7 +237,10 @@ class InputSpec:
             return self.validate_json(raw)
         try:
             text = _json_of(raw).encode()
-        except (TypeError, ValueError, RecursionError):  # Python values of this process, or half a character
+        except UnicodeEncodeError:
+            self.validate_python(raw)  # which names the place, where a type of the tool refuses it
+            raise InvalidArguments(self.name, (FieldProblem("", HALF_A_CHARACTER),)) from None
+        except (TypeError, ValueError, RecursionError):  # Python values of this process
             return self.validate_python(raw)
         return self.validate_json(text)
 

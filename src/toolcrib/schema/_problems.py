@@ -19,9 +19,11 @@ from toolcrib.schema._broken_json import fault_of_json, holds_json
 from toolcrib.schema._markers import REDACTED
 from toolcrib.schema._model import InputModel
 
-__all__ = ["Asked", "let_through", "parsed", "problems_of", "repeated_keys", "wrong_kinds"]
+__all__ = ["HALF_A_CHARACTER", "Asked", "let_through", "parsed", "problems_of", "repeated_keys", "wrong_kinds"]
 
 Path: TypeAlias = tuple[int | str, ...]
+
+HALF_A_CHARACTER = "has half a character in it. Write that text anew"
 
 _ABSENT = frozenset({"missing", "extra_forbidden", "missing_argument", "unexpected_keyword_argument"})
 _NAMED = 30  # problems of one call: a list of ten thousand wrong items says enough with some of them
@@ -264,7 +266,7 @@ def _explain(path: Path, misfits: list[_Misfit], asked: Asked) -> str:
             text = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)
             return fault_of_json(text, detail["ctx"]["error"], quoted=not asked.secret)
         case "string_unicode" if isinstance(detail["input"], str):
-            return "has half a character in it. Write that text anew"
+            return HALF_A_CHARACTER
         case "union_tag_not_found":
             return f"must have the key {detail['ctx']['discriminator']}, which tells the kinds of object apart"
         case "union_tag_invalid":

@@ -21,8 +21,9 @@ from tests.adapters.mcp_client.servers import Told, called, failed, outcome_of
 from tests.adapters.mcp_client.small_server import small_server
 from toolcrib.adapters.mcp_client import connect, server_statuses
 from toolcrib.adapters.mcp_client._command import command_streams
-from toolcrib.calls import Failed
+from toolcrib.calls import Failed, ToolCall
 from toolcrib.errors import ServerError, ToolConstraintError
+from toolcrib.pipeline import Pipeline
 from toolcrib.testing import FakeClock
 from toolcrib.toolsets import Toolset
 
@@ -201,6 +202,17 @@ async def test_a_server_that_dies_again_and_again_is_not_waited_for(tmp_path: Pa
     assert (down.state, down.reason, down.last_error) == ("down", "has ended", "has ended")
     assert down.since is not None
     assert "It is down, and tried again in" in at_once.message
+
+
+async def test_half_a_character_of_the_host_leaves_the_connection_open(tmp_path: Path) -> None:
+    tools = Toolset([connect([sys.executable, str(module.__file__), str(tmp_path / "notes")], name="small")])
+
+    async with tools.open() as opened:
+        told = await Pipeline(opened).run(ToolCall("fail", {"word": "\ud83d"}, origin="host"))
+        added = await called(opened, "add", a=1, b=2)
+
+    assert "no \ufffd here" in told.message
+    assert added == {"result": 3}
 
 
 async def test_views_of_an_open_toolset_outlive_a_server_that_is_started_again(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ The SDK's own transport has no limit for the length of a line.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import signal
@@ -18,6 +19,7 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, TextIO
 
 import anyio
+import mcp_types as types
 from anyio.streams.buffered import BufferedByteReceiveStream
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.stdio import StdioServerParameters, get_default_environment
@@ -29,7 +31,9 @@ from mcp.os.win32.utilities import (
     terminate_windows_process_tree,
 )
 from mcp.shared.message import SessionMessage
+from pydantic_core import PydanticSerializationError
 
+from toolcrib._json_writer import valid_text
 from toolcrib.adapters.mcp_client._messages import Messages, off_loop
 
 __all__ = ["ErrorOutput", "command_streams"]
@@ -142,7 +146,7 @@ class _Command:
         try:
             async with self._outgoing:
                 async for sent in self._outgoing:
-                    text = sent.message.model_dump_json(by_alias=True, exclude_unset=True) + "\n"
+                    text = _text_of(sent.message) + "\n"
                     await self._process.stdin.send(text.encode(command.encoding, command.encoding_error_handler))
         except _CLOSED:
             self._incoming.close()
@@ -250,3 +254,11 @@ class ErrorOutput:
         self.close()
         await asyncio.to_thread(self._reader.join, _READ_SECONDS)
         return [line for line in self._lines if line]
+
+
+def _text_of(message: types.JSONRPCMessage) -> str:
+    """Return a message as JSON, with U+FFFD for half a character: the connection is not lost with one text."""
+    try:
+        return message.model_dump_json(by_alias=True, exclude_unset=True)
+    except PydanticSerializationError:
+        return valid_text(json.dumps(message.model_dump(by_alias=True, exclude_unset=True), ensure_ascii=False))
