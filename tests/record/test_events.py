@@ -258,7 +258,7 @@ async def test_whatever_a_tool_is_given_and_gives_can_be_written(tmp_path: Path)
 
     path = tmp_path / "calls.jsonl"
     with JsonLinesSink(path) as sink:
-        await Pipeline([echo], sinks=[sink]).run(ToolCall("echo", {"text": "\ud800 \u2028 \x00"}))
+        await Pipeline([echo], sinks=[sink]).run(ToolCall("echo", {"text": "\ud800 \u2028 \x00"}, origin="host"))
 
     [line, rest] = path.read_text("utf-8").split("\n")
     assert json.loads(line)["arguments"] == {"text": "\ud800 \u2028 \x00"}

@@ -59,7 +59,7 @@ def _compiled(pattern: str) -> SchemaValidator:
 
 
 def _with_coarse_letters(pattern: str) -> str:
-    made, at, around = list[str](), 0, ""
+    parts, at, around = list[str](), 0, ""
     while at < len(pattern):
         here = pattern[at : at + (2 if pattern[at] == "\\" else 1)]
         at += len(here)
@@ -69,8 +69,8 @@ def _with_coarse_letters(pattern: str) -> str:
             around = "[^" if pattern.startswith("^", at) else "["
         elif here == r"\w":
             here = {"": f"[{_LETTERS}{_NOT_ASCII}]", "[": _LETTERS + _NOT_ASCII, "[^": _LETTERS}[around]
-        made.append(here)
-    return "".join(made)
+        parts.append(here)
+    return "".join(parts)
 
 
 def _looks_ahead(text: str) -> tuple[list[tuple[str, bool]], str]:
