@@ -103,6 +103,13 @@ KINDS: dict[str, dict[str, Any]] = {
         "properties": {"z": TEXT},
     },
     "a choice beside allOf at the root": {"allOf": [object_of({"z": TEXT}, "z")], "oneOf": [CAT, DOG]},
+    "a choice at the root that bounds an argument in one branch": object_of(
+        {"a": TEXT, "n": WHOLE}, "a", anyOf=[{"properties": {"a": {"const": "x"}}}, {"required": ["n"]}]
+    ),
+    "a choice at the root that limits an argument in one branch": object_of(
+        {"a": TEXT, "n": WHOLE},
+        anyOf=[{"properties": {"n": {"maximum": 1}}, "required": ["a"]}, {"not": {"required": ["a"]}}],
+    ),
     "not at the root": object_of({"a": TEXT}, "a", **{"not": {"required": ["b"]}}),
     "letters of all languages": with_one({"type": "string", "pattern": r"^\p{L}+$"}),
     "a pattern that looks ahead": with_one({"type": "string", "pattern": r"^(?=.*\d)(?!.*x)[a-z\d]{2,6}$"}),

@@ -13,7 +13,7 @@ import pytest
 
 from tests.effort import examples
 from tests.formats.fitting import fitting
-from tests.formats.kinds import CLOSED, KINDS
+from tests.formats.kinds import CLOSED, KINDS, TEXT, WHOLE
 from tests.formats.refusals import refusals
 from tests.formats.replies import NAMES, declarations, sdk_accepts_tools
 from toolcrib import Tool
@@ -152,6 +152,33 @@ def test_a_repair_refuses_nothing_that_fitted(schema: dict[str, Any], request: p
 
     for value in fitting(schema, examples(20)):
         assert misfits_of(tool, value) == []
+
+
+@pytest.mark.parametrize("keyword", ["anyOf", "oneOf"])
+@pytest.mark.parametrize("bound", [{"const": "x"}, {"enum": ["x", "y"]}, {"maxLength": 1}], ids=str)
+@pytest.mark.parametrize(
+    ("table", "other"),
+    [
+        ({"a": TEXT}, {}),
+        ({"a": TEXT}, {"properties": {"n": WHOLE}}),
+        ({"a": TEXT}, {"additionalProperties": {"type": ["string", "integer"]}}),
+        ({}, {"properties": {"a": True}}),
+        ({}, {"required": ["a", "n"]}),
+    ],
+    ids=str,
+)
+def test_a_bound_of_one_choice_at_the_root_bounds_no_other(
+    table: dict[str, Any], other: dict[str, Any], bound: dict[str, Any], keyword: str
+) -> None:
+    choices = [{"properties": {"a": bound}, "required": ["a"]}, {"required": ["n"], **other}]
+    tool = tool_of({"type": "object", "properties": table, keyword: choices})
+
+    shown_as = [shown(tool, provider, strict=False) for provider in ("openai", "anthropic")]
+    assert [checker.misfits({"a": "other", "n": 1}) for made in shown_as if (checker := checker_of(made))] == [[], []]
+    assert re.search(
+        r'"x"|\(at most 1 characters\)|"maxLength": 1', f"{json.dumps(shown_as)} {shown_as[0]['description']}"
+    )
+    assert misfits_of(tool, {"a": "other", "n": 1}) == []
 
 
 @pytest.mark.parametrize("keyword", ["anyOf", "oneOf"])

@@ -36,6 +36,7 @@ _OF_KIND = {
     "string": ("pattern", "minLength", "maxLength"),
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
 }
+_OF_CHOICE = frozenset({"type", "properties", "required", "additionalProperties", "patternProperties"})
 _TYPED = ("type", "$ref", "anyOf", "oneOf", "allOf", "not", "if")
 _MOST_WORDS = 600
 
@@ -115,16 +116,41 @@ def _united(outer: dict[str, Any], choices: Sequence[Any], walk: SchemaWalk) -> 
     if not objects:
         return outer, ""
     table: dict[str, Any] = dict(outer.get("properties", {}))
+    unshown = set[str]()  # arguments whose bounds in one choice do not hold in another one
     for name in dict.fromkeys(name for choice in objects for name in choice.get("properties", {})):
-        found = [choice["properties"][name] for choice in objects if name in choice.get("properties", {})]
-        one = _any_of(found)
-        table[name] = both_of(table[name], one) if name in table else one
+        found = _in_choices(name, objects, table)
+        free = [part for part in found if _is_free(part)]
+        if free:
+            unshown.add(name)
+            table.setdefault(name, {} if free[0] is True else free[0])
+        else:
+            one = _any_of(found)
+            table[name] = both_of(table[name], one) if name in table else one
     required = set[str].intersection(*(set(choice.get("required", ())) for choice in objects))
     names = [name for name in table if name in required or name in outer.get("required", ())]
     closed = all(choice.get("additionalProperties") is False for choice in objects)
     shown_schema = {**outer, "properties": table, **({"required": names} if names else {})}
     shown_schema |= {"additionalProperties": False} if closed else {}
-    return shown_schema, _sets(objects, outer)
+    return shown_schema, _sets(objects, outer, unshown, walk)
+
+
+def _in_choices(name: str, objects: Sequence[Mapping[str, Any]], known: Mapping[str, Any]) -> list[Any]:
+    """Return what each choice that an argument may belong to says of it.
+
+    An argument that the object around the choices does not declare belongs to those that declare or require it.
+    """
+    found: list[Any] = []
+    for choice in objects:
+        rest = choice.get("additionalProperties", True)
+        if name in choice.get("properties", {}):
+            found.append(choice["properties"][name])
+        elif name in known or name in choice.get("required", ()):
+            found.append(True if choice.get("patternProperties") else rest)
+    return [part for part in found if part is not False] or [False]
+
+
+def _is_free(part: Any) -> bool:
+    return part is True or (isinstance(part, Mapping) and not part.keys() - ABOUT)
 
 
 def _any_of(parts: Sequence[Any]) -> Any:
@@ -143,21 +169,35 @@ def _constant(part: Any) -> tuple[Any] | None:
     return (values[0],) if len(values) == 1 else None
 
 
-def _sets(objects: Sequence[Mapping[str, Any]], outer: Mapping[str, Any]) -> str:
-    """Return in words which arguments have to be given together."""
+def _sets(objects: Sequence[Mapping[str, Any]], outer: Mapping[str, Any], unshown: Set[str], walk: SchemaWalk) -> str:
+    """Return in words which arguments have to be given together, and what is not shown of them."""
     texts: list[str] = []
     for choice in objects:
         names: list[str] = []
         for name in [*choice.get("properties", {}), *choice.get("required", ())]:
-            value = _constant(choice.get("properties", {}).get(name))
+            part = choice.get("properties", {}).get(name)
+            value = _constant(part)
             text = f"`{name}`" if value is None else f"`{name}` {value[0]!r}".replace("'", '"')
+            words = _bounds(part, properties_of(outer).get(name), walk) if name in unshown and value is None else ""
+            text += f" ({words})" if words else ""
             is_needed = name in choice.get("required", ()) and name not in outer.get("required", ())
-            if text not in names and (is_needed or value is not None):
+            if text not in names and (is_needed or value is not None or words):
                 names.append(text)
+        rest = {key: part for key, part in choice.items() if key not in _OF_CHOICE | ABOUT and part is not True}
+        names += filter(None, [in_prose(rest, ())])
         if names:
             texts.append(" and ".join(names))
     different = list(dict.fromkeys(texts))
     return f"give {', or '.join(different)}" if len(different) > 1 else ""
+
+
+def _bounds(part: Any, around: Any, walk: SchemaWalk) -> str:
+    """Return in words what a choice says of an argument that the object around it does not."""
+    if not isinstance(part, Mapping):
+        return ""
+    known: Mapping[str, Any] = cast("Mapping[str, Any]", around) if isinstance(around, Mapping) else {}
+    own = walk.resolved(cast("Mapping[str, Any]", part)).items()
+    return in_prose({key: said for key, said in own if key not in ABOUT and known.get(key) != said}, ())
 
 
 # --- each part
