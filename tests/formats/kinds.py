@@ -51,6 +51,24 @@ KINDS: dict[str, dict[str, Any]] = {
     "a required name that is missing inside": with_one(object_of({"x": TEXT}, "y", additionalProperties=False)),
     "a required name with a type for all others": object_of({"a": TEXT}, "b", additionalProperties=WHOLE),
     "branches that only require": object_of({"a": TEXT, "b": WHOLE}, anyOf=[{"required": ["a"]}, {"required": ["b"]}]),
+    "branches that only require, inside": with_one(
+        object_of({"x": TEXT, "y": WHOLE}, anyOf=[{"required": ["x"]}, {"required": ["y"]}])
+    ),
+    "branches that only require, one of them, inside": with_one(
+        {"type": "object", "oneOf": [{"required": ["x"]}, {"required": ["y"]}]}
+    ),
+    "branches that require and bound, inside": with_one(
+        object_of(
+            {"x": TEXT, "y": WHOLE},
+            anyOf=[{"required": ["x", "z"]}, {"required": ["y"], "properties": {"x": {"maxLength": 1}}}],
+        )
+    ),
+    "a branch that requires, by reference": with_one(
+        object_of({"x": TEXT}, anyOf=[{"$ref": "#/$defs/R"}, {"maxProperties": 0}]),
+        **{"$defs": {"R": {"required": ["x"]}}},
+    ),
+    "a condition that requires": object_of({"a": TEXT}, **{"if": {"required": ["b"]}, "else": {"required": ["a"]}}),
+    "a required name without properties": {"type": "object", "required": ["a"]},
     "objects without a type": with_one({"properties": {"x": {"properties": {"y": WHOLE}, "required": ["y"]}}}),
     "arrays without a type": with_one({"items": WHOLE, "minItems": 1}),
     "arrays without items": with_one({"type": "array"}),

@@ -116,22 +116,25 @@ def _united(outer: dict[str, Any], choices: Sequence[Any], walk: SchemaWalk) -> 
     if not objects:
         return outer, ""
     table: dict[str, Any] = dict(outer.get("properties", {}))
+    around: Any = {} if outer.get("patternProperties") else outer.get("additionalProperties") or {}
     unshown = set[str]()  # arguments whose bounds in one choice do not hold in another one
-    for name in dict.fromkeys(name for choice in objects for name in choice.get("properties", {})):
+    for name in dict.fromkeys(name for choice in objects for name in _names(choice)):
         found = _in_choices(name, objects, table)
         free = [part for part in found if _is_free(part)]
-        if free:
-            unshown.add(name)
-            table.setdefault(name, {} if free[0] is True else free[0])
-        else:
-            one = _any_of(found)
-            table[name] = both_of(table[name], one) if name in table else one
+        unshown |= {name} if free else set()
+        if not free or name not in table:
+            joined = both_of(table.get(name, around), free[0] if free else _any_of(found))
+            table[name] = {} if joined is True else joined
     required = set[str].intersection(*(set(choice.get("required", ())) for choice in objects))
     names = [name for name in table if name in required or name in outer.get("required", ())]
     closed = all(choice.get("additionalProperties") is False for choice in objects)
     shown_schema = {**outer, "properties": table, **({"required": names} if names else {})}
     shown_schema |= {"additionalProperties": False} if closed else {}
     return shown_schema, _sets(objects, outer, unshown, walk)
+
+
+def _names(choice: Mapping[str, Any]) -> list[str]:
+    return [*choice.get("properties", {}), *choice.get("required", ())]
 
 
 def _in_choices(name: str, objects: Sequence[Mapping[str, Any]], known: Mapping[str, Any]) -> list[Any]:
@@ -174,7 +177,7 @@ def _sets(objects: Sequence[Mapping[str, Any]], outer: Mapping[str, Any], unshow
     texts: list[str] = []
     for choice in objects:
         names: list[str] = []
-        for name in [*choice.get("properties", {}), *choice.get("required", ())]:
+        for name in _names(choice):
             part = choice.get("properties", {}).get(name)
             value = _constant(part)
             text = f"`{name}`" if value is None else f"`{name}` {value[0]!r}".replace("'", '"')
@@ -230,8 +233,10 @@ class _Shown:
                 return self._written(merged(own, self._walk.resolved({"$ref": ref})))
         if ref is not None:
             return shown_schema
+        shown_schema = self._choices(shown_schema)
         _infer_type(shown_schema)
         _write_items(shown_schema)
+        _declare_required(shown_schema)
         shown_schema = self._conditions(self._patterns(shown_schema))
         self._drop_impossible(shown_schema)
         kept = {key: shown_schema.pop(key) for key in ("not", "if") if key in shown_schema}
@@ -244,6 +249,22 @@ class _Shown:
         if ref is not None and len(parts[0]) == 1 and not shown_schema.keys() - ABOUT - {"allOf"}:
             return {**{key: value for key, value in shown_schema.items() if key != "allOf"}, "$ref": ref}
         return as_one(shown_schema, self._walk)
+
+    def _choices(self, shown_schema: dict[str, Any]) -> dict[str, Any]:
+        """Return an object whose choices have the arguments that they require; those that only require are in words."""
+        kinds = kinds_of(shown_schema)
+        if kinds != ["object"] and (kinds or "properties" not in shown_schema):
+            return shown_schema
+        for key in CHOICES:
+            choices: Any = shown_schema.get(key)
+            if isinstance(choices, list) and all(map(_only_requires, cast("list[Any]", choices))):
+                rest = {name: part for name, part in shown_schema.items() if name != key}
+                united, words = _united(rest, cast("list[Any]", choices), self._walk)
+                shown_schema = described(united, words[:_MOST_WORDS])
+            elif isinstance(choices, list):
+                table = properties_of(shown_schema)
+                shown_schema[key] = [_declaring(choice, table) for choice in cast("list[Any]", choices)]
+        return shown_schema
 
     def _patterns(self, shown_schema: dict[str, Any]) -> dict[str, Any]:
         """Return a schema whose patterns every provider reads; the others are said in words."""
@@ -313,6 +334,31 @@ class _Shown:
             shown_schema["properties"] = {
                 name: part for name, part in named.items() if name in required or not _is_impossible(part)
             }
+
+
+def _only_requires(choice: Any) -> bool:
+    if not isinstance(choice, Mapping):
+        return False
+    named = cast("Mapping[str, Any]", choice)
+    return not named.keys() - ABOUT - {"type", "required"} and kinds_of(named) in ([], ["object"])
+
+
+def _declaring(choice: Any, table: Mapping[str, Any]) -> Any:
+    """Return a choice with what the object around it says of the properties that the choice requires."""
+    if not isinstance(choice, Mapping) or ref_of(choice) is not None:
+        return cast("Any", choice)
+    named = dict(cast("Mapping[str, Any]", choice))
+    own = properties_of(named)
+    missing = {name: table[name] for name in named.get("required", ()) if name in table and name not in own}
+    return {**named, "properties": {**own, **missing}} if missing else named
+
+
+def _declare_required(shown_schema: dict[str, Any]) -> None:
+    """Declare the properties that an object requires: Gemini refuses one that does not."""
+    table, rest = properties_of(shown_schema), shown_schema.get("additionalProperties", True)
+    missing = [name for name in shown_schema.get("required", ()) if name not in table]
+    if missing and rest is not False:
+        shown_schema["properties"] = {**table, **{name: {} if rest is True else rest for name in missing}}
 
 
 def _is_impossible(part: Any) -> bool:
