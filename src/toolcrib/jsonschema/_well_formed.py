@@ -193,7 +193,7 @@ def _read_table(value: Any) -> _Read:
     if not isinstance(value, Mapping):
         return _WRONG, False
     table = cast("Mapping[str, Any]", value)
-    right = {name: part if _is_schema(part) else {} for name, part in table.items()}
+    right: dict[str, Any] = {name: part if _is_schema(part) else {} for name, part in table.items()}
     return right, all(map(_is_schema, table.values()))
 
 
