@@ -111,7 +111,7 @@ async def test_a_server_s_wrong_keywords_are_shown_to_no_provider_and_are_in_the
 
 @pytest.mark.parametrize("key", ["type", "required"])
 async def test_a_double_in_a_list_is_one(key: str, caplog: pytest.LogCaptureFixture) -> None:
-    part = {"type": ["object", "object"], "properties": {"a": {}}, "required": ["a", "a"]}
+    part: dict[str, Any] = {"type": ["object", "object"], "properties": {"a": {}}, "required": ["a", "a"]}
     schema = schema_with(part)
 
     async with connect(server_of(schema)).open() as tools:

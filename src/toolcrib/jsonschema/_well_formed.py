@@ -160,7 +160,8 @@ def _read_kinds(value: Any) -> _Read:
     kinds = cast("list[Any]", value if isinstance(value, list) else [value])
     if not kinds or not all(isinstance(kind, str) and kind in _KINDS for kind in kinds):
         return _WRONG, False
-    return [*dict.fromkeys(kinds)] if isinstance(value, list) else value, True
+    different: list[Any] = [*dict.fromkeys(kinds)]
+    return different if isinstance(value, list) else value, True
 
 
 def _read_names(value: Any) -> _Read:
@@ -172,8 +173,9 @@ def _read_names(value: Any) -> _Read:
 
 
 def _read_all_of(value: Any) -> _Read:
-    parts = [part for part in cast("list[Any]", value) if _is_schema(part)] if isinstance(value, list) else []
-    return (parts, len(parts) == len(value)) if parts else (_WRONG, False)
+    given = cast("list[Any]", value if isinstance(value, list) else [])
+    parts = [part for part in given if _is_schema(part)]
+    return (parts, len(parts) == len(given)) if parts else (_WRONG, False)
 
 
 def _read_items(value: Any) -> _Read:
@@ -181,7 +183,8 @@ def _read_items(value: Any) -> _Read:
     if not (isinstance(value, list) and value):
         return (value, True) if _is_schema(value) else (_WRONG, False)
     parts = cast("list[Any]", value)
-    return [part if _is_schema(part) else {} for part in parts], all(map(_is_schema, parts))
+    right: list[Any] = [part if _is_schema(part) else {} for part in parts]
+    return right, all(map(_is_schema, parts))
 
 
 def _read_prefix_items(value: Any) -> _Read:
