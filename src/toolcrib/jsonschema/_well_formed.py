@@ -180,11 +180,11 @@ def _read_all_of(value: Any) -> _Read:
 
 def _read_items(value: Any) -> _Read:
     """Read schemas by their place; one that is wrong keeps its place."""
-    if not (isinstance(value, list) and value):
-        return (value, True) if _is_schema(value) else (_WRONG, False)
-    parts = cast("list[Any]", value)
+    if _is_schema(value):
+        return value, True
+    parts = cast("list[Any]", value if isinstance(value, list) else [])
     right: list[Any] = [part if _is_schema(part) else {} for part in parts]
-    return right, all(map(_is_schema, parts))
+    return (right, all(map(_is_schema, parts))) if parts else (_WRONG, False)
 
 
 def _read_prefix_items(value: Any) -> _Read:
