@@ -30,3 +30,12 @@ def bomb(kind: str) -> dict[str, Any]:
         "required": ["x"],
         "$defs": definitions,
     }
+
+
+def repeated() -> dict[str, Any]:
+    """Return a schema whose references lead into each other, so that a definition of each comes to too much."""
+    level: dict[str, Any] = {"properties": {f"p{n}": {"type": "string"} for n in range(400)}}
+    for _ in range(80):
+        level = {"properties": {"in": level}}
+    refs = {f"r{n}": {"$ref": "#/properties/a" + "/properties/in" * n} for n in range(80)}
+    return {"type": "object", "properties": {"a": level, **refs}}

@@ -6,10 +6,11 @@ from typing import Any
 import jsonschema
 import pytest
 
+from tests.jsonschema.bombs import repeated
 from toolcrib.errors import SchemaTooLarge
 from toolcrib.formats import PROVIDERS
-from toolcrib.jsonschema import arguments_schema, with_definitions
-from toolcrib.jsonschema._references import dangling
+from toolcrib.jsonschema import arguments_schema
+from toolcrib.jsonschema._references import dangling, with_definitions
 from toolcrib.schema import ToolSpec
 from toolcrib.tools.from_schema import schema_tool
 from toolcrib.toolsets import Toolset
@@ -123,13 +124,8 @@ def test_a_boolean_that_is_referred_to_is_a_schema() -> None:
 
 
 def test_what_references_repeat_too_often_is_refused() -> None:
-    level: dict[str, Any] = {"properties": {f"p{n}": {"type": "string"} for n in range(400)}}
-    for _ in range(80):
-        level = {"properties": {"in": level}}
-    refs = {f"r{n}": {"$ref": "#/properties/a" + "/properties/in" * n} for n in range(80)}
-
     with pytest.raises(SchemaTooLarge, match="`evil`"):
-        with_definitions("evil", {"properties": {"a": level, **refs}})
+        with_definitions("evil", repeated())
 
 
 def test_a_large_schema_with_few_references_is_none_too_large() -> None:

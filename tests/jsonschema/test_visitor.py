@@ -18,10 +18,10 @@ from toolcrib.jsonschema import (
     subschemas,
     type_words,
     values_of,
-    with_definitions,
     wrapped,
     written_out,
 )
+from toolcrib.jsonschema._references import with_definitions
 
 INNER: dict[str, Any] = {"type": "string"}
 LISTED = ("anyOf", "oneOf", "allOf", "prefixItems")

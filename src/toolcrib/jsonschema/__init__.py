@@ -12,7 +12,7 @@ from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from toolcrib.jsonschema._composition import as_one
-    from toolcrib.jsonschema._references import arguments_schema, with_definitions
+    from toolcrib.jsonschema._references import arguments_schema
     from toolcrib.jsonschema._repair import of_newer_version, satisfiable
     from toolcrib.jsonschema._shape import PYTHON_TYPES, describe_shape
     from toolcrib.jsonschema._shown import shown_arguments, shown_value
@@ -33,13 +33,14 @@ if TYPE_CHECKING:
         wrapped,
     )
     from toolcrib.jsonschema._walk import SchemaWalk, check_nesting, check_size, written_out
+    from toolcrib.jsonschema._well_formed import well_formed
     from toolcrib.jsonschema._words import brief, described, in_prose, path_of, schema_texts, type_words
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "._composition": "as_one",
-            "._references": "arguments_schema with_definitions",
+            "._references": "arguments_schema",
             "._repair": "of_newer_version satisfiable",
             "._shape": "PYTHON_TYPES describe_shape",
             "._shown": "shown_arguments shown_value",
@@ -48,6 +49,7 @@ else:
                 "ref_of rewrite subschemas values_of wrapped"
             ),
             "._walk": "SchemaWalk check_nesting check_size written_out",
+            "._well_formed": "well_formed",
             "._words": "brief described in_prose path_of schema_texts type_words",
         },
     )
@@ -83,7 +85,7 @@ __all__ = [
     "subschemas",
     "type_words",
     "values_of",
-    "with_definitions",
+    "well_formed",
     "wrapped",
     "written_out",
 ]

@@ -23,13 +23,18 @@ from toolcrib.jsonschema._visitor import (
 )
 from toolcrib.jsonschema._walk import SchemaWalk, check_nesting
 
-__all__ = ["of_newer_version", "satisfiable"]
+__all__ = ["any_of", "of_newer_version", "referring", "satisfiable"]
 
 _OLD_VERSIONS = ("http://json-schema.org/draft-03/schema", "http://json-schema.org/draft-04/schema")
 _KINDS = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 _MAY_BE_NULL = frozenset({"const", "default", "example"})
 _LIMITS = (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum"))
-_LISTED_ITEMS = "http://json-schema.org/draft-07/schema#"  # the last version whose `items` may be a list
+_LISTED_ITEMS = "http://json-schema.org/draft-07/schema#"
+_LISTING = (  # the versions whose `items` may be a list, as those before them
+    "http://json-schema.org/draft-06/schema",
+    "http://json-schema.org/draft-07/schema",
+    "https://json-schema.org/draft/2019-09/schema",
+)
 _IF = ("then", "else")
 _BRANCHES = ("allOf", *CHOICES, *_IF, "dependentSchemas", "dependencies")
 _APPLIED = ("$ref", *_BRANCHES)
@@ -41,16 +46,17 @@ def of_newer_version(tool: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
     An exclusive limit was `true` beside the limit, and a property itself said that it is required. A type of another
     name than JSON Schema has, as `any` and `file`, was one that any value fits. A schema that names no version is often
-    of these. A keyword that is null is left out, and null in a list of types is the type of that name.
+    of these. A keyword that is null is left out, and null in a list of types is the type of that name. A name that is
+    required twice is so once.
 
     Raises:
         SchemaTooLarge: It is nested too deep to be read; names the tool.
     """
     check_nesting(tool, schema)
     newer = _newer(schema)
-    declared = newer.get("$schema")
-    is_old = isinstance(declared, str) and declared.rstrip("#") in _OLD_VERSIONS
-    if is_old or (declared is None and _lists_items(newer)):
+    declared: Any = newer.get("$schema")
+    version = declared.rstrip("#") if isinstance(declared, str) else ""
+    if version in _OLD_VERSIONS or (version not in _LISTING and _lists_items(newer)):
         newer["$schema"] = _LISTED_ITEMS
     return newer
 
@@ -61,7 +67,7 @@ def _newer(part: Mapping[str, Any]) -> dict[str, Any]:
     named = cast("list[Any]", kinds) if isinstance(kinds, list) else [kinds]
     if any(isinstance(kind, str) and kind not in _KINDS for kind in named):
         del newer["type"]
-    elif None in named and isinstance(kinds, list):
+    elif isinstance(kinds, list) and all(kind is None or isinstance(kind, str) for kind in named):
         newer["type"] = [*dict.fromkeys("null" if kind is None else kind for kind in named)]
     for exclusive, limit in _LIMITS:
         if isinstance(newer.get(exclusive), bool) and newer.pop(exclusive) and limit in newer:
@@ -69,8 +75,8 @@ def _newer(part: Mapping[str, Any]) -> dict[str, Any]:
     table = properties_of(newer).items()
     flagged = [name for name, inner in table if _flag(inner) is True]
     rest: Any = newer.get("required", [])
-    if flagged and isinstance(rest, list):
-        newer["required"] = [*cast("list[Any]", rest), *(name for name in flagged if name not in rest)]
+    if isinstance(rest, list) and (flagged or rest) and all(isinstance(name, str) for name in cast("list[Any]", rest)):
+        newer["required"] = [*dict.fromkeys([*cast("list[str]", rest), *flagged])]
     if table:
         newer["properties"] = {name: _without_flag(inner) for name, inner in table}
     return newer
@@ -103,7 +109,7 @@ def satisfiable(tool: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
     Raises:
         SchemaTooLarge: What its references lead to comes to too much; names the tool.
     """
-    return _Repair(tool, of_newer_version(tool, schema)).schema()
+    return _Repair(tool, schema).schema()
 
 
 class _Repair:
@@ -133,7 +139,7 @@ class _Repair:
             widened.add(name)
         whole = {**whole, "$defs": table} if table else whole
         whole = {key: whole[key] for key in (*root, *whole) if key in whole}
-        return _one_of_any(whole, _referring(table, widened)) if widened else whole
+        return _one_of_any(whole, referring(table, widened)) if widened else whole
 
     def _exact(self) -> set[str]:
         """Return the definitions that stay as they are, as it matters whether a value does not fit them."""
@@ -191,7 +197,7 @@ class _Repair:
             branch = partial(self._part, needed=needed, known=inside, admitted=names)
             repaired |= rewrite({key: part[key]}, branch)
             if key == "oneOf" and self._widened > before:
-                repaired = _any_of(repaired)
+                repaired = any_of(repaired)
         return repaired
 
     # --- closed objects
@@ -340,7 +346,7 @@ def _declare_required(schema: dict[str, Any], known: Set[str]) -> None:
 # --- a `oneOf` with a repair in it
 
 
-def _any_of(part: Mapping[str, Any]) -> dict[str, Any]:
+def any_of(part: Mapping[str, Any]) -> dict[str, Any]:
     """Return a schema with an `anyOf` in place of its `oneOf`."""
     choice = {"anyOf": part["oneOf"]}
     if "anyOf" in part:
@@ -348,7 +354,7 @@ def _any_of(part: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in part.items() if key != "oneOf"} | choice
 
 
-def _referring(table: Mapping[str, Any], names: Set[str]) -> Set[str]:
+def referring(table: Mapping[str, Any], names: Set[str]) -> Set[str]:
     """Return the names of some definitions, and of those that refer to them at any depth."""
     users: dict[str, list[str]] = {}
     for name, part in table.items():
@@ -368,4 +374,4 @@ def _one_of_any(part: Mapping[str, Any], widened: Set[str]) -> dict[str, Any]:
     kept = {key: part[key] for key in _exact_keys(part)}
     changed = rewrite(part, lambda inner: _one_of_any(inner, widened)) | kept
     refers = any(name in widened for branch in part.get("oneOf") or () for name in definitions_in(branch))
-    return _any_of(changed) if refers else changed
+    return any_of(changed) if refers else changed

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextvars import ContextVar
@@ -27,10 +28,11 @@ from referencing.exceptions import Unresolvable
 
 from toolcrib.errors import FieldProblem, InvalidSchema
 from toolcrib.jsonschema._patterns import is_pattern, pattern_of
-from toolcrib.jsonschema._references import dangling, with_definitions
+from toolcrib.jsonschema._references import dangling
 from toolcrib.jsonschema._repair import satisfiable
 from toolcrib.jsonschema._visitor import kinds_of, properties_of
 from toolcrib.jsonschema._walk import SchemaWalk, check_nesting
+from toolcrib.jsonschema._well_formed import well_formed
 from toolcrib.jsonschema._words import brief, path_of
 
 __all__ = [
@@ -46,6 +48,7 @@ __all__ = [
 SMALL = 400
 """Parts of a schema, as `check_size` counts them, whose checker takes no longer than an event loop may stand still."""
 
+_log = logging.getLogger("toolcrib.tools")
 _Keyword: TypeAlias = Callable[[Any, Any, Any, Any], Iterable[ValidationError] | None]
 _NOTHING: Any = Registry[Any]()  # of schemas that others may refer to
 _WIDE = 300  # characters of a problem; it may quote what does not fit
@@ -274,11 +277,18 @@ def checks_of(
 
 
 def _repaired_checker(tool: str, schema: Mapping[str, Any]) -> Checker | None:
-    """Return what checks arguments against the schema that a model is shown, in which faults are repaired."""
+    """Return what checks arguments against the schema that a model is shown, in which faults are repaired.
+
+    Where there is no such check, the log says so.
+    """
     try:
-        return checker_of(satisfiable(tool, with_definitions(tool, schema)))
-    except (AttributeError, TypeError, ValueError):  # it is not a schema, or too large to be repaired
-        return checker_of(schema)
+        return Checker(satisfiable(tool, well_formed(tool, schema).schema))
+    except (AttributeError, TypeError, ValueError, RecursionError, SchemaError) as error:
+        problem = str(getattr(error, "message", error))  # it is not a schema, or too large to be repaired
+    checker = checker_of(schema)
+    if checker is None:
+        _log.error("`%s`: its arguments are not checked, as its schema cannot be read: %.300r", tool, problem)
+    return checker
 
 
 _PYDANTIC_KINDS = {"additionalProperties": "extra_forbidden", "required": "missing"}  # as pydantic calls them

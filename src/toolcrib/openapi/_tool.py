@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -27,6 +28,7 @@ from toolcrib.tools import BaseTool, Tool, ToolOptions
 
 __all__ = ["Api", "OperationTool"]
 
+_log = logging.getLogger("toolcrib.openapi")
 _HINTS: Mapping[bool, tuple[str, ...]] = {True: ("read_only",), False: ()}
 
 
@@ -95,6 +97,9 @@ class OperationTool(BaseTool):
             source=self,
         )
         api_tool.origin = f"{operation.method} {operation.path} of the OpenAPI document `{self._api.document.title}`"
+        if spec.wrong_keywords:
+            text = "the schema of %s is wrong at %s, which is left out and not checked"
+            _log.warning(text, api_tool.origin, spec.wrong_keywords)
         return api_tool
 
     def get_definition(self) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, cast, get_args, get_origin
 from pydantic import TypeAdapter
 
 from toolcrib.errors import SchemaError
-from toolcrib.jsonschema import with_definitions
+from toolcrib.jsonschema import well_formed
 from toolcrib.schema._json_schema import SchemaGenerator, tidy
 from toolcrib.schema._model import no_read_only_warning, one_sentence
 from toolcrib.schema._typed_dicts import modern
@@ -54,7 +54,7 @@ def return_schema_of(tool: str, annotation: Any, given: Any) -> dict[str, Any] |
         SchemaError: `given` is a type that has no schema.
     """
     if isinstance(given, Mapping):
-        return dict(with_definitions(tool, cast("Mapping[str, Any]", given)))
+        return dict(well_formed(tool, cast("Mapping[str, Any]", given)).schema)
     wanted = annotation if given is None else given
     try:
         if wanted in _SILENT:

@@ -11,7 +11,7 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from toolcrib.errors import SchemaError
-from toolcrib.jsonschema import arguments_schema, check_nesting, satisfiable, schema_texts
+from toolcrib.jsonschema import arguments_schema, check_nesting, satisfiable, schema_texts, well_formed
 from toolcrib.schema._docstring import first_paragraph, one_line
 from toolcrib.schema._function import Function
 from toolcrib.schema._input_spec import InputSpec
@@ -40,12 +40,14 @@ class ToolSpec(InputSpec):
         is_generator: `async def` that yields.
         is_sync_generator: `def` that yields.
         is_sync: `def`, whether it returns or yields.
+        wrong_keywords: Where a given schema is not as JSON Schema allows, which is left out and not checked; in words.
     """
 
     def __init__(self, name: str, function: Function | None, model: type[BaseModel] | None) -> None:
         super().__init__(name, function, model)
         self.fn = None if function is None else function.fn
         self.is_coroutine = self.is_generator = self.is_sync_generator = self.is_sync = False
+        self.wrong_keywords = ""
         self._given_schema: Mapping[str, Any] | None = None
         self._given_return: Any = None
         self._given_description: str | None = None
@@ -111,13 +113,14 @@ class ToolSpec(InputSpec):
             TypeError: The function does not take an argument that the schema describes.
         """
         check_nesting(name, [parameters, returns])
-        parameters = satisfiable(name, arguments_schema(name, parameters))
+        repaired = well_formed(name, parameters)
+        parameters = satisfiable(name, arguments_schema(name, repaired.schema))
         kinds: Any = parameters.get("type")
         if isinstance(kinds, list) and "object" in kinds:
             parameters = {**parameters, "type": "object"}
         parameters = with_properties_as_dicts(parameters)
         spec = cls(name, None, model_of_schema(name, parameters, check))
-        spec._given_schema = parameters
+        spec._given_schema, spec.wrong_keywords = parameters, repaired.wrong_text
         spec._given_description, spec._given_return, spec._resolved = (
             description,
             returns,

@@ -119,6 +119,10 @@ class Member(Offering):
         except (AttributeError, TypeError, ValueError) as error:  # a schema may be anything
             self.fault = unreadable(self._remote.name, about.name, str(error))
             self.fault.__cause__ = error
+            return
+        if self._spec.wrong_keywords:
+            text = "the schema of %s of the server `%s` is wrong at %s, which is left out and not checked"
+            _log.warning(text, self.label(), self._remote.name, self._spec.wrong_keywords)
 
     def tool(self) -> Tool[..., Any]:
         """Return it as a tool once it is prepared, with the gates of the host, which the server cannot change."""
