@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from toolcrib.jsonschema._composition import as_one, both_of, merged
 from toolcrib.jsonschema._portable import portable
+from toolcrib.jsonschema._repair import referring
 from toolcrib.jsonschema._visitor import (
     ABOUT,
     CHOICES,
@@ -310,20 +311,9 @@ class _Shown:
     @cached_property
     def _inexact(self) -> Set[str]:
         """The definitions that cannot be written exactly, nor what refers to them."""
-        users: dict[str, list[str]] = {}
-        waiting: list[str] = []
-        for name, definition in properties_of(self._walk.root, "$defs").items():
-            for used in definitions_in(definition):
-                users.setdefault(used, []).append(name)
-            if any(_written_patterns(part)[1] for part in subschemas(definition)):
-                waiting.append(name)
-        found = set[str]()
-        while waiting:
-            name = waiting.pop()
-            if name not in found:
-                found.add(name)
-                waiting += users.get(name, ())
-        return found
+        table = properties_of(self._walk.root, "$defs")
+        lossy = {name for name, part in table.items() if any(_written_patterns(one)[1] for one in subschemas(part))}
+        return referring(table, lossy)
 
     def _drop_impossible(self, shown_schema: dict[str, Any]) -> None:
         """Leave out optional properties that nothing fits."""
