@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         raw_arguments,
         read_stored,
         stored,
-        well_formed,
     )
     from toolcrib.formats._format import Declaration, ProviderFormat, ToolFormat
     from toolcrib.formats._growing_object import GrowingObject
@@ -109,7 +108,6 @@ __all__ = [
     "text_parameter",
     "tokens_in",
     "user_words",
-    "well_formed",
     "without_filler",
 ]
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from hashlib import sha256
 
-from toolcrib.formats._canonical_json import well_formed
+from toolcrib._json_writer import valid_text
 from toolcrib.formats._wire import WireCall
 
 __all__ = [
@@ -50,7 +50,7 @@ def _written(value: object) -> str:
 
 def is_sendable(id: str) -> bool:
     """Return whether an id can be sent back: it is there, and no character of it is cut in half."""
-    return bool(id) and (id.isascii() or well_formed(id) == id)
+    return bool(id) and (id.isascii() or valid_text(id) == id)
 
 
 def why_replaced(id: str, takes: Callable[[str], bool] = is_sendable) -> str:

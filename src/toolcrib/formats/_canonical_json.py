@@ -21,7 +21,6 @@ __all__ = [
     "read_stored",
     "stored",
     "typed",
-    "well_formed",
 ]
 
 _DEEPEST = 200
@@ -43,7 +42,7 @@ def canonical(value: Any) -> Any:
 
 def _cleaned(value: Any, depth: int = 0) -> Any:
     if isinstance(value, str):
-        return well_formed(value)
+        return valid_text(value)
     if isinstance(value, float):
         return value if isfinite(value) else None
     if not isinstance(value, Mapping | list | tuple):
@@ -75,13 +74,6 @@ def _with_bytes(value: object) -> dict[str, str]:
 
 def _without_bytes(value: dict[str, Any]) -> Any:
     return b64decode(value[_BYTES]) if value.keys() == {_BYTES} and isinstance(value[_BYTES], str) else value
-
-
-def well_formed(text: str) -> str:
-    """Return a text with the two halves of a character joined, and a lone half replaced."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def typed(blocks: Iterable[Mapping[str, Any]], kinds: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -12,10 +12,11 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
+from toolcrib._json_writer import valid_text
 from toolcrib.calls import Media
 from toolcrib.errors import FormatError
 from toolcrib.formats._call_ids import are_unique, unique_ids
-from toolcrib.formats._canonical_json import canonical, well_formed
+from toolcrib.formats._canonical_json import canonical
 from toolcrib.formats._json_reading import json_shape
 from toolcrib.formats._nearly_json import repaired_arguments, with_arguments
 from toolcrib.formats._provider_client import ProviderClient
@@ -265,11 +266,11 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         return replace(
             reply,
             items=tuple(sent),
-            text=well_formed(reply.text),
+            text=valid_text(reply.text),
             calls=waiting,
             unknown=unknown,
-            stop=reply.stop and well_formed(reply.stop),
-            problems=tuple(map(well_formed, problems)),
+            stop=reply.stop and valid_text(reply.stop),
+            problems=tuple(map(valid_text, problems)),
             stop_kind=kind,
             is_ordered=self.unanswered(sent) == list(map(self.key_of, waiting)),
         )

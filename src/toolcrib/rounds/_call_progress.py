@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, cast
 
 from pydantic_core import from_json
 
+from toolcrib._json_writer import valid_text
 from toolcrib.calls import copied, value_class
 from toolcrib.formats import (
     PROVIDERS,
@@ -23,7 +24,6 @@ from toolcrib.formats import (
     detected,
     json_shape,
     raw_arguments,
-    well_formed,
 )
 from toolcrib.rounds._call import DecodedCall, required_call
 from toolcrib.rounds._tool_calls import ToolCalls
@@ -197,7 +197,7 @@ class _ArrivingCall:
         if "\ud800" <= text[-1:] <= "\udbff":  # half a character, of which the other half has to come
             text = text[:-1]
         if self.kind != "function":
-            return well_formed(text)
+            return valid_text(text)
         value = _valid_part(raw_arguments(text or self._values.read()))
         self._is_broken = value is None
         return value

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from toolcrib._json_writer import valid_text
 from toolcrib.calls import REJECTION_PREFIX, CallMetadata, Failed, Media, Outcome, Rejected, render, value_class
-from toolcrib.formats import WireCall, WireResult, well_formed
+from toolcrib.formats import WireCall, WireResult
 
 __all__ = [
     "ToolCallIssue",
@@ -65,7 +66,7 @@ def rendered(call: WireCall, outcome: Outcome, *, ran: bool) -> WireResult:
         ran: Whether the tool was executed: what failed before that carries the prefix of a rejection.
     """
     shown = render(outcome)
-    text = shown.text if shown.text.isascii() else well_formed(shown.text)
+    text = valid_text(shown.text)
     if isinstance(outcome, Rejected):
         return WireResult(call, text, is_error=True)
     if isinstance(outcome, Failed) and not ran:
