@@ -123,7 +123,7 @@ def detected(reply: object, among: Mapping[N, ProviderFormat] = PROVIDERS) -> N:
     for name, format in reversed([*among.items()]):
         if format.recognises(shape):
             return name
-    keys = f"the keys {', '.join(map(str, shape))}, which are no provider's" if shape else "no keys"
+    keys = f"the keys {', '.join(map(str, shape))}, which no provider's reply has" if shape else "no keys"
     raise ValueError(f"the reply has {keys}; say which format it is in: decode(..., format='openai')")
 
 
@@ -194,15 +194,15 @@ def definition(
         FormatError: The provider refuses the name, has no strict mode, or cannot keep this schema strictly.
         SchemaTooLarge: The schema comes to too much when it is written out.
     """
-    made, options = FORMATS[format], options or NO_OPTIONS
-    made.check_tool(name, strict)
+    rules, options = FORMATS[format], options or NO_OPTIONS
+    rules.check_tool(name, strict)
     try:
-        return _defined(made, Declaration(name, description, parameters, strict, returns, options))
+        return _defined(rules, Declaration(name, description, parameters, strict, returns, options))
     except SchemaError:  # it says what is wrong itself
         raise
     except (AttributeError, KeyError, TypeError) as error:  # a schema of another party may be anything
         problem = f"its schema is not a JSON schema ({error}); correct it, or leave the tool out"
-        raise FormatError(name, made.title, problem) from error
+        raise FormatError(name, rules.title, problem) from error
 
 
 def _defined(format: ToolFormat, tool: Declaration) -> dict[str, Any]:
@@ -243,7 +243,7 @@ def definitions(
         SchemaError: As above, for a tool without a schema, or with one that is too large.
         ValueError: There is no such format.
     """
-    made: list[dict[str, Any]] = []
+    written: list[dict[str, Any]] = []
     strictly: list[dict[str, Any]] = []
     known = FORMATS[format]
 
@@ -259,14 +259,14 @@ def definitions(
     for tool in tools:
         try:
             try:
-                made.append(made_of(tool, strict))
+                written.append(made_of(tool, strict))
             except FormatError as error:
                 if not strict or refused != "not_strict" or not known.strict:
                     raise
-                made.append(made_of(tool, False))
+                written.append(made_of(tool, False))
                 _log.info("%s. It is offered without strict mode.", str(error).removesuffix("."))
         except (FormatError, SchemaError) as error:
             if refused == "raise" or (strict and not known.strict):
                 raise
             _log.error("%s. It is left out of the definitions.", str(error).removesuffix("."))
-    return known.wrap(made)
+    return known.wrap(written)
