@@ -190,9 +190,10 @@ def _for_groups(groups: str | list[str], claim: str) -> EntryFilter:
         access = None if ctx.run is None else ctx.run.channel.access
         if access is None:
             return True
-        given: Any = access.claims.get(claim)
-        several: Any = (given,) if isinstance(given, str) else given if isinstance(given, tuple) else ()
-        return not wanted.isdisjoint(several)
+        given: object = access.claims.get(claim)
+        if isinstance(given, str):
+            return given in wanted
+        return isinstance(given, tuple) and not wanted.isdisjoint(cast("tuple[Any, ...]", given))
 
     return is_offered
 
