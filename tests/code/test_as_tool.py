@@ -107,7 +107,7 @@ async def test_nobody_is_asked_for_a_program_that_nobody_resumes(kit: Toolkit, w
         assert (await session.say("Book").run()).result == "I cannot."
         text = str(session.transcript)
 
-    assert "`book` needs a person's approval, which a program cannot wait for here" in text
+    assert "approval, which a program cannot wait for here: call the tool `book` itself" in text
     assert await store.list(pending=True) == ()
 
 

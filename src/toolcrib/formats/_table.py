@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from toolcrib.errors import FormatError, SchemaError, closest
 from toolcrib.formats._anthropic import ANTHROPIC
@@ -40,6 +40,7 @@ __all__ = [
     "definition",
     "definitions",
     "detected",
+    "refuse_part",
     "text_delta",
     "tokens_in",
 ]
@@ -54,6 +55,22 @@ Refused: TypeAlias = Literal["leave_out", "raise"]
 """What becomes of a tool that a provider cannot be offered: it is left out, or a FormatError is raised."""
 
 _log = logging.getLogger("toolcrib.formats")
+_PARTS: tuple[Set[str], ...] = (  # keys of a message, a choice, a call, an item, a block, a part
+    {"role", "content"},
+    {"role", "parts"},
+    {"role", "tool_calls"},
+    {"index", "message"},
+    {"id", "function"},
+    {"type", "call_id"},
+    {"type", "id", "content"},
+    {"type", "id", "summary"},
+    {"name", "input"},
+    {"content", "finishReason"},
+    {"name", "arguments"},
+    {"name", "args"},
+    {"functionCall"},
+    {"toolUse"},
+)
 
 N = TypeVar("N", bound=str)
 V = TypeVar("V")
@@ -123,8 +140,23 @@ def detected(reply: object, among: Mapping[N, ProviderFormat] = PROVIDERS) -> N:
     for name, format in reversed([*among.items()]):
         if format.recognises(shape):
             return name
+    refuse_part(reply)
     keys = f"the keys {', '.join(map(str, shape))}, which no provider's reply has" if shape else "no keys"
     raise ValueError(f"the reply has {keys}; say which format it is in: decode(..., format='openai')")
+
+
+def refuse_part(reply: object) -> None:
+    """Raise ValueError for a part of a reply, such as its message: its calls would be missed."""
+    try:
+        shapes = [json_shape(one) for one in (cast("Iterable[object]", reply) if isinstance(reply, list) else (reply,))]
+    except TypeError:
+        return
+    part = next((one for one in shapes if set(one) == {"message"} or any(keys <= one.keys() for keys in _PARTS)), None)
+    if part is not None:
+        raise ValueError(
+            f"what has the keys {', '.join(map(str, part))} is a part of a reply: give the whole of what the client "
+            "returned, such as `response`, and not `response.choices[0].message` or `response.output`"
+        )
 
 
 def text_delta(chunk: object, format: WireFormat | None = None) -> str:
