@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import json
 import json.encoder
+import re
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
-__all__ = ["RepeatedKeyError", "json_writer", "read_json", "read_valid_json", "unique_keys", "valid_text"]
+__all__ = [
+    "RepeatedKeyError",
+    "json_writer",
+    "read_json",
+    "read_valid_json",
+    "unique_keys",
+    "valid_json",
+    "valid_text",
+]
 
 _LONGEST_KEY = 200  # characters of a key in an error; callers may make up any
+_BOM: Final = "\ufeff".encode()
+_ESCAPES: Final = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
+"""The escapes of JSON from the left: a pair of surrogates, one alone (the group), any other."""
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class RepeatedKeyError(ValueError):
@@ -49,8 +64,17 @@ def read_valid_json(text: bytes) -> Any:
         ValueError: The text is not JSON.
         RecursionError: It is nested too deep.
     """
-    shapes = read_json(text)
-    return json.loads(valid_text(json.dumps(shapes, ensure_ascii=False))) if rb"\u" in text else shapes
+    return read_json(_valid_escapes(text))
+
+
+def valid_json(text: bytes) -> bytes:
+    """Return JSON text without a byte order mark, and with U+FFFD for halves of surrogate pairs and odd bytes."""
+    text = text.removeprefix(_BOM)
+    return _valid_escapes(text if text.isascii() else text.decode("utf-8", "replace").encode())
+
+
+def _valid_escapes(text: bytes) -> bytes:
+    return _ESCAPES.sub(lambda found: rb"\ufffd" if found[1] else found[0], text) if _SURROGATE.search(text) else text
 
 
 def valid_text(text: str) -> str:

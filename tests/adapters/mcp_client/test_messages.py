@@ -101,6 +101,9 @@ def answer(text: bytes) -> bytes:
         (answer(b"caf\xe9"), "caf\ufffd"),
         (answer(rb"\ud83d\ude00 \\ud83d"), "\U0001f600 \\ud83d"),
         (b'{\n "jsonrpc": "2.0",\n "id": ID,\n "result": {"content": [\n{"type":"text","text":"}{"}]}\n}', "}{"),
+        (b"\xef\xbb\xbf" + answer(b"marked"), "marked"),
+        (answer(b"x").replace(b'"result"', rb'"\ud83d":1,"result"'), "x"),
+        (b'[{"jsonrpc":"2.0","method":"odd"}, %s, 7]' % answer(b"listed"), "listed"),
         (b'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":5}]}}', "5"),
         (b'{"jsonrpc":"2.0","id":ID,"result":{"content":null}}', None),
         (b'{"jsonrpc":"2.0","id":ID,"result":{}}', None),
@@ -121,7 +124,22 @@ def answer(text: bytes) -> bytes:
             "[a file that cannot be read: Invalid IPv6 URL]",
         ),
     ],
-    ids=["surrogate", "byte", "pair", "lines", "number", "null", "nothing", "block", "base64", "type", "address"],
+    ids=[
+        "surrogate",
+        "byte",
+        "pair",
+        "lines",
+        "mark",
+        "key",
+        "list",
+        "number",
+        "null",
+        "nothing",
+        "block",
+        "base64",
+        "type",
+        "address",
+    ],
 )
 async def test_an_answer_is_delivered_with_what_can_be_repaired(
     way: str, behind: bool, sent: bytes, text: str | None, tmp_path: Path
@@ -301,6 +319,65 @@ def test_an_answer_that_cannot_be_read_ends_its_own_request(line: bytes) -> None
 
     assert isinstance(error, types.JSONRPCError)
     assert error.id == 3
+
+
+UNREADABLE = [
+    b'{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":7}',
+    b'{"jsonrpc":"2.0","id":"q","method":7}',
+    b'{"jsonrpc":"2.0","id":"q","method":"ping","params":{"x":}}',
+]
+ASKING = """
+import json, sys
+
+start, tools, question = [json.loads(text) for text in sys.argv[1:3]] + [sys.argv[3]]
+waiting = None
+for line in sys.stdin:
+    asked = json.loads(line)
+    method, number = asked.get("method"), asked.get("id")
+    result = {"initialize": start, "tools/list": tools}.get(method, {})
+    if method == "tools/call":
+        waiting = number
+        print(question, flush=True)
+        continue
+    if method is None:
+        result, number = {"content": [{"type": "text", "text": f"{asked['id']} {asked['error']['code']}"}]}, waiting
+    if number is not None:
+        print(json.dumps({"jsonrpc": "2.0", "id": number, "result": result}), flush=True)
+"""
+
+
+@pytest.mark.parametrize("question", [*UNREADABLE, b"[%s]" % UNREADABLE[0]])
+async def test_a_request_of_a_server_that_cannot_be_read_is_answered_with_an_error(
+    question: bytes, tmp_path: Path
+) -> None:
+    (tmp_path / "asking.py").write_text(ASKING)
+    words = [sys.executable, str(tmp_path / "asking.py"), json.dumps(START), json.dumps(TOOLS), question.decode()]
+
+    async with connect(words, name="asking", mode="legacy").open() as tools:
+        assert await called(tools, "pay") == "q -32601"
+
+
+@pytest.mark.parametrize("question", UNREADABLE)
+async def test_an_event_that_is_a_request_which_cannot_be_read_is_one_that_is_answered(question: bytes) -> None:
+    request = httpx2.Request("GET", "http://server")
+    body = _Events(chunks(b"id: 1\ndata: " + question + b"\n\n", 7), 10_000, "", request)
+
+    *_, data, _ = b"".join([chunk async for chunk in body]).split(b"\n")[:-1]
+
+    message = types.jsonrpc_message_adapter.validate_json(data.removeprefix(b"data: "))
+    assert isinstance(message, types.JSONRPCRequest)
+    assert message.id == "q"
+
+
+async def test_the_messages_of_a_list_in_an_event_are_events() -> None:
+    request = httpx2.Request("POST", "http://server", json={"jsonrpc": "2.0", "id": 7, "method": "tools/call"})
+    right, told = b'{"jsonrpc": "2.0", "id": 7, "result": {}}', b'{"jsonrpc": "2.0", "method": "odd"}'
+    listed = b"[" + b", ".join([right, NOT_MEANT[0], told]) + b"]"
+    body = _Events(chunks(b"id: 1\ndata: " + listed + b"\n\n", 7), 10_000, "", request)
+
+    said = b"".join([chunk async for chunk in body])
+
+    assert said == b"".join(b"id: 1\ndata: %s\n\n" % one for one in (told, right))
 
 
 def test_a_line_of_a_log_ends_no_request() -> None:

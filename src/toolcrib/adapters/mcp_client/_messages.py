@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable
 from math import isfinite
 from typing import Any, Final, Self, TypeVar, cast
 
@@ -14,25 +13,20 @@ import mcp_types as types
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-__all__ = ["UNREADABLE", "FiniteProgress", "Messages", "may_answer", "off_loop", "repair"]
+from toolcrib._json_rpc import MOST_TOKENS, id_of, is_answer, tokens
+from toolcrib._json_writer import valid_json
+
+__all__ = ["UNREADABLE", "FiniteProgress", "Messages", "may_answer", "off_loop", "readable", "repair"]
 
 T = TypeVar("T")
 
 UNREADABLE: Final = ("Failed to parse JSON response", "Failed to parse SSE message", "Failed to parse a message")
 """How the errors begin for an answer that cannot be read: those of the SDK over HTTP, and that of `Messages`."""
 
-_BOM: Final = "\ufeff".encode()
-_ESCAPES: Final = re.compile(
-    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
-)
-"""The escapes of JSON from the left: a pair of surrogates, one alone (the group), any other."""
-_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
-_ID: Final = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")')
-_TOKENS: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
+_UNREADABLE_REQUEST: Final = "a request that cannot be read"  # as a method, which no session knows
 _NUMBER: Final = re.compile(r"[+-]?\d{1,10}(\.0*)?", re.ASCII)
 _LARGE: Final = 1 << 18  # bytes of a message that are repaired and read on the event loop
 _DEEPEST: Final = 200  # levels, as parsers go
-_MOST_TOKENS: Final = 1_000_000  # texts and brackets of a message that are followed
 Message = types.JSONRPCMessage
 
 
@@ -47,11 +41,7 @@ async def off_loop(work: Callable[[bytes], T], text: bytes, before: int = 0) -> 
 
 def repair(message: bytes) -> bytes:
     """Return a message with U+FFFD for what is no character, and a number for the code of an error that is a text."""
-    text = message.removeprefix(_BOM)
-    if not text.isascii():
-        text = text.decode("utf-8", "replace").encode()
-    if _SURROGATE.search(text):
-        text = _ESCAPES.sub(lambda found: rb"\ufffd" if found[1] else found[0], text)
+    text = valid_json(message)
     if b'"error"' in text and b'"code"' in text:
         text = _with_number_as_code(text)
     return text
@@ -80,11 +70,6 @@ def _code(given: object) -> int:
     return int(float(str(given))) if is_number else types.INTERNAL_ERROR
 
 
-def _tokens(text: bytes, most: int = _MOST_TOKENS) -> Iterator[re.Match[bytes]]:
-    """Yield the first texts and brackets of a message."""
-    return islice(_TOKENS.finditer(text), most)
-
-
 class Messages:
     """Reader of lines, of which a message is one or, against the protocol, several.
 
@@ -104,6 +89,9 @@ class Messages:
     def read(self, line: bytes) -> list[Message | ValueError]:
         """Return the messages that a line ends, and an error for one that cannot be read and is no answer."""
         text = repair(line)
+        parts = _parts_of(text)
+        if parts is not None:
+            return [*self.end(), *map(_message_of, parts)]
         try:
             message = types.jsonrpc_message_adapter.validate_json(text, by_name=False)
         except ValueError as error:
@@ -134,7 +122,7 @@ class Messages:
 
     def _follow(self, text: bytes) -> bool:
         """Follow the brackets of a line; return whether they fit those before it, and are few enough to be followed."""
-        for found in _tokens(text, _MOST_TOKENS - self._tokens):
+        for found in tokens(text, MOST_TOKENS - self._tokens):
             token = found[0]
             self._tokens += 1
             if token in (b"{", b"["):
@@ -143,7 +131,7 @@ class Messages:
                     return False
             elif token in (b"}", b"]") and not (self._ends and self._ends.pop() == token):
                 return False
-        return self._tokens < _MOST_TOKENS
+        return self._tokens < MOST_TOKENS
 
     def _taken(self) -> bytes:
         whole = b"\n".join(self._open)
@@ -151,31 +139,50 @@ class Messages:
         return whole
 
 
-def _own_id(text: bytes) -> re.Match[bytes] | None:
-    """Return the id of a message itself, and of nothing inside it; None where it has none that can be told."""
-    depth = 0
-    for found in _tokens(text):
-        token = found[0]
-        if token == b'"id"' and depth == 1 and (own := _ID.match(text, found.start())):
-            return own
-        depth += (token in (b"{", b"[")) - (token in (b"}", b"]"))
-    return None
+def _parts_of(text: bytes) -> list[bytes] | None:
+    """Return the messages of a list, which servers of some versions may send, each as text; None for another text."""
+    if not text.lstrip().startswith(b"["):
+        return None
+    try:
+        return [json.dumps(part).encode() for part in json.loads(text)]
+    except (ValueError, RecursionError):
+        return None
 
 
-def _is_answer(text: bytes) -> bool:
-    return b'"jsonrpc"' in text and b'"method"' not in text and (b'"result"' in text or b'"error"' in text)
+def _message_of(text: bytes) -> Message | ValueError:
+    try:
+        return types.jsonrpc_message_adapter.validate_json(text, by_name=False)
+    except ValueError as error:
+        return _unreadable(text, error)
 
 
 def _unreadable(text: bytes, error: ValueError) -> Message | ValueError:
-    """Return the error that ends the request of an answer which cannot be read; for another text the reason."""
-    found = _own_id(text) if _is_answer(text) else None
-    if found is None:
+    """Return what stands for a message that cannot be read; for another text the reason.
+
+    It is the error that ends the request of an answer, or a request that the session answers with an error.
+    """
+    number = id_of(text) if b'"jsonrpc"' in text else None
+    if number is not None and b'"method"' in text:
+        return types.JSONRPCRequest(jsonrpc="2.0", id=number, method=_UNREADABLE_REQUEST)
+    if number is None or not is_answer(text):
         return error
     reason = (
         error.errors(include_url=False, include_input=False)[0]["msg"] if isinstance(error, ValidationError) else error
     )
     problem = types.ErrorData(code=types.PARSE_ERROR, message=f"{UNREADABLE[-1]}: {reason}")
-    return types.JSONRPCError(jsonrpc="2.0", id=json.loads(found[1]), error=problem)
+    return types.JSONRPCError(jsonrpc="2.0", id=number, error=problem)
+
+
+def readable(text: bytes) -> list[bytes]:
+    """Return the messages in a text, each as text: those of a list, and what stands for an unreadable request."""
+    parts = _parts_of(text) or [text]
+    messages = [_message_of(part) for part in parts]
+    return [
+        message.model_dump_json().encode()
+        if isinstance(message, types.JSONRPCRequest) and message.method == _UNREADABLE_REQUEST
+        else part
+        for part, message in zip(parts, messages, strict=True)
+    ]
 
 
 def may_answer(text: bytes, request: bytes) -> bool:
@@ -189,12 +196,12 @@ def may_answer(text: bytes, request: bytes) -> bool:
     except ValueError as error:
         unreadable = _unreadable(text, error)
         if isinstance(unreadable, ValueError):
-            return _is_answer(text)
+            return is_answer(text)
         message = unreadable
     if isinstance(message, types.JSONRPCError) and message.id is None:
         return True
-    is_answer = isinstance(message, types.JSONRPCError | types.JSONRPCResponse)
-    return not is_answer or str(message.id) == str(getattr(asked, "id", None))
+    is_an_answer = isinstance(message, types.JSONRPCError | types.JSONRPCResponse)
+    return not is_an_answer or str(message.id) == str(getattr(asked, "id", None))
 
 
 class FiniteProgress:

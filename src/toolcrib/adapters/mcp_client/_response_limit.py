@@ -11,7 +11,8 @@ from typing import Any
 import httpx2
 import mcp_types as types
 
-from toolcrib.adapters.mcp_client._messages import may_answer, off_loop, repair
+from toolcrib._json_rpc import is_answer
+from toolcrib.adapters.mcp_client._messages import may_answer, off_loop, readable, repair
 
 __all__ = ["PLAIN", "UNKNOWN_SESSION", "limited_responses"]
 
@@ -56,8 +57,10 @@ def limited_responses(server: str, most: int) -> Callable[[httpx2.Response], Awa
         if is_stream:
             response.stream = _Events(response.stream, most, problem, response.request)
             return
-        body = _Message if is_json else _Counted
-        response.stream = body(response.stream, most, problem)
+        if is_json:
+            response.stream = _Message(response.stream, most, problem, response.request)
+        else:
+            response.stream = _Counted(response.stream, most, problem)
 
     return bound
 
@@ -91,11 +94,28 @@ class _Counted(_Refused):
             yield chunk
 
 
-class _Message(_Counted):
-    """The body of a response that is one message, repaired."""
+class _Messages(_Counted):
+    """The body of a response, of which some messages are wanted: no answers to other requests than its own."""
+
+    def __init__(self, stream: Any, most: int, problem: str, request: httpx2.Request) -> None:
+        super().__init__(stream, most, problem)
+        self._asked = request.content if request.method == "POST" else b""
+
+    def _wanted(self, text: bytes) -> list[bytes]:
+        return [part for part in readable(text) if not self._asked or may_answer(part, self._asked)]
+
+
+class _Message(_Messages):
+    """The body of a response that is one message, repaired; of a list of them the one that answers its request."""
 
     async def __aiter__(self) -> AsyncGenerator[bytes]:
-        yield await off_loop(repair, b"".join([chunk async for chunk in super().__aiter__()]))
+        yield await off_loop(self._repaired, b"".join([chunk async for chunk in super().__aiter__()]))
+
+    def _repaired(self, body: bytes) -> bytes:
+        text = repair(body)
+        if not text.lstrip().startswith(b"["):
+            return text
+        return next((part for part in self._wanted(text) if is_answer(part)), text)
 
 
 class _Refusal(_Counted):
@@ -123,16 +143,12 @@ def _is_unknown_session(status: int, body: bytes) -> bool:
     return "session" in said.lower() if status == 404 else _NO_SESSION.fullmatch(said.strip()) is not None
 
 
-class _Events(_Counted):
+class _Events(_Messages):
     """The body of a response that is a stream of events, each repaired; the SDK limits their size.
 
     The SDK takes for the answer whatever is not a notification or a request. So an event that cannot be the answer to
     the request has no data. One without data, with an id, tells where the stream goes on after it broke off.
     """
-
-    def __init__(self, stream: Any, most: int, problem: str, request: httpx2.Request) -> None:
-        super().__init__(stream, most, problem)
-        self._asked = request.content if request.method == "POST" else b""
 
     async def __aiter__(self) -> AsyncGenerator[bytes]:
         event, size = list[bytes](), 0  # the lines of an event without its end
@@ -140,7 +156,7 @@ class _Events(_Counted):
             event.append(line)
             size += len(line)
             if size > self._most or not line.rstrip(b"\r\n"):
-                yield await off_loop(self._wanted, b"".join(event))
+                yield await off_loop(self._wanted_of, b"".join(event))
                 event, size = [], 0
         yield b"".join(event)
 
@@ -163,16 +179,20 @@ class _Events(_Counted):
         if begun:
             yield await off_loop(_repaired_line, b"".join(begun))
 
-    def _wanted(self, event: bytes) -> bytes:
+    def _wanted_of(self, event: bytes) -> bytes:
+        """Return an event with what is wanted of its data, an event for each message; its id and pause hold."""
         lines = event.splitlines(keepends=True)
         data = b"\n".join(line[5:].strip() for line in lines if line.startswith(b"data:"))
-        if not (self._asked and data) or may_answer(data, self._asked):
+        wanted = self._wanted(data) if data else []
+        if not data or wanted == [data]:
             return event
-        return b"".join(line for line in lines if not line.startswith(b"data:"))  # its id and pause hold
+        others = [line for line in lines if not line.startswith(b"data:")]
+        said = [b"data: " + part + b"\n" for part in sorted(wanted, key=is_answer)]  # after an answer nothing is read
+        return b"".join(b"".join([*others[:-1], one, *others[-1:]]) for one in said or [b""])
 
 
 def _repaired_line(line: bytes) -> bytes:
     if not line.startswith(b"data:"):
         return line
     text = line.rstrip(b"\r\n")
-    return b"data:" + repair(text[5:]) + line[len(text) :]
+    return b"data: " + repair(text[5:].removeprefix(b" ")) + line[len(text) :]
