@@ -135,8 +135,7 @@ class _Command:
             line = line.decode(command.encoding, "replace").encode()
         for message in await off_loop(self._messages.read, line, self._messages.size):
             if isinstance(message, ValueError):
-                _log.warning("%s wrote a line that is no message: %.200r", command.command, line)
-                await self._incoming.send(message)
+                await self._incoming.send(ValueError(f"it wrote a line that is no message: {line[:200]!r}"))
             else:
                 await self._incoming.send(SessionMessage(message))
 

@@ -8,7 +8,7 @@ import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, cast
 from urllib.request import getproxies
 
 import httpx2
@@ -24,15 +24,15 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from toolcrib._tls import shared_tls
 from toolcrib.adapters.mcp_client._checking import check_results, check_tools_one_by_one
 from toolcrib.adapters.mcp_client._command import ErrorOutput, command_streams
-from toolcrib.adapters.mcp_client._messages import FiniteProgress
 from toolcrib.adapters.mcp_client._options import Options
+from toolcrib.adapters.mcp_client._paced_messages import Announcements, PacedMessages
 from toolcrib.adapters.mcp_client._response_limit import PLAIN, limited_responses
 from toolcrib.adapters.mcp_client._server_requests import ServerRequests, current_call
 from toolcrib.adapters.mcp_client._task_calls import TasksExtension
 from toolcrib.credentials import PrincipalAuth
 from toolcrib.errors import ServerError
 
-__all__ = ["Announcements", "Connection"]
+__all__ = ["Connection"]
 
 _log = logging.getLogger("toolcrib.mcp")
 _CONNECT, _READ = 30.0, 300.0  # seconds, as the SDK's own client has them; a call may have longer for its answer
@@ -42,19 +42,6 @@ _LIST_CHANGES = (
     types.PromptListChangedNotification,
 )
 _CLOSE_SECONDS: Final = 5.0  # that a server has to let its session end; a command has two of its own to stop in, twice
-
-
-class Announcements(Protocol):
-    """What a server announces on a connection without being asked."""
-
-    def list_changed(self) -> None:
-        """Record that it has other tools, resources or prompts."""
-
-    def updated(self, uri: str) -> None:
-        """Record that a resource is updated."""
-
-    def elicitation_completed(self, elicitation_id: str) -> None:
-        """Record that a person has done what the server asked for at an address."""
 
 
 class Connection:
@@ -236,8 +223,13 @@ class Connection:
     def _transport(self, server: Any) -> Any:
         if isinstance(server, StdioServerParameters):
             self._errors = ErrorOutput(self._server)
-            return _finite(command_streams(server, self._errors.file, self._options.max_message, self._ended))
-        return _finite(_http(server, self._server, self._options)) if isinstance(server, str) else server
+            return self._paced(command_streams(server, self._errors.file, self._options.max_message, self._ended))
+        return self._paced(_http(server, self._server, self._options)) if isinstance(server, str) else server
+
+    @asynccontextmanager
+    async def _paced(self, transport: AbstractAsyncContextManager[Any]) -> AsyncGenerator[Any]:
+        async with transport as (received, sending):
+            yield PacedMessages(received, self._server, self._announced, self._options.clock), sending
 
     # --- what changes
 
@@ -275,12 +267,6 @@ class Connection:
                     self._announced.list_changed()
         except (ListenNotSupportedError, MCPError, SubscriptionLost, TimeoutError) as error:
             _log.debug("%s: it does not announce changes: %s", self._server, error)
-
-
-@asynccontextmanager
-async def _finite(transport: AbstractAsyncContextManager[Any]) -> AsyncGenerator[Any]:
-    async with transport as (received, sending):
-        yield FiniteProgress(received), sending
 
 
 @asynccontextmanager

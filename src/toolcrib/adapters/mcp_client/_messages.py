@@ -6,17 +6,15 @@ import asyncio
 import json
 import re
 from collections.abc import Callable
-from math import isfinite
-from typing import Any, Final, Self, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import mcp_types as types
-from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from toolcrib._json_rpc import MOST_TOKENS, id_of, is_answer, tokens
 from toolcrib._json_writer import valid_json
 
-__all__ = ["UNREADABLE", "FiniteProgress", "Messages", "may_answer", "off_loop", "readable", "repair"]
+__all__ = ["UNREADABLE", "Messages", "may_answer", "off_loop", "readable", "repair"]
 
 T = TypeVar("T")
 
@@ -202,48 +200,3 @@ def may_answer(text: bytes, request: bytes) -> bool:
         return True
     is_an_answer = isinstance(message, types.JSONRPCError | types.JSONRPCResponse)
     return not is_an_answer or str(message.id) == str(getattr(asked, "id", None))
-
-
-class FiniteProgress:
-    """A stream of messages without the progress whose number no float can hold, at which the SDK ends a connection."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    async def __aenter__(self) -> Self:
-        await self._stream.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: Any) -> None:
-        await self._stream.__aexit__(*error)
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> SessionMessage | Exception:
-        """Return the next message; of progress without its total where that is such a number."""
-        while True:
-            item: SessionMessage | Exception = await self._stream.__anext__()
-            params = _progress_in(item)
-            if params is None or _is_finite(params.get("progress")):
-                if params is not None and not _is_finite(params.get("total")):
-                    del params["total"]
-                return item
-
-
-def _progress_in(item: SessionMessage | Exception) -> dict[str, Any] | None:
-    message = None if isinstance(item, Exception) else item.message
-    if isinstance(message, types.JSONRPCNotification) and message.method == "notifications/progress":
-        return message.params
-    return None
-
-
-def _is_finite(number: object) -> bool:
-    """Return whether a float can hold a number; what is not a number is left to its reader."""
-    try:
-        return not isinstance(number, int | float) or isfinite(number)
-    except OverflowError:
-        return False
