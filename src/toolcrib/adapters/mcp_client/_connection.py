@@ -172,7 +172,7 @@ class Connection:
             return
         async with AsyncExitStack() as stack:
             self.client = client = await self._enter_client(stack)
-            self._use(client.session)
+            self._use(client.session)  # a client that was given is entered
             listening = asyncio.create_task(self._listen(client), name=f"mcp: {self._server}: changes")
             try:
                 yield
@@ -207,7 +207,7 @@ class Connection:
         with_tools = types.SamplingCapability(tools=types.SamplingToolsCapability())
         offered = with_tools if sampling is not None and options.sampling is None else None
         roots = requests.roots if options.roots is not None or options.may_ask("roots") else None
-        return replace(
+        made = replace(
             given,
             server=self._transport(given.server),
             elicitation_callback=given.elicitation_callback or requests.elicit,
@@ -219,6 +219,16 @@ class Connection:
             message_handler=self._message_handler(given),
             extensions=_with_tasks(given.extensions) if options.tasks else given.extensions,
         )
+        own: Any = made  # the SDK has no public way to check what a server says in its handshake
+        build = own._build_session
+
+        async def build_checked(stack: AsyncExitStack) -> ClientSession:
+            session: ClientSession = await build(stack)
+            check_tools_one_by_one(session)
+            return session
+
+        own._build_session = build_checked
+        return made
 
     def _transport(self, server: Any) -> Any:
         if isinstance(server, StdioServerParameters):
