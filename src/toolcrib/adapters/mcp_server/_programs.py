@@ -71,7 +71,7 @@ class ProgramServer(ToolServer):
         """The functions of programs."""
         return self._toolset
 
-    async def list(self, principal: Principal) -> Sequence[types.Tool]:
+    async def list(self, principal: Principal, *, stateless: bool) -> Sequence[types.Tool]:
         """Return the tool that runs programs and the one that finds functions."""
         schema = self._toolkit.tool_schema("raw", name=_RUN)
         goes_on = (

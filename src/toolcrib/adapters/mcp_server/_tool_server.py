@@ -115,8 +115,8 @@ class ToolServer(ABC):
         self._asking = AskingCalls(calls, options.state_seconds)
 
     @abstractmethod
-    async def list(self, principal: Principal) -> Sequence[types.Tool]:
-        """Return the tools that a principal is shown now."""
+    async def list(self, principal: Principal, *, stateless: bool) -> Sequence[types.Tool]:
+        """Return the tools that a principal is shown now by a client, of the stateless generation or the older one."""
 
     @abstractmethod
     async def instructions(self, principal: Principal) -> Sequence[str]:
