@@ -14,12 +14,14 @@ __all__ = [
     "json_writer",
     "read_json",
     "read_valid_json",
+    "repeated_key",
     "unique_keys",
     "valid_json",
     "valid_text",
 ]
 
 _LONGEST_KEY = 200  # characters of a key in an error; callers may make up any
+_TWICE: Final = ": sent more than once; send it once"
 _BOM: Final = "\ufeff".encode()
 _ESCAPES: Final = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
@@ -41,7 +43,7 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         key = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise RepeatedKeyError(f"{key[:_LONGEST_KEY]}: sent more than once; send it once")
+        raise RepeatedKeyError(key[:_LONGEST_KEY] + _TWICE)
     return found
 
 
@@ -65,6 +67,17 @@ def read_valid_json(text: bytes) -> Any:
         RecursionError: It is nested too deep.
     """
     return read_json(_valid_escapes(text))
+
+
+def repeated_key(text: str | bytes) -> str:
+    """Return a key that an object of a JSON text has twice; empty where there is none, or the text cannot be read."""
+    try:
+        read_json(text)
+    except RepeatedKeyError as error:
+        return str(error).removesuffix(_TWICE)
+    except (ValueError, RecursionError):
+        pass
+    return ""
 
 
 def valid_json(text: bytes) -> bytes:

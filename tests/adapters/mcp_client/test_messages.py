@@ -19,7 +19,7 @@ from tests.adapters.mcp_client.servers import asked_over_http, called, failed, s
 from tests.networks import free_port
 from toolcrib.adapters.mcp_client import Progress, connect
 from toolcrib.adapters.mcp_client._command import _lines  # pyright: ignore[reportPrivateUsage] -- its pipe
-from toolcrib.adapters.mcp_client._messages import Messages, off_loop, repair
+from toolcrib.adapters.mcp_client._messages import Messages, RepeatedKeys, off_loop, repair
 from toolcrib.adapters.mcp_client._response_limit import _Events  # pyright: ignore[reportPrivateUsage] -- its chunks
 from toolcrib.adapters.mcp_server import build_server
 from toolcrib.calls import ToolCall, Yielded
@@ -150,6 +150,19 @@ async def test_an_answer_is_delivered_with_what_can_be_repaired(
     assert value == text
 
 
+@pytest.mark.parametrize("way", WAYS)
+async def test_the_last_value_of_a_key_that_stands_twice_counts_and_is_logged_once(
+    way: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    twice = answer(b"last").replace(b'"type"', b'"text":"first","type"')
+
+    async with odd_server(way, twice, tmp_path, behind=False) as tools:
+        values = [await called(tools, "pay"), await called(tools, "pay")]
+
+    assert values == ["last", "last"]
+    assert caplog.text.count("odd: it sent the key `text` more than once in one object; the last value counts") == 1
+
+
 @pytest.mark.parametrize("behind", [False, True], ids=["direct", "gateway"])
 @pytest.mark.parametrize("way", WAYS)
 async def test_an_error_whose_code_is_a_text_ends_its_call(way: str, behind: bool, tmp_path: Path) -> None:
@@ -213,7 +226,7 @@ async def test_the_last_line_needs_no_end() -> None:
 
 
 def test_the_lines_of_a_message_without_an_end_do_not_hide_the_next_one() -> None:
-    messages = Messages(1_000)
+    messages = Messages(1_000, RepeatedKeys("odd"))
 
     first = messages.read(b'{"jsonrpc": "2.0", "id": 7, "result": {')
     second: list[Any] = [*messages.read(b'{"jsonrpc": "2.0", "id": 8, "result": {}}')]
@@ -222,7 +235,7 @@ def test_the_lines_of_a_message_without_an_end_do_not_hide_the_next_one() -> Non
 
 
 def test_a_message_of_lines_without_an_end_is_read_up_to_the_limit() -> None:
-    messages = Messages(100)
+    messages = Messages(100, RepeatedKeys("odd"))
 
     read: list[Any] = [*messages.read(b'{"jsonrpc": "2.0", "id": 7, "result": {"a": ['), *messages.read(b"1," * 50)]
 
@@ -230,7 +243,7 @@ def test_a_message_of_lines_without_an_end_is_read_up_to_the_limit() -> None:
 
 
 async def test_the_last_line_of_a_large_message_is_read_in_a_thread() -> None:
-    messages, threads = Messages(1 << 24), list[bool]()
+    messages, threads = Messages(1 << 24, RepeatedKeys("odd")), list[bool]()
 
     def read(line: bytes) -> list[Any]:
         threads.append(threading.current_thread() is threading.main_thread())
@@ -245,7 +258,7 @@ async def test_the_last_line_of_a_large_message_is_read_in_a_thread() -> None:
 
 @pytest.mark.parametrize("inside", [b"[" * 300, b"[]," * 600_000, b'"",' * 1_100_000], ids=["deep", "wide", "texts"])
 def test_a_message_of_lines_is_followed_up_to_a_depth_and_a_number(inside: bytes) -> None:
-    messages = Messages(1 << 24)
+    messages = Messages(1 << 24, RepeatedKeys("odd"))
 
     read: list[Any] = [*messages.read(b'{"jsonrpc": "2.0", "id": 7, "result": {"a": [' + inside)]
 
@@ -260,7 +273,7 @@ def test_a_message_of_lines_is_followed_up_to_a_depth_and_a_number(inside: bytes
 def test_the_code_of_an_error_is_the_integer_that_it_says(written: str, code: int) -> None:
     sent = '{"jsonrpc":"2.0","id":1,"error":{"code":%s,"message":"no"}}' % written  # noqa: UP031 -- braces
 
-    [error] = Messages(1_000).read(sent.encode())
+    [error] = Messages(1_000, RepeatedKeys("odd")).read(sent.encode())
 
     assert isinstance(error, types.JSONRPCError)
     assert error.error.code == code
@@ -278,7 +291,10 @@ async def test_a_result_has_so_many_blocks(block: Any, tmp_path: Path) -> None:
 
 
 def test_a_line_that_is_no_answer_ends_no_call() -> None:
-    read = [Messages(1_000).read(line) for line in (b"Starting ...", b"{now}", b'{"method": "x", "id": 1, "result"}')]
+    read = [
+        Messages(1_000, RepeatedKeys("odd")).read(line)
+        for line in (b"Starting ...", b"{now}", b'{"method": "x", "id": 1, "result"}')
+    ]
 
     assert [isinstance(one, ValueError) for [one] in read] == [True, True, True]
 
@@ -315,7 +331,7 @@ async def test_a_byte_order_mark_costs_no_time(tmp_path: Path) -> None:
     ],
 )
 def test_an_answer_that_cannot_be_read_ends_its_own_request(line: bytes) -> None:
-    [error] = Messages(1 << 20).read(line)
+    [error] = Messages(1 << 20, RepeatedKeys("odd")).read(line)
 
     assert isinstance(error, types.JSONRPCError)
     assert error.id == 3
@@ -360,7 +376,7 @@ async def test_a_request_of_a_server_that_cannot_be_read_is_answered_with_an_err
 @pytest.mark.parametrize("question", UNREADABLE)
 async def test_an_event_that_is_a_request_which_cannot_be_read_is_one_that_is_answered(question: bytes) -> None:
     request = httpx2.Request("GET", "http://server")
-    body = _Events(chunks(b"id: 1\ndata: " + question + b"\n\n", 7), 10_000, "", request)
+    body = _Events(chunks(b"id: 1\ndata: " + question + b"\n\n", 7), 10_000, "", request, RepeatedKeys("odd"))
 
     *_, data, _ = b"".join([chunk async for chunk in body]).split(b"\n")[:-1]
 
@@ -373,7 +389,7 @@ async def test_the_messages_of_a_list_in_an_event_are_events() -> None:
     request = httpx2.Request("POST", "http://server", json={"jsonrpc": "2.0", "id": 7, "method": "tools/call"})
     right, told = b'{"jsonrpc": "2.0", "id": 7, "result": {}}', b'{"jsonrpc": "2.0", "method": "odd"}'
     listed = b"[" + b", ".join([right, NOT_MEANT[0], told]) + b"]"
-    body = _Events(chunks(b"id: 1\ndata: " + listed + b"\n\n", 7), 10_000, "", request)
+    body = _Events(chunks(b"id: 1\ndata: " + listed + b"\n\n", 7), 10_000, "", request, RepeatedKeys("odd"))
 
     said = b"".join([chunk async for chunk in body])
 
@@ -381,7 +397,9 @@ async def test_the_messages_of_a_list_in_an_event_are_events() -> None:
 
 
 def test_a_line_of_a_log_ends_no_request() -> None:
-    [problem] = Messages(1 << 20).read(b'{"level":"info","msg":"slow","id":3,"error":"timeout of cache"}')
+    [problem] = Messages(1 << 20, RepeatedKeys("odd")).read(
+        b'{"level":"info","msg":"slow","id":3,"error":"timeout of cache"}'
+    )
 
     assert isinstance(problem, ValueError)
 
@@ -400,7 +418,7 @@ async def test_what_is_not_the_answer_to_a_request_does_not_take_its_place(end: 
     right = [b'{"jsonrpc":"2.0",', b'"id":7,"result":{}}']
     events = [[*NOT_MEANT[:1]], [*NOT_MEANT[1:2]], [*NOT_MEANT[2:]], right]
     sent = b"".join(b"".join(b"data: " + line + end for line in event) + end for event in events)
-    body = _Events(chunks(sent, size), 10_000, "", request)
+    body = _Events(chunks(sent, size), 10_000, "", request, RepeatedKeys("odd"))
 
     said = b"".join([chunk async for chunk in body])
 
@@ -410,7 +428,9 @@ async def test_what_is_not_the_answer_to_a_request_does_not_take_its_place(end: 
 async def test_where_a_stream_goes_on_is_told_by_events_without_an_answer_too() -> None:
     request = httpx2.Request("POST", "http://server", json={"jsonrpc": "2.0", "id": 7, "method": "tools/call"})
     first = b"id: 1\nretry: 5\ndata: \n\n"
-    body = _Events(chunks(first + b"id: 2\ndata: " + NOT_MEANT[0] + b"\n\n", 7), 10_000, "", request)
+    body = _Events(
+        chunks(first + b"id: 2\ndata: " + NOT_MEANT[0] + b"\n\n", 7), 10_000, "", request, RepeatedKeys("odd")
+    )
 
     said = b"".join([chunk async for chunk in body])
 

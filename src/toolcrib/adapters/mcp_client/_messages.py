@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 from collections.abc import Callable
 from typing import Any, Final, TypeVar, cast
@@ -12,11 +13,12 @@ import mcp_types as types
 from pydantic import ValidationError
 
 from toolcrib._json_rpc import MOST_TOKENS, id_of, is_answer, tokens
-from toolcrib._json_writer import valid_json
+from toolcrib._json_writer import repeated_key, valid_json
 
-__all__ = ["UNREADABLE", "Messages", "may_answer", "off_loop", "readable", "repair"]
+__all__ = ["UNREADABLE", "Messages", "RepeatedKeys", "may_answer", "off_loop", "readable", "repair"]
 
 T = TypeVar("T")
+_log = logging.getLogger("toolcrib.mcp")
 
 UNREADABLE: Final = ("Failed to parse JSON response", "Failed to parse SSE message", "Failed to parse a message")
 """How the errors begin for an answer that cannot be read: those of the SDK over HTTP, and that of `Messages`."""
@@ -24,6 +26,7 @@ UNREADABLE: Final = ("Failed to parse JSON response", "Failed to parse SSE messa
 _UNREADABLE_REQUEST: Final = "a request that cannot be read"  # as a method, which no session knows
 _NUMBER: Final = re.compile(r"[+-]?\d{1,10}(\.0*)?", re.ASCII)
 _LARGE: Final = 1 << 18  # bytes of a message that are repaired and read on the event loop
+_MOST_KEYS: Final = 10  # of one server that are logged
 _DEEPEST: Final = 200  # levels, as parsers go
 Message = types.JSONRPCMessage
 
@@ -68,18 +71,40 @@ def _code(given: object) -> int:
     return int(float(str(given))) if is_number else types.INTERNAL_ERROR
 
 
+class RepeatedKeys:
+    """Log of the keys that a server sends twice in one object: the last value counts, as for each reader of JSON.
+
+    Args:
+        server: The server's name in messages.
+    """
+
+    def __init__(self, server: str) -> None:
+        self._server, self._known = server, set[str]()
+
+    def check(self, text: bytes) -> None:
+        """Log a key that a message has twice, once."""
+        key = repeated_key(text) if len(self._known) < _MOST_KEYS else ""
+        if key and key not in self._known:
+            self._known.add(key)
+            _log.warning(
+                "%s: it sent the key `%s` more than once in one object; the last value counts", self._server, key
+            )
+
+
 class Messages:
     """Reader of lines, of which a message is one or, against the protocol, several.
 
     Args:
         most: Bytes of a message of several lines.
+        repeated: Is given each message that can be read.
 
     Attributes:
+        most: The bytes that a line may have, too.
         size: Bytes of a message that is not at its end.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, most: int, repeated: RepeatedKeys) -> None:
+        self.most, self._repeated = most, repeated
         self._open: list[bytes] = []  # the lines of a message that is not at its end
         self.size, self._ends = 0, list[bytes]()  # the brackets that it still has to close
         self._tokens = 0
@@ -87,6 +112,7 @@ class Messages:
     def read(self, line: bytes) -> list[Message | ValueError]:
         """Return the messages that a line ends, and an error for one that cannot be read and is no answer."""
         text = repair(line)
+        self._repeated.check(text)
         parts = _parts_of(text)
         if parts is not None:
             return [*self.end(), *map(_message_of, parts)]
@@ -106,7 +132,7 @@ class Messages:
             return [error]
         self._open.append(text)
         self.size += len(text) + 1
-        may_go_on = self._follow(text) and self.size <= self._most
+        may_go_on = self._follow(text) and self.size <= self.most
         if may_go_on and self._ends:
             return []
         several = len(self._open) > 1

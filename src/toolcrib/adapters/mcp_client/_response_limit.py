@@ -12,7 +12,7 @@ import httpx2
 import mcp_types as types
 
 from toolcrib._json_rpc import is_answer
-from toolcrib.adapters.mcp_client._messages import may_answer, off_loop, readable, repair
+from toolcrib.adapters.mcp_client._messages import RepeatedKeys, may_answer, off_loop, readable, repair
 
 __all__ = ["PLAIN", "UNKNOWN_SESSION", "limited_responses"]
 
@@ -39,6 +39,7 @@ class _TooLongError(httpx2.StreamError):
 
 def limited_responses(server: str, most: int) -> Callable[[httpx2.Response], Awaitable[None]]:
     """Return a hook for the responses of a client, which are read up to so many bytes."""
+    repeated = RepeatedKeys(server)
 
     async def bound(response: httpx2.Response) -> None:
         packed = response.headers.get("content-encoding", "identity").strip().lower() != "identity"
@@ -55,10 +56,10 @@ def limited_responses(server: str, most: int) -> Callable[[httpx2.Response], Awa
         kind = response.headers.get("content-type", "").lower()
         is_json, is_stream = kind.startswith("application/json"), kind.startswith("text/event-stream")
         if is_stream:
-            response.stream = _Events(response.stream, most, problem, response.request)
+            response.stream = _Events(response.stream, most, problem, response.request, repeated)
             return
         if is_json:
-            response.stream = _Message(response.stream, most, problem, response.request)
+            response.stream = _Message(response.stream, most, problem, response.request, repeated)
         else:
             response.stream = _Counted(response.stream, most, problem)
 
@@ -97,11 +98,13 @@ class _Counted(_Refused):
 class _Messages(_Counted):
     """The body of a response, of which some messages are wanted: no answers to other requests than its own."""
 
-    def __init__(self, stream: Any, most: int, problem: str, request: httpx2.Request) -> None:
+    def __init__(self, stream: Any, most: int, problem: str, request: httpx2.Request, repeated: RepeatedKeys) -> None:
         super().__init__(stream, most, problem)
         self._asked = request.content if request.method == "POST" else b""
+        self._repeated = repeated
 
     def _wanted(self, text: bytes) -> list[bytes]:
+        self._repeated.check(text)
         return [part for part in readable(text) if not self._asked or may_answer(part, self._asked)]
 
 
@@ -113,6 +116,7 @@ class _Message(_Messages):
 
     def _repaired(self, body: bytes) -> bytes:
         text = repair(body)
+        self._repeated.check(text)
         if not text.lstrip().startswith(b"["):
             return text
         return next((part for part in self._wanted(text) if is_answer(part)), text)
