@@ -49,10 +49,12 @@ async def test_each_request_that_cannot_be_read_is_answered(way: Way, name: str)
 
 
 @every_way
-async def test_a_byte_order_mark_is_read_over(way: Way) -> None:
+@pytest.mark.parametrize("text", ["\ufeff" + PAY, PAY.replace('"id": 7', '"id": 7.0')], ids=["mark", "float"])
+async def test_a_byte_order_mark_and_an_id_that_is_a_float_are_read(way: Way, text: str) -> None:
     async with way(payments([]), ServerOptions()) as ask:
-        done = await ask("\ufeff" + PAY)
+        done = await ask(text)
 
+    assert done["id"] == 7
     assert done["result"]["content"][0]["text"] == "paid 2"
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar, cast
 import mcp_types as types
 from pydantic import ValidationError
 
-from toolcrib._json_rpc import MOST_TOKENS, id_of, is_answer, tokens
+from toolcrib._json_rpc import MOST_TOKENS, id_of, is_answer, tokens, with_whole_id
 from toolcrib._json_writer import repeated_key, valid_json
 
 __all__ = ["UNREADABLE", "Messages", "RepeatedKeys", "may_answer", "off_loop", "readable", "repair"]
@@ -41,8 +41,8 @@ async def off_loop(work: Callable[[bytes], T], text: bytes, before: int = 0) -> 
 
 
 def repair(message: bytes) -> bytes:
-    """Return a message with U+FFFD for what is no character, and a number for the code of an error that is a text."""
-    text = valid_json(message)
+    """Return a message with U+FFFD for what is no character, and integers for its id and the code of an error."""
+    text = with_whole_id(valid_json(message))
     if b'"error"' in text and b'"code"' in text:
         text = _with_number_as_code(text)
     return text

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolcrib._json_rpc import id_of, is_answer
+from toolcrib._json_rpc import id_of, is_answer, with_whole_id
 from toolcrib._json_writer import RepeatedKeyError, read_json, unique_keys, valid_json, valid_text
 from toolcrib.adapters.mcp_server._replies import clean
 
@@ -76,7 +76,7 @@ def check_message(text: bytes) -> Checked:
 
     One that cannot be read has refusals and is passed on: over HTTP the SDK answers it by itself.
     """
-    valid = valid_json(text)
+    valid = with_whole_id(valid_json(text))
     try:
         read: Any = json.loads(valid, object_pairs_hook=unique_keys, parse_int=str, parse_float=str, strict=False)
         message = types.jsonrpc_message_adapter.validate_json(valid, by_name=False)
