@@ -427,7 +427,7 @@ async def test_what_is_not_the_answer_to_a_request_does_not_take_its_place(end: 
 
 async def test_where_a_stream_goes_on_is_told_by_events_without_an_answer_too() -> None:
     request = httpx2.Request("POST", "http://server", json={"jsonrpc": "2.0", "id": 7, "method": "tools/call"})
-    first = b"id: 1\nretry: 5\ndata: \n\n"
+    first = b"id: 1\nretry: 500\ndata: \n\n"
     body = _Events(
         chunks(first + b"id: 2\ndata: " + NOT_MEANT[0] + b"\n\n", 7), 10_000, "", request, RepeatedKeys("odd")
     )
@@ -435,6 +435,18 @@ async def test_where_a_stream_goes_on_is_told_by_events_without_an_answer_too() 
     said = b"".join([chunk async for chunk in body])
 
     assert said == first + b"id: 2\n\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"), [(b"0", b"100"), (b" 500", b"500"), (b"9" * 5_000, b"60000"), (b"-1", b"-1"), (b"soon", b"soon")]
+)
+async def test_a_stream_is_opened_again_at_a_pace(said: bytes, kept: bytes) -> None:
+    request = httpx2.Request("GET", "http://server")
+    body = _Events(chunks(b"retry:" + said + b"\r\n\r\n", 7), 10_000, "", request, RepeatedKeys("odd"))
+
+    found = b"".join([chunk async for chunk in body])
+
+    assert found.removeprefix(b"retry:").strip() == kept
 
 
 async def chunks(text: bytes, size: int) -> AsyncIterator[bytes]:

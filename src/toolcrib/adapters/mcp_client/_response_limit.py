@@ -24,6 +24,7 @@ UNKNOWN_SESSION = f"unknown session {secrets.token_hex(16)}"
 No server knows it: one that could send such an error after a call would have the call made twice.
 """
 _LINE_ENDS = re.compile(rb"(?<=\n)|(?<=\r)(?=[^\n])")
+_SHORTEST, _LONGEST = 100, 60_000  # milliseconds until a stream that ended is opened again, whatever the server says
 _SESSION_ID = "mcp-session-id"
 _NO_SESSION = re.compile(
     r"(bad request: )?(session( id)? (not found|terminated|expired)|(no valid|invalid|unknown|missing) session( id)?"
@@ -196,7 +197,10 @@ class _Events(_Messages):
 
 
 def _repaired_line(line: bytes) -> bytes:
+    """Return a line with its data repaired, or with a pause until the next try that is neither none nor endless."""
+    text = line.rstrip(b"\r\n")
+    if line.startswith(b"retry:") and (pause := text[6:].strip()).isdigit():
+        return b"retry: %d" % min(max(int(pause[:10]), _SHORTEST), _LONGEST) + line[len(text) :]
     if not line.startswith(b"data:"):
         return line
-    text = line.rstrip(b"\r\n")
     return b"data: " + repair(text[5:].removeprefix(b" ")) + line[len(text) :]
