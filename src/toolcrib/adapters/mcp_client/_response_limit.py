@@ -199,8 +199,10 @@ class _Events(_Messages):
 def _repaired_line(line: bytes) -> bytes:
     """Return a line with its data repaired, or with a pause until the next try that is neither none nor endless."""
     text = line.rstrip(b"\r\n")
-    if line.startswith(b"retry:") and (pause := text[6:].strip()).isdigit():
-        return b"retry: %d" % min(max(int(pause[:10]), _SHORTEST), _LONGEST) + line[len(text) :]
+    if line.startswith(b"retry:"):
+        pause = text[6:].strip()
+        given = int(pause[:10]) if pause.isdigit() else _SHORTEST  # the client's reader takes less than 0, too
+        return b"retry: %d" % min(max(given, _SHORTEST), _LONGEST) + line[len(text) :]
     if not line.startswith(b"data:"):
         return line
     return b"data: " + repair(text[5:].removeprefix(b" ")) + line[len(text) :]
