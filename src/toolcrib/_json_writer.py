@@ -4,13 +4,30 @@ from __future__ import annotations
 
 import json
 import json.encoder
+import re
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
-__all__ = ["RepeatedKeyError", "json_writer", "read_json", "read_valid_json", "unique_keys", "valid_text"]
+__all__ = [
+    "RepeatedKeyError",
+    "json_writer",
+    "read_json",
+    "read_valid_json",
+    "repeated_key",
+    "unique_keys",
+    "valid_json",
+    "valid_text",
+]
 
 _LONGEST_KEY = 200  # characters of a key in an error; callers may make up any
+_TWICE: Final = ": sent more than once; send it once"
+_BOM: Final = "\ufeff".encode()
+_ESCAPES: Final = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
+"""The escapes of JSON from the left: a pair of surrogates, one alone (the group), any other."""
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class RepeatedKeyError(ValueError):
@@ -26,7 +43,7 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         key = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise RepeatedKeyError(f"{key[:_LONGEST_KEY]}: sent more than once; send it once")
+        raise RepeatedKeyError(key[:_LONGEST_KEY] + _TWICE)
     return found
 
 
@@ -49,8 +66,28 @@ def read_valid_json(text: bytes) -> Any:
         ValueError: The text is not JSON.
         RecursionError: It is nested too deep.
     """
-    shapes = read_json(text)
-    return json.loads(valid_text(json.dumps(shapes, ensure_ascii=False))) if rb"\u" in text else shapes
+    return read_json(_valid_escapes(text))
+
+
+def repeated_key(text: str | bytes) -> str:
+    """Return a key that an object of a JSON text has twice; empty where there is none, or the text cannot be read."""
+    try:
+        read_json(text)
+    except RepeatedKeyError as error:
+        return str(error).removesuffix(_TWICE)
+    except (ValueError, RecursionError):
+        pass
+    return ""
+
+
+def valid_json(text: bytes) -> bytes:
+    """Return JSON text without a byte order mark, and with U+FFFD for halves of surrogate pairs and odd bytes."""
+    text = text.removeprefix(_BOM)
+    return _valid_escapes(text if text.isascii() else text.decode("utf-8", "replace").encode())
+
+
+def _valid_escapes(text: bytes) -> bytes:
+    return _ESCAPES.sub(lambda found: rb"\ufffd" if found[1] else found[0], text) if _SURROGATE.search(text) else text
 
 
 def valid_text(text: str) -> str:

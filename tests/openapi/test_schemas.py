@@ -24,6 +24,16 @@ def body_schema(schema: Any, version: str = "3.0.3", **schemas: Any) -> dict[str
     return made["properties"]["body"]
 
 
+def test_what_is_wrong_in_a_schema_is_left_out_and_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    wrong = parameter("q", "query", {"type": "integer", "multipleOf": 0})
+
+    made = toolset(document({"/x": {"get": operation("x", [wrong])}}))["x"].parameters
+
+    assert made["properties"]["q"] == {"type": "integer"}
+    place = "the schema of GET /x of the OpenAPI document `Stand-in` is wrong at 'properties.q.multipleOf'"
+    assert [line.startswith(place) for line in caplog.messages] == [True]
+
+
 @pytest.mark.parametrize(
     ("given", "made"),
     [

@@ -125,6 +125,17 @@ async def test_an_answer_that_is_no_json_is_a_failure(content: bytes) -> None:
     assert "says that it is JSON, and cannot be read" in outcome.message
 
 
+@pytest.mark.parametrize("headers", [{"content-type": "application/json"}, {}])
+async def test_the_last_value_of_a_key_that_stands_twice_counts_and_is_logged(
+    headers: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    outcome = await server(always(200, content=b'{"a": 1, "a": 2}', headers=headers)).call("get", {})
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == {"a": 2}
+    assert "it sent the key `a` more than once in one object; the last value counts" in caplog.text
+
+
 # --- limits
 
 

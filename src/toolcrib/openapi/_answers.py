@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Mapping
 from email.message import Message
 from typing import Any, Final, cast
 
+from toolcrib._json_writer import repeated_key
 from toolcrib.calls import Media
 from toolcrib.errors import ModelRetry, RemoteToolError
 from toolcrib.openapi._bodies import is_json
@@ -16,6 +18,7 @@ from toolcrib.openapi._texts import brief
 
 __all__ = ["value_of"]
 
+_log = logging.getLogger("toolcrib.openapi")
 _MENDABLE: Final = frozenset({400, 404, 405, 406, 409, 410, 411, 412, 413, 414, 416, 422, 428})
 _MESSAGE_CHARS = 1_000
 _SAID = ("message", "detail", "error_description", "error", "title", "reason", "description", "errors")
@@ -47,14 +50,14 @@ def _content(server: str, answer: Answer) -> Any:
     kind = said.partition(";")[0].strip().lower()
     if is_json(kind):
         try:
-            return json.loads(answer.data, parse_constant=_refuse)
+            return _shapes(server, answer)
         except (ValueError, RecursionError):
             raise RemoteToolError(server, "the server's answer says that it is JSON, and cannot be read") from None
     if _TEXTS.fullmatch(kind):
         return _text(answer, said)
     if not kind:
         try:
-            return json.loads(answer.data, parse_constant=_refuse)
+            return _shapes(server, answer)
         except (ValueError, RecursionError):
             kind = "application/octet-stream"
     name = _file_name(answer.headers.get("content-disposition", ""))
@@ -62,6 +65,13 @@ def _content(server: str, answer: Answer) -> Any:
         return Media(kind, answer.data, name=name)
     except ValueError:  # what it says is not a media type
         return Media("application/octet-stream", answer.data, name=name)
+
+
+def _shapes(server: str, answer: Answer) -> Any:
+    shapes = json.loads(answer.data, parse_constant=_refuse)
+    if key := repeated_key(answer.data):
+        _log.warning("%s: it sent the key `%s` more than once in one object; the last value counts", server, key)
+    return shapes
 
 
 def _refuse(word: str) -> Any:

@@ -19,7 +19,7 @@ from tests.adapters.mcp_client.servers import asked_over_http, called, failed, s
 from tests.networks import free_port
 from toolcrib.adapters.mcp_client import Progress, connect
 from toolcrib.adapters.mcp_client._command import _lines  # pyright: ignore[reportPrivateUsage] -- its pipe
-from toolcrib.adapters.mcp_client._messages import Messages, off_loop, repair
+from toolcrib.adapters.mcp_client._messages import Messages, RepeatedKeys, off_loop, repair
 from toolcrib.adapters.mcp_client._response_limit import _Events  # pyright: ignore[reportPrivateUsage] -- its chunks
 from toolcrib.adapters.mcp_server import build_server
 from toolcrib.calls import ToolCall, Yielded
@@ -101,6 +101,9 @@ def answer(text: bytes) -> bytes:
         (answer(b"caf\xe9"), "caf\ufffd"),
         (answer(rb"\ud83d\ude00 \\ud83d"), "\U0001f600 \\ud83d"),
         (b'{\n "jsonrpc": "2.0",\n "id": ID,\n "result": {"content": [\n{"type":"text","text":"}{"}]}\n}', "}{"),
+        (b"\xef\xbb\xbf" + answer(b"marked"), "marked"),
+        (answer(b"x").replace(b'"result"', rb'"\ud83d":1,"result"'), "x"),
+        (b'[{"jsonrpc":"2.0","method":"odd"}, %s, 7]' % answer(b"listed"), "listed"),
         (b'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":5}]}}', "5"),
         (b'{"jsonrpc":"2.0","id":ID,"result":{"content":null}}', None),
         (b'{"jsonrpc":"2.0","id":ID,"result":{}}', None),
@@ -121,7 +124,22 @@ def answer(text: bytes) -> bytes:
             "[a file that cannot be read: Invalid IPv6 URL]",
         ),
     ],
-    ids=["surrogate", "byte", "pair", "lines", "number", "null", "nothing", "block", "base64", "type", "address"],
+    ids=[
+        "surrogate",
+        "byte",
+        "pair",
+        "lines",
+        "mark",
+        "key",
+        "list",
+        "number",
+        "null",
+        "nothing",
+        "block",
+        "base64",
+        "type",
+        "address",
+    ],
 )
 async def test_an_answer_is_delivered_with_what_can_be_repaired(
     way: str, behind: bool, sent: bytes, text: str | None, tmp_path: Path
@@ -130,6 +148,19 @@ async def test_an_answer_is_delivered_with_what_can_be_repaired(
         value = await called(tools, "pay")
 
     assert value == text
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_the_last_value_of_a_key_that_stands_twice_counts_and_is_logged_once(
+    way: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    twice = answer(b"last").replace(b'"type"', b'"text":"first","type"')
+
+    async with odd_server(way, twice, tmp_path, behind=False) as tools:
+        values = [await called(tools, "pay"), await called(tools, "pay")]
+
+    assert values == ["last", "last"]
+    assert caplog.text.count("odd: it sent the key `text` more than once in one object; the last value counts") == 1
 
 
 @pytest.mark.parametrize("behind", [False, True], ids=["direct", "gateway"])
@@ -195,7 +226,7 @@ async def test_the_last_line_needs_no_end() -> None:
 
 
 def test_the_lines_of_a_message_without_an_end_do_not_hide_the_next_one() -> None:
-    messages = Messages(1_000)
+    messages = Messages(1_000, RepeatedKeys("odd"))
 
     first = messages.read(b'{"jsonrpc": "2.0", "id": 7, "result": {')
     second: list[Any] = [*messages.read(b'{"jsonrpc": "2.0", "id": 8, "result": {}}')]
@@ -204,7 +235,7 @@ def test_the_lines_of_a_message_without_an_end_do_not_hide_the_next_one() -> Non
 
 
 def test_a_message_of_lines_without_an_end_is_read_up_to_the_limit() -> None:
-    messages = Messages(100)
+    messages = Messages(100, RepeatedKeys("odd"))
 
     read: list[Any] = [*messages.read(b'{"jsonrpc": "2.0", "id": 7, "result": {"a": ['), *messages.read(b"1," * 50)]
 
@@ -212,7 +243,7 @@ def test_a_message_of_lines_without_an_end_is_read_up_to_the_limit() -> None:
 
 
 async def test_the_last_line_of_a_large_message_is_read_in_a_thread() -> None:
-    messages, threads = Messages(1 << 24), list[bool]()
+    messages, threads = Messages(1 << 24, RepeatedKeys("odd")), list[bool]()
 
     def read(line: bytes) -> list[Any]:
         threads.append(threading.current_thread() is threading.main_thread())
@@ -227,7 +258,7 @@ async def test_the_last_line_of_a_large_message_is_read_in_a_thread() -> None:
 
 @pytest.mark.parametrize("inside", [b"[" * 300, b"[]," * 600_000, b'"",' * 1_100_000], ids=["deep", "wide", "texts"])
 def test_a_message_of_lines_is_followed_up_to_a_depth_and_a_number(inside: bytes) -> None:
-    messages = Messages(1 << 24)
+    messages = Messages(1 << 24, RepeatedKeys("odd"))
 
     read: list[Any] = [*messages.read(b'{"jsonrpc": "2.0", "id": 7, "result": {"a": [' + inside)]
 
@@ -242,7 +273,7 @@ def test_a_message_of_lines_is_followed_up_to_a_depth_and_a_number(inside: bytes
 def test_the_code_of_an_error_is_the_integer_that_it_says(written: str, code: int) -> None:
     sent = '{"jsonrpc":"2.0","id":1,"error":{"code":%s,"message":"no"}}' % written  # noqa: UP031 -- braces
 
-    [error] = Messages(1_000).read(sent.encode())
+    [error] = Messages(1_000, RepeatedKeys("odd")).read(sent.encode())
 
     assert isinstance(error, types.JSONRPCError)
     assert error.error.code == code
@@ -260,7 +291,10 @@ async def test_a_result_has_so_many_blocks(block: Any, tmp_path: Path) -> None:
 
 
 def test_a_line_that_is_no_answer_ends_no_call() -> None:
-    read = [Messages(1_000).read(line) for line in (b"Starting ...", b"{now}", b'{"method": "x", "id": 1, "result"}')]
+    read = [
+        Messages(1_000, RepeatedKeys("odd")).read(line)
+        for line in (b"Starting ...", b"{now}", b'{"method": "x", "id": 1, "result"}')
+    ]
 
     assert [isinstance(one, ValueError) for [one] in read] == [True, True, True]
 
@@ -297,14 +331,75 @@ async def test_a_byte_order_mark_costs_no_time(tmp_path: Path) -> None:
     ],
 )
 def test_an_answer_that_cannot_be_read_ends_its_own_request(line: bytes) -> None:
-    [error] = Messages(1 << 20).read(line)
+    [error] = Messages(1 << 20, RepeatedKeys("odd")).read(line)
 
     assert isinstance(error, types.JSONRPCError)
     assert error.id == 3
 
 
+UNREADABLE = [
+    b'{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":7}',
+    b'{"jsonrpc":"2.0","id":"q","method":7}',
+    b'{"jsonrpc":"2.0","id":"q","method":"ping","params":{"x":}}',
+]
+ASKING = """
+import json, sys
+
+start, tools, question = [json.loads(text) for text in sys.argv[1:3]] + [sys.argv[3]]
+waiting = None
+for line in sys.stdin:
+    asked = json.loads(line)
+    method, number = asked.get("method"), asked.get("id")
+    result = {"initialize": start, "tools/list": tools}.get(method, {})
+    if method == "tools/call":
+        waiting = number
+        print(question, flush=True)
+        continue
+    if method is None:
+        result, number = {"content": [{"type": "text", "text": f"{asked['id']} {asked['error']['code']}"}]}, waiting
+    if number is not None:
+        print(json.dumps({"jsonrpc": "2.0", "id": number, "result": result}), flush=True)
+"""
+
+
+@pytest.mark.parametrize("question", [*UNREADABLE, b"[%s]" % UNREADABLE[0]])
+async def test_a_request_of_a_server_that_cannot_be_read_is_answered_with_an_error(
+    question: bytes, tmp_path: Path
+) -> None:
+    (tmp_path / "asking.py").write_text(ASKING)
+    words = [sys.executable, str(tmp_path / "asking.py"), json.dumps(START), json.dumps(TOOLS), question.decode()]
+
+    async with connect(words, name="asking", mode="legacy").open() as tools:
+        assert await called(tools, "pay") == "q -32601"
+
+
+@pytest.mark.parametrize("question", UNREADABLE)
+async def test_an_event_that_is_a_request_which_cannot_be_read_is_one_that_is_answered(question: bytes) -> None:
+    request = httpx2.Request("GET", "http://server")
+    body = _Events(chunks(b"id: 1\ndata: " + question + b"\n\n", 7), 10_000, "", request, RepeatedKeys("odd"))
+
+    *_, data, _ = b"".join([chunk async for chunk in body]).split(b"\n")[:-1]
+
+    message = types.jsonrpc_message_adapter.validate_json(data.removeprefix(b"data: "))
+    assert isinstance(message, types.JSONRPCRequest)
+    assert message.id == "q"
+
+
+async def test_the_messages_of_a_list_in_an_event_are_events() -> None:
+    request = httpx2.Request("POST", "http://server", json={"jsonrpc": "2.0", "id": 7, "method": "tools/call"})
+    right, told = b'{"jsonrpc": "2.0", "id": 7, "result": {}}', b'{"jsonrpc": "2.0", "method": "odd"}'
+    listed = b"[" + b", ".join([right, NOT_MEANT[0], told]) + b"]"
+    body = _Events(chunks(b"id: 1\ndata: " + listed + b"\n\n", 7), 10_000, "", request, RepeatedKeys("odd"))
+
+    said = b"".join([chunk async for chunk in body])
+
+    assert said == b"".join(b"id: 1\ndata: %s\n\n" % one for one in (told, right))
+
+
 def test_a_line_of_a_log_ends_no_request() -> None:
-    [problem] = Messages(1 << 20).read(b'{"level":"info","msg":"slow","id":3,"error":"timeout of cache"}')
+    [problem] = Messages(1 << 20, RepeatedKeys("odd")).read(
+        b'{"level":"info","msg":"slow","id":3,"error":"timeout of cache"}'
+    )
 
     assert isinstance(problem, ValueError)
 
@@ -323,7 +418,7 @@ async def test_what_is_not_the_answer_to_a_request_does_not_take_its_place(end: 
     right = [b'{"jsonrpc":"2.0",', b'"id":7,"result":{}}']
     events = [[*NOT_MEANT[:1]], [*NOT_MEANT[1:2]], [*NOT_MEANT[2:]], right]
     sent = b"".join(b"".join(b"data: " + line + end for line in event) + end for event in events)
-    body = _Events(chunks(sent, size), 10_000, "", request)
+    body = _Events(chunks(sent, size), 10_000, "", request, RepeatedKeys("odd"))
 
     said = b"".join([chunk async for chunk in body])
 
@@ -332,12 +427,26 @@ async def test_what_is_not_the_answer_to_a_request_does_not_take_its_place(end: 
 
 async def test_where_a_stream_goes_on_is_told_by_events_without_an_answer_too() -> None:
     request = httpx2.Request("POST", "http://server", json={"jsonrpc": "2.0", "id": 7, "method": "tools/call"})
-    first = b"id: 1\nretry: 5\ndata: \n\n"
-    body = _Events(chunks(first + b"id: 2\ndata: " + NOT_MEANT[0] + b"\n\n", 7), 10_000, "", request)
+    first = b"id: 1\nretry: 500\ndata: \n\n"
+    body = _Events(
+        chunks(first + b"id: 2\ndata: " + NOT_MEANT[0] + b"\n\n", 7), 10_000, "", request, RepeatedKeys("odd")
+    )
 
     said = b"".join([chunk async for chunk in body])
 
     assert said == first + b"id: 2\n\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"), [(b"0", b"100"), (b" 500", b"500"), (b"9" * 5_000, b"60000"), (b"-1", b"100"), (b"soon", b"100")]
+)
+async def test_a_stream_is_opened_again_at_a_pace(said: bytes, kept: bytes) -> None:
+    request = httpx2.Request("GET", "http://server")
+    body = _Events(chunks(b"retry:" + said + b"\r\n\r\n", 7), 10_000, "", request, RepeatedKeys("odd"))
+
+    found = b"".join([chunk async for chunk in body])
+
+    assert found.removeprefix(b"retry:").strip() == kept
 
 
 async def chunks(text: bytes, size: int) -> AsyncIterator[bytes]:

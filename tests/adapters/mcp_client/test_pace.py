@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import AsyncIterator
 from typing import Any
 
 import mcp_types as types
 import pytest
 from mcp.server import Server
+from mcp.shared.message import SessionMessage
 
 from toolcrib.adapters.mcp_client import connect
 from toolcrib.adapters.mcp_client._pace import Pace
+from toolcrib.adapters.mcp_client._paced_messages import PacedMessages
 from toolcrib.adapters.mcp_server import build_server
 from toolcrib.calls import ToolCall
 from toolcrib.pipeline import Pipeline
@@ -82,3 +85,71 @@ async def test_a_storm_of_lines_fills_no_log(caplog: pytest.LogCaptureFixture) -
     left_out = "storming: 200 lines of it are left out here: they came too fast"
     assert (len(first), first[-1]) == (1_000, "storming: line 1000")
     assert [record.getMessage() for record in caplog.records][1_000:1_002] == [left_out, "storming: line 1"]
+
+
+# --- messages of any kind
+
+
+class Announced:
+    """Notes what a server announces."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def list_changed(self) -> None:
+        self.said.append("list")
+
+    def updated(self, uri: str) -> None:
+        self.said.append(uri)
+
+    def elicitation_completed(self, elicitation_id: str) -> None:
+        self.said.append(elicitation_id)
+
+
+def told(method: str, **params: Any) -> SessionMessage:
+    return SessionMessage(types.JSONRPCNotification(jsonrpc="2.0", method=f"notifications/{method}", params=params))
+
+
+ANSWER = SessionMessage(types.JSONRPCResponse(jsonrpc="2.0", id=7, result={}))
+UNASKED: dict[str, tuple[SessionMessage | Exception, list[str]]] = {  # what is sent, and what is announced of it
+    "lines of its log": (told("message", level="info", data="x"), []),
+    "progress": (told("progress", progressToken=8, progress=1), []),
+    "changes of its tools": (told("tools/list_changed"), ["list"]),
+    "changes of its resources": (told("resources/list_changed"), ["list"]),
+    "changes of its prompts": (told("prompts/list_changed"), ["list"]),
+    "updates of resources": (told("resources/updated", uri="odd://r"), ["odd://r"]),
+    "visits of pages": (told("elicitation/complete", elicitationId="e"), ["e"]),
+    "notifications": (told("cancelled", requestId=9), []),
+    "requests": (SessionMessage(types.JSONRPCRequest(jsonrpc="2.0", id="q", method="ping")), []),
+    "lines that are no messages": (ValueError("odd"), []),
+}
+
+
+async def passed_on(items: list[SessionMessage | Exception], announced: Announced, clock: FakeClock) -> list[Any]:
+    async def stream() -> AsyncIterator[SessionMessage | Exception]:
+        for item in items:
+            yield item
+
+    return [item async for item in PacedMessages(stream(), "storming", announced, clock)]
+
+
+@pytest.mark.parametrize("kind", UNASKED)
+async def test_a_storm_of_what_nobody_asked_for_ends_before_the_answer(
+    kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    (item, each), announced = UNASKED[kind], Announced()
+    others = [other for other, _ in UNASKED.values()]
+
+    found = await passed_on([item] * MANY + [ANSWER, *others], announced, FakeClock())
+
+    assert (len(found), found[1_000]) == (1_000 + len(others), ANSWER)
+    assert announced.said == each * (MANY - 1_000 + 1)
+    assert f"storming: its {kind} come too fast" in caplog.text
+
+
+async def test_the_newest_progress_of_a_storm_comes_before_the_answer() -> None:
+    reports = [told("progress", progressToken=7, progress=number) for number in range(MANY)]
+
+    found = await passed_on([*reports, ANSWER], Announced(), FakeClock())
+
+    assert found[-3:] == [reports[999], reports[-1], ANSWER]

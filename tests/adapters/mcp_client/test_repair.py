@@ -9,8 +9,10 @@ from typing import Any
 
 import mcp_types as types
 import pytest
-from mcp_types.methods import parse_server_result
+from mcp_types.methods import SERVER_RESULTS, parse_server_result
 
+from tests.adapters.mcp_server.faults import faults_of, faulty_servers
+from toolcrib.adapters.mcp_client import connect
 from toolcrib.adapters.mcp_client._checking import check_tools_one_by_one, unreadable_tools
 
 VERSIONS = ("2025-11-25", "2026-07-28")
@@ -22,6 +24,9 @@ HELD = {"uri": "odd://r", "text": "words"}
 EMBEDDED = {"type": "resource", "resource": HELD}
 LINK = {"type": "resource_link", "uri": "odd://r", "name": "r"}
 ARGUMENT = {"name": "a"}
+CAPABLE = {"capabilities": {"tools": {}}}
+INTRODUCED = {"protocolVersion": "2025-11-25", **CAPABLE, "serverInfo": {"name": "odd", "version": "1"}}
+DISCOVERED = {"supportedVersions": ["2026-07-28"], **CAPABLE}
 PARTS: list[tuple[type[Any], str, tuple[Any, ...], dict[str, Any]]] = [  # a type, and its place in a right result
     (types.CallToolResult, "tools/call", (), {"content": [TEXT]}),
     (types.TextContent, "tools/call", ("content", 0), {"content": [TEXT]}),
@@ -52,6 +57,11 @@ PARTS: list[tuple[type[Any], str, tuple[Any, ...], dict[str, Any]]] = [  # a typ
         ("prompts", 0, "arguments", 0),
         {"prompts": [{"name": "p", "arguments": [ARGUMENT]}]},
     ),
+    (types.InitializeResult, "initialize", (), INTRODUCED),
+    (types.ServerCapabilities, "initialize", ("capabilities",), INTRODUCED),
+    (types.Implementation, "initialize", ("serverInfo",), INTRODUCED),
+    (types.DiscoverResult, "server/discover", (), DISCOVERED),
+    (types.ServerCapabilities, "server/discover", ("capabilities",), DISCOVERED),
     (types.Completion, "completion/complete", ("completion",), {"completion": {"values": ["a"]}}),
 ]
 
@@ -110,8 +120,10 @@ def has(whole: Any, part: Any) -> bool:
             return whole == part
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize(("model", "method", "place", "result"), PARTS)
+@pytest.mark.parametrize(
+    ("version", "model", "method", "place", "result"),
+    [(version, *part) for version in VERSIONS for part in PARTS if (part[1], version) in SERVER_RESULTS],
+)
 async def test_a_member_of_a_wrong_type_loses_nothing_else(
     version: str, model: type[Any], method: str, place: tuple[Any, ...], result: dict[str, Any]
 ) -> None:
@@ -171,3 +183,26 @@ async def test_a_result_that_may_be_an_error_is_one(version: str) -> None:
 async def test_a_result_without_parts_is_read_as_it_comes(version: str) -> None:
     with pytest.raises(ValueError, match="contents"):
         await read(version, "resources/read", {**REQUIRED, "_meta": []})
+
+
+@pytest.mark.parametrize("tools", [7, True, [7], {"listChanged": 7}])
+async def test_a_capability_that_cannot_be_read_is_one_without_members(tools: Any) -> None:
+    found = await read("2025-11-25", "initialize", {**INTRODUCED, "capabilities": {"tools": tools, "prompts": False}})
+
+    assert found["capabilities"] == {"tools": {}}
+
+
+@pytest.mark.parametrize("given", [{}, {"serverInfo": 7}, {"serverInfo": {"name": 7}}, {"capabilities": 7}])
+async def test_a_server_that_does_not_introduce_itself_is_read(given: dict[str, Any]) -> None:
+    found = await read("2025-11-25", "initialize", {"protocolVersion": "2025-11-25", **given})
+
+    assert (found["serverInfo"], found["capabilities"]) == ({"name": "", "version": ""}, {})
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_instructions_that_are_no_text_lose_nothing_of_a_server(mode: str) -> None:
+    method = "initialize" if mode == "legacy" else "server/discover"
+    [fault] = [one for one in faults_of(method, newer=mode == "auto") if one.name == "instructions = 7"]
+
+    async with faulty_servers() as servers, connect(servers.url_of(fault), name="odd", mode=mode).open() as tools:
+        assert "pay" in tools.names()

@@ -133,6 +133,32 @@ def _beside(method: str, newer: bool) -> Iterator[Fault]:
             lines=True,
         )
 
+    for name, change in _HARMLESS.items():
+        yield Fault(
+            method,
+            name,
+            lambda number, change=change: change(correct(method, number, newer=newer), json.dumps(number).encode()),
+            lines=True,
+        )
+
+
+_HARMLESS: dict[str, Callable[[bytes, bytes], bytes]] = {  # of a right answer and its id
+    "twice": lambda text, number: text + b"\n" + text,
+    "a carriage return at its end": lambda text, number: text + b"\r",
+    "spaces around it": lambda text, number: b" \t" + text + b" \t",
+    "a byte order mark before it": lambda text, number: b"\xef\xbb\xbf" + text,
+    "in a list": lambda text, number: b"[" + text + b"]",
+    "error null beside the result": lambda text, number: text[:-1] + b', "error": null}',
+    "a method that is null": lambda text, number: text[:-1] + b', "method": null}',
+    "its id as a text": lambda text, number: text.replace(b'"id": %s' % number, b'"id": "%s"' % number, 1),
+    "its id as a float": lambda text, number: text.replace(b'"id": %s' % number, b'"id": %s.0' % number, 1),
+    "its id at its end": lambda text, number: (
+        text.replace(b'"id": %s, ' % number, b"", 1)[:-1] + b', "id": %s}' % number
+    ),
+    "a key twice": lambda text, number: text[:-1] + b', "jsonrpc": "2.0", "id": %s}' % number,
+    "half a character as a key": lambda text, number: text[:-1] + rb', "\ud83d": "\ud83d"}',
+}
+
 
 def _company() -> dict[str, list[bytes]]:
     def told(method: str, params: str) -> bytes:
@@ -168,6 +194,12 @@ def _company() -> dict[str, list[bytes]]:
         "an odd question": [asked("elicitation/create", form % text) for text in ("7", "{}", '{"a":7}', "null")],
         "a question for a model": [asked("sampling/createMessage", text) for text in ("{}", '{"messages":7}')],
         "an unknown request": [asked("odd/odd", "7"), asked("odd/odd", "{}", "null"), asked("odd/odd", "{}", "[]")],
+        "requests that cannot be read": [asked("ping", "[7]"), asked("ping", "{", "8"), b"[%s]" % asked("ping", "7")],
+        "requests with odd ids": [asked("ping", "{}", number) for number in ("1.5", "true", "null", "[]", "{}")],
+        "a list of messages": [b"[%s,7,[],%s]" % (asked("ping", "{}"), told("odd", "{}"))],
+        "a request with its id": [asked("ping", "{}", "ID"), asked("odd/odd", "{}", "ID")],
+        "progress of nothing": [told("progress", '{"progressToken":424242,"progress":1}'), told("progress", "{}")],
+        "objects that are no messages": [b"{}", b'{"jsonrpc":"2.0"}', b'{"jsonrpc":"2.0","id":5}', b'{"id":5}'],
         "many pings": [asked("ping", "{}", f'"q{number}"') for number in range(100)],
         "answers to others": [done % number for number in (b"1000000", b'"x"', b'"' + b"9" * 5_000 + b'"')],
         "a message too deep": [b'{"jsonrpc":"2.0","x":' + b"[" * 5_000 + b"]" * 5_000 + b"}"],

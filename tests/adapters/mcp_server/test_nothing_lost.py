@@ -84,9 +84,11 @@ async def test_an_answer_is_the_server_s_own(way: Way, method: str, params: dict
     assert behind == direct
 
 
-def freely_structured(value: Any, is_error: bool) -> Server[Any]:
+def freely_structured(value: Any, is_error: bool, schema: Any = None) -> Server[Any]:
+    tool = types.Tool(name="count", input_schema={"type": "object"}, output_schema=schema)
+
     async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[types.Tool(name="count", input_schema={"type": "object"})])
+        return types.ListToolsResult(tools=[tool])
 
     async def call_tool(ctx: Any, params: Any) -> types.CallToolResult:
         content: list[Any] = [types.TextContent(text="as said")]
@@ -110,6 +112,35 @@ async def test_structured_content_without_a_schema_is_the_server_s_own(value: An
 
     assert (behind, direct["structuredContent"]) == (direct, value)
     assert as_object.structured_content == (value if isinstance(value, dict) else None)  # all that it may be there
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "array"}, [1, {"a": 2}]),
+        ({"type": "integer"}, 3),
+        ({"type": "string"}, "three"),
+        ({}, [1]),
+        ({"properties": {"a": {}}}, {"a": 1}),
+        ({"anyOf": [{"type": "object"}, {"type": "array"}]}, {"a": 1}),
+        ({"type": ["object", "null"]}, {"a": 1}),
+    ],
+)
+async def test_a_schema_that_is_not_of_objects_is_the_server_s_own_for_newer_clients(schema: Any, value: Any) -> None:
+    older, newer = IN_MEMORY
+    server = freely_structured(value, is_error=False, schema=schema)
+    served = build_server(Toolset([connect(server, name="free")]), ServerOptions(tasks=None))
+    requests: list[tuple[str, dict[str, Any]]] = [("tools/list", {}), ("tools/call", {"name": "count"})]
+
+    async with Client(server, mode=newer.generation) as client:
+        direct = [await answer(client, method, params) for method, params in requests]
+    async with newer(served) as client:
+        behind = [await answer(client, method, params) for method, params in requests]
+    async with older(served) as client:
+        as_object = await client.call_tool("count", {})
+
+    assert behind == direct
+    assert as_object.structured_content == (None if schema == {"type": "string"} else {"result": value})
 
 
 # --- members that the protocol does not know

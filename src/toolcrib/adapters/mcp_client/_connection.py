@@ -8,7 +8,7 @@ import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, cast
 from urllib.request import getproxies
 
 import httpx2
@@ -24,15 +24,16 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from toolcrib._tls import shared_tls
 from toolcrib.adapters.mcp_client._checking import check_results, check_tools_one_by_one
 from toolcrib.adapters.mcp_client._command import ErrorOutput, command_streams
-from toolcrib.adapters.mcp_client._messages import FiniteProgress
+from toolcrib.adapters.mcp_client._messages import Messages, RepeatedKeys
 from toolcrib.adapters.mcp_client._options import Options
+from toolcrib.adapters.mcp_client._paced_messages import Announcements, PacedMessages
 from toolcrib.adapters.mcp_client._response_limit import PLAIN, limited_responses
 from toolcrib.adapters.mcp_client._server_requests import ServerRequests, current_call
 from toolcrib.adapters.mcp_client._task_calls import TasksExtension
 from toolcrib.credentials import PrincipalAuth
 from toolcrib.errors import ServerError
 
-__all__ = ["Announcements", "Connection"]
+__all__ = ["Connection"]
 
 _log = logging.getLogger("toolcrib.mcp")
 _CONNECT, _READ = 30.0, 300.0  # seconds, as the SDK's own client has them; a call may have longer for its answer
@@ -42,19 +43,6 @@ _LIST_CHANGES = (
     types.PromptListChangedNotification,
 )
 _CLOSE_SECONDS: Final = 5.0  # that a server has to let its session end; a command has two of its own to stop in, twice
-
-
-class Announcements(Protocol):
-    """What a server announces on a connection without being asked."""
-
-    def list_changed(self) -> None:
-        """Record that it has other tools, resources or prompts."""
-
-    def updated(self, uri: str) -> None:
-        """Record that a resource is updated."""
-
-    def elicitation_completed(self, elicitation_id: str) -> None:
-        """Record that a person has done what the server asked for at an address."""
 
 
 class Connection:
@@ -185,7 +173,7 @@ class Connection:
             return
         async with AsyncExitStack() as stack:
             self.client = client = await self._enter_client(stack)
-            self._use(client.session)
+            self._use(client.session)  # a client that was given is entered
             listening = asyncio.create_task(self._listen(client), name=f"mcp: {self._server}: changes")
             try:
                 yield
@@ -220,7 +208,7 @@ class Connection:
         with_tools = types.SamplingCapability(tools=types.SamplingToolsCapability())
         offered = with_tools if sampling is not None and options.sampling is None else None
         roots = requests.roots if options.roots is not None or options.may_ask("roots") else None
-        return replace(
+        made = replace(
             given,
             server=self._transport(given.server),
             elicitation_callback=given.elicitation_callback or requests.elicit,
@@ -232,12 +220,28 @@ class Connection:
             message_handler=self._message_handler(given),
             extensions=_with_tasks(given.extensions) if options.tasks else given.extensions,
         )
+        own: Any = made  # the SDK has no public way to check what a server says in its handshake
+        build = own._build_session
+
+        async def build_checked(stack: AsyncExitStack) -> ClientSession:
+            session: ClientSession = await build(stack)
+            check_tools_one_by_one(session)
+            return session
+
+        own._build_session = build_checked
+        return made
 
     def _transport(self, server: Any) -> Any:
         if isinstance(server, StdioServerParameters):
             self._errors = ErrorOutput(self._server)
-            return _finite(command_streams(server, self._errors.file, self._options.max_message, self._ended))
-        return _finite(_http(server, self._server, self._options)) if isinstance(server, str) else server
+            messages = Messages(self._options.max_message, RepeatedKeys(self._server))
+            return self._paced(command_streams(server, self._errors.file, messages, self._ended))
+        return self._paced(_http(server, self._server, self._options)) if isinstance(server, str) else server
+
+    @asynccontextmanager
+    async def _paced(self, transport: AbstractAsyncContextManager[Any]) -> AsyncGenerator[Any]:
+        async with transport as (received, sending):
+            yield PacedMessages(received, self._server, self._announced, self._options.clock), sending
 
     # --- what changes
 
@@ -275,12 +279,6 @@ class Connection:
                     self._announced.list_changed()
         except (ListenNotSupportedError, MCPError, SubscriptionLost, TimeoutError) as error:
             _log.debug("%s: it does not announce changes: %s", self._server, error)
-
-
-@asynccontextmanager
-async def _finite(transport: AbstractAsyncContextManager[Any]) -> AsyncGenerator[Any]:
-    async with transport as (received, sending):
-        yield FiniteProgress(received), sending
 
 
 @asynccontextmanager

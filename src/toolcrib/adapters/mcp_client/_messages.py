@@ -4,35 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
-from collections.abc import Callable, Iterator
-from itertools import islice
-from math import isfinite
-from typing import Any, Final, Self, TypeVar, cast
+from collections.abc import Callable
+from typing import Any, Final, TypeVar, cast
 
 import mcp_types as types
-from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-__all__ = ["UNREADABLE", "FiniteProgress", "Messages", "may_answer", "off_loop", "repair"]
+from toolcrib._json_rpc import MOST_TOKENS, id_of, is_answer, tokens, with_whole_id
+from toolcrib._json_writer import repeated_key, valid_json
+
+__all__ = ["UNREADABLE", "Messages", "RepeatedKeys", "may_answer", "off_loop", "readable", "repair"]
 
 T = TypeVar("T")
+_log = logging.getLogger("toolcrib.mcp")
 
 UNREADABLE: Final = ("Failed to parse JSON response", "Failed to parse SSE message", "Failed to parse a message")
 """How the errors begin for an answer that cannot be read: those of the SDK over HTTP, and that of `Messages`."""
 
-_BOM: Final = "\ufeff".encode()
-_ESCAPES: Final = re.compile(
-    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
-)
-"""The escapes of JSON from the left: a pair of surrogates, one alone (the group), any other."""
-_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
-_ID: Final = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")')
-_TOKENS: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
+_UNREADABLE_REQUEST: Final = "a request that cannot be read"  # as a method, which no session knows
 _NUMBER: Final = re.compile(r"[+-]?\d{1,10}(\.0*)?", re.ASCII)
 _LARGE: Final = 1 << 18  # bytes of a message that are repaired and read on the event loop
+_MOST_KEYS: Final = 10  # of one server that are logged
 _DEEPEST: Final = 200  # levels, as parsers go
-_MOST_TOKENS: Final = 1_000_000  # texts and brackets of a message that are followed
 Message = types.JSONRPCMessage
 
 
@@ -46,12 +41,8 @@ async def off_loop(work: Callable[[bytes], T], text: bytes, before: int = 0) -> 
 
 
 def repair(message: bytes) -> bytes:
-    """Return a message with U+FFFD for what is no character, and a number for the code of an error that is a text."""
-    text = message.removeprefix(_BOM)
-    if not text.isascii():
-        text = text.decode("utf-8", "replace").encode()
-    if _SURROGATE.search(text):
-        text = _ESCAPES.sub(lambda found: rb"\ufffd" if found[1] else found[0], text)
+    """Return a message with U+FFFD for what is no character, and integers for its id and the code of an error."""
+    text = with_whole_id(valid_json(message))
     if b'"error"' in text and b'"code"' in text:
         text = _with_number_as_code(text)
     return text
@@ -80,9 +71,24 @@ def _code(given: object) -> int:
     return int(float(str(given))) if is_number else types.INTERNAL_ERROR
 
 
-def _tokens(text: bytes, most: int = _MOST_TOKENS) -> Iterator[re.Match[bytes]]:
-    """Yield the first texts and brackets of a message."""
-    return islice(_TOKENS.finditer(text), most)
+class RepeatedKeys:
+    """Log of the keys that a server sends twice in one object: the last value counts, as for each reader of JSON.
+
+    Args:
+        server: The server's name in messages.
+    """
+
+    def __init__(self, server: str) -> None:
+        self._server, self._known = server, set[str]()
+
+    def check(self, text: bytes) -> None:
+        """Log a key that a message has twice, once."""
+        key = repeated_key(text) if len(self._known) < _MOST_KEYS else ""
+        if key and key not in self._known:
+            self._known.add(key)
+            _log.warning(
+                "%s: it sent the key `%s` more than once in one object; the last value counts", self._server, key
+            )
 
 
 class Messages:
@@ -90,13 +96,15 @@ class Messages:
 
     Args:
         most: Bytes of a message of several lines.
+        repeated: Is given each message that can be read.
 
     Attributes:
+        most: The bytes that a line may have, too.
         size: Bytes of a message that is not at its end.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, most: int, repeated: RepeatedKeys) -> None:
+        self.most, self._repeated = most, repeated
         self._open: list[bytes] = []  # the lines of a message that is not at its end
         self.size, self._ends = 0, list[bytes]()  # the brackets that it still has to close
         self._tokens = 0
@@ -104,6 +112,10 @@ class Messages:
     def read(self, line: bytes) -> list[Message | ValueError]:
         """Return the messages that a line ends, and an error for one that cannot be read and is no answer."""
         text = repair(line)
+        self._repeated.check(text)
+        parts = _parts_of(text)
+        if parts is not None:
+            return [*self.end(), *map(_message_of, parts)]
         try:
             message = types.jsonrpc_message_adapter.validate_json(text, by_name=False)
         except ValueError as error:
@@ -120,7 +132,7 @@ class Messages:
             return [error]
         self._open.append(text)
         self.size += len(text) + 1
-        may_go_on = self._follow(text) and self.size <= self._most
+        may_go_on = self._follow(text) and self.size <= self.most
         if may_go_on and self._ends:
             return []
         several = len(self._open) > 1
@@ -134,7 +146,7 @@ class Messages:
 
     def _follow(self, text: bytes) -> bool:
         """Follow the brackets of a line; return whether they fit those before it, and are few enough to be followed."""
-        for found in _tokens(text, _MOST_TOKENS - self._tokens):
+        for found in tokens(text, MOST_TOKENS - self._tokens):
             token = found[0]
             self._tokens += 1
             if token in (b"{", b"["):
@@ -143,7 +155,7 @@ class Messages:
                     return False
             elif token in (b"}", b"]") and not (self._ends and self._ends.pop() == token):
                 return False
-        return self._tokens < _MOST_TOKENS
+        return self._tokens < MOST_TOKENS
 
     def _taken(self) -> bytes:
         whole = b"\n".join(self._open)
@@ -151,31 +163,50 @@ class Messages:
         return whole
 
 
-def _own_id(text: bytes) -> re.Match[bytes] | None:
-    """Return the id of a message itself, and of nothing inside it; None where it has none that can be told."""
-    depth = 0
-    for found in _tokens(text):
-        token = found[0]
-        if token == b'"id"' and depth == 1 and (own := _ID.match(text, found.start())):
-            return own
-        depth += (token in (b"{", b"[")) - (token in (b"}", b"]"))
-    return None
+def _parts_of(text: bytes) -> list[bytes] | None:
+    """Return the messages of a list, which servers of some versions may send, each as text; None for another text."""
+    if not text.lstrip().startswith(b"["):
+        return None
+    try:
+        return [json.dumps(part).encode() for part in json.loads(text)]
+    except (ValueError, RecursionError):
+        return None
 
 
-def _is_answer(text: bytes) -> bool:
-    return b'"jsonrpc"' in text and b'"method"' not in text and (b'"result"' in text or b'"error"' in text)
+def _message_of(text: bytes) -> Message | ValueError:
+    try:
+        return types.jsonrpc_message_adapter.validate_json(text, by_name=False)
+    except ValueError as error:
+        return _unreadable(text, error)
 
 
 def _unreadable(text: bytes, error: ValueError) -> Message | ValueError:
-    """Return the error that ends the request of an answer which cannot be read; for another text the reason."""
-    found = _own_id(text) if _is_answer(text) else None
-    if found is None:
+    """Return what stands for a message that cannot be read; for another text the reason.
+
+    It is the error that ends the request of an answer, or a request that the session answers with an error.
+    """
+    number = id_of(text) if b'"jsonrpc"' in text else None
+    if number is not None and b'"method"' in text:
+        return types.JSONRPCRequest(jsonrpc="2.0", id=number, method=_UNREADABLE_REQUEST)
+    if number is None or not is_answer(text):
         return error
     reason = (
         error.errors(include_url=False, include_input=False)[0]["msg"] if isinstance(error, ValidationError) else error
     )
     problem = types.ErrorData(code=types.PARSE_ERROR, message=f"{UNREADABLE[-1]}: {reason}")
-    return types.JSONRPCError(jsonrpc="2.0", id=json.loads(found[1]), error=problem)
+    return types.JSONRPCError(jsonrpc="2.0", id=number, error=problem)
+
+
+def readable(text: bytes) -> list[bytes]:
+    """Return the messages in a text, each as text: those of a list, and what stands for an unreadable request."""
+    parts = _parts_of(text) or [text]
+    messages = [_message_of(part) for part in parts]
+    return [
+        message.model_dump_json().encode()
+        if isinstance(message, types.JSONRPCRequest) and message.method == _UNREADABLE_REQUEST
+        else part
+        for part, message in zip(parts, messages, strict=True)
+    ]
 
 
 def may_answer(text: bytes, request: bytes) -> bool:
@@ -189,54 +220,9 @@ def may_answer(text: bytes, request: bytes) -> bool:
     except ValueError as error:
         unreadable = _unreadable(text, error)
         if isinstance(unreadable, ValueError):
-            return _is_answer(text)
+            return is_answer(text)
         message = unreadable
     if isinstance(message, types.JSONRPCError) and message.id is None:
         return True
-    is_answer = isinstance(message, types.JSONRPCError | types.JSONRPCResponse)
-    return not is_answer or str(message.id) == str(getattr(asked, "id", None))
-
-
-class FiniteProgress:
-    """A stream of messages without the progress whose number no float can hold, at which the SDK ends a connection."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    async def __aenter__(self) -> Self:
-        await self._stream.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: Any) -> None:
-        await self._stream.__aexit__(*error)
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> SessionMessage | Exception:
-        """Return the next message; of progress without its total where that is such a number."""
-        while True:
-            item: SessionMessage | Exception = await self._stream.__anext__()
-            params = _progress_in(item)
-            if params is None or _is_finite(params.get("progress")):
-                if params is not None and not _is_finite(params.get("total")):
-                    del params["total"]
-                return item
-
-
-def _progress_in(item: SessionMessage | Exception) -> dict[str, Any] | None:
-    message = None if isinstance(item, Exception) else item.message
-    if isinstance(message, types.JSONRPCNotification) and message.method == "notifications/progress":
-        return message.params
-    return None
-
-
-def _is_finite(number: object) -> bool:
-    """Return whether a float can hold a number; what is not a number is left to its reader."""
-    try:
-        return not isinstance(number, int | float) or isfinite(number)
-    except OverflowError:
-        return False
+    is_an_answer = isinstance(message, types.JSONRPCError | types.JSONRPCResponse)
+    return not is_an_answer or str(message.id) == str(getattr(asked, "id", None))

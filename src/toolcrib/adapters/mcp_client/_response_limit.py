@@ -11,7 +11,8 @@ from typing import Any
 import httpx2
 import mcp_types as types
 
-from toolcrib.adapters.mcp_client._messages import may_answer, off_loop, repair
+from toolcrib._json_rpc import is_answer
+from toolcrib.adapters.mcp_client._messages import RepeatedKeys, may_answer, off_loop, readable, repair
 
 __all__ = ["PLAIN", "UNKNOWN_SESSION", "limited_responses"]
 
@@ -23,6 +24,7 @@ UNKNOWN_SESSION = f"unknown session {secrets.token_hex(16)}"
 No server knows it: one that could send such an error after a call would have the call made twice.
 """
 _LINE_ENDS = re.compile(rb"(?<=\n)|(?<=\r)(?=[^\n])")
+_SHORTEST, _LONGEST = 100, 60_000  # milliseconds until a stream that ended is opened again, whatever the server says
 _SESSION_ID = "mcp-session-id"
 _NO_SESSION = re.compile(
     r"(bad request: )?(session( id)? (not found|terminated|expired)|(no valid|invalid|unknown|missing) session( id)?"
@@ -38,6 +40,7 @@ class _TooLongError(httpx2.StreamError):
 
 def limited_responses(server: str, most: int) -> Callable[[httpx2.Response], Awaitable[None]]:
     """Return a hook for the responses of a client, which are read up to so many bytes."""
+    repeated = RepeatedKeys(server)
 
     async def bound(response: httpx2.Response) -> None:
         packed = response.headers.get("content-encoding", "identity").strip().lower() != "identity"
@@ -54,10 +57,12 @@ def limited_responses(server: str, most: int) -> Callable[[httpx2.Response], Awa
         kind = response.headers.get("content-type", "").lower()
         is_json, is_stream = kind.startswith("application/json"), kind.startswith("text/event-stream")
         if is_stream:
-            response.stream = _Events(response.stream, most, problem, response.request)
+            response.stream = _Events(response.stream, most, problem, response.request, repeated)
             return
-        body = _Message if is_json else _Counted
-        response.stream = body(response.stream, most, problem)
+        if is_json:
+            response.stream = _Message(response.stream, most, problem, response.request, repeated)
+        else:
+            response.stream = _Counted(response.stream, most, problem)
 
     return bound
 
@@ -91,11 +96,31 @@ class _Counted(_Refused):
             yield chunk
 
 
-class _Message(_Counted):
-    """The body of a response that is one message, repaired."""
+class _Messages(_Counted):
+    """The body of a response, of which some messages are wanted: no answers to other requests than its own."""
+
+    def __init__(self, stream: Any, most: int, problem: str, request: httpx2.Request, repeated: RepeatedKeys) -> None:
+        super().__init__(stream, most, problem)
+        self._asked = request.content if request.method == "POST" else b""
+        self._repeated = repeated
+
+    def _wanted(self, text: bytes) -> list[bytes]:
+        self._repeated.check(text)
+        return [part for part in readable(text) if not self._asked or may_answer(part, self._asked)]
+
+
+class _Message(_Messages):
+    """The body of a response that is one message, repaired; of a list of them the one that answers its request."""
 
     async def __aiter__(self) -> AsyncGenerator[bytes]:
-        yield await off_loop(repair, b"".join([chunk async for chunk in super().__aiter__()]))
+        yield await off_loop(self._repaired, b"".join([chunk async for chunk in super().__aiter__()]))
+
+    def _repaired(self, body: bytes) -> bytes:
+        text = repair(body)
+        self._repeated.check(text)
+        if not text.lstrip().startswith(b"["):
+            return text
+        return next((part for part in self._wanted(text) if is_answer(part)), text)
 
 
 class _Refusal(_Counted):
@@ -123,16 +148,12 @@ def _is_unknown_session(status: int, body: bytes) -> bool:
     return "session" in said.lower() if status == 404 else _NO_SESSION.fullmatch(said.strip()) is not None
 
 
-class _Events(_Counted):
+class _Events(_Messages):
     """The body of a response that is a stream of events, each repaired; the SDK limits their size.
 
     The SDK takes for the answer whatever is not a notification or a request. So an event that cannot be the answer to
     the request has no data. One without data, with an id, tells where the stream goes on after it broke off.
     """
-
-    def __init__(self, stream: Any, most: int, problem: str, request: httpx2.Request) -> None:
-        super().__init__(stream, most, problem)
-        self._asked = request.content if request.method == "POST" else b""
 
     async def __aiter__(self) -> AsyncGenerator[bytes]:
         event, size = list[bytes](), 0  # the lines of an event without its end
@@ -140,7 +161,7 @@ class _Events(_Counted):
             event.append(line)
             size += len(line)
             if size > self._most or not line.rstrip(b"\r\n"):
-                yield await off_loop(self._wanted, b"".join(event))
+                yield await off_loop(self._wanted_of, b"".join(event))
                 event, size = [], 0
         yield b"".join(event)
 
@@ -163,16 +184,25 @@ class _Events(_Counted):
         if begun:
             yield await off_loop(_repaired_line, b"".join(begun))
 
-    def _wanted(self, event: bytes) -> bytes:
+    def _wanted_of(self, event: bytes) -> bytes:
+        """Return an event with what is wanted of its data, an event for each message; its id and pause hold."""
         lines = event.splitlines(keepends=True)
         data = b"\n".join(line[5:].strip() for line in lines if line.startswith(b"data:"))
-        if not (self._asked and data) or may_answer(data, self._asked):
+        wanted = self._wanted(data) if data else []
+        if not data or wanted == [data]:
             return event
-        return b"".join(line for line in lines if not line.startswith(b"data:"))  # its id and pause hold
+        others = [line for line in lines if not line.startswith(b"data:")]
+        said = [b"data: " + part + b"\n" for part in sorted(wanted, key=is_answer)]  # after an answer nothing is read
+        return b"".join(b"".join([*others[:-1], one, *others[-1:]]) for one in said or [b""])
 
 
 def _repaired_line(line: bytes) -> bytes:
+    """Return a line with its data repaired, or with a pause until the next try that is neither none nor endless."""
+    text = line.rstrip(b"\r\n")
+    if line.startswith(b"retry:"):
+        pause = text[6:].strip()
+        given = int(pause[:10]) if pause.isdigit() else _SHORTEST  # the client's reader takes less than 0, too
+        return b"retry: %d" % min(max(given, _SHORTEST), _LONGEST) + line[len(text) :]
     if not line.startswith(b"data:"):
         return line
-    text = line.rstrip(b"\r\n")
-    return b"data:" + repair(text[5:]) + line[len(text) :]
+    return b"data: " + repair(text[5:].removeprefix(b" ")) + line[len(text) :]

@@ -1,4 +1,4 @@
-"""Messages of clients as text: one that has a key twice is refused, before the SDK takes the last of its values."""
+"""Messages of clients as text: what the SDK would not take, or not as it was meant, is repaired or refused."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import AsyncIterator, Generator, Iterable
+from collections.abc import AsyncIterator, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -16,10 +16,12 @@ import mcp_types as types
 from anyio import AsyncFile, BrokenResourceError, ClosedResourceError
 from mcp.shared.message import SessionMessage
 from mcp_types import INVALID_REQUEST, PARSE_ERROR
+from pydantic import ValidationError
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolcrib._json_writer import RepeatedKeyError, read_json, unique_keys
+from toolcrib._json_rpc import id_of, is_answer, with_whole_id
+from toolcrib._json_writer import RepeatedKeyError, read_json, unique_keys, valid_json, valid_text
 from toolcrib.adapters.mcp_server._replies import clean
 
 if sys.platform == "win32":
@@ -33,28 +35,28 @@ __all__ = [
     "UniqueLines",
     "check_message",
     "read_body",
-    "repeated_arguments",
+    "refused_arguments",
     "stdin_of_client",
 ]
 
 _log = logging.getLogger("toolcrib.adapters")
 
-repeated_arguments: Final = ContextVar[str | None]("repeated_arguments", default=None)
-"""The arguments of the call that is handled now, as JSON text, where they have a key twice."""
+refused_arguments: Final = ContextVar[str | None]("refused_arguments", default=None)
+"""The arguments of the call that is handled now, as JSON text, where they have a key twice or half a character."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A message of a client, checked for keys that stand twice.
+    """A message of a client, checked for what no reader would take as it was meant.
 
     Attributes:
-        text: The message to pass on; None for one that is refused.
-        refusal: The error that answers a refused message; None for a notification and an answer, which get none.
-        arguments: The arguments of a call as JSON text, where they alone have a key twice: the pipeline refuses them.
+        text: The message to pass on; None for one that no reader may see.
+        refusals: The errors that answer a message which is not taken; none of a notification and an answer.
+        arguments: The arguments of a call as JSON text, where they alone are wrong: the pipeline refuses them.
     """
 
-    text: str | bytes | None
-    refusal: types.JSONRPCError | None = None
+    text: bytes | None
+    refusals: tuple[types.JSONRPCError, ...] = ()
     arguments: str | None = None
 
 
@@ -69,20 +71,38 @@ class _Written(dict[str, Any]):
         return self.pairs
 
 
-def check_message(text: str | bytes) -> Checked:
-    """Return what becomes of a message; one that is not JSON is left to its reader."""
+def check_message(text: bytes) -> Checked:
+    """Return what becomes of a message.
+
+    One that cannot be read has refusals and is passed on: over HTTP the SDK answers it by itself.
+    """
+    valid = with_whole_id(valid_json(text))
     try:
-        json.loads(text, object_pairs_hook=unique_keys, parse_int=str, parse_float=str, strict=False)
+        read: Any = json.loads(valid, object_pairs_hook=unique_keys, parse_int=str, parse_float=str, strict=False)
+        message = types.jsonrpc_message_adapter.validate_json(valid, by_name=False)
     except RepeatedKeyError as error:
-        return _refuse(text, error)
-    except RecursionError:
-        return Checked(None, _error(None, PARSE_ERROR, "it is nested too deep"))
-    except ValueError:
-        pass
-    return Checked(text)
+        return _refuse_repeated(valid, error)
+    except (ValueError, RecursionError) as error:
+        return _refuse_unreadable(valid, error)
+    if isinstance(message, types.JSONRPCNotification):
+        has_odd_id = "id" in read and not message.method.startswith("notifications/")
+        refusal = _error(None, "its id is neither a text nor an integer")
+        return Checked(None, (refusal,)) if has_odd_id else Checked(valid)
+    is_altered = isinstance(message, types.JSONRPCRequest) and valid != text
+    return Checked(valid, arguments=_odd_arguments(text) if is_altered else None)
 
 
-def _refuse(text: str | bytes, error: RepeatedKeyError) -> Checked:
+def _odd_arguments(text: bytes) -> str | None:
+    """Return the arguments of a call as JSON text, where they have half a character; None for another request."""
+    request: dict[str, Any] = json.loads(text.decode("utf-8-sig", "surrogateescape"))
+    if request["method"] != "tools/call":
+        return None
+    params: dict[str, Any] = request.get("params") or {}
+    written = json.dumps(params.get("arguments"), ensure_ascii=False)
+    return None if valid_text(written) == written else written
+
+
+def _refuse_repeated(text: bytes, error: RepeatedKeyError) -> Checked:
     message: Any = None
     arguments: str | None = None
     try:
@@ -93,16 +113,38 @@ def _refuse(text: str | bytes, error: RepeatedKeyError) -> Checked:
     except (ValueError, RecursionError):  # a number that is too long to be read
         message = None
     if not isinstance(message, _Written):
-        return Checked(None, _error(None, INVALID_REQUEST, error))
+        return Checked(None, (_error(None, error),))
     if arguments is not None:
         return Checked(text, arguments=arguments)
     given = [value for key, value in message.pairs if key == "id"]
-    request_id = given[0] if len(given) == 1 and type(given[0]) in (str, int) else None
+    return _refuse(None, message, _error(_as_id(given[0]) if len(given) == 1 else None, error))
+
+
+def _refuse_unreadable(text: bytes, error: ValueError | RecursionError) -> Checked:
+    try:
+        message: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        refusal = _error(id_of(text), _reason(error), PARSE_ERROR)
+        return _refuse(text, {"result": None} if is_answer(text) else {}, refusal)
+    if isinstance(message, dict):
+        given = cast("dict[str, Any]", message)
+        return _refuse(text, given, _error(_as_id(given.get("id")), _reason(error)))
+    if not isinstance(message, list):
+        return Checked(text, (_error(None, _reason(error)),))
+    objects = [cast("dict[str, Any]", one) for one in cast("list[Any]", message) if isinstance(one, dict)]
+    ids = [_as_id(one.get("id")) for one in objects if "method" in one and "id" in one]
+    why = "it is one of a list; send each message by itself"
+    return Checked(text, tuple(_error(request_id, why) for request_id in ids or [None]))
+
+
+def _refuse(text: bytes | None, message: Mapping[str, Any], refusal: types.JSONRPCError) -> Checked:
+    """Return a wrong message with its refusal; a notification gets none, and an answer becomes the refusal."""
     if "method" in message:
-        return Checked(None, _error(request_id, INVALID_REQUEST, error) if given else None)
-    if request_id is None:
-        return Checked(None)
-    return Checked(_error(request_id, INVALID_REQUEST, error).model_dump_json(by_alias=True, exclude_unset=True))
+        return Checked(text, (refusal,) if "id" in message else ())
+    if "result" not in message and "error" not in message:
+        return Checked(text, (refusal,))
+    as_answer = refusal.model_dump_json(by_alias=True, exclude_unset=True).encode()
+    return Checked(None if refusal.id is None else as_answer)
 
 
 def _repeated_arguments_in(message: Any) -> str | None:
@@ -120,7 +162,22 @@ def _repeated_arguments_in(message: Any) -> str | None:
     return json.dumps(arguments)
 
 
-def _error(request_id: str | int | None, code: int, why: object) -> types.JSONRPCError:
+def _as_id(given: Any) -> str | int | None:
+    return given if type(given) in (str, int) else None
+
+
+def _reason(error: ValueError | RecursionError) -> str:
+    """Return why a message cannot be read."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deep"
+    if not isinstance(error, ValidationError):
+        return f"it is not JSON: {error}"
+    errors = error.errors(include_url=False, include_input=False)
+    telling = min(errors, key=lambda one: one["type"] == "missing")  # of all kinds of messages, it may be none
+    return ": ".join([*map(str, telling["loc"][1:]), telling["msg"]])
+
+
+def _error(request_id: str | int | None, why: object, code: int = INVALID_REQUEST) -> types.JSONRPCError:
     said = clean(f"the message cannot be taken: {why}")
     return types.JSONRPCError(jsonrpc="2.0", id=request_id, error=types.ErrorData(code=code, message=said))
 
@@ -141,7 +198,7 @@ async def read_body(receive: Receive, most: int) -> tuple[bytes | None, Receive]
 
 
 class UniqueKeys:
-    """ASGI middleware: refuses a message that has a key twice.
+    """ASGI middleware: refuses a message that has a key twice, and repairs others.
 
     Args:
         app: The server.
@@ -158,12 +215,13 @@ class UniqueKeys:
         body, receive = await read_body(receive, self._max_body)
         checked = Checked(b"") if body is None else check_message(body)
         if checked.text is None:
-            refusal = checked.refusal or _error(None, INVALID_REQUEST, "it has a key more than once; send it once")
+            why = "it has a key more than once, or is an answer without an id"
+            refusal = checked.refusals[0] if checked.refusals else _error(None, why)
             await JSONResponse(refusal.model_dump(mode="json", by_alias=True), 400)(scope, receive, send)
             return
-        if isinstance(checked.text, str):  # another message in its place
-            receive = _receiving([{"type": "http.request", "body": checked.text.encode()}], receive)
-        repeated_arguments.set(checked.arguments)
+        if body is not None and checked.text != body:  # another message in its place
+            receive = _receiving([{"type": "http.request", "body": checked.text}], receive)
+        refused_arguments.set(checked.arguments)
         await self._app(scope, receive, send)
 
 
@@ -182,7 +240,7 @@ def _receiving(messages: Iterable[Message], after: Receive) -> Receive:
 
 
 class UniqueLines:
-    """The lines of a client without those that have a key twice, which are answered here.
+    """The lines of a client without those that cannot be taken, which are answered here: the SDK's reader drops them.
 
     Args:
         file: The lines.
@@ -201,15 +259,17 @@ class UniqueLines:
 
     async def __aiter__(self) -> AsyncIterator[str]:
         async for line in self._file:
-            checked = check_message(line.decode("utf-8", "replace"))
-            if isinstance(checked.text, str):
-                repeated_arguments.set(checked.arguments)  # in the task that reads: the SDK hands on its context
-                yield checked.text
-            elif checked.refusal is None:
-                _log.warning("a message of the client is left out: it has a key more than once")
-            else:
-                with suppress(BrokenResourceError, ClosedResourceError):  # nobody reads the answers any more
-                    await self.replies.send(SessionMessage(checked.refusal))
+            if not line.strip():
+                continue
+            checked = check_message(line)
+            if checked.text is None and not checked.refusals:
+                _log.warning("a message of the client is left out: it has a key more than once, or answers nothing")
+            elif not checked.refusals:
+                refused_arguments.set(checked.arguments)  # in the task that reads: the SDK hands on its context
+                yield cast("bytes", checked.text).decode()
+            with suppress(BrokenResourceError, ClosedResourceError):  # nobody reads the answers any more
+                for refusal in checked.refusals:
+                    await self.replies.send(SessionMessage(refusal))
 
 
 @contextmanager

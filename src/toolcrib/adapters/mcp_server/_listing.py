@@ -26,14 +26,17 @@ _HINTS = {
 
 
 class ListedTool:
-    """One tool, as `tools/list` shows it to clients.
+    """One tool, as `tools/list` shows it to the clients of one generation.
+
+    Args:
+        stateless: Whether that is the newer one, whose structured results may be of any type.
 
     Attributes:
         entry: The tool.
     """
 
-    def __init__(self, entry: ToolEntry) -> None:
-        self.entry = entry
+    def __init__(self, entry: ToolEntry, *, stateless: bool) -> None:
+        self.entry, self._stateless = entry, stateless
         self._said = None if entry.tool.source is None else entry.tool.source.get_listing()
 
     def tool(self, description: str | None = None) -> types.Tool:
@@ -61,8 +64,8 @@ class ListedTool:
         entry = self.entry
         if entry.max_result_chars is not None or entry.post or is_block_type(entry.tool.spec.return_type):
             return None
-        if self._said_object is not None:
-            return self._said_object
+        if self._said_schema is not None:
+            return self._said_schema
         schema = output_schema(entry.tool)
         if schema is None:
             return None
@@ -79,7 +82,7 @@ class ListedTool:
         """
         if self.output_schema is None:
             return cast("dict[str, Any]", value) if isinstance(value, dict) and not in_blocks else None
-        is_wrapped = self._said_object is None and self._wraps(self.entry.return_schema or {})
+        is_wrapped = self._said_schema is None and self._wraps(self.entry.return_schema or {})
         return {_RESULT: value} if is_wrapped else value
 
     def misfit(self, content: Any) -> str:
@@ -93,11 +96,13 @@ class ListedTool:
         return None if self.output_schema is None else checker_of(self.output_schema)
 
     @cached_property
-    def _said_object(self) -> dict[str, Any] | None:
-        """The schema of results that its server lists; None unless they are objects."""
+    def _said_schema(self) -> dict[str, Any] | None:
+        """The schema of results that its server lists; None of one that is not of objects, for older clients."""
         said: Any = None if self._said is None else self._said.get("outputSchema")
-        is_object = isinstance(said, dict) and cast("dict[str, Any]", said).get("type") == "object"
-        return cast("dict[str, Any]", said) if is_object else None
+        if not isinstance(said, dict):
+            return None
+        schema = cast("dict[str, Any]", said)
+        return schema if self._stateless or schema.get("type") == "object" else None
 
     def _wraps(self, schema: Mapping[str, Any]) -> bool:
         return self.entry.tool.is_streaming or schema.get("type") != "object"

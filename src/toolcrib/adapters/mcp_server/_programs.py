@@ -71,7 +71,7 @@ class ProgramServer(ToolServer):
         """The functions of programs."""
         return self._toolset
 
-    async def list(self, principal: Principal) -> Sequence[types.Tool]:
+    async def list(self, principal: Principal, *, stateless: bool) -> Sequence[types.Tool]:
         """Return the tool that runs programs and the one that finds functions."""
         schema = self._toolkit.tool_schema("raw", name=_RUN)
         goes_on = (
@@ -115,15 +115,16 @@ class ProgramServer(ToolServer):
         try:
             if request.text is not None:
                 read_json(request.text)
+                return _refused(name, "a text has half a character in it; write it anew")
             if name == _RUN:
                 return await self._program(request, _Run.model_validate(given).code)
             if name == _SEARCH:
                 return await self._search(request, _Search.model_validate(given))
         except RepeatedKeyError as error:
-            return error_result(f"InvalidArguments: `{name}` cannot take these arguments: {error}")
+            return _refused(name, error)
         except ValidationError as error:
             problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-            return error_result(f"InvalidArguments: `{name}` cannot take these arguments: {problems}")
+            return _refused(name, problems)
         raise MCPError(INVALID_PARAMS, f"there is no tool `{name}`. There are: `{_RUN}`, `{_SEARCH}`.")
 
     async def resume(
@@ -157,6 +158,10 @@ class ProgramServer(ToolServer):
             return error_result(result.text())
         lines = [f"{found['call']}\n    {found['description']}" for found in result.return_value]
         return text_result("\n".join(lines) or "No function fits.", {"found": result.return_value})
+
+
+def _refused(tool: str, why: object) -> types.CallToolResult:
+    return error_result(f"InvalidArguments: `{tool}` cannot take these arguments: {why}")
 
 
 def _result(result: ExecutionResult) -> types.CallToolResult | Suspension:

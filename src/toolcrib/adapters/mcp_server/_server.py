@@ -21,6 +21,7 @@ from mcp.shared.exceptions import MCPError
 from toolcrib.adapters.mcp_server._asking_calls import ASKING
 from toolcrib.adapters.mcp_server._bearer import VerifiedAccess, principal_of
 from toolcrib.adapters.mcp_server._client_link import LogLevels
+from toolcrib.adapters.mcp_server._elicitation import is_stateless
 from toolcrib.adapters.mcp_server._media import text_in
 from toolcrib.adapters.mcp_server._offers import is_offered_alone
 from toolcrib.adapters.mcp_server._options import ServerOptions
@@ -199,7 +200,8 @@ class McpServer(Server[Served]):
     # --- requests
 
     async def _list(self, ctx: _Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        shown = await ctx.lifespan_context.tools.list(self.principals.current())
+        stateless = is_stateless(ctx)
+        shown = await ctx.lifespan_context.tools.list(self.principals.current(), stateless=stateless)
         page, following = page_of(shown, _cursor(params), self.options.page, lambda tool: tool.name)
         marked = page if self._task_methods is None else self._task_methods.marked(ctx, page)
         return types.ListToolsResult(tools=marked, next_cursor=following)

@@ -27,7 +27,7 @@ from toolcrib.adapters.mcp_server._elicitation import (
     is_suspended_result,
     suspended_result,
 )
-from toolcrib.adapters.mcp_server._incoming import repeated_arguments
+from toolcrib.adapters.mcp_server._incoming import refused_arguments
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._replies import clean
 from toolcrib.approvals import SuspendedCall, WaitableApprovalStore, digest
@@ -72,7 +72,7 @@ class ToolRequest:
         flight: A lock that equal calls wait for, until this one is known not to be suspended.
         answer: Makes the reply where the request is not `tools/call`.
         link: The client, as the tool may ask it.
-        text: The arguments as JSON text, where they have a key twice; such a call is refused, and continues no other.
+        text: The arguments as JSON text, where they cannot be taken; such a call is refused, and continues no other.
     """
 
     ctx: ServerRequestContext[Any, Any]
@@ -86,7 +86,7 @@ class ToolRequest:
     flight: Flight | None = None
     answer: AnswerOf | None = None
     link: McpClientLink | None = None
-    text: str | None = field(default_factory=repeated_arguments.get, repr=False)
+    text: str | None = field(default_factory=refused_arguments.get, repr=False)
 
     async def progress(self, message: str | None, done: float | None = None, total: float | None = None) -> None:
         """Report progress to the client, if it asked for it and a request is open; to its task else.
@@ -115,8 +115,8 @@ class ToolServer(ABC):
         self._asking = AskingCalls(calls, options.state_seconds)
 
     @abstractmethod
-    async def list(self, principal: Principal) -> Sequence[types.Tool]:
-        """Return the tools that a principal is shown now."""
+    async def list(self, principal: Principal, *, stateless: bool) -> Sequence[types.Tool]:
+        """Return the tools that a principal is shown now by a client, of the stateless generation or the older one."""
 
     @abstractmethod
     async def instructions(self, principal: Principal) -> Sequence[str]:
@@ -176,7 +176,7 @@ class ToolServer(ABC):
         Args:
             answer: Makes the reply to a request that is not `tools/call`.
         """
-        if repeated_arguments.get() is not None:
+        if refused_arguments.get() is not None:
             params = params.model_copy(update={"request_state": None, "input_responses": None})
         kept = call_asked_for(params.request_state)
         if kept is not None:

@@ -58,7 +58,10 @@ class DirectToolServer(ToolServer):
     def renewed(self) -> None:
         """Serve the tools that the toolset has now."""
         self.pipeline = self._pipeline_now()
-        self._listed = {entry.name: ListedTool(entry) for entry in self.pipeline.toolset}
+        self._listed = {
+            stateless: {entry.name: ListedTool(entry, stateless=stateless) for entry in self.pipeline.toolset}
+            for stateless in (False, True)
+        }
         self._suspending |= {entry.name for entry in self.pipeline.toolset if entry.may_ask}
 
     @property
@@ -73,11 +76,11 @@ class DirectToolServer(ToolServer):
 
     # --- tools/list
 
-    async def list(self, principal: Principal) -> Sequence[types.Tool]:
+    async def list(self, principal: Principal, *, stateless: bool) -> Sequence[types.Tool]:
         """Return the tools that a principal is shown now; the ones it found come last."""
         texts = await self.pipeline.toolset.description_overrides()
         shown = [
-            self._listed_tool(entry, texts.get(entry.name))
+            _listed_tool(self._listed[stateless][entry.name], texts.get(entry.name))
             for entry in await shown_entries(self.pipeline.toolset, principal.run)
         ]
         return [tool for tool in shown if tool is not None]
@@ -91,13 +94,6 @@ class DirectToolServer(ToolServer):
             _log.error("the instructions of the tools cannot be read", exc_info=exception_of(error))
             return []
         return [clean(instruction.content) for instruction in found]
-
-    def _listed_tool(self, entry: ToolEntry, text: str | None) -> types.Tool | None:
-        try:
-            return self._listed[entry.name].tool(text)
-        except SchemaError:
-            _log.exception("%s is not listed: its input cannot be described", entry.name)
-            return None
 
     # --- tools/call
 
@@ -136,7 +132,7 @@ class DirectToolServer(ToolServer):
         self, request: ToolRequest, call: ToolCall | Suspended, answer: Grant | Denial | None = None
     ) -> CallReply | Suspension:
         """Run a call, and return what the client gets; the result of another server goes to it as it came."""
-        listed, run = self._listed.get(request.params.name), request.run
+        listed, run = self._listed[is_stateless(request.ctx)].get(request.params.name), request.run
         sees_all = not run.features and not self.pipeline.has_deliveries(request.params.name, run)
         if listed is None or listed.entry.tool.source is None or not sees_all:
             return self._result(request, await self._outcome(request, call, run, answer))
@@ -169,11 +165,20 @@ class DirectToolServer(ToolServer):
         _require_capability(request, outcome)
         if request.answer is not None:
             return request.answer(outcome, original)
-        listed = self._listed.get(outcome.tool)
+        stateless = is_stateless(request.ctx)
+        listed = self._listed[stateless].get(outcome.tool)
         passed_on = None
         if original is not None and listed is not None:
-            passed_on = original_reply(outcome, listed, original, stateless=is_stateless(request.ctx))
+            passed_on = original_reply(outcome, listed, original, stateless=stateless)
         return reply_to(outcome, listed) if passed_on is None else passed_on
+
+
+def _listed_tool(listed: ListedTool, text: str | None) -> types.Tool | None:
+    try:
+        return listed.tool(text)
+    except SchemaError:
+        _log.exception("%s is not listed: its input cannot be described", listed.entry.name)
+        return None
 
 
 def _require_capability(request: ToolRequest, outcome: Outcome) -> None:
