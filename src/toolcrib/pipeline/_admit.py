@@ -114,10 +114,11 @@ def _read(call: LiveCall, gates: GateList, *, read: bool) -> Outcome | None:
         if not read:
             call.read(gated=gates.read_host_arguments)
     except (InvalidArguments, SchemaError) as error:
-        refused = failure(call.plan, call.id, call.run, error)
+        refused = failure(call, error)
         if call.trace is not None:
             call.trace.received(_mismatch(call), came=describe_arrival(call))
         return refused
+    call.hide_secrets()
     if call.trace is not None:
         _note_arrival(call.trace, call)
     return None
@@ -460,7 +461,7 @@ async def _resume(call: LiveCall, given: Grant | Denial | None) -> Outcome | Non
     resume = next((step.resume for step in steps if step.name == name and step.resume is not None), None)
     if resume is None:
         gone = f"the gate `{name}` that it waits for is not there any more; make the call anew"
-        return failure(call.plan, call.id, call.run, ApprovalError(call.name, gone))
+        return failure(call, ApprovalError(call.name, gone))
     return await resume(call, given)
 
 
@@ -476,7 +477,7 @@ async def _resolve_doubt(call: LiveCall, given: Grant | Denial | None, used: Gra
         return refused
     edited = call.grant is not None and call.grant.override_args is not None
     if refused is None and call.state != "executed" and not edited:
-        return failure(call.plan, call.id, call.run, ApprovalError(call.name, str(call.history.mismatch)))
+        return failure(call, ApprovalError(call.name, str(call.history.mismatch)))
     return refused
 
 

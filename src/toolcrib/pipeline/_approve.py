@@ -125,7 +125,7 @@ async def override(call: LiveCall, arguments: Mapping[str, Any]) -> Outcome | No
     try:
         call.override(arguments)
     except (InvalidArguments, SchemaError) as error:
-        return failure(call.plan, call.id, call.run, error)
+        return failure(call, error)
     if call.trace is not None:
         call.trace.overridden(call.args.for_display)
     gates = gates_of(call, "overridden")
@@ -212,7 +212,7 @@ async def _ask(
             if begun is not None:
                 return await _begun_before(call, begun, given)
     except InvalidArguments as error:
-        return failure(call.plan, call.id, run, error)
+        return failure(call, error)
     except ApprovalError as error:
         return Failed(call.name, call.id, error.code, str(error), "ApprovalError", exception=error)
     except BaseException as error:  # tool, store and approver are the user's code; a gate that fails is shut

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from threading import RLock
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -19,9 +19,9 @@ from toolcrib.schema._bind import Binder
 from toolcrib.schema._canonical import CanonicalArguments, Writer, untyped
 from toolcrib.schema._docstring import ParsedDoc, docstring_of, parse_doc
 from toolcrib.schema._function import Function
-from toolcrib.schema._markers import InjectedParameter
+from toolcrib.schema._markers import InjectedParameter, Redacted
 from toolcrib.schema._model import InputModel, input_of_function, input_of_model, input_schema
-from toolcrib.schema._parameters import Resolved
+from toolcrib.schema._parameters import Resolved, is_marked
 from toolcrib.schema._problems import (
     HALF_A_CHARACTER,
     Asked,
@@ -31,6 +31,7 @@ from toolcrib.schema._problems import (
     repeated_keys,
     wrong_kinds,
 )
+from toolcrib.schema._secret_objects import secret_objects, secret_texts
 from toolcrib.schema._table_type import table_names
 
 __all__ = ["InputSpec"]
@@ -321,6 +322,23 @@ class InputSpec:
             return untyped(arguments)
         return writer.canonical(arguments)
 
+    def secrets_in(self, form: CanonicalArguments) -> frozenset[str]:
+        """Return the secret texts and numbers in the canonical form of arguments, which may be quoted nowhere."""
+        return frozenset() if form.shown is form.values else form.secrets(self._declared_names)
+
+    def supplied_secrets(self, values: Mapping[str, Any]) -> frozenset[str]:
+        """Return the secret texts and numbers among fixed and injected arguments, by name."""
+        marked = [p.name for p in self._resolved if p.name in values and is_marked(p.annotation, Redacted)]
+        return secret_objects(values).union(*(secret_texts(values[name]) for name in marked))
+
+    @cached_property
+    def _declared_names(self) -> frozenset[str] | None:
+        """The names of properties in the schema; None where there is none."""
+        try:
+            return frozenset(_property_names(self.parameters))
+        except SchemaError:
+            return None
+
     def _make_writer(self) -> Writer:
         writer = self._writer = Writer(self._input or self._input_model())
         return writer
@@ -387,3 +405,14 @@ class InputSpec:
             for name, text in self._parsed_doc.parameters.items():
                 parts.get(keys.get(name, name), {}).setdefault("description", text)
         return schema
+
+
+def _property_names(schema: Any) -> Iterator[str]:
+    if isinstance(schema, list):
+        for part in cast("list[Any]", schema):
+            yield from _property_names(part)
+    elif isinstance(schema, dict):
+        named = cast("dict[str, Any]", schema)
+        properties = named.get("properties")
+        yield from cast("dict[str, Any]", properties) if isinstance(properties, dict) else ()
+        yield from _property_names([*named.values()])

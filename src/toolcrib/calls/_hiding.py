@@ -1,0 +1,221 @@
+"""Secret values of a call, hidden in every text that the call leaves: errors, reasons, log lines, events."""
+
+from __future__ import annotations
+
+import json
+import re
+import traceback
+from collections.abc import Collection, Mapping
+from dataclasses import fields, is_dataclass, replace
+from functools import cached_property
+from typing import Any, Final, TypeVar, cast
+from urllib.parse import quote, quote_plus
+
+from toolcrib._passwords import REDACTED
+from toolcrib.errors import ModelRetry, message_of
+
+__all__ = ["NOTHING_HIDDEN", "Hiding"]
+
+E = TypeVar("E", bound=BaseException)
+
+_SHORTEST: Final = 4  # characters of a value that is hidden
+_ANYWHERE: Final = 8  # characters from which on it is hidden inside of a word or a number, too
+_LONG: Final = 16  # characters from which on its parts are hidden, too
+_PART: Final = 12  # characters of such a part
+_BASE64: Final = ";base64,"
+_DEEPEST: Final = 100  # levels of a value in an exception
+
+
+class Hiding:
+    """What hides the secret values of one call in texts.
+
+    A value of at least 8 characters is hidden wherever it stands, and of one of at least 16 each part of 12. A value of
+    4 to 7 characters is hidden where it stands by itself, as a word or a number; a shorter one is not.
+
+    Args:
+        values: The secret values, numbers as their texts.
+    """
+
+    def __init__(self, values: Collection[str] = ()) -> None:
+        self._values = frozenset(value.strip() for value in values if len(value.strip()) >= _SHORTEST)
+
+    def __bool__(self) -> bool:
+        return bool(self._values)
+
+    def hide(self, text: str) -> str:
+        """Return a text without the secret values."""
+        if not self._values:
+            return text
+        text = self._pattern.sub(REDACTED, text)
+        return _without_parts(text, self._parts) if self._parts else text
+
+    def hide_in(self, shapes: Any) -> Any:
+        """Return JSON shapes in which no text, number or key is or has a secret value; other objects as they are."""
+        if not self._values:
+            return shapes
+        match shapes:
+            case str():
+                return self.hide(shapes)
+            case Mapping():
+                named = cast("Mapping[Any, Any]", shapes).items()
+                return {self.hide_in(key): self.hide_in(value) for key, value in named}
+            case list():
+                return [self.hide_in(value) for value in cast("list[Any]", shapes)]
+            case tuple():
+                return tuple(self.hide_in(value) for value in cast("tuple[Any, ...]", shapes))
+            case int() | float() if not isinstance(shapes, bool):
+                return shapes if self.hide(str(shapes)) == str(shapes) else REDACTED
+            case _:
+                return shapes
+
+    def hide_error(self, error: E) -> E:
+        """Hide the secret values in the text of an exception, its notes, its causes and its group, in place.
+
+        Returns:
+            The exception; or another one that reads as it does, where its class builds a text that quotes a secret.
+        """
+        return self._hidden_error(error, {}) if self._values else error
+
+    # --- inside
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        forms = {form for value in self._values for form in _forms(value)}
+        return re.compile("|".join(map(_guarded, sorted(forms, key=len, reverse=True))), re.IGNORECASE)
+
+    @cached_property
+    def _parts(self) -> frozenset[str]:
+        long = (form for value in self._values if len(value) >= _LONG for form in _forms(value))
+        return frozenset(form[start : start + _PART] for form in long for start in range(len(form) - _PART + 1))
+
+    def _hidden_error(self, error: Any, known: dict[int, BaseException]) -> Any:
+        """Return the exception after its text is hidden; `known` has those that were looked at, by identity."""
+        if id(error) in known:
+            return known[id(error)]
+        known[id(error)] = error
+        for name in ("args", "__notes__"):
+            self._hide_attribute(error, name)
+        for name in vars(error):
+            self._hide_attribute(error, name)
+        hidden = self._hidden_group(error, known) if isinstance(error, BaseExceptionGroup) else error
+        cause, context, suppressed = error.__cause__, error.__context__, error.__suppress_context__
+        if self._tells(hidden):
+            hidden = _stand_in(self.hide(message_of(error)), error)
+        known[id(error)] = known[id(hidden)] = hidden
+        if cause is not None:
+            hidden.__cause__ = self._hidden_error(cause, known)
+        if context is not None:
+            hidden.__context__ = self._hidden_error(context, known)
+        hidden.__suppress_context__ = suppressed
+        return hidden
+
+    def _hide_attribute(self, error: BaseException, name: str) -> None:
+        value = getattr(error, name, None)
+        hidden = self._hidden_part(value, 0)
+        if hidden is not value:
+            try:
+                setattr(error, name, hidden)
+            except Exception:  # the class of the exception is the user's, and may refuse it
+                return
+
+    def _hidden_part(self, value: Any, depth: int) -> Any:
+        """Return a part of an exception without secrets: the same object where it has none."""
+        if depth > _DEEPEST:
+            return REDACTED
+        match value:
+            case str() | int() | float():
+                hidden: Any = self.hide_in(value)
+            case list() | tuple():
+                parts = [self._hidden_part(part, depth + 1) for part in cast("list[Any]", value)]
+                if all(part is before for part, before in zip(parts, cast("list[Any]", value), strict=True)):
+                    return cast("Any", value)
+                return parts if type(cast("Any", value)) is list else tuple(parts)
+            case dict():
+                hidden = self.hide_in({k: self._hidden_part(v, depth + 1) for k, v in cast("Any", value).items()})
+            case None | BaseException() | type():
+                return value
+            case _:
+                return self._hidden_object(value, depth)
+        return value if hidden == value else hidden
+
+    def _hidden_object(self, value: Any, depth: int) -> Any:
+        """Return an object of any type, or its text where that quotes a secret."""
+        try:
+            if not any(map(self._changes, (str(value), repr(value)))):
+                return value
+            if is_dataclass(value) and type(value).__module__.startswith(f"{__name__.partition('.')[0]}."):
+                parts = {part.name: self._hidden_part(getattr(value, part.name), depth + 1) for part in fields(value)}
+                return replace(value, **parts)
+            return self.hide(str(value))
+        except Exception:  # code of the value's author
+            return value
+
+    def _hidden_group(self, group: Any, known: dict[int, BaseException]) -> Any:
+        members = [self._hidden_error(member, known) for member in group.exceptions]
+        if not self._changes(group.message) and all(map(_is, members, group.exceptions)):
+            return group
+        kind = ExceptionGroup if isinstance(group, Exception) else BaseExceptionGroup
+        hidden = kind(self.hide(group.message), members).with_traceback(group.__traceback__)
+        for note in getattr(group, "__notes__", ()):
+            hidden.add_note(note)
+        return hidden
+
+    def _changes(self, text: str) -> bool:
+        return self.hide(text) != text
+
+    def _tells(self, error: BaseException) -> bool:
+        """Return whether an exception still quotes a secret, in what a log or a traceback would have of it."""
+        try:
+            lines = "".join(traceback.format_exception_only(error))
+            shown = repr(error)
+        except Exception:  # code of the exception's author
+            return True
+        return any(map(self._changes, (message_of(error), lines, shown)))
+
+
+NOTHING_HIDDEN: Final = Hiding()
+"""What hides nothing: of a call without secrets."""
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other
+
+
+def _stand_in(message: str, error: BaseException) -> Exception:
+    """Return an exception that reads as one whose class builds its own text."""
+    kind = ModelRetry if isinstance(error, ModelRetry) else type(type(error).__name__, (Exception,), {})
+    return kind(message).with_traceback(error.__traceback__)
+
+
+def _forms(value: str) -> set[str]:
+    """Return how a value may stand in a text: as it is, and as Python, JSON and an address write it."""
+    forms = {value, repr(value)[1:-1], ascii(value)[1:-1], json.dumps(value)[1:-1], quote(value, ""), quote_plus(value)}
+    if _BASE64 in value:  # bytes that are not text
+        forms.add(value.partition(_BASE64)[2])
+    return forms
+
+
+def _guarded(form: str) -> str:
+    """Return a pattern for a form of a value; of a short one, where no letter or digit of its kind is beside it."""
+    pattern = re.escape(form)
+    return pattern if len(form) >= _ANYWHERE else f"{_beside(form[0], '<!')}{pattern}{_beside(form[-1], '!')}"
+
+
+def _beside(edge: str, look: str) -> str:
+    kind = r"\d" if edge.isdigit() else r"[^\W\d_]" if edge.isalpha() else ""
+    return f"(?{look}{kind})" if kind else ""
+
+
+def _without_parts(text: str, parts: frozenset[str]) -> str:
+    """Return a text in which each run of characters that is a part of a long value is hidden."""
+    kept, start, position = list[str](), 0, 0
+    while position <= len(text) - _PART:
+        if text[position : position + _PART] not in parts:
+            position += 1
+            continue
+        end = position + _PART
+        while end < len(text) and text[end - _PART + 1 : end + 1] in parts:
+            end += 1
+        kept += [text[start:position], REDACTED]
+        start = position = end
+    return "".join([*kept, text[start:]])
