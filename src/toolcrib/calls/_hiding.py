@@ -6,7 +6,8 @@ import json
 import re
 import traceback
 from collections.abc import Collection, Mapping
-from dataclasses import fields, is_dataclass, replace
+from copy import copy
+from dataclasses import fields, is_dataclass
 from functools import cached_property
 from typing import Any, Final, TypeVar, cast
 from urllib.parse import quote, quote_plus
@@ -23,7 +24,8 @@ _ANYWHERE: Final = 8  # characters from which on it is hidden inside of a word o
 _LONG: Final = 16  # characters from which on its parts are hidden, too
 _PART: Final = 12  # characters of such a part
 _BASE64: Final = ";base64,"
-_DEEPEST: Final = 100  # levels of a value in an exception
+_DEEPEST: Final = 20  # levels of a value in an exception
+_MOST_ERRORS: Final = 200  # of a chain; what caused them before is left out
 
 
 class Hiding:
@@ -74,7 +76,7 @@ class Hiding:
         Returns:
             The exception; or another one that reads as it does, where its class builds a text that quotes a secret.
         """
-        return self._hidden_error(error, {}) if self._values else error
+        return cast("E", self._hidden_error(error, {})) if self._values else error
 
     # --- inside
 
@@ -88,73 +90,71 @@ class Hiding:
         long = (form for value in self._values if len(value) >= _LONG for form in _forms(value))
         return frozenset(form[start : start + _PART] for form in long for start in range(len(form) - _PART + 1))
 
-    def _hidden_error(self, error: Any, known: dict[int, BaseException]) -> Any:
+    def _hidden_error(self, error: BaseException, known: dict[int, BaseException]) -> BaseException:
         """Return the exception after its text is hidden; `known` has those that were looked at, by identity."""
         if id(error) in known:
             return known[id(error)]
         known[id(error)] = error
-        for name in ("args", "__notes__"):
+        for name in ("args", "__notes__", *vars(error)):
             self._hide_attribute(error, name)
-        for name in vars(error):
-            self._hide_attribute(error, name)
-        hidden = self._hidden_group(error, known) if isinstance(error, BaseExceptionGroup) else error
+        is_group = isinstance(error, BaseExceptionGroup)
+        hidden: Any = self._hidden_group(cast("BaseExceptionGroup[Any]", error), known) if is_group else error
         cause, context, suppressed = error.__cause__, error.__context__, error.__suppress_context__
         if self._tells(hidden):
             hidden = _stand_in(self.hide(message_of(error)), error)
         known[id(error)] = known[id(hidden)] = hidden
         if cause is not None:
-            hidden.__cause__ = self._hidden_error(cause, known)
+            hidden.__cause__ = self._hidden_error(cause, known) if len(known) < _MOST_ERRORS else None
         if context is not None:
-            hidden.__context__ = self._hidden_error(context, known)
+            hidden.__context__ = self._hidden_error(context, known) if len(known) < _MOST_ERRORS else None
         hidden.__suppress_context__ = suppressed
         return hidden
 
     def _hide_attribute(self, error: BaseException, name: str) -> None:
-        value = getattr(error, name, None)
-        hidden = self._hidden_part(value, 0)
-        if hidden is not value:
-            try:
+        try:
+            value = getattr(error, name, None)
+            hidden = self._hidden_part(value, 0)
+            if hidden is not value:
                 setattr(error, name, hidden)
-            except Exception:  # the class of the exception is the user's, and may refuse it
-                return
+        except Exception:  # the class of the exception is the user's, and may refuse it
+            return
 
     def _hidden_part(self, value: Any, depth: int) -> Any:
         """Return a part of an exception without secrets: the same object where it has none."""
+        hidden: Any = value
+        kind: Any = cast("Any", type(value))
         if depth > _DEEPEST:
             return REDACTED
-        match value:
-            case str() | int() | float():
-                hidden: Any = self.hide_in(value)
-            case list() | tuple():
-                parts = [self._hidden_part(part, depth + 1) for part in cast("list[Any]", value)]
-                if all(part is before for part, before in zip(parts, cast("list[Any]", value), strict=True)):
-                    return cast("Any", value)
-                return parts if type(cast("Any", value)) is list else tuple(parts)
-            case dict():
-                hidden = self.hide_in({k: self._hidden_part(v, depth + 1) for k, v in cast("Any", value).items()})
-            case None | BaseException() | type():
-                return value
-            case _:
-                return self._hidden_object(value, depth)
-        return value if hidden == value else hidden
+        if issubclass(kind, str | int | float):
+            hidden = self.hide_in(value)
+        elif kind is dict:
+            hidden = {self.hide_in(key): self._hidden_part(part, depth + 1) for key, part in value.items()}
+        elif kind in (list, tuple):
+            inner = [self._hidden_part(part, depth + 1) for part in cast("list[Any]", value)]
+            if not all(map(_is, inner, value)):
+                hidden = list(inner) if kind is list else tuple(inner)
+        elif not isinstance(value, BaseException | type | None):
+            hidden = self._hidden_object(value, depth)
+        return hidden if hidden is value or not _equal(hidden, value) else value
 
     def _hidden_object(self, value: Any, depth: int) -> Any:
-        """Return an object of any type, or its text where that quotes a secret."""
+        """Return an object of any type with its attributes hidden; its text where that still quotes a secret."""
         try:
             if not any(map(self._changes, (str(value), repr(value)))):
                 return value
-            if is_dataclass(value) and type(value).__module__.startswith(f"{__name__.partition('.')[0]}."):
-                parts = {part.name: self._hidden_part(getattr(value, part.name), depth + 1) for part in fields(value)}
-                return replace(value, **parts)
-            return self.hide(str(value))
-        except Exception:  # code of the value's author
+            hidden = copy(value)
+            names = [part.name for part in fields(value)] if is_dataclass(value) else [*vars(value)]
+            for name in names:
+                object.__setattr__(hidden, name, self._hidden_part(getattr(value, name), depth + 1))
+            return self.hide(str(value)) if any(map(self._changes, (str(hidden), repr(hidden)))) else hidden
+        except Exception:  # code of the value's author; what the exception says with it is looked at once more
             return value
 
-    def _hidden_group(self, group: Any, known: dict[int, BaseException]) -> Any:
+    def _hidden_group(self, group: BaseExceptionGroup[Any], known: dict[int, BaseException]) -> Any:
         members = [self._hidden_error(member, known) for member in group.exceptions]
         if not self._changes(group.message) and all(map(_is, members, group.exceptions)):
             return group
-        kind = ExceptionGroup if isinstance(group, Exception) else BaseExceptionGroup
+        kind: Any = ExceptionGroup if isinstance(group, Exception) else BaseExceptionGroup
         hidden = kind(self.hide(group.message), members).with_traceback(group.__traceback__)
         for note in getattr(group, "__notes__", ()):
             hidden.add_note(note)
@@ -179,6 +179,13 @@ NOTHING_HIDDEN: Final = Hiding()
 
 def _is(one: object, other: object) -> bool:
     return one is other
+
+
+def _equal(one: object, other: object) -> bool:
+    try:
+        return one is other or (type(one) is type(other) and bool(one == other))
+    except Exception:  # code of the value's author
+        return False
 
 
 def _stand_in(message: str, error: BaseException) -> Exception:

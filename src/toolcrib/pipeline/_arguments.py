@@ -121,9 +121,12 @@ class Arguments:
     @property
     def secrets(self) -> frozenset[str]:
         """The texts and numbers in them, and in those that they were edited from, which may be quoted nowhere."""
-        if self._secrets is None:
-            own = frozenset[str]() if self._is_open else self.plan.spec.secrets_in(self.canonical)
-            self._secrets = own | self._earlier_secrets
+        return self.keep_secrets() if self._secrets is None else self._secrets
+
+    def keep_secrets(self) -> frozenset[str]:
+        """Return `secrets`, looked for once: before the tool has the arguments, which it may change."""
+        own = frozenset[str]() if self._is_open else self.plan.spec.secrets_in(self.canonical)
+        self._secrets = own | self._earlier_secrets
         return self._secrets
 
     @property
@@ -326,8 +329,7 @@ class _NoArguments(Arguments):
     def canonical(self) -> schema.CanonicalArguments:
         return schema.CanonicalArguments({}, {})
 
-    @property
-    def secrets(self) -> frozenset[str]:
+    def keep_secrets(self) -> frozenset[str]:
         return frozenset()
 
 

@@ -113,7 +113,8 @@ class CompiledTool:
         self.lists: dict[Occasion, dict[tuple[GateStep, ...], GateList]] = {name: {} for name in get_args(Occasion)}
         supplies = bool(self.tool.fixed) or self._injects()
         self.wants_ctx = bool(steps or self.streaming or entry.post or self.deliveries or entry.runners or supplies)
-        self.may_hold_secrets = supplies or self._has_secrets()
+        self.has_secrets = self._has_secrets()
+        self.may_quote_secrets = supplies or self.has_secrets
 
     def list_gates(self, steps: tuple[GateStep, ...], occasion: Occasion, of_run: tuple[GateStep, ...]) -> GateList:
         """Return the gates for one occasion, made once for all runs that have the same.

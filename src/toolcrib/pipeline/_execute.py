@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from toolcrib import approvals
-from toolcrib.calls import Failed, Outcome, jsonable
+from toolcrib.calls import Outcome, jsonable
 from toolcrib.errors import (
     ApprovalDenied,
     ApprovalError,
@@ -288,7 +288,7 @@ async def _ended_here(call: LiveCall) -> Outcome | None:
     return None if refused is None else call.close(refused)
 
 
-def _observer_failed(call: LiveCall, raised: HookRaised) -> Failed:
+def _observer_failed(call: LiveCall, raised: HookRaised) -> Outcome:
     outcome = call.hook_failure("observer", raised.hook, raised.error)
     outcome = call.close(outcome)
     if call.run.channel.hook_errors == "raise":

@@ -128,7 +128,7 @@ class LiveCall:
     def hiding(self) -> calls.Hiding:
         """What hides in texts the secrets of its arguments, and those that its tool is given besides."""
         ctx, (args, supplied, hiding) = self.ctx, self._hiding
-        given = None if ctx is None or not self.plan.may_hold_secrets else ctx.supplied
+        given = None if ctx is None or not self.plan.may_quote_secrets else ctx.supplied
         if args is not self.args or supplied is not given:
             secrets = self.args.secrets
             if ctx is not None and given is not None:
@@ -416,7 +416,9 @@ class LiveCall:
 
     def hide_secrets(self, hide: Callable[[Any], Any] | None = None) -> None:
         """Have the secrets hidden in what hooks and tool log, ask and report from here on."""
-        for part in (self.ctx, self.trace) if self.plan.may_hold_secrets else ():
+        if self.plan.has_secrets:
+            self.args.keep_secrets()
+        for part in (self.ctx, self.trace) if self.plan.may_quote_secrets else ():
             if part is not None:
                 part.hide = hide or self.hide
 

@@ -1,4 +1,4 @@
-"""Secrets in objects that a host gives its tools: what it supplies besides the arguments, and the dependencies of a run."""
+"""Secrets in objects that a host gives its tools besides the arguments: credentials, and the dependencies of a run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def secret_objects(value: Any) -> frozenset[str]:
 
 def secret_texts(value: Any) -> frozenset[str]:
     """Return the texts and numbers in a value all of which is secret."""
-    plain = value.get_secret_value() if isinstance(value, SecretStr | SecretBytes | Secret) else value
+    is_wrapped = isinstance(value, SecretStr | SecretBytes | Secret)
+    plain: Any = cast("Secret[Any]", value).get_secret_value() if is_wrapped else value
     return untyped({"": Secret(plain)}).secrets()
 
 
