@@ -143,7 +143,7 @@ class Hiding:
             if not any(map(self._changes, (str(value), repr(value)))):
                 return value
             hidden = copy(value)
-            names = [part.name for part in fields(value)] if is_dataclass(value) else [*vars(value)]
+            names: list[str] = [part.name for part in fields(value)] if is_dataclass(value) else [*vars(value)]
             for name in names:
                 object.__setattr__(hidden, name, self._hidden_part(getattr(value, name), depth + 1))
             return self.hide(str(value)) if any(map(self._changes, (str(hidden), repr(hidden)))) else hidden
