@@ -96,6 +96,8 @@ async def pass_gates(
                 call.trace.received(_mismatch(call), came=describe_arrival(call))
         if refused is None:
             refused = _read(call, gates, read=read)
+        if refused is None:
+            refused = await _load_digest_key(call)
         if refused is None and gates.after:
             with call.activate():
                 refused = await ask_gates(call, gates.after)
@@ -106,6 +108,14 @@ async def pass_gates(
         call.close_cancelled()
         raise exception_of(error)  # noqa: B904 -- as above
     return _admitted(call, refused)
+
+
+async def _load_digest_key(call: LiveCall) -> Outcome | None:
+    try:
+        await call.load_digest_key()
+    except BaseException as error:  # the store is the user's code; a gate that fails is shut
+        return call.hook_failure("approval", call.run.approvals, error)
+    return None
 
 
 def _read(call: LiveCall, gates: GateList, *, read: bool) -> Outcome | None:
@@ -304,6 +314,7 @@ def restored_call(plan: CompiledTool, state: Any, run: Run) -> LiveCall:
         hooks_lost=data.get("extra_hooks", False),
         doubts=data.get("doubts", 0),
         key=data.get("key", ""),
+        digest_key=bytes.fromhex(data.get("digest_key", "")),
     )
     _read_stored(call, data)
     call.enter(dict(data["metadata"]))

@@ -103,7 +103,7 @@ class Arguments:
 
     @property
     def digest(self) -> str:
-        """The digest of tool and arguments, which a grant is bound to."""
+        """The digest of tool and arguments, by which they are compared in one place: what is shown is `Call.digest`."""
         return self.canonical.digest(self.plan.name)
 
     @property
@@ -117,6 +117,11 @@ class Arguments:
         if self._for_record is None:
             self._for_record = partial(getattr, self, "for_display") if self._is_open else self.for_display
         return self._for_record
+
+    @property
+    def has_secrets(self) -> bool:
+        """Whether something in them is secret."""
+        return not self._is_open and self.canonical.has_secrets
 
     @property
     def secrets(self) -> frozenset[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from toolcrib import calls, record, schema, tools
+from toolcrib import approvals, calls, record, schema, tools
 from toolcrib.calls import (
     ApprovalRequest,
     Completed,
@@ -122,7 +122,7 @@ class LiveCall:
 
     @property
     def digest(self) -> str:
-        return self.args.digest
+        return self.args.canonical.digest(self.plan.name, self.history.digest_key)
 
     @property
     def hiding(self) -> calls.Hiding:
@@ -279,7 +279,7 @@ class LiveCall:
         fields: dict[str, Any] = {
             "arguments": self.args.for_approval,
             "call_id": self.id,
-            "digest": self.args.digest,
+            "digest": self.digest,
             "requested": self.shown_request(),
             "run_id": run.id,
             "principal": run.principal,
@@ -288,6 +288,12 @@ class LiveCall:
             "definition": self.plan.definition,
         }
         return ApprovalRequest(id=id, tool=self.name, reason=self.hide(reason), **(fields | more))
+
+    async def load_digest_key(self) -> None:
+        """Load the key of its digest from the run's approval store, if arguments are secret and the store has one."""
+        store = self.run.approvals
+        if store is not None and self.args.has_secrets and isinstance(store, approvals.KeepsDigestKey):
+            self.update_history(digest_key=await store.digest_key() or self.history.digest_key)
 
     # --- its arguments
 
@@ -517,7 +523,9 @@ class LiveCall:
             "begun": self.begun,
             **(self._result() if self.state == "executed" else {}),
         }
-        return versioned("Call", data)
+        if not self.args.has_secrets:  # in the form that has its fields: workers of the version before read it
+            return data
+        return versioned("Call", {**data, "digest_key": history.digest_key.hex()})
 
     def _result(self) -> dict[str, Any]:
         if self.error is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 from collections.abc import Callable, Container, Iterator, Mapping
 from functools import partial
@@ -60,7 +61,7 @@ class CanonicalArguments:
         self.values = values
         self.shown = shown
         self.without_form = without_form
-        self._digests: dict[str, str] = {}
+        self._digests: dict[tuple[str, bytes], str] = {}
 
     def __repr__(self) -> str:
         return f"CanonicalArguments({self.shown!r})"
@@ -72,15 +73,27 @@ class CanonicalArguments:
             declared: The names that the schema of the arguments has: other keys in a secret are secret too. None where
                 no schema says which keys are names.
         """
-        return frozenset() if self.shown is self.values else frozenset(_hidden(self.values, self.shown, declared))
+        return frozenset(_hidden(self.values, self.shown, declared)) if self.has_secrets else frozenset()
 
-    def digest(self, tool: str) -> str:
-        """Return the digest that binds a grant to these arguments of the tool of this name; made once."""
-        found = self._digests.get(tool)
+    @property
+    def has_secrets(self) -> bool:
+        """Whether something in them is hidden as they are shown."""
+        return self.shown is not self.values
+
+    def digest(self, tool: str, key: bytes = b"") -> str:
+        """Return the digest that binds a grant to these arguments of the tool of this name; made once for each key.
+
+        Args:
+            tool: The name.
+            key: Of arguments with secrets, the key of the digest: who has the digest alone cannot try what a PIN is.
+        """
+        key = key if self.has_secrets else b""
+        found = self._digests.get((tool, key))
         if found is None:
             unnamed = [list(self.without_form)] if self.without_form else []
-            text = _ENCODER.encode([tool, self.values, *unnamed])
-            found = self._digests[tool] = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+            text = _ENCODER.encode([tool, self.values, *unnamed]).encode("utf-8", "surrogatepass")
+            made = hmac.new(key, text, hashlib.sha256) if key else hashlib.sha256(text)
+            found = self._digests[tool, key] = made.hexdigest()
         return found
 
 

@@ -324,7 +324,7 @@ class InputSpec:
 
     def secrets_in(self, form: CanonicalArguments) -> frozenset[str]:
         """Return the secret texts and numbers in the canonical form of arguments, which may be quoted nowhere."""
-        return frozenset() if form.shown is form.values else form.secrets(self._declared_names)
+        return form.secrets(self._declared_names) if form.has_secrets else frozenset()
 
     def supplied_secrets(self, values: Mapping[str, Any]) -> frozenset[str]:
         """Return the secret texts and numbers among fixed and injected arguments, by name."""
