@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from threading import RLock
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -28,6 +28,7 @@ from toolcrib.schema._problems import (
     let_through,
     parsed,
     problems_of,
+    property_names,
     repeated_keys,
     wrong_kinds,
 )
@@ -335,7 +336,7 @@ class InputSpec:
     def _declared_names(self) -> frozenset[str] | None:
         """The names of properties in the schema; None where there is none."""
         try:
-            return frozenset(_property_names(self.parameters))
+            return property_names(self.parameters)
         except SchemaError:
             return None
 
@@ -405,14 +406,3 @@ class InputSpec:
             for name, text in self._parsed_doc.parameters.items():
                 parts.get(keys.get(name, name), {}).setdefault("description", text)
         return schema
-
-
-def _property_names(schema: Any) -> Iterator[str]:
-    if isinstance(schema, list):
-        for part in cast("list[Any]", schema):
-            yield from _property_names(part)
-    elif isinstance(schema, dict):
-        named = cast("dict[str, Any]", schema)
-        properties = named.get("properties")
-        yield from cast("dict[str, Any]", properties) if isinstance(properties, dict) else ()
-        yield from _property_names([*named.values()])
