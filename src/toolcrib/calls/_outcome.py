@@ -294,7 +294,8 @@ def hidden_outcome(outcome: Outcome, hiding: Hiding) -> Outcome:
         case Failed() if hiding:
             problems = tuple(FieldProblem(hiding.hide(p.field), hiding.hide(p.problem)) for p in outcome.problems)
             message, lines = hiding.hide(outcome.message), hiding.hide(outcome.traceback)
-            return replace(outcome, message=message, problems=problems, traceback=lines)
+            error = None if outcome.exception is None else hiding.hide_error(outcome.exception)
+            return replace(outcome, message=message, problems=problems, traceback=lines, exception=error)
         case Rejected() if hiding:
             return replace(outcome, reason=hiding.hide(outcome.reason))
         case _:

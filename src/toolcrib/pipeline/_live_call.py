@@ -421,7 +421,7 @@ class LiveCall:
             self.trace.started(self.args.for_record)
 
     def hide_secrets(self, hide: Callable[[Any], Any] | None = None) -> None:
-        """Have the secrets hidden in what hooks and tool log, ask and report from here on."""
+        """Pass what hides the secrets to what hooks and tool log, ask and report with."""
         if self.plan.has_secrets:
             self.args.keep_secrets()
         for part in (self.ctx, self.trace) if self.plan.may_quote_secrets else ():

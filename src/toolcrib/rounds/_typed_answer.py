@@ -68,7 +68,7 @@ def _answer_in(text: str, schema: Mapping[str, Any]) -> str:
 
 
 def _read(text: str) -> Any:
-    """Return the JSON in an answer; the text itself where it is none."""
+    """Return the JSON in an answer, or its text where that cannot be read."""
     try:
         return json.loads(_unfenced(text))
     except (ValueError, RecursionError):

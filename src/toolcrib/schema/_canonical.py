@@ -92,8 +92,8 @@ class CanonicalArguments:
         if found is None:
             unnamed = [list(self.without_form)] if self.without_form else []
             text = _ENCODER.encode([tool, self.values, *unnamed]).encode("utf-8", "surrogatepass")
-            made = hmac.new(key, text, hashlib.sha256) if key else hashlib.sha256(text)
-            found = self._digests[tool, key] = made.hexdigest()
+            hashed = hmac.new(key, text, hashlib.sha256) if key else hashlib.sha256(text)
+            found = self._digests[tool, key] = hashed.hexdigest()
         return found
 
 
