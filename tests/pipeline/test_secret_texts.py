@@ -1,5 +1,6 @@
 """Secret values in what a call leaves: each way in which code of the host's may quote one, against each text."""
 
+import asyncio
 import json
 import logging
 from collections.abc import Callable
@@ -13,7 +14,19 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, SecretBytes, SecretStr
 
 from toolcrib.approvals import MemoryApprovalStore
-from toolcrib.calls import ApprovalRequest, Ask, Denial, Failed, Reject, Rejected, RunNormally, Suspended, ToolCall
+from toolcrib.calls import (
+    APPROVER_RULES,
+    ApprovalRequest,
+    Ask,
+    Denial,
+    Failed,
+    Reject,
+    Rejected,
+    RequiredApprovers,
+    RunNormally,
+    Suspended,
+    ToolCall,
+)
 from toolcrib.errors import ModelRetry
 from toolcrib.hooks import GlobalHooks, HookSet
 from toolcrib.pipeline import Durability, Pipeline, Run
@@ -107,9 +120,7 @@ def _long_chain(pin: str) -> Exception:
 
 
 def _with_model(pin: str) -> Exception:
-    error = ValueError("wrong")
-    vars(error)["detail"] = Answer(text=f"bad pin {pin}", by=[pin])
-    return error
+    return ValueError(Answer(text=f"bad pin {pin}", by=[pin]))
 
 
 def _of_pydantic(pin: str) -> Exception:
@@ -160,7 +171,7 @@ def require_hidden(texts: Any, *secrets: str) -> None:
 
 def _of_error(error: BaseException | None) -> str:
     lines = logging.Formatter().formatException((type(error), error, None)) if error else ""
-    return f"{error}{error!r}{vars(error)}{lines}"
+    return f"{error}{error!r}{lines}"
 
 
 def _all_of(sink: ListSink) -> list[Any]:
@@ -392,6 +403,54 @@ async def test_credentials_that_a_tool_is_given_are_hidden() -> None:
 
     assert outcome.text().count("[redacted]") == 4
     require_hidden(_all_of(sink), "fixed-4711", "mark-4711", "inj-4711", "deps-4711")
+
+
+# --- what stays as it is
+
+
+WORDS = [
+    "failed", "kind", "message", "value", "code", "tool", "text", "what", "pay_it", "hook", "reason", "completed",
+    "rule", "people", "3600", "tool_error", "call_4711", "pipeline",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("secret", WORDS)
+@pytest.mark.parametrize("end", ["returns", "raises", "asks", "is late"])
+async def test_a_secret_that_is_a_word_of_ours_changes_no_record(secret: str, end: str) -> None:
+    async def work(pin: SecretStr, ctx: RunContext) -> Any:
+        await ctx.log("info", {"mine": "x"})
+        ctx.progress(1, 2, "on its way")
+        if end == "raises":
+            raise ValueError("wrong")
+        if end == "is late":
+            await asyncio.sleep(5)
+        return {"of": 1}
+
+    def described(found: Any) -> Any:  # the names of fields, and what identifies a call
+        told, kind = (
+            {"kind", "call_id", "tool", "code", "entry", "what", "hook", "decision", "error_type"},
+            cast("type", type(found)),
+        )
+        if kind is dict:
+            return {name: part if name in told else described(part) for name, part in found.items()}
+        return [described(part) for part in found] if kind in (list, tuple) else None
+
+    async def made(secret: str) -> Any:
+        sink = ListSink()
+        rule = RequiredApprovers("rule", {"people": 1}, {"people": [["ann"]]}, expires_after=3600).to_dict()
+        hooks = HookSet()
+        tool = ez_tool(name="pay_it", timeout=0.01 if end == "is late" else None)(work)
+
+        @hooks.on(tool)
+        async def hook(call: Any, given: Any) -> Any:
+            return Ask("why", {f"{APPROVER_RULES}rule": [rule]}) if end == "asks" else RunNormally(given)
+
+        call = ToolCall("pay_it", {"pin": secret}, "call_4711")
+        outcome = await Pipeline([tool], hooks=hooks).run(call, Run("run_1", sinks=[sink]))
+        asked = outcome.request.required if isinstance(outcome, Suspended) else ()
+        return outcome.kind, getattr(outcome, "code", ""), asked, described(_all_of(sink))
+
+    assert await made(secret) == await made("neutral")
 
 
 # --- what stays readable

@@ -13,7 +13,16 @@ from typing import Any, Final, TypeVar, cast
 from urllib.parse import quote, quote_plus
 
 from toolcrib._passwords import REDACTED
-from toolcrib.errors import ModelRetry, message_of
+from toolcrib.errors import (
+    CallStateError,
+    LockHeldError,
+    MissingProvided,
+    ModelRetry,
+    NotCallable,
+    ToolCancelled,
+    ToolTimeoutError,
+    message_of,
+)
 
 __all__ = ["NOTHING_HIDDEN", "Hiding"]
 
@@ -24,6 +33,7 @@ _ANYWHERE: Final = 8  # characters from which on it is hidden inside of a word o
 _LONG: Final = 16  # characters from which on its parts are hidden, too
 _PART: Final = 12  # characters of such a part
 _BASE64: Final = ";base64,"
+_OWN_TEXT: Final = (CallStateError, LockHeldError, MissingProvided, NotCallable, ToolCancelled, ToolTimeoutError)
 _DEEPEST: Final = 20  # levels of a value in an exception
 _MOST_ERRORS: Final = 200  # of a chain; what caused them before is left out
 
@@ -95,20 +105,25 @@ class Hiding:
         if id(error) in known:
             return known[id(error)]
         known[id(error)] = error
-        for name in ("args", "__notes__", *vars(error)):
-            self._hide_attribute(error, name)
-        is_group = isinstance(error, BaseExceptionGroup)
-        hidden: Any = self._hidden_group(cast("BaseExceptionGroup[Any]", error), known) if is_group else error
         cause, context, suppressed = error.__cause__, error.__context__, error.__suppress_context__
-        if self._tells(hidden):
-            hidden = _stand_in(self.hide(message_of(error)), error)
-        known[id(error)] = known[id(hidden)] = hidden
+        is_group = isinstance(error, BaseExceptionGroup)
+        whole = self._hidden_group(cast("BaseExceptionGroup[Any]", error), known) if is_group else error
+        known[id(error)] = hidden = self._with_hidden_text(cast("BaseException", whole))
+        known[id(hidden)] = hidden
         if cause is not None:
             hidden.__cause__ = self._hidden_error(cause, known) if len(known) < _MOST_ERRORS else None
         if context is not None:
             hidden.__context__ = self._hidden_error(context, known) if len(known) < _MOST_ERRORS else None
         hidden.__suppress_context__ = suppressed
         return hidden
+
+    def _with_hidden_text(self, error: BaseException) -> BaseException:
+        """Return an exception after its text is hidden, where it quotes a secret."""
+        if isinstance(error, _OWN_TEXT) or not self._tells(error):
+            return error
+        for name in ("args", "__notes__", *vars(error)):
+            self._hide_attribute(error, name)
+        return _stand_in(self.hide(message_of(error)), error) if self._tells(error) else error
 
     def _hide_attribute(self, error: BaseException, name: str) -> None:
         try:

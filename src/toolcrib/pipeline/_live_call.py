@@ -142,6 +142,9 @@ class LiveCall:
         """Return a text, or JSON shapes, without the secrets of the call."""
         return self.hiding.hide_in(shapes)
 
+    def _hidden_origins(self, origins: Sequence[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:
+        return tuple({**each, "value": self.hide(each["value"])} if "value" in each else each for each in origins)
+
     def asked_origins(self, gate: str) -> Sequence[Mapping[str, str]]:
         return self.approval.origins.get(gate, ())
 
@@ -257,7 +260,7 @@ class LiveCall:
             note: What it decided.
             given: Whether it is a hook that the host gave for this call alone.
         """
-        note = replace(note, reason=self.hide(note.reason), origins=self.hide(note.origins))
+        note = replace(note, reason=self.hide(note.reason), origins=self._hidden_origins(note.origins))
         self.notes = (*self.notes, note)
         if self.trace is not None:
             self.trace.decided(note, given=given)
@@ -268,14 +271,22 @@ class LiveCall:
 
     def note_answer(self, answer: dict[str, Any]) -> None:
         if self.trace is not None:
-            self.trace.answered(self.hide(answer))
+            said = {"message": self.hide(answer["message"])} if "message" in answer else {}
+            self.trace.answered({**answer, **said})
 
     def hook_failure(self, kind: str, hook: object, raised: BaseException) -> Failed:
         return hook_failure(self, kind, hook, raised)
 
     def request_about(self, id: str, reason: str, **more: Any) -> ApprovalRequest:
         run = self.run
-        more |= {name: self.hide(more[name]) for name in ("metadata", "origins") if name in more}
+        about: Mapping[str, Any] = more.get("metadata", {})
+        more |= {
+            "metadata": {
+                name: value if str(name).startswith(calls.APPROVER_RULES) else self.hide(value)
+                for name, value in about.items()
+            },
+            "origins": self._hidden_origins(more.get("origins", ())),
+        }
         fields: dict[str, Any] = {
             "arguments": self.args.for_approval,
             "call_id": self.id,

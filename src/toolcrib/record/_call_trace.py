@@ -144,8 +144,8 @@ class Trace:
         """Record what the tool asks; return what `was_answered` is to be given, None for what is not kept."""
         if self.closed or len(self._questions) >= _MAX_ASKED:
             return None
-        said = {name: lenient(value, limit=_TEXT_CHARS) for name, value in about.items() if value not in (None, "")}
-        kept = self.hide(said)
+        kept = {name: lenient(value, limit=_TEXT_CHARS) for name, value in about.items() if value not in (None, "")}
+        kept |= {name: self.hide(kept[name]) for name in ("text", "page") if name in kept}
         self._questions = (*self._questions, kept)
         number = len(self._questions)
         self._emit("asked", {"number": number, **kept})
@@ -153,8 +153,7 @@ class Trace:
 
     def was_answered(self, number: int, said: Mapping[str, Any], duration_ms: float) -> None:
         """Record what came of a question."""
-        shown = self.hide({name: value for name, value in said.items() if value})
-        result = {**shown, "duration_ms": round(duration_ms, 3)}
+        result = {name: value for name, value in said.items() if value} | {"duration_ms": round(duration_ms, 3)}
         asked = self._questions[number - 1]
         asked |= result
         if not self.closed:
@@ -239,11 +238,11 @@ def _with_value(value: Any, hide: Callable[[Any], Any]) -> dict[str, Any]:
 
 
 def _outcome(outcome: Any, hide: Callable[[Any], Any]) -> dict[str, Any]:
-    """Return an outcome as a record keeps it, without secrets; the request of a suspended call has none."""
-    shapes = rendered(outcome)
-    return hide({name: held for name, held in shapes.items() if name != "request"}) | (
-        {"request": shapes["request"]} if "request" in shapes else {}
-    )
+    """Return an outcome as a record keeps it, without secrets in the result; the texts of any other have none."""
+    shapes: dict[str, Any] = rendered(outcome)
+    shown = {name: hide(shapes[name]) for name in ("value",) if name in shapes}
+    kept = {"kept": {**shapes["kept"], "text": hide(shapes["kept"]["text"])}} if "kept" in shapes else {}
+    return shapes | shown | kept
 
 
 def _unchanged(shapes: Any) -> Any:
