@@ -516,6 +516,36 @@ async def test_a_secret_is_in_no_record_and_no_message(way: Way, fits: bool) -> 
     assert "pin-4711" not in shown
 
 
+@every_way
+@pytest.mark.parametrize("streams", [False, True], ids=["returns", "streams"])
+async def test_an_error_quotes_no_secret(way: Way, streams: bool, caplog: pytest.LogCaptureFixture) -> None:
+    def refused(password: SecretStr, pin: str) -> Exception:
+        return ValueError(f"not {password.get_secret_value()} with {pin}")
+
+    @ez_tool(name="login")
+    async def once(password: SecretStr, pin: Annotated[str, Redacted]) -> None:
+        raise refused(password, pin)
+
+    @ez_tool(name="login")
+    async def each(password: SecretStr, pin: Annotated[str, Redacted]) -> Any:
+        yield 1
+        raise refused(password, pin)
+
+    caller = way([each if streams else once])
+
+    with caplog.at_level("DEBUG", logger="toolcrib"):
+        outcome = await caller.call("login", {"password": "hunter2", "pin": "pin-4711"})
+
+    assert isinstance(outcome, Failed)
+    lines = [
+        line for line in caplog.records if line.name != "toolcrib.calls"
+    ]  # which has the arguments as a way knows them
+    told = [line.getMessage() + (line.exc_text or "") for line in lines]
+    shown = json.dumps([caller.records, outcome.text(), outcome.to_dict(), repr(outcome), told], default=str)
+    assert "hunter2" not in shown
+    assert "pin-4711" not in shown
+
+
 @ways("answer")
 async def test_an_approval_text_shows_no_secret(way: Way) -> None:
     @ez_tool(requires_approval=True)

@@ -153,7 +153,13 @@ DURABLE_GATES: tuple[Gate, ...] = (
         ("tests/adapters/dbos/test_once.py",),
     ),
     Gate("tool in the name of a step", _RECORDED, "{kind} {turn.tool_name} {", "{kind} {", _OF_ONCE),
-    Gate("arguments in the name of a step", _RECORDED, "data['kwargs'])[:16]", "{})[:16]", _OF_ONCE),
+    Gate(
+        "arguments in the name of a step",
+        _RECORDED,
+        "arguments_in_names(turn, data['kwargs']))[:16]",
+        "{})[:16]",
+        _OF_ONCE,
+    ),
     # --- what goes on after a person
     Gate(
         "one continuation of an answer",

@@ -41,6 +41,7 @@ from tests.mutants.user_gates import USER_GATES
 
 __all__ = ["GATES", "Gate"]
 
+_OF_SECRETS = ("tests/pipeline/test_secret_texts.py",)
 _OF_QUESTIONS = ("tests/pipeline/test_call_client.py",)
 _OF_APPROVALS = ("tests/pipeline/test_approve.py",)
 _OF_HOSTS = ("tests/pipeline/test_host_arguments.py",)
@@ -228,8 +229,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "exit of a hook",
         "pipeline/_failures.py",
-        "error = exception_of(raised)",
-        "error = raised",
+        "call.hiding.hide_error(exception_of(raised))",
+        "call.hiding.hide_error(raised)",
         ("tests/pipeline/test_exits.py",),
     ),
     Gate(
@@ -440,8 +441,99 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "digest of the final arguments",
         "pipeline/_live_call.py",
-        '            "digest": self.args.digest,\n',
+        '            "digest": self.digest,\n',
         '            "digest": "",\n',
+    ),
+    Gate(
+        "key of the digest of secrets",
+        "schema/_canonical.py",
+        'key = key if self.has_secrets else b""',
+        'key = b""',
+        ("tests/pipeline/test_secret_digests.py",),
+    ),
+    Gate(
+        "key of digests that processes with a store share",
+        "pipeline/_admit.py",
+        "await call.load_digest_key()",
+        "pass",
+        ("tests/pipeline/test_secret_digests.py",),
+    ),
+    Gate(
+        "key of a digest in the JSON of a call",
+        "pipeline/_admit.py",
+        'bytes.fromhex(data.get("digest_key", ""))',
+        'b""',
+        ("tests/pipeline/test_secret_digests.py",),
+    ),
+    Gate(
+        "secret in an error",
+        "pipeline/_failures.py",
+        "plan, error = call.plan, call.hiding.hide_error(raised)",
+        "plan, error = call.plan, raised",
+        _OF_SECRETS,
+    ),
+    Gate(
+        "secret in an error of a hook",
+        "pipeline/_failures.py",
+        "call.hiding.hide_error(exception_of(raised)), call.plan.name",
+        "exception_of(raised), call.plan.name",
+        _OF_SECRETS,
+    ),
+    Gate(
+        "secret in the reason of a refusal",
+        "calls/_outcome.py",
+        "reason=hiding.hide(outcome.reason)",
+        "reason=outcome.reason",
+        _OF_SECRETS,
+    ),
+    Gate(
+        "secret in the reason of a request",
+        "pipeline/_live_call.py",
+        "reason=self.hide(reason), **",
+        "reason=reason, **",
+        _OF_SECRETS,
+    ),
+    Gate(
+        "secret in a value of a stream, for sinks",
+        "record/_call_trace.py",
+        "hide(rendered(value))",
+        "rendered(value)",
+        _OF_SECRETS,
+    ),
+    Gate(
+        "secret that an edit replaced",
+        "pipeline/_arguments.py",
+        "self.original or self, self.secrets)",
+        "self.original or self)",
+        _OF_SECRETS,
+    ),
+    Gate(
+        "secret that a tool takes out of its arguments",
+        "pipeline/_live_call.py",
+        "            self.args.keep_secrets()",
+        "            pass",
+        _OF_SECRETS,
+    ),
+    Gate(
+        "credential that a host gives",
+        "tools/_body.py",
+        "ctx.supplied = [*(ctx.supplied or ()), (self._spec, supplied)]",
+        "pass",
+        _OF_SECRETS,
+    ),
+    Gate(
+        "secret in the problem of an output",
+        "schema/_problems.py",
+        '"not accepted" if _quotes(detail, leaves) else detail["msg"]',
+        'detail["msg"]',
+        ("tests/tools/test_secret_outputs.py",),
+    ),
+    Gate(
+        "secret in the problem of another argument",
+        "schema/_problems.py",
+        "if any(leaf in message for leaf in quoted):",
+        "if False:",
+        ("tests/tools/test_secret_outputs.py",),
     ),
     Gate(
         "secrets in the digest", "schema/_canonical.py", "[tool, self.values, *unnamed]", "[tool, self.shown, *unnamed]"
@@ -622,8 +714,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "secret in a line that a tool logs",
         "record/_call_trace.py",
-        '"data": lenient(data, limit=_LINE_CHARS)',
-        '"data": {n: v.get_secret_value() if hasattr(v, "get_secret_value") else v for n, v in dict(data).items()}',
+        "shown = self.hide(lenient(data, limit=_LINE_CHARS))",
+        'shown = {n: v.get_secret_value() if hasattr(v, "get_secret_value") else v for n, v in dict(data).items()}',
         _OF_QUESTIONS,
     ),
     Gate(

@@ -340,8 +340,8 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "a second doubt is asked about by a request of its own",
         _APPROVE,
-        "{call.id}:{call.history.doubts}:{call.args.digest}",
-        "{call.id}:{call.args.digest}",
+        "{call.id}:{call.history.doubts}:{call.digest}",
+        "{call.id}:{call.digest}",
         _OF_RECOVERY,
     ),
     Gate(
@@ -404,8 +404,8 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "one execution of all copies of a call",
         _CALL,
-        "        if first is not None:\n            first.begun = True\n        if self.trace",
-        "        if self.trace",
+        "        if first is not None:\n            first.begun = True\n        self.hide_secrets",
+        "        self.hide_secrets",
         _OF_RECOVERY,
     ),
     Gate(

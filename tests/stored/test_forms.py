@@ -15,6 +15,7 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 import toolcrib
 from tests.stored.golden import golden, golden_files, require_golden, shape
@@ -135,6 +136,16 @@ _ENDPOINTS = Endpoints("https://i.example", "https://i.example/a", "https://i.ex
 _CLIENT = OAuthClient("client", "secret")
 
 
+@ez_tool(requires_approval=True)
+async def sign_in(pin: SecretStr) -> None: ...
+
+
+def secret_call() -> dict[str, Any]:
+    """Return a call with a secret argument that waits for a person, as JSON shapes."""
+    call = ToolCall("sign_in", {"pin": "4711"}, "call_1")
+    return asyncio.run(Pipeline([sign_in]).run(call, Run("run_1"))).to_dict()["call"]
+
+
 def suspended() -> Suspended:
     """Return a call that waits for a person, as the pipeline made it."""
     return asyncio.run(Pipeline([pay]).run(ToolCall("pay", {"cents": 5}, "call_1"), Run("run_1")))  # type: ignore[return-value]
@@ -220,7 +231,7 @@ def journal_entry() -> JournalEntry:
 
 
 def read_call(data: Mapping[str, Any]) -> object:
-    return Pipeline([pay]).restore(data, Run())
+    return Pipeline([pay, sign_in]).restore(data, Run())
 
 
 async def read_round(data: Mapping[str, Any]) -> object:
@@ -245,7 +256,7 @@ def counted() -> dict[str, Any]:
 FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
     "Agent": (lambda data: Agent.from_dict(data, tools=[pay, find], register=False), lambda: agent().to_dict()),
     "ApprovalRequest": (ApprovalRequest.from_dict, RULED.to_dict),
-    "Call": (read_call, lambda: suspended().to_dict()["call"]),
+    "Call": (read_call, secret_call),
     "Completed": (
         outcome_from_dict,
         Completed("find", "call_1", 1, kept=KeptResult("r1", "one", 3), max_result_chars=5).to_dict,
@@ -343,7 +354,7 @@ def test_a_suspended_call_is_read_only_if_it_can_be_resumed() -> None:
     data = golden("Suspended")
     data["call"]["version"] = FORM_VERSIONS["Call"] + 1
 
-    with pytest.raises(NewerForm, match="the stored Call is of version 2"):
+    with pytest.raises(NewerForm, match="the stored Call is of version 3"):
         outcome_from_dict(data)
 
 
@@ -423,7 +434,7 @@ def test_every_form_that_is_read_has_a_version() -> None:
 
 @pytest.mark.parametrize("name", ["runs", "trace", "revealed", "doubts", "key", "origins", "idempotency_key"])
 def test_a_call_that_was_stored_before_a_field_was_there_is_read(name: str) -> None:
-    data = golden("Call")
+    data = golden("Call", 1)
     del data[name]
 
     assert read_call(data)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from toolcrib.approvals._saved_sessions import SavedSession
     from toolcrib.approvals._sql_store import (
         CLAIM_JOURNAL_TABLES,
+        DIGEST_KEY_TABLES,
         EXPIRY_TABLES,
         GRANT_USE_TABLES,
         POSTGRES_APPROVAL_TABLES,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from toolcrib.approvals._store import (
         ApprovalStore,
         ClaimsWork,
+        KeepsDigestKey,
         KeepsJournals,
         KeepsSessions,
         ReviewableApprovalStore,
@@ -78,12 +80,12 @@ else:
             "._saved_sessions": "SavedSession",
             "._postgres": "PostgresApprovalStore",
             "._sql_store": (
-                "CLAIM_JOURNAL_TABLES EXPIRY_TABLES GRANT_USE_TABLES POSTGRES_APPROVAL_TABLES "
+                "CLAIM_JOURNAL_TABLES DIGEST_KEY_TABLES EXPIRY_TABLES GRANT_USE_TABLES POSTGRES_APPROVAL_TABLES "
                 "SQLITE_APPROVAL_TABLES SqlApprovalStore SqliteApprovalStore"
             ),
             "._store": (
-                "ApprovalStore ClaimsWork KeepsJournals KeepsSessions ReviewableApprovalStore WaitableApprovalStore "
-                "WrappedApprovalStore"
+                "ApprovalStore ClaimsWork KeepsDigestKey KeepsJournals KeepsSessions ReviewableApprovalStore "
+                "WaitableApprovalStore WrappedApprovalStore"
             ),
             "._suspended_calls": (
                 "SUSPENDED_CALL_TABLES KeepsSuspendedCalls MemorySuspendedCalls "
@@ -95,6 +97,7 @@ else:
 
 __all__ = [
     "CLAIM_JOURNAL_TABLES",
+    "DIGEST_KEY_TABLES",
     "EXPIRY_TABLES",
     "GRANT_USE_TABLES",
     "POSTGRES_APPROVAL_TABLES",
@@ -108,6 +111,7 @@ __all__ = [
     "ClaimsWork",
     "Execution",
     "ExecutionState",
+    "KeepsDigestKey",
     "KeepsJournals",
     "KeepsSessions",
     "KeepsSuspendedCalls",

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from secrets import token_hex
 from typing import Any, Protocol
 
 from toolcrib.approvals._entry import ApprovalEntry
@@ -105,6 +106,14 @@ class Ledger(Protocol):
         """Keep the claim on a piece of work, in place of the one that it has; None removes that."""
         ...
 
+    def digest_key(self) -> str | None:
+        """Return the key of the digests of secret arguments, in hex; None before there is one."""
+        ...
+
+    def write_digest_key(self, key: str) -> None:
+        """Keep the key of the digests of secret arguments."""
+        ...
+
     def lines(self, journal: str) -> Sequence[str]:
         """Return the lines of a journal of claimed work, in order."""
         ...
@@ -128,6 +137,14 @@ class Ledger(Protocol):
     def remove_session(self, session_id: str) -> bool:
         """Remove a session; return whether there was one."""
         ...
+
+
+def kept_digest_key(ledger: Ledger) -> str:
+    """Return the key of the digests of secret arguments, in hex; a new one where there is none."""
+    known = ledger.digest_key()
+    if known is None:
+        ledger.write_digest_key(known := token_hex(32))
+    return known
 
 
 def keep_request(ledger: Ledger, request: ApprovalRequest) -> None:

@@ -29,6 +29,7 @@ from toolcrib.approvals._ledger import (
     end_execution,
     keep_answer,
     keep_request,
+    kept_digest_key,
     take_answer,
     undo_execution,
     unknown_request,
@@ -59,6 +60,7 @@ class LedgerStore(ABC):
     """Seconds between two looks for what other processes wrote; None for a ledger that no other process has."""
 
     _clock: Clock = WALL_CLOCK
+    _digest_key: bytes | None = None
 
     @cached_property
     def _executing(self) -> dict[str, str]:
@@ -78,6 +80,13 @@ class LedgerStore(ABC):
         claims = {id for id in ids if id.startswith(_CLAIM)}
         renew_claims(ledger, (id.removeprefix(_CLAIM) for id in claims))
         renew_executions(ledger, {*ids} - claims)
+
+    async def digest_key(self) -> bytes:
+        """Return the key of the digests of secret arguments, which is made when it is first asked for."""
+        if self._digest_key is None:
+            known = await self._run(lambda ledger: ledger.digest_key(), write=False)
+            self._digest_key = bytes.fromhex(known or await self._run(kept_digest_key, write=True))
+        return self._digest_key
 
     @abstractmethod
     async def _run(self, work: Callable[[Ledger], T], *, write: bool) -> T:
@@ -389,6 +398,7 @@ class _MemoryLedger:
         self._sessions: dict[str, SavedSession] = {}
         self._grant_uses: dict[str, GrantUse] = {}
         self._closing: dict[str, datetime] = {}
+        self._digest_key: str | None = None
 
     def due(self, at: datetime) -> Iterable[ApprovalEntry]:
         return [self._entries[request_id] for request_id, closes_at in self._closing.items() if closes_at <= at]
@@ -463,6 +473,12 @@ class _MemoryLedger:
             self._claims.pop(key, None)
         else:
             self._claims[key] = claim
+
+    def digest_key(self) -> str | None:
+        return self._digest_key
+
+    def write_digest_key(self, key: str) -> None:
+        self._digest_key = key
 
     def lines(self, journal: str) -> list[str]:
         return list(self._journals.get(journal, ()))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from toolcrib.approvals._sql_store import (
     CLAIM_JOURNAL_TABLES,
+    DIGEST_KEY_TABLES,
     EXPIRY_TABLES,
     GRANT_USE_TABLES,
     POSTGRES_APPROVAL_TABLES,
@@ -37,6 +38,7 @@ class PostgresApprovalStore(SqlApprovalStore):
             POSTGRES_APPROVAL_TABLES,
             CLAIM_JOURNAL_TABLES,
             GRANT_USE_TABLES,
+            DIGEST_KEY_TABLES,
             EXPIRY_TABLES,
             SUSPENDED_CALL_TABLES,
         )

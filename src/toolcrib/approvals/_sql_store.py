@@ -25,6 +25,7 @@ from toolcrib.errors import ApprovalError, NewerForm
 
 __all__ = [
     "CLAIM_JOURNAL_TABLES",
+    "DIGEST_KEY_TABLES",
     "EXPIRY_TABLES",
     "GRANT_USE_TABLES",
     "POSTGRES_APPROVAL_TABLES",
@@ -97,6 +98,11 @@ EXPIRY_TABLES = StoreTables(  # not a version of `approvals`, for the same reaso
     ),
 )
 """The table of when requests expire."""
+DIGEST_KEY_TABLES = StoreTables(  # not a version of `approvals`, for the same reason
+    "digest keys",
+    (("CREATE TABLE IF NOT EXISTS toolcrib_digest_keys (number INTEGER PRIMARY KEY, key TEXT NOT NULL)",),),
+)
+"""The table of the key of the digests of secret arguments."""
 GRANT_USE_TABLES = StoreTables(  # not a version of `approvals`, for the same reason
     "grant uses",
     (("CREATE TABLE IF NOT EXISTS toolcrib_grant_uses (request TEXT PRIMARY KEY, used TEXT NOT NULL)",),),
@@ -265,6 +271,7 @@ class SqliteApprovalStore(SqlApprovalStore):
             SQLITE_APPROVAL_TABLES,
             CLAIM_JOURNAL_TABLES,
             GRANT_USE_TABLES,
+            DIGEST_KEY_TABLES,
             EXPIRY_TABLES,
             SUSPENDED_CALL_TABLES,
         )
@@ -404,6 +411,13 @@ class _SqlLedger:
             "ON CONFLICT (work) DO UPDATE SET claim = excluded.claim, ended_at = excluded.ended_at",
             values,
         )
+
+    def digest_key(self) -> str | None:
+        row = self._execute("SELECT key FROM toolcrib_digest_keys", ()).fetchone()
+        return None if row is None else row[0]
+
+    def write_digest_key(self, key: str) -> None:
+        self._execute("INSERT INTO toolcrib_digest_keys (number, key) VALUES (1, ?)", (key,))
 
     def lines(self, journal: str) -> list[str]:
         sql = "SELECT line FROM toolcrib_claim_lines WHERE journal = ? ORDER BY number"

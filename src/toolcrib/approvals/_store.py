@@ -13,6 +13,7 @@ from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse
 __all__ = [
     "ApprovalStore",
     "ClaimsWork",
+    "KeepsDigestKey",
     "KeepsJournals",
     "KeepsSessions",
     "ReviewableApprovalStore",
@@ -117,6 +118,9 @@ class WrappedApprovalStore:
     async def like(self, request: ApprovalRequest) -> tuple[ApprovalEntry, ...]:
         return await self.store.like(request)
 
+    async def digest_key(self) -> bytes | None:
+        return await self.store.digest_key() if isinstance(self.store, KeepsDigestKey) else None
+
     async def claim(self, key: str) -> Execution | None:
         return await self.store.claim(key) if isinstance(self.store, ClaimsWork) else None
 
@@ -135,6 +139,18 @@ class ClaimsWork(Protocol):
 
     async def release(self, key: str, *, ended: bool, result: Mapping[str, Any] | None = None) -> None:
         """Release a claim; where the work has `ended`, no one may claim it any more, and its result is kept."""
+        ...
+
+
+@runtime_checkable
+class KeepsDigestKey(Protocol):
+    """An approval store with a key for the digests of secret arguments, as all of toolcrib's are.
+
+    Requests and answers have such a digest: without a key, who reads one finds a PIN of four digits at once.
+    """
+
+    async def digest_key(self) -> bytes | None:
+        """Return the key, the same in all processes with this store; None where it has none."""
         ...
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from toolcrib.calls._decision import Ask, Complete, Decision, Reject, RunNormally
     from toolcrib.calls._diff import differences
     from toolcrib.calls._doubt import DOUBT_ANSWERS, IN_DOUBT
+    from toolcrib.calls._hiding import NOTHING_HIDDEN, Hiding
     from toolcrib.calls._identity import ANYBODY, APPROVER_RULES, Identity, RequiredApprovers
     from toolcrib.calls._json import cut, equal_json, json_text, jsonable, lenient, lenient_later, now, shapes_and_text
     from toolcrib.calls._kept import MODEL, Blocks, KeptResult, ResultReader
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
         Suspended,
         Yielded,
         error_of,
+        hidden_outcome,
         outcome_from_dict,
         record_of,
         render,
@@ -64,13 +66,14 @@ else:
             "._decision": "Ask Complete Decision Reject RunNormally",
             "._diff": "differences",
             "._doubt": "DOUBT_ANSWERS IN_DOUBT",
+            "._hiding": "NOTHING_HIDDEN Hiding",
             "._identity": "ANYBODY APPROVER_RULES Identity RequiredApprovers",
             "._json": "cut equal_json json_text jsonable lenient lenient_later now shapes_and_text",
             "._kept": "MODEL Blocks KeptResult ResultReader",
             "._media": "Media revived",
             "._outcome": (
                 "REJECTION_PREFIX Completed Failed Outcome Rejected SupportsToDict Suspended Yielded error_of "
-                "outcome_from_dict record_of render"
+                "hidden_outcome outcome_from_dict record_of render"
             ),
             "._render": "Rendered carried has_blocks render_value result_words",
             "._stored": "FORM_VERSIONS StoredFields versioned",
@@ -85,6 +88,7 @@ __all__ = [
     "FORM_VERSIONS",
     "IN_DOUBT",
     "MODEL",
+    "NOTHING_HIDDEN",
     "REJECTION_PREFIX",
     "Access",
     "ActivityEvent",
@@ -109,6 +113,7 @@ __all__ = [
     "Grant",
     "GrantScope",
     "GrantUse",
+    "Hiding",
     "Identity",
     "KeptResult",
     "Media",
@@ -136,6 +141,7 @@ __all__ = [
     "error_of",
     "fault_text",
     "has_blocks",
+    "hidden_outcome",
     "json_text",
     "jsonable",
     "lenient",

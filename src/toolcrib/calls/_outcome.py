@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, ClassVar, Generic, Literal, NoReturn, Protocol, TypeAlias, runtime_checkable
@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Generic, Literal, NoReturn, Protocol, TypeAlia
 from typing_extensions import TypeVar
 
 from toolcrib.calls._approval import ApprovalRequest
+from toolcrib.calls._hiding import Hiding
 from toolcrib.calls._json import Tables, lenient, lenient_later, parse_time
 from toolcrib.calls._kept import Blocks, KeptResult
 from toolcrib.calls._media import revived
@@ -36,6 +37,7 @@ __all__ = [
     "Suspended",
     "Yielded",
     "error_of",
+    "hidden_outcome",
     "outcome_from_dict",
     "record_of",
     "render",
@@ -284,6 +286,20 @@ def error_of(outcome: Outcome) -> Exception:
             return ApprovalRequired({**request.metadata, "request": request}, request.tool)
         case Completed(tool=tool):
             return ToolcribError(f"`{tool}` completed")
+
+
+def hidden_outcome(outcome: Outcome, hiding: Hiding) -> Outcome:
+    """Return an outcome whose texts quote no secret; of a completed call they are its result, which stays as it is."""
+    match outcome:
+        case Failed() if hiding:
+            problems = tuple(FieldProblem(hiding.hide(p.field), hiding.hide(p.problem)) for p in outcome.problems)
+            message, lines = hiding.hide(outcome.message), hiding.hide(outcome.traceback)
+            error = None if outcome.exception is None else hiding.hide_error(outcome.exception)
+            return replace(outcome, message=message, problems=problems, traceback=lines, exception=error)
+        case Rejected() if hiding:
+            return replace(outcome, reason=hiding.hide(outcome.reason))
+        case _:
+            return outcome
 
 
 def render(

@@ -20,7 +20,7 @@ FORM_VERSIONS: Final[dict[str, int]] = {
     "Agent": 1,
     "AgentContext": 1,
     "ApprovalRequest": 3,
-    "Call": 1,
+    "Call": 2,
     "Completed": 1,
     "ContextItem": 1,
     "ContextPool": 1,

@@ -15,6 +15,7 @@ import typer
 import toolcrib.database as databases
 from toolcrib.approvals import (
     CLAIM_JOURNAL_TABLES,
+    DIGEST_KEY_TABLES,
     EXPIRY_TABLES,
     GRANT_USE_TABLES,
     SQLITE_APPROVAL_TABLES,
@@ -40,6 +41,7 @@ _STORES: tuple[StoreTables, ...] = (
     SQLITE_APPROVAL_TABLES,
     CLAIM_JOURNAL_TABLES,
     GRANT_USE_TABLES,
+    DIGEST_KEY_TABLES,
     EXPIRY_TABLES,
     SUSPENDED_CALL_TABLES,
     *sqlite_event_tables(),

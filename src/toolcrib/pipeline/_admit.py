@@ -96,6 +96,8 @@ async def pass_gates(
                 call.trace.received(_mismatch(call), came=describe_arrival(call))
         if refused is None:
             refused = _read(call, gates, read=read)
+        if refused is None:
+            refused = await _load_digest_key(call)
         if refused is None and gates.after:
             with call.activate():
                 refused = await ask_gates(call, gates.after)
@@ -108,16 +110,25 @@ async def pass_gates(
     return _admitted(call, refused)
 
 
+async def _load_digest_key(call: LiveCall) -> Outcome | None:
+    try:
+        await call.load_digest_key()
+    except BaseException as error:  # the store is the user's code; a gate that fails is shut
+        return call.hook_failure("approval", call.run.approvals, error)
+    return None
+
+
 def _read(call: LiveCall, gates: GateList, *, read: bool) -> Outcome | None:
     """Read the arguments of a call and emit its arrival; return the outcome where they do not fit."""
     try:
         if not read:
             call.read(gated=gates.read_host_arguments)
     except (InvalidArguments, SchemaError) as error:
-        refused = failure(call.plan, call.id, call.run, error)
+        refused = failure(call, error)
         if call.trace is not None:
             call.trace.received(_mismatch(call), came=describe_arrival(call))
         return refused
+    call.hide_secrets()
     if call.trace is not None:
         _note_arrival(call.trace, call)
     return None
@@ -303,6 +314,7 @@ def restored_call(plan: CompiledTool, state: Any, run: Run) -> LiveCall:
         hooks_lost=data.get("extra_hooks", False),
         doubts=data.get("doubts", 0),
         key=data.get("key", ""),
+        digest_key=bytes.fromhex(data.get("digest_key", "")),
     )
     _read_stored(call, data)
     call.enter(dict(data["metadata"]))
@@ -460,7 +472,7 @@ async def _resume(call: LiveCall, given: Grant | Denial | None) -> Outcome | Non
     resume = next((step.resume for step in steps if step.name == name and step.resume is not None), None)
     if resume is None:
         gone = f"the gate `{name}` that it waits for is not there any more; make the call anew"
-        return failure(call.plan, call.id, call.run, ApprovalError(call.name, gone))
+        return failure(call, ApprovalError(call.name, gone))
     return await resume(call, given)
 
 
@@ -476,7 +488,7 @@ async def _resolve_doubt(call: LiveCall, given: Grant | Denial | None, used: Gra
         return refused
     edited = call.grant is not None and call.grant.override_args is not None
     if refused is None and call.state != "executed" and not edited:
-        return failure(call.plan, call.id, call.run, ApprovalError(call.name, str(call.history.mismatch)))
+        return failure(call, ApprovalError(call.name, str(call.history.mismatch)))
     return refused
 
 

@@ -113,7 +113,7 @@ async def answered(
         ):  # a standing grant may be taken back, or end
             if (state := call.run.feature(name)) is not None:
                 state.approve(call, origins)
-        call.update_approval(digest=call.args.digest, grant=answer)
+        call.update_approval(digest=call.digest, grant=answer)
         if answer.done is not None:
             call.begun = (call.history.original or call).begun = True
             call.set_result(tools.checked_output(call.tool, call.name, answer.done.value))
@@ -125,7 +125,7 @@ async def override(call: LiveCall, arguments: Mapping[str, Any]) -> Outcome | No
     try:
         call.override(arguments)
     except (InvalidArguments, SchemaError) as error:
-        return failure(call.plan, call.id, call.run, error)
+        return failure(call, error)
     if call.trace is not None:
         call.trace.overridden(call.args.for_display)
     gates = gates_of(call, "overridden")
@@ -212,7 +212,7 @@ async def _ask(
             if begun is not None:
                 return await _begun_before(call, begun, given)
     except InvalidArguments as error:
-        return failure(call.plan, call.id, run, error)
+        return failure(call, error)
     except ApprovalError as error:
         return Failed(call.name, call.id, error.code, str(error), "ApprovalError", exception=error)
     except BaseException as error:  # tool, store and approver are the user's code; a gate that fails is shut
@@ -406,7 +406,7 @@ def request_for(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
     extra = source.get_approval_metadata() if source is not None else None
     in_doubt = call.history.doubts > 0
     earlier: Mapping[str, Any] = run.durability.begun.get(call.id, {}) if in_doubt else {}
-    doubt = f"toolcrib:in-doubt:{call.counted_in}:{call.id}:{call.history.doubts}:{call.args.digest}"
+    doubt = f"toolcrib:in-doubt:{call.counted_in}:{call.id}:{call.history.doubts}:{call.digest}"
     request_id = uuid5(NAMESPACE_URL, doubt) if in_doubt else uuid4()
     request = call.request_about(
         f"ask_{request_id.hex}",
@@ -496,5 +496,5 @@ def next_request(call: LiveCall, before: ApprovalRequest) -> ApprovalRequest:
     """Return what a call in doubt asks that began by a request: the same in each process that has the same tool."""
     definition = call.plan.definition
     id = uuid5(NAMESPACE_URL, f"toolcrib:in-doubt:{before.id}:{definition}").hex
-    bound: dict[str, Any] = {"digest": call.args.digest, "principal": call.run.principal, "definition": definition}
+    bound: dict[str, Any] = {"digest": call.digest, "principal": call.run.principal, "definition": definition}
     return replace(before, id=f"ask_{id}", created_at=now(), in_doubt=True, follows=before.id, **bound)

@@ -67,7 +67,10 @@ class Arguments:
         original: The arguments that the call came with, where these are an edit; None where they are not.
     """
 
-    __slots__ = ("_canonical", "_for_record", "is_host", "is_unread", "original", "plan", "raw", "values")
+    __slots__ = (
+        "_canonical", "_earlier_secrets", "_for_record", "_secrets", "is_host", "is_unread", "original", "plan", "raw",
+        "values",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -77,6 +80,7 @@ class Arguments:
         is_host: bool = False,
         is_unread: bool = False,
         original: Arguments | None = None,
+        earlier_secrets: frozenset[str] = frozenset(),
     ) -> None:
         self.plan = plan
         self.raw = raw
@@ -85,6 +89,8 @@ class Arguments:
         self.original = original
         self._canonical: schema.CanonicalArguments | None = None
         self._for_record: Any = None
+        self._earlier_secrets = earlier_secrets
+        self._secrets: frozenset[str] | None = None
 
     # --- forms
 
@@ -97,7 +103,7 @@ class Arguments:
 
     @property
     def digest(self) -> str:
-        """The digest of tool and arguments, which a grant is bound to."""
+        """The digest of tool and arguments, by which they are compared in one place: what is shown is `Call.digest`."""
         return self.canonical.digest(self.plan.name)
 
     @property
@@ -109,9 +115,24 @@ class Arguments:
     def for_record(self) -> Any:
         """What `for_display` is; a `partial` that returns it where nobody can change an argument until it is read."""
         if self._for_record is None:
-            is_fixed = type(self.raw) is str and self._is_atomic and not self.plan.spec.has_secrets
-            self._for_record = partial(getattr, self, "for_display") if is_fixed else self.for_display
+            self._for_record = partial(getattr, self, "for_display") if self._is_open else self.for_display
         return self._for_record
+
+    @property
+    def has_secrets(self) -> bool:
+        """Whether something in them is secret."""
+        return not self._is_open and self.canonical.has_secrets
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """The texts and numbers in them, and in those that they were edited from, which may be quoted nowhere."""
+        return self.keep_secrets() if self._secrets is None else self._secrets
+
+    def keep_secrets(self) -> frozenset[str]:
+        """Return `secrets`, looked for once: before the tool has the arguments, which it may change."""
+        own = frozenset[str]() if self._is_open else self.plan.spec.secrets_in(self.canonical)
+        self._secrets = own | self._earlier_secrets
+        return self._secrets
 
     @property
     def for_approval(self) -> dict[str, Any]:
@@ -134,6 +155,11 @@ class Arguments:
     def is_shared(self) -> bool:
         """Whether others may have an object in their hands that is among the arguments."""
         return not (isinstance(self.raw, str | bytes) or self._is_atomic)
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether nothing in them can be secret, and nobody can change them."""
+        return type(self.raw) is str and self._is_atomic and not self.plan.spec.has_secrets
 
     @property
     def _is_atomic(self) -> bool:
@@ -218,7 +244,7 @@ class Arguments:
             read = self._edited_objects(values)
         else:
             read, raw = self._edited_form(after.values, host=self.is_host)
-        return Arguments(plan, raw, read, self.is_host, original=self.original or self)
+        return Arguments(plan, raw, read, self.is_host, False, self.original or self, self.secrets)
 
     def overridden(self, values: Mapping[str, Any]) -> Arguments:
         """Return an approver's arguments in the place of these, as if the call had come with them.
@@ -232,9 +258,9 @@ class Arguments:
         """
         plan, raw = self.plan, self._with_secrets(values)
         if not plan.spec.has_validators:
-            return Arguments(plan, dict(raw), plan.spec.read(dict(raw)), is_host=False)
+            return Arguments(plan, dict(raw), plan.spec.read(dict(raw)), earlier_secrets=self.secrets)
         read, text = self._edited_form(plan.spec.as_given(raw), derive=False)
-        return Arguments(plan, text, read, is_host=False)
+        return Arguments(plan, text, read, earlier_secrets=self.secrets)
 
     def validated(self) -> Arguments:
         """Return a host's arguments validated, if nothing has looked at them so far.
@@ -307,6 +333,9 @@ class _NoArguments(Arguments):
     @property
     def canonical(self) -> schema.CanonicalArguments:
         return schema.CanonicalArguments({}, {})
+
+    def keep_secrets(self) -> frozenset[str]:
+        return frozenset()
 
 
 NOT_READ: Final[Arguments] = _NoArguments()

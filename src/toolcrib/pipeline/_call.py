@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from asyncio import Future
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -159,7 +160,7 @@ class Call(Protocol):
 
     @property
     def digest(self) -> str:
-        """The digest of tool and arguments, which a grant is bound to."""
+        """The digest of tool and arguments, which a grant is bound to; under a key where some of them are secret."""
         ...
 
     def activate(self) -> AbstractContextManager[None]:
@@ -220,6 +221,7 @@ class Executor(Protocol):
 # --- parts of its state
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+_KEY = os.urandom(32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +261,8 @@ class History:
         mismatch: Why a call that was begun cannot be done any more: the tool has changed since, and does not take its
             arguments now.
         key: Names the call in its JSON and in all that is restored from that; empty for one that was never written.
+        digest_key: The key of its digest, where it has secret arguments: that of the run's approval store, so that all
+            processes with the store have the same; else one of this process, which goes along in the call's JSON.
     """
 
     runs: tuple[str, ...] = ()
@@ -269,6 +273,7 @@ class History:
     original: Any = None
     mismatch: InvalidArguments | SchemaError | None = None
     key: str = ""
+    digest_key: bytes = field(default=_KEY, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

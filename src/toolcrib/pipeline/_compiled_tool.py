@@ -111,9 +111,10 @@ class CompiledTool:
         self.steps = steps
         self.begin_gates = tuple(step for step in steps if step.begin is not None)
         self.lists: dict[Occasion, dict[tuple[GateStep, ...], GateList]] = {name: {} for name in get_args(Occasion)}
-        self.wants_ctx = bool(
-            steps or self.streaming or entry.post or self.deliveries or entry.runners or self._injects()
-        )
+        supplies = bool(self.tool.fixed) or self._injects()
+        self.wants_ctx = bool(steps or self.streaming or entry.post or self.deliveries or entry.runners or supplies)
+        self.has_secrets = self._has_secrets()
+        self.may_quote_secrets = supplies or self.has_secrets
 
     def list_gates(self, steps: tuple[GateStep, ...], occasion: Occasion, of_run: tuple[GateStep, ...]) -> GateList:
         """Return the gates for one occasion, made once for all runs that have the same.
@@ -139,6 +140,12 @@ class CompiledTool:
         try:
             return bool(self.spec.injected)
         except SchemaError:  # raised again where the arguments are read, with the parameter's name
+            return True
+
+    def _has_secrets(self) -> bool:
+        try:
+            return self.spec.has_secrets
+        except SchemaError:  # what is secret cannot be known
             return True
 
     @cached_property

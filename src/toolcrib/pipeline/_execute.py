@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from toolcrib import approvals
-from toolcrib.calls import Failed, Outcome, jsonable
+from toolcrib.calls import Outcome, jsonable
 from toolcrib.errors import (
     ApprovalDenied,
     ApprovalError,
@@ -22,11 +22,10 @@ from toolcrib.errors import (
     ResultNotSerializable,
     ToolCancelled,
     exception_of,
-    message_of,
 )
 from toolcrib.hooks import GateStep, HookRaised, ModelInput, ambient
 from toolcrib.pipeline._approve import answered, ask_about, begun_before
-from toolcrib.pipeline._failures import failure
+from toolcrib.pipeline._failures import error_shapes, failure
 from toolcrib.pipeline._finish import apply_post_value, deliver, deliver_reports
 from toolcrib.pipeline._gates import ask_gates, run_steps
 from toolcrib.pipeline._live_call import LiveCall
@@ -280,7 +279,7 @@ async def _ended_here(call: LiveCall) -> Outcome | None:
         late = "after it gave a value; raise ApprovalRequired before the first `yield`"
     if late:
         misused = ApprovalError(call.name, f"it asked for approval {late}")
-        return call.close(failure(call.plan, call.id, call.run, misused))
+        return call.close(failure(call, misused))
     await forget_begin(call)
     if not is_asked:
         call.add_reason("the tool asks for it", error.metadata)
@@ -289,11 +288,12 @@ async def _ended_here(call: LiveCall) -> Outcome | None:
     return None if refused is None else call.close(refused)
 
 
-def _observer_failed(call: LiveCall, raised: HookRaised) -> Failed:
+def _observer_failed(call: LiveCall, raised: HookRaised) -> Outcome:
     outcome = call.hook_failure("observer", raised.hook, raised.error)
-    call.close(outcome)
+    outcome = call.close(outcome)
     if call.run.channel.hook_errors == "raise":
-        raise raised.error from raised.error.__cause__
+        error = call.hiding.hide_error(raised.error)
+        raise error from error.__cause__
     return outcome
 
 
@@ -428,7 +428,7 @@ async def forget_begin(call: LiveCall) -> None:
 def _result_of(call: LiveCall) -> Mapping[str, Any] | None:
     """Return what an executed call came to, as JSON shapes; None where it has no such form, or one that is too long."""
     if call.error is not None:
-        return {"error": {"type": type(call.error).__name__, "message": message_of(call.error)}}
+        return error_shapes(call, call.error)
     try:
         result = {"value": jsonable(call.value, call.plan.name, media=True)}
     except ResultNotSerializable:

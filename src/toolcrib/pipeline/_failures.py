@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from inspect import isawaitable, iscoroutine
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
-from toolcrib.calls import Failed, ToolCall, cut
+from toolcrib.calls import Failed, Hiding, ToolCall, cut
 from toolcrib.errors import (
     ApprovalDenied,
     ApprovalError,
@@ -39,7 +39,9 @@ from toolcrib.schema import RunContext
 from toolcrib.toolsets import Availability, ToolEntry, Toolset
 
 __all__ = [
+    "CallOfTool",
     "described",
+    "error_shapes",
     "failure",
     "hook_failure",
     "invalid_arguments",
@@ -77,11 +79,25 @@ def invalid_arguments(name: str, call_id: str, error: Exception) -> Failed:
     return Failed(name, call_id, code, message_of(error), type(error).__name__, exception=error)
 
 
-def failure(plan: CompiledTool, call_id: str, run: Run, error: Exception) -> Failed:
+class CallOfTool(Protocol):
+    """A call that can fail."""
+
+    plan: CompiledTool
+    run: Run
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def hiding(self) -> Hiding: ...
+
+
+def failure(call: CallOfTool, raised: Exception) -> Failed:
     """Return the outcome for what went wrong with a call.
 
     Arguments that do not fit and a tool's `ModelRetry` are retryable, as long as the model has retries left.
     """
+    plan, call_id, run, error = call.plan, call.id, call.run, call.hiding.hide_error(raised)
     name = plan.name
     if isinstance(error, InvalidArguments) and error.tool != name:  # a view may show the tool under another name
         error = InvalidArguments(name, error.problems)
@@ -98,34 +114,35 @@ def failure(plan: CompiledTool, call_id: str, run: Run, error: Exception) -> Fai
     return failed if made_for_model else _unexpected(failed, run, error, f"`{name}`")
 
 
-def tool_failure(plan: CompiledTool, call_id: str, run: Run, error: Exception) -> Failed:
+def tool_failure(call: CallOfTool, raised: Exception) -> Failed:
     """Return the outcome for what the tool raised, or a post hook passed on; its message is cut like a result.
 
     An error of this package that is neither made for a model nor about this call is of something that the tool did:
     arguments of another tool that did not fit, an unknown tool. It is as unexpected as any other exception.
     """
+    plan, error = call.plan, call.hiding.hide_error(raised)
     if isinstance(error, _FOR_MODELS) or (isinstance(error, _OF_EXECUTION) and error.tool in _names_of(plan)):
-        failed = failure(plan, call_id, run, error)
+        failed = failure(call, error)
     else:
         code = error.code if isinstance(error, ServerError) else "tool_error"
-        failed = Failed(plan.name, call_id, code, message_of(error), type(error).__name__, exception=error)
-        failed = _unexpected(failed, run, error, f"`{plan.name}`")
+        failed = Failed(plan.name, call.id, code, message_of(error), type(error).__name__, exception=error)
+        failed = _unexpected(failed, call.run, error, f"`{plan.name}`")
     most = _MESSAGE_CHARS if plan.max_result_chars is None else plan.max_result_chars
     return failed if len(failed.message) <= most else replace(failed, message=cut(failed.message, most))
 
 
-def hook_failure(plan: CompiledTool, call_id: str, run: Run, kind: str, hook: object, raised: BaseException) -> Failed:
+def hook_failure(call: CallOfTool, kind: str, hook: object, raised: BaseException) -> Failed:
     """Return the outcome for what a hook, a policy or another gate of the user's raised: such a gate is shut.
 
     Raises:
         BaseException: What is to end more than the call, as of `exception_of`.
     """
-    error = exception_of(raised)
+    error, tool = call.hiding.hide_error(exception_of(raised)), call.plan.name
     name = hook if isinstance(hook, str) else getattr(hook, "__name__", type(hook).__name__)
-    wrapped = HookError(plan.name, kind, name, described(error))
+    wrapped = HookError(tool, kind, name, described(error))
     wrapped.__cause__ = error
-    failed = Failed(plan.name, call_id, wrapped.code, str(wrapped), "HookError", exception=wrapped)
-    return _unexpected(failed, run, error, f"a hook of `{plan.name}`")
+    failed = Failed(tool, call.id, wrapped.code, str(wrapped), "HookError", exception=wrapped)
+    return _unexpected(failed, call.run, error, f"a hook of `{tool}`")
 
 
 def _names_of(plan: CompiledTool) -> tuple[str, str]:
@@ -162,6 +179,11 @@ def _outside(frames: TracebackType | None) -> TracebackType | None:
     while frame is not None and str(frame.tb_frame.f_globals.get("__name__")).startswith(_OWN):
         frame = frame.tb_next
     return frames if frame is None else frame
+
+
+def error_shapes(call: CallOfTool, error: Exception) -> dict[str, Any]:
+    """Return what a tool raised as JSON shapes, for `stored_error` in another process."""
+    return {"error": {"type": type(error).__name__, "message": call.hiding.hide(message_of(error))}}
 
 
 def stored_error(data: Mapping[str, str]) -> Exception:

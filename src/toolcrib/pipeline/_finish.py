@@ -178,14 +178,14 @@ def conclude(call: LiveCall) -> Outcome:
     """Return what an executed call came to, and close its record."""
     if call.outcome is not None and call.state == "closed":
         return call.outcome
-    plan, call_id, run = call.plan, call.received.id, call.run
+    plan, run = call.plan, call.run
     if call.error is None:
         most = plan.max_result_chars if plan.shortener is None else _shown_limit(plan, run)
-        outcome: Outcome = Completed(plan.name, call_id, call.value, "tool", most, call.execution.kept)
+        outcome: Outcome = Completed(plan.name, call.id, call.value, "tool", most, call.execution.kept)
         if run.limits is not None and run.limits.requirements:
             run.completed.add(plan.name)
     else:
-        outcome = tool_failure(plan, call_id, run, call.error)
+        outcome = tool_failure(call, call.error)
     return call.close(outcome)
 
 

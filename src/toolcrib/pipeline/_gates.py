@@ -113,8 +113,8 @@ def _revised(call: LiveCall, edited: Mapping[str, Any]) -> InvalidArguments | Sc
 
 
 def _note(call: LiveCall, hook: str, decision: Any, reason: str = "", *, given: bool) -> None:
-    note = calls.DecisionNote(hook, decision, reason)
-    call.add_note(note, given=given)
+    reason = call.hide(reason)
+    call.add_note(calls.DecisionNote(hook, decision, reason), given=given)
     if _log.isEnabledFor(logging.INFO):
         shown: Any = call.args.for_display if call.received.origin == "model" else ""
         _log.info("%s %s: %s decides %s %s %s", call.name, call.id, hook, decision, reason, shown)

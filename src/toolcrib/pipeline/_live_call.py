@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from types import MappingProxyType
@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from toolcrib import calls, record, tools
+from toolcrib import approvals, calls, record, schema, tools
 from toolcrib.calls import (
     ApprovalRequest,
     Completed,
@@ -25,12 +25,12 @@ from toolcrib.calls import (
     lenient,
     versioned,
 )
-from toolcrib.errors import CallStateError, FieldProblem, InvalidArguments, message_of
+from toolcrib.errors import CallStateError, FieldProblem, InvalidArguments
 from toolcrib.hooks import HookSet, ModelInput
 from toolcrib.pipeline._arguments import NOT_READ, Arguments
 from toolcrib.pipeline._call import NO_HISTORY, NOT_ASKED, NOT_BEGUN, Approval, CallState, Execution, History
 from toolcrib.pipeline._compiled_tool import CompiledTool
-from toolcrib.pipeline._failures import hook_failure
+from toolcrib.pipeline._failures import error_shapes, hook_failure
 from toolcrib.pipeline._run import Run
 from toolcrib.schema import RunContext
 from toolcrib.tools import Tool
@@ -55,8 +55,8 @@ class LiveCall:
     """
 
     __slots__ = (
-        "approval", "args", "begun", "ctx", "error", "execution", "extra_hooks", "history", "notes", "outcome", "plan",
-        "received", "run", "state", "trace", "value",
+        "_hiding", "approval", "args", "begun", "ctx", "error", "execution", "extra_hooks", "history", "notes",
+        "outcome", "plan", "received", "run", "state", "trace", "value",
     )  # fmt: skip
 
     def __init__(self, received: ToolCall, plan: CompiledTool, run: Run, trace: record.Trace | None = None) -> None:
@@ -76,6 +76,7 @@ class LiveCall:
         self.history: History = NO_HISTORY
         self.execution: Execution = NOT_BEGUN
         self.extra_hooks: tuple[HookSet, ...] = ()
+        self._hiding: tuple[Arguments, Any, calls.Hiding] = (NOT_READ, None, calls.NOTHING_HIDDEN)
 
     # --- what it is
 
@@ -121,7 +122,28 @@ class LiveCall:
 
     @property
     def digest(self) -> str:
-        return self.args.digest
+        return self.args.canonical.digest(self.plan.name, self.history.digest_key)
+
+    @property
+    def hiding(self) -> calls.Hiding:
+        """What hides in texts the secrets of its arguments, and those that its tool is given besides."""
+        ctx, (args, supplied, hiding) = self.ctx, self._hiding
+        given = None if ctx is None or not self.plan.may_quote_secrets else ctx.supplied
+        if args is not self.args or supplied is not given:
+            secrets = self.args.secrets
+            if ctx is not None and given is not None:
+                of_run = schema.secret_objects((ctx.deps, ctx.provided))
+                secrets = secrets.union(of_run, *(spec.supplied_secrets(values) for spec, values in given))
+            hiding = calls.Hiding(secrets) if secrets else calls.NOTHING_HIDDEN
+            self._hiding = self.args, given, hiding
+        return hiding
+
+    def hide(self, shapes: Any) -> Any:
+        """Return a text, or JSON shapes, without the secrets of the call."""
+        return self.hiding.hide_in(shapes)
+
+    def _hidden_origins(self, origins: Sequence[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:
+        return tuple({**each, "value": self.hide(each["value"])} if "value" in each else each for each in origins)
 
     def asked_origins(self, gate: str) -> Sequence[Mapping[str, str]]:
         return self.approval.origins.get(gate, ())
@@ -238,6 +260,7 @@ class LiveCall:
             note: What it decided.
             given: Whether it is a hook that the host gave for this call alone.
         """
+        note = replace(note, reason=self.hide(note.reason), origins=self._hidden_origins(note.origins))
         self.notes = (*self.notes, note)
         if self.trace is not None:
             self.trace.decided(note, given=given)
@@ -248,17 +271,26 @@ class LiveCall:
 
     def note_answer(self, answer: dict[str, Any]) -> None:
         if self.trace is not None:
-            self.trace.answered(answer)
+            said = {"message": self.hide(answer["message"])} if "message" in answer else {}
+            self.trace.answered({**answer, **said})
 
     def hook_failure(self, kind: str, hook: object, raised: BaseException) -> Failed:
-        return hook_failure(self.plan, self.id, self.run, kind, hook, raised)
+        return hook_failure(self, kind, hook, raised)
 
     def request_about(self, id: str, reason: str, **more: Any) -> ApprovalRequest:
         run = self.run
+        about: Mapping[str, Any] = more.get("metadata", {})
+        more |= {
+            "metadata": {
+                name: value if str(name).startswith(calls.APPROVER_RULES) else self.hide(value)
+                for name, value in about.items()
+            },
+            "origins": self._hidden_origins(more.get("origins", ())),
+        }
         fields: dict[str, Any] = {
             "arguments": self.args.for_approval,
             "call_id": self.id,
-            "digest": self.args.digest,
+            "digest": self.digest,
             "requested": self.shown_request(),
             "run_id": run.id,
             "principal": run.principal,
@@ -266,7 +298,13 @@ class LiveCall:
             "conversation_id": run.channel.conversation_id,
             "definition": self.plan.definition,
         }
-        return ApprovalRequest(id=id, tool=self.name, reason=reason, **(fields | more))
+        return ApprovalRequest(id=id, tool=self.name, reason=self.hide(reason), **(fields | more))
+
+    async def load_digest_key(self) -> None:
+        """Load the key of its digest from the run's approval store, if arguments are secret and the store has one."""
+        store = self.run.approvals
+        if store is not None and self.args.has_secrets and isinstance(store, approvals.KeepsDigestKey):
+            self.update_history(digest_key=await store.digest_key() or self.history.digest_key)
 
     # --- its arguments
 
@@ -389,8 +427,17 @@ class LiveCall:
         self.state, self.begun = "executing", True
         if first is not None:
             first.begun = True
+        self.hide_secrets()
         if self.trace is not None:
             self.trace.started(self.args.for_record)
+
+    def hide_secrets(self, hide: Callable[[Any], Any] | None = None) -> None:
+        """Pass what hides the secrets to what hooks and tool log, ask and report with."""
+        if self.plan.has_secrets:
+            self.args.keep_secrets()
+        for part in (self.ctx, self.trace) if self.plan.may_quote_secrets else ():
+            if part is not None:
+                part.hide = hide or self.hide
 
     def undo_begin(self) -> None:
         """Move from `executing` to `admitted`: the tool asked for approval before it did anything."""
@@ -434,7 +481,8 @@ class LiveCall:
         """Move to `closed` with the outcome, and make the record."""
         if self.state != "suspended":
             self.state = "closed"
-        self.outcome = outcome
+        self.outcome = outcome = calls.hidden_outcome(outcome, self.hiding)
+        self.hide_secrets(self.hiding.hide_in)  # which does not lead back to the call
         if self.run.feature_parts:
             self._give_to_features(outcome)
         if self.trace is not None:
@@ -486,10 +534,12 @@ class LiveCall:
             "begun": self.begun,
             **(self._result() if self.state == "executed" else {}),
         }
-        return versioned("Call", data)
+        if not self.args.has_secrets:  # in the form that has its fields: workers of the version before read it
+            return data
+        return versioned("Call", {**data, "digest_key": history.digest_key.hex()})
 
     def _result(self) -> dict[str, Any]:
         if self.error is not None:
-            return {"error": {"type": type(self.error).__name__, "message": message_of(self.error)}}
+            return error_shapes(self, self.error)
         value = jsonable(self.value, self.plan.name, media=True)
         return {"value": value, "delivered": self.execution.delivered}

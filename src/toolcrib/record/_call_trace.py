@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -44,11 +44,12 @@ class Trace:
 
     Attributes:
         closed: Whether the record was made.
+        hide: Hides the secrets of the call in JSON shapes.
     """
 
     __slots__ = (
         "_begun", "_call", "_description", "_earlier_runs", "_lines", "_next_progress", "_parent", "_questions", "_run",
-        "_sinks", "_started_at", "_tracing", "approval", "arguments", "closed", "decisions", "requested",
+        "_sinks", "_started_at", "_tracing", "approval", "arguments", "closed", "decisions", "hide", "requested",
     )  # fmt: skip
 
     def __init__(self, call: ToolCall, run: RecordedRun, sinks: tuple[Sink, ...], description: str = "") -> None:
@@ -60,6 +61,7 @@ class Trace:
         self.arguments: Any = None
         self.requested: Any = None
         self.closed = False
+        self.hide: Callable[[Any], Any] = _unchanged
         self._questions: tuple[dict[str, Any], ...] = ()
         self._lines, self._next_progress = 0, 0.0
         self._earlier_runs: tuple[str, ...] = ()
@@ -128,14 +130,14 @@ class Trace:
         if type(value) is schema.Progress:
             self._progressed(value)
             return
-        self._emit("yielded", partial(_with_value, lenient_later(value, limit=_VALUE_CHARS)))
+        self._emit("yielded", partial(_with_value, lenient_later(value, limit=_VALUE_CHARS), self.hide))
 
     def _progressed(self, progress: schema.Progress) -> None:
         at, is_last = time.perf_counter(), progress.progress == progress.total
         if self.closed or (at < self._next_progress and not is_last):
             return
         self._next_progress = at + _PROGRESS_SECONDS
-        message = None if progress.message is None else progress.message[:_TEXT_CHARS]
+        message = None if progress.message is None else self.hide(progress.message)[:_TEXT_CHARS]
         self._emit("progressed", {"progress": progress.progress, "total": progress.total, "message": message})
 
     def asked(self, about: Mapping[str, Any]) -> int | None:
@@ -143,6 +145,7 @@ class Trace:
         if self.closed or len(self._questions) >= _MAX_ASKED:
             return None
         kept = {name: lenient(value, limit=_TEXT_CHARS) for name, value in about.items() if value not in (None, "")}
+        kept |= {name: self.hide(kept[name]) for name in ("text", "page") if name in kept}
         self._questions = (*self._questions, kept)
         number = len(self._questions)
         self._emit("asked", {"number": number, **kept})
@@ -163,11 +166,12 @@ class Trace:
             return
         if self._lines > _MAX_LINES:
             level, data = "warning", f"it logged more than {_MAX_LINES} lines; the rest is left out"
-        self._emit("logged", {"level": level, "data": lenient(data, limit=_LINE_CHARS), "logger": logger})
+        shown = self.hide(lenient(data, limit=_LINE_CHARS))
+        self._emit("logged", {"level": level, "data": shown, "logger": logger})
 
     def ended(self, outcome: Outcome) -> None:
         """Close the call with its outcome; what a suspension is resumed from stays out."""
-        self._close(record_of(outcome, _VALUE_CHARS))
+        self._close(partial(_outcome, record_of(outcome, _VALUE_CHARS), self.hide))
 
     def cancelled(self) -> None:
         """Close the call as cancelled."""
@@ -229,8 +233,20 @@ def _with_arguments(arguments: Any) -> dict[str, Any]:
     return {"arguments": rendered(arguments)}
 
 
-def _with_value(value: Any) -> dict[str, Any]:
-    return {"value": rendered(value)}
+def _with_value(value: Any, hide: Callable[[Any], Any]) -> dict[str, Any]:
+    return {"value": hide(rendered(value))}
+
+
+def _outcome(outcome: Any, hide: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return an outcome as a record keeps it, without secrets in the result; the texts of any other have none."""
+    shapes: dict[str, Any] = rendered(outcome)
+    shown = {name: hide(shapes[name]) for name in ("value",) if name in shapes}
+    kept = {"kept": {**shapes["kept"], "text": hide(shapes["kept"]["text"])}} if "kept" in shapes else {}
+    return shapes | shown | kept
+
+
+def _unchanged(shapes: Any) -> Any:
+    return shapes
 
 
 def _end(record: CallRecord, earlier_runs: tuple[str, ...]) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from typing import Any, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from toolcrib.errors import FieldProblem, InvalidOutput
+from toolcrib.errors import InvalidOutput
 from toolcrib.formats import without_filler
 from toolcrib.jsonschema import wrapped
-from toolcrib.schema import modern
+from toolcrib.schema import modern, output_problems
 
 __all__ = ["answer_schema", "typed_answer"]
 
@@ -33,7 +33,7 @@ def typed_answer(text: str, output: Any) -> Any:
     try:
         return adapter.validate_json(_answer_in(_unfenced(text), schema))
     except ValidationError as error:
-        problems = tuple(FieldProblem(".".join(map(str, e["loc"])), e["msg"]) for e in error.errors(include_url=False))
+        problems = output_problems(error, adapter, _read(text))
     raise InvalidOutput("the answer", problems)  # out here, so that it does not carry pydantic's error along
 
 
@@ -65,6 +65,14 @@ def _answer_in(text: str, schema: Mapping[str, Any]) -> str:
             return text if kept == read else json.dumps(kept)
         case _:
             return text
+
+
+def _read(text: str) -> Any:
+    """Return the JSON in an answer, or its text where that cannot be read."""
+    try:
+        return json.loads(_unfenced(text))
+    except (ValueError, RecursionError):
+        return text
 
 
 def _unfenced(text: str) -> str:

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
         Redacted,
         hidden_paths,
     )
+    from toolcrib.schema._problems import output_problems
+    from toolcrib.schema._secret_objects import secret_objects
     from toolcrib.schema._spec import ToolSpec
     from toolcrib.schema._stub_types import STUB_IMPORTS, StubTypes, comment_of, docstring_text
     from toolcrib.schema._typed_dicts import modern
@@ -56,6 +58,8 @@ else:
                 "REDACTED Content Decides IdempotencyKey Injectable Injected InjectedKind InjectedParameter "
                 "Redacted hidden_paths"
             ),
+            "._problems": "output_problems",
+            "._secret_objects": "secret_objects",
             "._spec": "ToolSpec",
             "._stub_types": "STUB_IMPORTS StubTypes comment_of docstring_text",
             "._typed_dicts": "modern",
@@ -94,4 +98,6 @@ __all__ = [
     "docstring_text",
     "hidden_paths",
     "modern",
+    "output_problems",
+    "secret_objects",
 ]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from pydantic_core import SchemaValidator
 
@@ -19,6 +20,7 @@ from toolcrib.schema._model import InputModel
 __all__ = ["CanonicalArguments", "Writer", "digest", "untyped"]
 
 _Write: TypeAlias = Callable[..., dict[str, Any]]
+_SECRET_DIGITS: Final = 4  # of a number that can be hidden in a text
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -59,18 +61,39 @@ class CanonicalArguments:
         self.values = values
         self.shown = shown
         self.without_form = without_form
-        self._digests: dict[str, str] = {}
+        self._digests: dict[tuple[str, bytes], str] = {}
 
     def __repr__(self) -> str:
         return f"CanonicalArguments({self.shown!r})"
 
-    def digest(self, tool: str) -> str:
-        """Return the digest that binds a grant to these arguments of the tool of this name; made once."""
-        found = self._digests.get(tool)
+    def secrets(self, declared: Container[str] | None = None) -> frozenset[str]:
+        """Return the texts that `shown` hides, and the numbers of at least four digits, as texts.
+
+        Args:
+            declared: The names that the schema of the arguments has: other keys in a secret are secret too. None where
+                no schema says which keys are names.
+        """
+        return frozenset(_hidden(self.values, self.shown, declared)) if self.has_secrets else frozenset()
+
+    @property
+    def has_secrets(self) -> bool:
+        """Whether something in them is hidden as they are shown."""
+        return self.shown is not self.values
+
+    def digest(self, tool: str, key: bytes = b"") -> str:
+        """Return the digest that binds a grant to these arguments of the tool of this name; made once for each key.
+
+        Args:
+            tool: The name.
+            key: Of arguments with secrets, the key of the digest: who has the digest alone cannot try what a PIN is.
+        """
+        key = key if self.has_secrets else b""
+        found = self._digests.get((tool, key))
         if found is None:
             unnamed = [list(self.without_form)] if self.without_form else []
-            text = _ENCODER.encode([tool, self.values, *unnamed])
-            found = self._digests[tool] = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+            text = _ENCODER.encode([tool, self.values, *unnamed]).encode("utf-8", "surrogatepass")
+            hashed = hmac.new(key, text, hashlib.sha256) if key else hashlib.sha256(text)
+            found = self._digests[tool, key] = hashed.hexdigest()
         return found
 
 
@@ -193,3 +216,36 @@ def _value_of_root(top: Fields, schema: Any) -> Any:
     while not schema.get("root_model"):
         schema = schema["schema"] if "schema" in schema else top.definition(schema["schema_ref"])
     return schema["schema"]
+
+
+def _hidden(real: Any, shown: Any, declared: Container[str] | None) -> Iterator[str]:
+    """Yield the texts in a JSON form that are not there as it is shown."""
+    match real, shown:
+        case dict(), dict():
+            for key, value in cast("dict[str, Any]", real).items():
+                yield from _hidden(value, shown[key], declared) if key in shown else _leaves({key: value}, declared)
+        case list(), list() if len(cast("list[Any]", real)) == len(cast("list[Any]", shown)):
+            for value, other in zip(cast("list[Any]", real), cast("list[Any]", shown), strict=True):
+                yield from _hidden(value, other, declared)
+        case _ if real != shown:
+            yield from _leaves(real, declared)
+        case _:
+            return
+
+
+def _leaves(form: Any, declared: Container[str] | None) -> Iterator[str]:
+    match form:
+        case str():
+            yield form
+        case dict():
+            for key, value in cast("dict[str, Any]", form).items():
+                if declared is not None and key not in declared:
+                    yield key
+                yield from _leaves(value, declared)
+        case list():
+            for value in cast("list[Any]", form):
+                yield from _leaves(value, declared)
+        case int() | float() if sum(map(str.isdigit, str(form))) >= _SECRET_DIGITS:
+            yield str(form)
+        case _:
+            return

@@ -20,6 +20,10 @@ D = TypeVar("D", default=Any)
 T = TypeVar("T")
 
 
+def _unchanged(text: Any) -> Any:
+    return text
+
+
 @dataclass(slots=True)  # not frozen: one is made for each call that wants it, and freezing doubles what that costs
 class RunContext(Generic[D]):
     """The run as its tools see it; a parameter annotated with it is filled by the pipeline and hidden from the model.
@@ -37,6 +41,8 @@ class RunContext(Generic[D]):
         ask: Has a person answer something else than the call itself, as the run's approver does; None without one.
         run: The `Run` itself, or None.
         trace: Takes what the tool asks and logs, for sinks, or None.
+        hide: Hides the secrets of the call in a text, or in JSON shapes.
+        supplied: What the tool's function was given besides the arguments of the call, each with the spec of the tool.
     """
 
     deps: D
@@ -54,6 +60,8 @@ class RunContext(Generic[D]):
     ask: Callable[[Any], Awaitable[Any]] | None = None
     run: Any = field(default=None, repr=False, compare=False)
     trace: Any = field(default=None, repr=False, compare=False)
+    hide: Callable[[Any], Any] = field(default=_unchanged, repr=False, compare=False)
+    supplied: list[tuple[Any, Mapping[str, Any]]] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.idempotency_key:
@@ -124,7 +132,7 @@ class RunContext(Generic[D]):
             message: What is done now.
         """
         if self.report is not None:
-            self.report(schema.Progress(done, total, message))
+            self.report(schema.Progress(done, total, self.hide(message)))
 
     async def log(self, level: LogLevel, data: Any, *, logger: str | None = None) -> None:
         """Send the client a line for its log; it goes to the log of this process and to the record as well.

@@ -9,7 +9,7 @@ from pydantic_core import CoreSchema
 
 from toolcrib.schema._markers import hide_when_asked
 
-__all__ = ["Fields", "fields_of", "holds_secret", "is_secret_function", "runs_code", "secrets_of"]
+__all__ = ["Fields", "fields_of", "holds_secret", "is_secret_function", "runs_code", "secrets_of", "type_holds_secret"]
 
 _Lookup: TypeAlias = Callable[[str], CoreSchema | None]
 _NOT_SCHEMAS = frozenset({"metadata", "default", "expected", "config", "cls", "serialization"})
@@ -52,6 +52,11 @@ def secrets_of(schema: CoreSchema) -> frozenset[str]:
     found = fields_of(schema)
     parts = {**found.named, "*": found.extras}
     return frozenset(name for name, part in parts.items() if holds_secret(part, found.definition))
+
+
+def type_holds_secret(schema: CoreSchema) -> bool:
+    """Return whether a type has a secret type or a `Redacted` anywhere in it, given its whole core schema."""
+    return holds_secret(schema, lambda ref: None)  # what a reference names is looked through, too
 
 
 def holds_secret(schema: Any, definition: _Lookup, seen: frozenset[str] = frozenset()) -> bool:

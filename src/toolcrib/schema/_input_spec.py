@@ -19,18 +19,20 @@ from toolcrib.schema._bind import Binder
 from toolcrib.schema._canonical import CanonicalArguments, Writer, untyped
 from toolcrib.schema._docstring import ParsedDoc, docstring_of, parse_doc
 from toolcrib.schema._function import Function
-from toolcrib.schema._markers import InjectedParameter
+from toolcrib.schema._markers import InjectedParameter, Redacted
 from toolcrib.schema._model import InputModel, input_of_function, input_of_model, input_schema
-from toolcrib.schema._parameters import Resolved
+from toolcrib.schema._parameters import Resolved, is_marked
 from toolcrib.schema._problems import (
     HALF_A_CHARACTER,
     Asked,
     let_through,
     parsed,
     problems_of,
+    property_names,
     repeated_keys,
     wrong_kinds,
 )
+from toolcrib.schema._secret_objects import secret_objects, secret_texts
 from toolcrib.schema._table_type import table_names
 
 __all__ = ["InputSpec"]
@@ -320,6 +322,23 @@ class InputSpec:
         except SchemaError:  # only a host calls such a tool
             return untyped(arguments)
         return writer.canonical(arguments)
+
+    def secrets_in(self, form: CanonicalArguments) -> frozenset[str]:
+        """Return the secret texts and numbers in the canonical form of arguments, which may be quoted nowhere."""
+        return form.secrets(self._declared_names) if form.has_secrets else frozenset()
+
+    def supplied_secrets(self, values: Mapping[str, Any]) -> frozenset[str]:
+        """Return the secret texts and numbers among fixed and injected arguments, by name."""
+        marked = [p.name for p in self._resolved if p.name in values and is_marked(p.annotation, Redacted)]
+        return secret_objects(values).union(*(secret_texts(values[name]) for name in marked))
+
+    @cached_property
+    def _declared_names(self) -> frozenset[str] | None:
+        """The names of properties in the schema; None where there is none."""
+        try:
+            return property_names(self.parameters)
+        except SchemaError:
+            return None
 
     def _make_writer(self) -> Writer:
         writer = self._writer = Writer(self._input or self._input_model())

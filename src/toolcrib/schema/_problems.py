@@ -8,14 +8,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from difflib import get_close_matches
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import InitErrorDetails, from_json
+from pydantic_core.core_schema import ErrorType
 
 from toolcrib.errors import FieldProblem
 from toolcrib.jsonschema import SchemaWalk, brief, path_of, type_words
 from toolcrib.schema._broken_json import fault_of_json, holds_json
+from toolcrib.schema._core_schema import type_holds_secret
+from toolcrib.schema._json_form import Notes, json_form
 from toolcrib.schema._markers import REDACTED
 from toolcrib.schema._model import InputModel
 
@@ -30,6 +33,8 @@ _NAMED = 30  # problems of one call: a list of ten thousand wrong items says eno
 _LOOKED_AT = 300  # errors of pydantic's, of which a union gives several for one problem
 _TOO_MANY = 10_000
 _NAME = 200  # characters of a key; callers may make up any
+_QUOTED = 4  # characters of a text that is looked for in the message about another value
+_PYDANTICS = frozenset(get_args(ErrorType)) - {"assertion_error", "union_tag_invalid", "value_error"}
 _WORD = re.compile(r"[^\W_]{3,}")
 _SUBJECT = r"^\w+ should "
 _EXPECTED = {
@@ -105,9 +110,44 @@ def problems_of(error: ValidationError, given: Any, asked: Asked) -> tuple[Field
     by_path: dict[Path, list[_Misfit]] = {}
     for misfit in misfits:
         by_path.setdefault(misfit.path, []).append(misfit)
-    named = [_problem(path, given, _explain(path, by_path[path], asked), asked) for path in [*by_path][:_NAMED]]
+    quoted = _secret_leaves(given, asked)
+    named = [_problem(path, given, _explain(path, by_path[path], asked, quoted), asked) for path in [*by_path][:_NAMED]]
     left = len(by_path) - len(named) + max(0, len(details) - _LOOKED_AT)
     return (*named, *([FieldProblem("", f"and {left} more")] if left else []))
+
+
+def output_problems(error: ValidationError, adapter: TypeAdapter[Any], output: Any) -> tuple[FieldProblem, ...]:
+    """Return what is wrong with an output, in pydantic's words, which quote nothing of it where a part is secret.
+
+    Args:
+        error: What pydantic says.
+        adapter: The type that it has to be of.
+        output: The output, or its JSON text.
+    """
+    details = cast("list[dict[str, Any]]", error.errors(include_url=False))
+    if not type_holds_secret(adapter.core_schema):
+        return tuple(FieldProblem(path_of(detail["loc"]), detail["msg"]) for detail in details)
+    declared = property_names(adapter.json_schema())
+    leaves = [leaf for leaf in _leaves(output) if leaf not in declared]
+    return tuple(
+        FieldProblem(
+            path_of([part if isinstance(part, int) or part in declared else REDACTED for part in detail["loc"]]),
+            "not accepted" if _quotes(detail, leaves) else detail["msg"],
+        )
+        for detail in details
+    )
+
+
+def property_names(schema: Any) -> frozenset[str]:
+    """Return the names of all properties in a JSON schema, at any depth."""
+    if isinstance(schema, list):
+        return frozenset[str]().union(*map(property_names, cast("list[Any]", schema)))
+    if not isinstance(schema, dict):
+        return frozenset()
+    named = cast("dict[str, Any]", schema)
+    properties = named.get("properties")
+    own = cast("dict[str, Any]", properties) if isinstance(properties, dict) else {}
+    return frozenset(own).union(property_names([*named.values()]))
 
 
 def let_through(inputs: InputModel, model: BaseModel, given: Any, asked: Asked) -> tuple[FieldProblem, ...]:
@@ -253,7 +293,8 @@ def _problem(path: Path, given: Any, text: str, asked: Asked) -> FieldProblem:
     return FieldProblem(path_of(shown), text)
 
 
-def _explain(path: Path, misfits: list[_Misfit], asked: Asked) -> str:
+def _explain(path: Path, misfits: list[_Misfit], asked: Asked, quoted: Sequence[str]) -> str:
+    """Return what is wrong at a path; `quoted` are the secret texts of all arguments, which no message may have."""
     detail, secret = misfits[0].detail, _is_secret(path, asked)
     match detail["type"]:
         case "missing" | "missing_argument":
@@ -281,7 +322,7 @@ def _explain(path: Path, misfits: list[_Misfit], asked: Asked) -> str:
         got = "" if secret else f"; got {brief(detail['input'])}"
         return f"must be a JSON object with the arguments by name{got}"
     expected = list(dict.fromkeys(text for misfit in misfits if (text := _expected(misfit.detail)) is not None))
-    text = f"must be {' or '.join(expected)}" if expected else _own_words(detail, secret)
+    text = f"must be {' or '.join(expected)}" if expected else _own_words(detail, secret, quoted)
     for kind, begin in (("an array", "["), ("an object", "{")):
         if kind in text and holds_json(detail["input"], begin):
             noun = kind.removeprefix("an ")
@@ -330,12 +371,33 @@ def _expected(detail: Mapping[str, Any]) -> str | None:
     return _EXPECTED_BY_TYPE.get(detail["type"])
 
 
-def _own_words(detail: Mapping[str, Any], secret: bool) -> str:
+def _own_words(detail: Mapping[str, Any], secret: bool, quoted: Sequence[str]) -> str:
     """Return the message of pydantic, or of a validator of the tool's author, unless it quotes a secret."""
     message: str = detail["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    if any(leaf in message for leaf in quoted):
+        return "not accepted"
     if secret and any(_has_part_of(leaf, message) for leaf in _leaves(detail["input"])):
         return "not accepted"
     return re.sub(_SUBJECT, "must ", message)
+
+
+def _quotes(detail: Mapping[str, Any], leaves: Sequence[str]) -> bool:
+    """Return whether the message about an output quotes something of it."""
+    message: str = detail["msg"]
+    if any(leaf in message for leaf in leaves if len(leaf) >= _QUOTED):
+        return True
+    is_own = detail["type"] not in _PYDANTICS  # of a validator, or one that quotes what came
+    return is_own and any(_has_part_of(leaf, message) for leaf in _leaves(detail["input"]))
+
+
+def _secret_leaves(given: Any, asked: Asked) -> list[str]:
+    """Return the texts in secret arguments: the validator of another argument may know them, too."""
+    if not isinstance(given, Mapping):
+        return []
+    named = cast("Mapping[str, Any]", given).items()
+    found = [leaf for name, value in named if _is_secret((name,), asked) for leaf in _leaves(value)]
+    declared = property_names(asked.schema) if found else ()
+    return [leaf for leaf in found if len(leaf) >= _QUOTED and leaf not in declared]
 
 
 def _has_part_of(secret: str, message: str) -> bool:
@@ -354,9 +416,13 @@ def _is_secret(path: Path, asked: Asked) -> bool:
 
 
 def _leaves(value: Any) -> list[str]:
+    """Return the texts in a value, those that secret types hide too."""
     if isinstance(value, Mapping):
         items = cast("Mapping[Any, Any]", value).items()
         return [leaf for item in items for leaf in _leaves(item)]
     if isinstance(value, list | tuple | set | frozenset):
         return [leaf for part in cast("Sequence[Any]", value) for leaf in _leaves(part)]
-    return [] if value is None or value == "" else [str(value)]
+    form: Any = value if isinstance(value, str) else json_form(value, {"redact": False, "notes": Notes([], [])})
+    if isinstance(form, dict | list):
+        return _leaves(form)
+    return [] if form is None or form == "" else [str(form)]

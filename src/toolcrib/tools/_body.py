@@ -114,6 +114,10 @@ class Body:
             injected = self._injected = dict(self._spec.injected)
         if injected and (lacking := supply(injected, values, ctx)):
             raise MissingProvided(self._name, lacking, wanted(injected[lacking]))
+        if ctx is not None and (self._fixed or injected):
+            given = (name for name, parameter in injected.items() if parameter.kind != "context")
+            supplied = {name: values[name] for name in (*self._fixed, *given) if name in values}
+            ctx.supplied = [*(ctx.supplied or ()), (self._spec, supplied)]
         return values
 
     async def _fire_before(self, hooks: Hooks, values: Mapping[str, Any], ctx: RunContext[Any] | None) -> None:

@@ -79,6 +79,7 @@ class LinkedClient:
         """Ask a person: by the client, else by the approver of the run, else in its approval store."""
         if url is not None and form is not None:
             raise TypeError(f"`{self._ctx.tool_name}` asks for a form and names a page; a question is one of the two")
+        message = self._ctx.hide(message)
         fields = Form(self._ctx.tool_name, form)
         if url is None:
             request = ElicitRequest(message, fields.schema, id=id)
@@ -165,12 +166,15 @@ class LinkedClient:
 
     async def log(self, line: LogLine) -> None:
         """Log a line here and in the record, and give it to the client."""
-        named = LogLine(line.level, line.data, line.logger or self._ctx.tool_name)
+        shape = lenient(line.data, limit=_LINE_CHARS)
+        hidden = self._ctx.hide(shape)
+        data = line.data if hidden == shape else hidden
+        named = LogLine(line.level, data, line.logger or self._ctx.tool_name)
         level = _LEVELS.get(line.level, logging.CRITICAL)
         if _log.isEnabledFor(level):
-            _log.log(level, "%s: %s", named.logger, _shown(line.data))
+            _log.log(level, "%s: %s", named.logger, _shown(hidden))
         if self._ctx.trace is not None:
-            self._ctx.trace.logged(line.level, line.data, named.logger)
+            self._ctx.trace.logged(line.level, data, named.logger)
         link = self._link_for("log")
         if link is not None:
             with stopped_clocks():
@@ -198,9 +202,8 @@ def _about(request: ElicitRequest) -> dict[str, Any]:
     return {"text": request.message, "fields": ", ".join(request.schema.get("properties", {})), "page": page}
 
 
-def _shown(data: Any) -> str:
-    """Return a value in one line of a log, secrets hidden."""
-    shape = lenient(data, limit=_LINE_CHARS)
+def _shown(shape: Any) -> str:
+    """Return JSON shapes in one line of a log."""
     text = shape if isinstance(shape, str) else str(shape)
     return text if text.isprintable() else repr(text)[1:-1]
 

@@ -9,9 +9,8 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from toolcrib.errors import FieldProblem, InvalidOutput, SchemaError
-from toolcrib.jsonschema import path_of
-from toolcrib.schema import hidden_paths, modern
+from toolcrib.errors import InvalidOutput, SchemaError
+from toolcrib.schema import hidden_paths, modern, output_problems
 from toolcrib.tools._tool import Tool
 
 __all__ = ["checked_output", "output_schema", "require_arguments"]
@@ -29,7 +28,7 @@ def checked_output(tool: Tool[..., Any], name: str, output: Any) -> Any:
     try:
         return adapter.validator.validate_python(output)
     except ValidationError as error:
-        problems = tuple(FieldProblem(path_of(e["loc"]), e["msg"]) for e in error.errors(include_url=False))
+        problems = output_problems(error, adapter, output)
     raise InvalidOutput(name, problems)  # out here, so that it does not carry pydantic's error along
 
 

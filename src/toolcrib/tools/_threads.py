@@ -7,6 +7,7 @@ import contextvars
 import logging
 import os
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -191,4 +192,6 @@ def _work_off(jobs: SimpleQueue[_Job | None]) -> None:
 
 def _log_failure(closed: asyncio.Future[object]) -> None:
     if not closed.cancelled() and (error := closed.exception()) is not None:
-        _log.error("a generator that was stopped failed when it was closed", exc_info=error)
+        place = "".join(traceback.format_tb(error.__traceback__))  # without its text, which may quote a secret argument
+        name = type(error).__name__
+        _log.error("a generator that was stopped failed when it was closed: %s, raised at\n%s", name, place)

@@ -19,7 +19,7 @@ from toolcrib.adapters.dbos._continuation import WAITING
 from toolcrib.adapters.dbos._engine import Engine, current_engine
 from toolcrib.adapters.dbos._handle import TurnHandle
 from toolcrib.adapters.dbos._outage import outlast
-from toolcrib.adapters.dbos._turn_execution import PLACEMENT, TurnExecution, current_execution
+from toolcrib.adapters.dbos._turn_execution import PLACEMENT, TurnExecution, arguments_in_names, current_execution
 from toolcrib.adapters.dbos._turn_workflow import TurnWorkflow
 from toolcrib.adapters.dbos._work_store import WorkStore
 from toolcrib.adapters.dbos._workflow import UnknownHereError, workflow
@@ -138,7 +138,8 @@ class DurableAgent(Answers):
         if conversation_id is not None:
             data["conversation_id"] = conversation_id
         if execution is not None:
-            turn.id = execution.add_child(data, put.placement, is_new=is_new)
+            named = arguments_in_names(turn, data["turn"]["kwargs"])
+            turn.id = execution.add_child(data, named, put.placement, is_new=is_new)
             return
         placement = Placement(turn.id, **put.placement)
         put.handle = self.handle(await self.client.enqueue(TURN, self.queue.name, data, placement))

@@ -12,6 +12,7 @@ from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._work_tables import REQUEST_TABLES, WORK_TABLES
 from toolcrib.approvals import (
     CLAIM_JOURNAL_TABLES,
+    DIGEST_KEY_TABLES,
     EXPIRY_TABLES,
     GRANT_USE_TABLES,
     POSTGRES_APPROVAL_TABLES,
@@ -43,6 +44,7 @@ def _stores(database: Database) -> tuple[StoreTables, ...]:
         POSTGRES_APPROVAL_TABLES if on_server else SQLITE_APPROVAL_TABLES,
         CLAIM_JOURNAL_TABLES,
         GRANT_USE_TABLES,
+        DIGEST_KEY_TABLES,
         EXPIRY_TABLES,
         SUSPENDED_CALL_TABLES,
         *(POSTGRES_EVENT_TABLES if on_server else sqlite_event_tables()),

@@ -18,7 +18,7 @@ from toolcrib.pipeline import Call
 from toolcrib.tools import stopped_clocks
 from toolcrib.turns import Turn
 
-__all__ = ["PLACEMENT", "TurnExecution", "began", "current_execution", "step_name"]
+__all__ = ["PLACEMENT", "TurnExecution", "arguments_in_names", "began", "current_execution", "step_name"]
 
 PLACEMENT = "placement"
 """Where a turn that was put by another says how it waits."""
@@ -61,13 +61,21 @@ class TurnExecution:
             await self.recorded.wait()
             await current_engine().may_begin()  # the run's fence, which asks the same, lets the clock go on
 
-    def add_child(self, data: dict[str, Any], placement: Mapping[str, Any], *, is_new: bool) -> str:
+    def add_child(
+        self, data: dict[str, Any], named: Mapping[str, Any], placement: Mapping[str, Any], *, is_new: bool
+    ) -> str:
         """Keep a turn that was put meanwhile, to wait in its queue when this one has ended; return its id.
 
         The id of a new one follows from this work and from what it is: a retry that puts the same puts it once.
+
+        Args:
+            data: The turn as it is stored.
+            named: Its arguments for the id, which is shown: with secrets hidden.
+            placement: How it waits.
+            is_new: Whether it has no id of its own.
         """
         if is_new:
-            turn = {name: value for name, value in data["turn"].items() if name != "uuid"}
+            turn = {name: value for name, value in data["turn"].items() if name != "uuid"} | {"kwargs": dict(named)}
             text = json.dumps({**data, "turn": turn, "work": self.work_id}, sort_keys=True)
             self._same[text] += 1
             data["turn"]["uuid"] = str(uuid5(NAMESPACE_URL, f"toolcrib:{self._same[text]}:{text}"))
@@ -92,4 +100,15 @@ current_execution: ContextVar[TurnExecution | None] = ContextVar("toolcrib_turn_
 
 def step_name(kind: str, turn: Turn[Any], data: Mapping[str, Any]) -> str:
     """Return the name of a step: the tool, its arguments, and the number of the call in the workflow."""
-    return f"{kind} {turn.tool_name} {digest(turn.tool_name, data['kwargs'])[:16]} 1"
+    return f"{kind} {turn.tool_name} {digest(turn.tool_name, arguments_in_names(turn, data['kwargs']))[:16]} 1"
+
+
+def arguments_in_names(turn: Turn[Any], arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a name is made of that is shown where arguments are not: those of a turn, with secrets hidden.
+
+    Args:
+        turn: The turn.
+        arguments: Its arguments as they are stored.
+    """
+    form = turn.tool.spec.canonical(turn.kwargs)
+    return form.shown if form.has_secrets else arguments

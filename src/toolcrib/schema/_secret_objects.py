@@ -1,0 +1,65 @@
+"""Secrets in objects that a host gives its tools besides the arguments: credentials, and the dependencies of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from itertools import chain, islice
+from typing import Any, Final, cast
+
+from pydantic import BaseModel, Secret, SecretBytes, SecretStr
+
+from toolcrib.schema._canonical import untyped
+from toolcrib.schema._core_schema import secrets_of
+
+__all__ = ["secret_objects", "secret_texts"]
+
+_DEEPEST: Final = 3  # levels of an object that are looked through
+_MOST: Final = 500  # objects that are looked at
+
+
+def secret_objects(value: Any) -> frozenset[str]:
+    """Return the texts and numbers that are secret in an object: what its secret types hold, and its `Redacted` fields.
+
+    Of an object of any class the attributes are looked through, and of these theirs, three levels deep.
+    """
+    return frozenset(chain.from_iterable(islice(map(secret_texts, _secrets_in(value)), _MOST)))
+
+
+def secret_texts(value: Any) -> frozenset[str]:
+    """Return the texts and numbers in a value all of which is secret."""
+    is_wrapped = isinstance(value, SecretStr | SecretBytes | Secret)
+    plain: Any = cast("Secret[Any]", value).get_secret_value() if is_wrapped else value
+    return untyped({"": Secret(plain)}).secrets()
+
+
+def _secrets_in(value: Any) -> Iterator[Any]:
+    """Yield what is secret, in the order of its depth, and None for an object that has nothing secret of its own."""
+    level, seen = [value], set[int]()
+    for _ in range(_DEEPEST + 1):
+        deeper = list[Any]()
+        for one in level:
+            if id(one) in seen:
+                continue
+            seen.add(id(one))
+            if isinstance(one, SecretStr | SecretBytes | Secret):
+                yield cast("Any", one)
+                continue
+            yield None
+            if isinstance(one, BaseModel):
+                for name in secrets_of(type(one).__pydantic_core_schema__):
+                    yield getattr(one, name, None)
+            deeper += islice(_parts_of(one), _MOST)
+        level = deeper
+
+
+def _parts_of(value: Any) -> Iterator[Any]:
+    if isinstance(value, type | str | bytes):
+        return
+    if isinstance(value, Mapping):
+        yield from cast("Mapping[Any, Any]", value).values()
+    elif isinstance(value, list | tuple | Set):
+        yield from cast("list[Any]", value)
+    else:
+        yield from cast("dict[str, Any]", getattr(value, "__dict__", {})).values()
+        names = chain.from_iterable(getattr(kind, "__slots__", ()) for kind in type(value).__mro__)
+        yield from (getattr(value, name, None) for name in names)
