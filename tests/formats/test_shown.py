@@ -111,7 +111,7 @@ def _is_said_in(parts: Sequence[Mapping[str, Any]], misfit: Misfit) -> bool:
 
 
 WORDS = {key: re.escape(words).replace(r"\{\}", ".+") for key, words in PROSE.items()}
-WORDS |= {"enum": "one of: |enum", "const": "one of: |const"}
+WORDS |= {"enum": "one of: |enum", "const": "one of: |const", "unevaluatedItems": "items"}
 
 
 @each_schema

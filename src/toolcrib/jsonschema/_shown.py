@@ -38,6 +38,8 @@ _OF_KIND = {
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
 }
 _OF_CHOICE = frozenset({"type", "properties", "required", "additionalProperties", "patternProperties"})
+_UNEVALUATED = {"unevaluatedProperties": "additionalProperties", "unevaluatedItems": "items"}
+_APPLIED = frozenset({"$ref", "anyOf", "oneOf", "allOf", "if", "dependentSchemas", "contains"})
 _TYPED = ("type", "$ref", "anyOf", "oneOf", "allOf", "not", "if")
 _MOST_WORDS = 600
 
@@ -237,6 +239,7 @@ class _Shown:
         shown_schema = self._choices(shown_schema)
         _infer_type(shown_schema)
         _write_items(shown_schema)
+        _write_unevaluated(shown_schema)
         _declare_required(shown_schema)
         shown_schema = self._conditions(self._patterns(shown_schema))
         self._drop_impossible(shown_schema)
@@ -392,6 +395,16 @@ def _write_items(shown_schema: dict[str, Any]) -> None:
         shown_schema["items"] = shown_schema.pop("additionalItems", True)
     if "array" in kinds_of(shown_schema) and not shown_schema.keys() & {"items", "prefixItems"}:
         shown_schema["items"] = {}
+
+
+def _write_unevaluated(shown_schema: dict[str, Any]) -> None:
+    """Write a rule for what is not evaluated as one for all others, where nothing but the schema itself evaluates."""
+    if not shown_schema.keys().isdisjoint(_APPLIED):
+        return
+    for keyword, others in _UNEVALUATED.items():
+        rule = shown_schema.pop(keyword, None)
+        if rule is not None:
+            shown_schema.setdefault(others, rule)
 
 
 def _infer_type(shown_schema: dict[str, Any]) -> None:
