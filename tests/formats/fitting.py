@@ -23,6 +23,10 @@ def fitting(schema: Mapping[str, Any], number: int) -> Iterator[Any]:
             yield found
 
 
+def _takes_null(schema: Mapping[str, Any]) -> bool:
+    return "null" in schema.get("type", ()) or {"type": "null"} in schema.get("anyOf", ())
+
+
 class _Maker:
     def __init__(self, root: Mapping[str, Any], random: Random) -> None:
         self._root, self._random, self._deep = root, random, 0
@@ -38,6 +42,8 @@ class _Maker:
             self._deep -= 1
 
     def _value(self, schema: Mapping[str, Any]) -> Any:
+        if self._deep > _DEEP and _takes_null(schema):
+            return None
         if "$ref" in schema:
             name = schema["$ref"].removeprefix("#/$defs/")
             return self.value(self._root["$defs"][name])

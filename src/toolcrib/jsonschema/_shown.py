@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from typing import Any, cast
 
-from toolcrib.jsonschema._composition import as_one, both_of, merged
+from toolcrib.jsonschema._composition import as_one, branches
+from toolcrib.jsonschema._merging import both_of, merged
 from toolcrib.jsonschema._portable import portable
 from toolcrib.jsonschema._repair import referring
 from toolcrib.jsonschema._visitor import (
@@ -105,17 +106,8 @@ def _root(schema: Mapping[str, Any], walk: SchemaWalk) -> dict[str, Any]:
 
 def _united(outer: dict[str, Any], choices: Sequence[Any], walk: SchemaWalk) -> tuple[dict[str, Any], str]:
     """Return an object with the arguments of each of some choices, and in words which of them belong together."""
-    objects: list[dict[str, Any]] = []
-    waiting = list(reversed(choices))
-    while waiting:
-        choice = waiting.pop()
-        walk.count()
-        named = as_one(walk.resolved(choice), walk)
-        inner = [one for key in CHOICES for one in cast("list[Any]", named.pop(key, None) or ())]
-        if inner:
-            waiting += [merged(walk.resolved(one), named) for one in reversed(inner)]
-        elif named.get("type", "object") in ("object", ["object"]):
-            objects.append({key: value for key, value in named.items() if key != "$defs"})
+    options = [option for choice in choices for option in branches(choice, walk)]
+    objects = [option for option in options if option.get("type", "object") in ("object", ["object"])]
     if not objects:
         return outer, ""
     table: dict[str, Any] = dict(outer.get("properties", {}))
