@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from random import Random
 from typing import Any
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, ValidationError, validators
 
 _TEXTS = ("", "a", "ab", "abc", "abcd1", "a1", "2024", "é", "x", "X-1", "2025-01-31", "https://a.example", "/a/b")
 _ANY: tuple[Any, ...] = ("a", 1, 2.5, True, None, [], {}, ["a"], {"k": 1})
 _DEEP = 5
 
 
+def _check_pattern(_validator: Any, pattern: str, value: Any, _schema: Any) -> Iterator[ValidationError]:
+    if isinstance(value, str) and not re.search(pattern, value, re.ASCII):  # as ECMAScript has classes, and RE2
+        yield ValidationError("")
+
+
+_Validator: Any = validators.extend(Draft202012Validator, {"pattern": _check_pattern})
+
+
 def fitting(schema: Mapping[str, Any], number: int) -> Iterator[Any]:
     """Yield up to `number` values that fit a schema, the same ones each time."""
-    validator = Draft202012Validator(dict(schema))
+    validator = _Validator(dict(schema))
     for seed in range(number):
         made = (_Maker(schema, Random(f"{seed} {attempt}")).value(schema) for attempt in range(12))
         found = next((value for value in made if validator.is_valid(value)), None)
         if found is not None:
             yield found
+
+
+def _takes_null(schema: Mapping[str, Any]) -> bool:
+    return "null" in schema.get("type", ()) or {"type": "null"} in schema.get("anyOf", ())
 
 
 class _Maker:
@@ -38,6 +51,8 @@ class _Maker:
             self._deep -= 1
 
     def _value(self, schema: Mapping[str, Any]) -> Any:
+        if self._deep > _DEEP and _takes_null(schema):
+            return None
         if "$ref" in schema:
             name = schema["$ref"].removeprefix("#/$defs/")
             return self.value(self._root["$defs"][name])

@@ -181,6 +181,21 @@ KINDS: dict[str, dict[str, Any]] = {
         **with_one({"type": "array", "items": [TEXT, WHOLE]}),
     },
     "a tuple": with_one({"type": "array", "prefixItems": [TEXT, WHOLE], "items": False, "minItems": 2}),
+    "names that nothing evaluates": with_one(object_of({"x": TEXT}, unevaluatedProperties=False)),
+    "names that nothing evaluates, of a type": with_one(object_of({"x": TEXT}, unevaluatedProperties=WHOLE)),
+    "names that nothing evaluates beside a choice": with_one(
+        object_of({"x": TEXT}, unevaluatedProperties=False, anyOf=[object_of({"y": WHOLE}, "y"), {"maxProperties": 1}])
+    ),
+    "names that nothing evaluates beside allOf": with_one(
+        object_of({"x": TEXT}, unevaluatedProperties=False, allOf=[object_of({"y": WHOLE}, "y")])
+    ),
+    "names that nothing evaluates beside a choice at the root": object_of(
+        {"x": TEXT}, unevaluatedProperties=False, oneOf=[object_of({"y": WHOLE}, "y"), object_of({"z": WHOLE}, "z")]
+    ),
+    "items that nothing evaluates": with_one({"type": "array", "prefixItems": [TEXT], "unevaluatedItems": False}),
+    "items that nothing evaluates beside some": with_one(
+        {"type": "array", "contains": WHOLE, "items": True, "unevaluatedItems": False}
+    ),
     "true and false": object_of({"a": True, "b": False}, "a"),
     "several types for the root": {"type": ["object", "null"], "properties": {"a": TEXT}},
 }

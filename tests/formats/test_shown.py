@@ -105,13 +105,19 @@ def is_said(misfit: Misfit, made: Mapping[str, Any]) -> bool:
 def _is_said_in(parts: Sequence[Mapping[str, Any]], misfit: Misfit) -> bool:
     text = " ".join(str(part.get("description", "")) for part in parts)
     words = "|".join(
-        (WORDS.get(misfit.keyword, re.escape(misfit.keyword)), f'"{misfit.keyword}"', "give `", "in this order")
+        (
+            WORDS.get(misfit.keyword, re.escape(misfit.keyword)),
+            f'"{misfit.keyword}"',
+            r"give (no |\()?`",
+            "oneOf: ",
+            "in this order",
+        )
     )
     return re.search(words, text) is not None
 
 
 WORDS = {key: re.escape(words).replace(r"\{\}", ".+") for key, words in PROSE.items()}
-WORDS |= {"enum": "one of: |enum", "const": "one of: |const"}
+WORDS |= {"enum": "one of: |enum", "const": "one of: |const", "unevaluatedItems": "items"}
 
 
 @each_schema

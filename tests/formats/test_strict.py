@@ -17,7 +17,9 @@ from tests.formats.strictly import not_strict
 from tests.jsonschema.bombs import KINDS, bomb
 from toolcrib.errors import FormatError, SchemaTooLarge
 from toolcrib.formats import WireFormat, definition, without_filler
+from toolcrib.jsonschema.checker import misfits
 from toolcrib.tools import ez_tool
+from toolcrib.tools.from_schema import schema_tool
 
 STRICT: tuple[WireFormat, ...] = ("openai", "openai_responses", "anthropic", "mistral", "bedrock", "cohere")
 
@@ -312,3 +314,41 @@ UNION: dict[str, Any] = {
 )
 def test_nulls_of_the_other_choices_at_the_root_are_left_out(sent: dict[str, Any], meant: dict[str, Any]) -> None:
     assert without_filler(sent, UNION) == meant
+
+
+def choosing(keyword: str) -> dict[str, Any]:
+    text, whole = {"type": "string"}, {"type": "integer"}
+    choices: list[Any] = [
+        {"properties": {"a": text}, "required": ["a"]},
+        {"properties": {"b": whole}, "required": ["b"], "additionalProperties": False},
+    ]
+    part = {"type": "object", "properties": {"x": text}, "required": ["x"], keyword: choices}
+    return {"type": "object", "properties": {"value": part}, "required": ["value"]}
+
+
+@pytest.mark.parametrize("provider", STRICT)
+@pytest.mark.parametrize("keyword", ["anyOf", "oneOf"])
+def test_each_choice_of_an_object_has_what_is_said_beside_it(keyword: str, provider: WireFormat) -> None:
+    made = strictly(schema_tool("take", choosing(keyword)).parameters, provider)
+
+    assert list(not_strict(made, provider)) == []
+    choices = made["properties"]["value"]["anyOf"]
+    assert [sorted(choice["properties"]) for choice in choices] == [["a", "x"], ["b", "x"]]
+    fits = [not misfits(made, {"value": value}) for value in ({"x": "1", "a": "2"}, {"x": "1", "b": 2}, {"x": "1"})]
+    assert fits == [True, True, False]
+
+
+def test_a_schema_with_two_choices_fits_one_of_each() -> None:
+    kinds = [{"type": "string"}, {"type": "integer"}, {"type": "boolean"}]
+    part = {"anyOf": kinds[:2], "oneOf": kinds[1:], "description": "how many"}
+
+    made = strictly({"type": "object", "properties": {"value": part}, "required": ["value"]})
+
+    assert made["properties"]["value"] == {"type": "integer", "description": "how many"}
+
+
+def test_choices_that_nothing_fits_are_refused() -> None:
+    part = {"type": "integer", "anyOf": [{"type": "string"}, False]}
+
+    with pytest.raises(FormatError, match="`value` has no choice that a value can fit"):
+        strictly({"type": "object", "properties": {"value": part}, "required": ["value"]})

@@ -108,7 +108,7 @@ def test_many_patterns_for_many_names_have_an_end() -> None:
 
 @pytest.mark.parametrize("pattern", [r"^\w{1,255}$", r"^[\w.-]{1,500}$", r"^[\w ]{1,1000}$", r"^(\w{1,200}-){1,5}\w*$"])
 def test_a_pattern_of_many_letters_is_checked(pattern: str) -> None:
-    text = "ab-caf\u00e9" if "-" in pattern else "caf\u00e9"
+    text = "ab-cafe" if "-" in pattern else "cafe"
     assert misfits({"properties": {"a": {"pattern": pattern}}}, {"a": text}) == []
     assert misfits({"properties": {"a": {"pattern": pattern}}}, {"a": "'; rm -rf /"}) != []
 

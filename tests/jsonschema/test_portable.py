@@ -41,6 +41,8 @@ TABLE: list[tuple[str, bool, bool, str | None]] = [
     ("[+--]", True, True, r"[+-\-]"),
     ("[!#&]", True, True, "[!#&]"),
     ("a{1,1000}", True, True, "a{1,1000}"),
+    ("a{01}", True, True, "a{1}"),
+    ("a{00,010}?", True, True, "a{0,10}?"),
     ("a{1,5000}", False, True, None),
     ("a{2,1001}", False, True, None),
     ("(a{100}){100}", False, True, None),

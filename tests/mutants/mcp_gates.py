@@ -216,7 +216,7 @@ MCP_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "time that a schema takes to be checked",
-        "jsonschema/checker.py",
+        "jsonschema/_bounded.py",
         '    "pattern": _check_pattern,\n',
         "",
         (f"{_HERE}/test_tools.py",),

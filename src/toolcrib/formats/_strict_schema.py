@@ -13,7 +13,10 @@ from typing import Any, cast
 
 from toolcrib.errors import FormatError
 from toolcrib.jsonschema import (
+    ABOUT,
+    CHOICES,
     SchemaWalk,
+    branches,
     children,
     definitions_in,
     describe_shape,
@@ -21,6 +24,7 @@ from toolcrib.jsonschema import (
     in_prose,
     kind_of,
     kinds_of,
+    properties_of,
     ref_of,
     subschemas,
     values_of,
@@ -171,21 +175,28 @@ class _Strict:
         return made
 
     def _choices(self, source: dict[str, Any], path: str) -> dict[str, Any]:
-        """Return the schema with `anyOf` for every choice."""
-        if "oneOf" in source:
-            source["anyOf"] = [*source.get("anyOf", ()), *source.pop("oneOf")]
+        """Return a schema with `anyOf` for its choices, each with all that is said beside them."""
         if "allOf" in source:
             self.refuse(f"`{path}`", "has to fit several schemas at once (`allOf`)", "write them as one")
-        return source
+        if source.keys().isdisjoint(CHOICES):
+            return source
+        about = {key: value for key, value in source.items() if key in ABOUT}
+        rest = {key: value for key, value in source.items() if key not in ABOUT}
+        options = branches(rest, self.walk) if len(rest) > 1 else next(iter(rest.values()))
+        if not options:
+            self.refuse(f"`{path}`", "has no choice that a value can fit", "correct its choices")
+        return {"anyOf": options, **about} if len(options) != 1 else {**self.walk.resolved(options[0]), **about}
 
     def _reference(self, source: dict[str, Any], path: str) -> dict[str, Any]:
-        """Return a reference alone: nothing may stand beside it. What does goes where it is written out."""
+        """Return a reference alone: nothing may stand beside it. What does goes where it is written out, or around."""
         name = str(source["$ref"]).removeprefix("#/$defs/")
         beside = {key: value for key, value in source.items() if key not in ("$ref", "default")}
         definitions = cast("Mapping[str, Mapping[str, Any]]", self.source.get("$defs", {}))
         if name not in definitions:
             self.refuse(f"`{path}`", f"refers to `{source['$ref']}`, which is not there", "put it into `$defs`")
-        if not beside or self._holds_itself(name):  # a type that holds itself cannot be written out
+        if self._holds_itself(name) and "description" in beside:  # a type that holds itself cannot be written out
+            return {"anyOf": [{"$ref": source["$ref"]}], "description": beside["description"]}
+        if not beside or self._holds_itself(name):
             return {"$ref": source["$ref"]}
         return self.schema({**definitions[name], **beside}, path)
 
@@ -316,48 +327,62 @@ def without_filler(arguments: Mapping[str, Any], parameters: Mapping[str, Any]) 
     Args:
         arguments: What a model sent for a tool that was defined with `strict=True`.
         parameters: The JSON schema of the tool's arguments as it was before, with its optional properties.
+
+    Raises:
+        SchemaTooLarge: What has to be written out of it comes to too much.
     """
     return cast("dict[str, Any]", _clean(arguments, parameters, SchemaWalk(parameters)))
 
 
 def _clean(value: object, schema: object, walk: SchemaWalk) -> object:
-    choices = list(walk.choices(schema))
-    if isinstance(value, list):
-        items = cast("list[object]", value)
-        return [_clean(part, walk.item(schema, place), walk) for place, part in enumerate(items)]
-    if not isinstance(value, Mapping):
+    if not isinstance(value, list | Mapping):
         return value
+    options = branches(schema, walk)
+    if isinstance(value, list):
+        items = enumerate(cast("list[object]", value))
+        return [_clean(part, _item(options, place), walk) for place, part in items]
     named = cast("Mapping[str, object]", value)
-    declared: dict[str, object] = {}
-    for choice in choices:
-        declared = {**cast("Mapping[str, object]", choice.get("properties", {})), **declared}
+    declared = {name: part for option in reversed(options) for name, part in properties_of(option).items()}
     if not named or not set(named) <= declared.keys():  # the model is told of the others
         return dict(named)
-    given = {key for key, part in named.items() if part is not None}
-    chosen = next((choice for choice in choices if given <= set(choice.get("properties", ()))), choices[0])
-    properties = {**declared, **cast("Mapping[str, object]", chosen.get("properties", {}))}
+    chosen = min(options, key=lambda option: _misfits(named, option, walk))
+    properties = properties_of(chosen)
+    required = set[str].intersection(*(set(option.get("required", ())) for option in options))
     kept = {
         key: part
         for key, part in named.items()
-        if part is not None
-        or key in chosen.get("required", ())
-        or (key in chosen.get("properties", ()) and _takes_null(properties[key], walk))
+        if part is not None or key in required or (key in properties and _takes_null(properties[key], walk))
     }
-    return {key: _clean(part, properties[key], walk) for key, part in kept.items()}
+    return {key: _clean(part, properties.get(key, declared[key]), walk) for key, part in kept.items()}
+
+
+def _item(options: Sequence[Mapping[str, Any]], place: int) -> object:
+    for option in options:
+        prefix = cast("list[object]", option.get("prefixItems") or [])
+        if place < len(prefix):
+            return prefix[place]
+        if "items" in option:
+            return option["items"]
+    return None
+
+
+def _misfits(value: Mapping[str, object], schema: Mapping[str, Any], walk: SchemaWalk) -> tuple[int, int]:
+    """Return how many properties of an object say that it is not of a schema, and how many the schema does not have."""
+    properties, required = properties_of(schema), cast("list[str]", schema.get("required", ()))
+    given = {name for name, part in value.items() if part is not None}
+    constants = {name: values_of(properties[name]) for name in given & properties.keys()}
+    wrong = [name for name, values in constants.items() if values is not None and value[name] not in values]
+    wrong += [name for name in required if name not in given and not _takes_null(properties.get(name), walk)]
+    unknown = len(given - properties.keys())
+    return len(wrong) + unknown * (schema.get("additionalProperties") is False), unknown
 
 
 def _takes_null(schema: object, walk: SchemaWalk) -> bool:
-    return any(_is_nullable(choice) for choice in walk.choices(schema))
+    return any(map(_is_nullable, branches(schema, walk)))
 
 
 def _is_nullable(schema: Mapping[str, Any]) -> bool:
-    kind = schema.get("type")
-    if "enum" in schema:
-        return None in schema["enum"]
-    if "const" in schema:
-        return schema["const"] is None
-    return kind == "null" or (isinstance(kind, list) and "null" in kind) or _says_nothing(schema)
-
-
-def _says_nothing(schema: Mapping[str, Any]) -> bool:
-    return not {"type", "anyOf", "oneOf", "allOf", "enum", "const", "$ref"} & set(schema)
+    kinds, values = kinds_of(schema), values_of(schema)
+    if not kinds and values is None:
+        return schema.keys().isdisjoint({"$ref", *CHOICES, "allOf"})
+    return (not kinds or "null" in kinds) and (values is None or None in values)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from toolcrib.jsonschema._composition import as_one
+    from toolcrib.jsonschema._composition import as_one, branches
     from toolcrib.jsonschema._references import arguments_schema
     from toolcrib.jsonschema._repair import of_newer_version, satisfiable
     from toolcrib.jsonschema._shape import PYTHON_TYPES, describe_shape
@@ -39,7 +39,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "._composition": "as_one",
+            "._composition": "as_one branches",
             "._references": "arguments_schema",
             "._repair": "of_newer_version satisfiable",
             "._shape": "PYTHON_TYPES describe_shape",
@@ -63,6 +63,7 @@ __all__ = [
     "alternatives",
     "arguments_schema",
     "as_one",
+    "branches",
     "brief",
     "check_nesting",
     "check_size",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from warnings import catch_warnings, simplefilter
 
@@ -19,7 +20,11 @@ _UNICODE_CLASS = re.compile(r"\\[pP](?:\{[^{}]*\}|.)|\\c[a-zA-Z]")
 _NAMED_CLASS_AND_HYPHEN = re.compile(r"(\\[dDwWsS])-")
 _NO_CHARACTER = re.compile(r"\[\^?\]")
 _NAME = re.compile(r"\(\?<(?![=!])")
-_LETTERS, _NOT_ASCII = "0-9A-Za-z_", r"\x{80}-\x{10ffff}"  # inside of a class
+_SPACES = r"\t-\r\p{Zs}\u{2028}\u{2029}\u{feff}"
+_CLASSES = {  # as ECMAScript has them; for Rust, they are of all languages
+    r"\d": "[0-9]", r"\D": "[^0-9]", r"\w": "[0-9A-Za-z_]", r"\W": "[^0-9A-Za-z_]",
+    r"\s": f"[{_SPACES}]", r"\S": f"[^{_SPACES}]",
+}  # fmt: skip
 _NAMED_BEFORE = re.compile(r"\\k<(\w+)>")
 
 
@@ -32,44 +37,27 @@ def pattern_of(text: str) -> tuple[tuple[SchemaValidator, bool], ...] | None:
     """
     found, rest = _looks_ahead(text)
     try:
-        return tuple((_validator(one, wanted), wanted) for one, wanted in [*found, (rest, True)])
+        return tuple((_validator(one), wanted) for one, wanted in [*found, (rest, True)])
     except PatternError:
         return None
 
 
-def _validator(pattern: str, wanted: bool) -> SchemaValidator:
-    """Return what matches a pattern as ECMAScript reads it, or, where that cannot be written, as Rust does.
-
-    Unicode's letters, many times in one pattern, are too large to be compiled. Where a text has to match, any
-    character beyond ASCII counts as a letter then: what fits is taken, and what is not in ASCII's letters is refused.
-    """
+def _validator(pattern: str) -> SchemaValidator:
+    """Return what matches a pattern as ECMAScript reads it, or, where that cannot be written, nearly so."""
     written = portable(pattern)
-    text = pattern if written is None else written
-    try:
-        return _compiled(text)
-    except PatternError:
-        coarse = _with_coarse_letters(text)
-        if not wanted or coarse == text:
-            raise
-        return _compiled(coarse)
+    text = _with_classes(pattern if written is None else written)
+    return SchemaValidator(str_schema(pattern=text, regex_engine="rust-regex"))
 
 
-def _compiled(pattern: str) -> SchemaValidator:
-    return SchemaValidator(str_schema(pattern=pattern, regex_engine="rust-regex"))
-
-
-def _with_coarse_letters(pattern: str) -> str:
-    parts, at, around = list[str](), 0, ""
+def _with_classes(pattern: str) -> str:
+    """Return a pattern for Rust whose named classes, and whose borders of words, are those of ECMAScript."""
+    parts, at, in_class = list[str](), 0, False
     while at < len(pattern):
         here = pattern[at : at + (2 if pattern[at] == "\\" else 1)]
         at += len(here)
-        if around and here == "]":
-            around = ""
-        elif not around and here == "[":
-            around = "[^" if pattern.startswith("^", at) else "["
-        elif here == r"\w":
-            here = {"": f"[{_LETTERS}{_NOT_ASCII}]", "[": _LETTERS + _NOT_ASCII, "[^": _LETTERS}[around]
-        parts.append(here)
+        in_class = here != "]" if in_class else here == "["
+        is_border = not in_class and here in (r"\b", r"\B")
+        parts.append(f"(?-u:{here})" if is_border else _CLASSES.get(here, here))
     return "".join(parts)
 
 
@@ -77,7 +65,7 @@ def _looks_ahead(text: str) -> tuple[list[tuple[str, bool]], str]:
     """Return what a pattern looks ahead for from its beginning, with whether it has to be there; and its rest."""
     found: list[tuple[str, bool]] = []
     rest = text.removeprefix("^")
-    while text.startswith("^") and rest.startswith(("(?=", "(?!")) and "|" not in rest[_end_of_group(rest) :]:
+    while text.startswith("^") and rest.startswith(("(?=", "(?!")) and not _chooses(rest):
         end = _end_of_group(rest)
         found.append((f"^(?:{rest[3 : end - 1]})", rest[2] == "="))
         rest = rest[end:]
@@ -86,9 +74,18 @@ def _looks_ahead(text: str) -> tuple[list[tuple[str, bool]], str]:
 
 def _end_of_group(text: str) -> int:
     """Return where the group ends that a text begins with."""
+    return next((at + 1 for at, mark, depth in _marks(text) if mark == ")" and depth == 0), len(text))
+
+
+def _chooses(text: str) -> bool:
+    return any(mark == "|" and depth == 0 for _, mark, depth in _marks(text))
+
+
+def _marks(text: str) -> Iterator[tuple[int, str, int]]:
+    """Yield the brackets and bars of a pattern, each with its place and the groups that are open after it."""
     depth, in_class, at = 0, False, 0
     while at < len(text):
-        mark = text[at]
+        place, mark = at, text[at]
         at += 2 if mark == "\\" else 1
         if in_class:
             in_class = mark != "]"
@@ -96,11 +93,9 @@ def _end_of_group(text: str) -> int:
             in_class = True
             at += 1 if text.startswith("^", at) else 0
             at += 1 if text.startswith("]", at) else 0
-        elif mark in "()":
-            depth += 1 if mark == "(" else -1
-            if depth == 0:
-                return at
-    return at
+        elif mark in "()|":
+            depth += {"(": 1, ")": -1}.get(mark, 0)
+            yield place, mark, depth
 
 
 def is_pattern(value: object) -> bool:

@@ -143,7 +143,8 @@ class _Writer:
         if most is not None and least is not None and most < least:
             raise _NotPortableError
         times = max(least or 1, most or 1)
-        self._written.append(token[0])
+        limits = re.sub("(?<![0-9])0+(?=[0-9])", "", token[0])  # RE2 reads {01} as text
+        self._written.append(limits)
         self._groups[-1].add(_Part((self._last.states + 1) * (times + 1), self._last.repeats * times))
         self._last = None
 

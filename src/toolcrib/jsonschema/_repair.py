@@ -11,7 +11,8 @@ from itertools import count
 from typing import Any, cast
 
 from toolcrib.errors import SchemaTooLarge
-from toolcrib.jsonschema._composition import conjunction, merged
+from toolcrib.jsonschema._composition import conjunction
+from toolcrib.jsonschema._merging import merged
 from toolcrib.jsonschema._visitor import (
     CHOICES,
     children,

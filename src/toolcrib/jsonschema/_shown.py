@@ -5,13 +5,15 @@ What fits the schema that is shown fits the one that arguments are checked again
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Set
 from functools import cached_property
 from typing import Any, cast
 
-from toolcrib.jsonschema._composition import as_one, both_of, merged
+from toolcrib.jsonschema._composition import as_one
+from toolcrib.jsonschema._merging import both_of, merged
 from toolcrib.jsonschema._portable import portable
 from toolcrib.jsonschema._repair import referring
+from toolcrib.jsonschema._united import MOST_WORDS, united, write_unevaluated
 from toolcrib.jsonschema._visitor import (
     ABOUT,
     CHOICES,
@@ -37,9 +39,7 @@ _OF_KIND = {
     "string": ("pattern", "minLength", "maxLength"),
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
 }
-_OF_CHOICE = frozenset({"type", "properties", "required", "additionalProperties", "patternProperties"})
 _TYPED = ("type", "$ref", "anyOf", "oneOf", "allOf", "not", "if")
-_MOST_WORDS = 600
 
 
 def shown_arguments(tool: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -94,114 +94,11 @@ def _root(schema: Mapping[str, Any], walk: SchemaWalk) -> dict[str, Any]:
     words: list[str] = []
     for key in CHOICES:
         if isinstance(choices := shown_schema.pop(key, None), list):
-            shown_schema, text = _united(shown_schema, cast("list[Any]", choices), walk)
+            shown_schema, text = united(shown_schema, cast("list[Any]", choices), key, walk)
             words.append(text)
     lost = {key: shown_schema.pop(key) for key in _AT_ROOT if key in shown_schema}
     words.append(in_prose(lost, ()))
-    return described(shown_schema, "; ".join(filter(None, words))[:_MOST_WORDS])
-
-
-def _united(outer: dict[str, Any], choices: Sequence[Any], walk: SchemaWalk) -> tuple[dict[str, Any], str]:
-    """Return an object with the arguments of each of some choices, and in words which of them belong together."""
-    objects: list[dict[str, Any]] = []
-    waiting = list(reversed(choices))
-    while waiting:
-        choice = waiting.pop()
-        walk.count()
-        named = as_one(walk.resolved(choice), walk)
-        inner = [one for key in CHOICES for one in cast("list[Any]", named.pop(key, None) or ())]
-        if inner:
-            waiting += [merged(walk.resolved(one), named) for one in reversed(inner)]
-        elif named.get("type", "object") in ("object", ["object"]):
-            objects.append({key: value for key, value in named.items() if key != "$defs"})
-    if not objects:
-        return outer, ""
-    table: dict[str, Any] = dict(outer.get("properties", {}))
-    around: Any = {} if outer.get("patternProperties") else outer.get("additionalProperties") or {}
-    unshown = set[str]()  # arguments whose bounds in one choice do not hold in another one
-    for name in dict.fromkeys(name for choice in objects for name in _names(choice)):
-        found = _in_choices(name, objects, table)
-        free = [part for part in found if _is_free(part)]
-        unshown |= {name} if free else set()
-        if not free or name not in table:
-            joined = both_of(table.get(name, around), free[0] if free else _any_of(found))
-            table[name] = {} if joined is True else joined
-    required = set[str].intersection(*(set(choice.get("required", ())) for choice in objects))
-    names = [name for name in table if name in required or name in outer.get("required", ())]
-    closed = all(choice.get("additionalProperties") is False for choice in objects)
-    shown_schema = {**outer, "properties": table, **({"required": names} if names else {})}
-    shown_schema |= {"additionalProperties": False} if closed else {}
-    return shown_schema, _sets(objects, outer, unshown, walk)
-
-
-def _names(choice: Mapping[str, Any]) -> list[str]:
-    return [*choice.get("properties", {}), *choice.get("required", ())]
-
-
-def _in_choices(name: str, objects: Sequence[Mapping[str, Any]], known: Mapping[str, Any]) -> list[Any]:
-    """Return what each choice that an argument may belong to says of it.
-
-    An argument that the object around the choices does not declare belongs to those that declare or require it.
-    """
-    found: list[Any] = []
-    for choice in objects:
-        rest = choice.get("additionalProperties", True)
-        if name in choice.get("properties", {}):
-            found.append(choice["properties"][name])
-        elif name in known or name in choice.get("required", ()):
-            found.append(True if choice.get("patternProperties") else rest)
-    return [part for part in found if part is not False] or [False]
-
-
-def _is_free(part: Any) -> bool:
-    return part is True or (isinstance(part, Mapping) and not part.keys() - ABOUT)
-
-
-def _any_of(parts: Sequence[Any]) -> Any:
-    different = [part for index, part in enumerate(parts) if part not in parts[:index]]
-    if len(different) == 1:
-        return different[0]
-    values = [_constant(part) for part in different]
-    if all(value is not None for value in values):
-        kept = {key: value for key, value in different[0].items() if key in ("type", "description")}
-        return {**kept, "enum": [value for (value,) in cast("list[tuple[Any]]", values)]}
-    return {"anyOf": different}
-
-
-def _constant(part: Any) -> tuple[Any] | None:
-    values = values_of(part) or ()
-    return (values[0],) if len(values) == 1 else None
-
-
-def _sets(objects: Sequence[Mapping[str, Any]], outer: Mapping[str, Any], unshown: Set[str], walk: SchemaWalk) -> str:
-    """Return in words which arguments have to be given together, and what is not shown of them."""
-    texts: list[str] = []
-    for choice in objects:
-        names: list[str] = []
-        for name in _names(choice):
-            part = choice.get("properties", {}).get(name)
-            value = _constant(part)
-            text = f"`{name}`" if value is None else f"`{name}` {value[0]!r}".replace("'", '"')
-            words = _bounds(part, properties_of(outer).get(name), walk) if name in unshown and value is None else ""
-            text += f" ({words})" if words else ""
-            is_needed = name in choice.get("required", ()) and name not in outer.get("required", ())
-            if text not in names and (is_needed or value is not None or words):
-                names.append(text)
-        rest = {key: part for key, part in choice.items() if key not in _OF_CHOICE | ABOUT and part is not True}
-        names += filter(None, [in_prose(rest, ())])
-        if names:
-            texts.append(" and ".join(names))
-    different = list(dict.fromkeys(texts))
-    return f"give {', or '.join(different)}" if len(different) > 1 else ""
-
-
-def _bounds(part: Any, around: Any, walk: SchemaWalk) -> str:
-    """Return in words what a choice says of an argument that the object around it does not."""
-    if not isinstance(part, Mapping):
-        return ""
-    known: Mapping[str, Any] = cast("Mapping[str, Any]", around) if isinstance(around, Mapping) else {}
-    own = walk.resolved(cast("Mapping[str, Any]", part)).items()
-    return in_prose({key: said for key, said in own if key not in ABOUT and known.get(key) != said}, ())
+    return described(shown_schema, "; ".join(filter(None, words))[:MOST_WORDS])
 
 
 # --- each part
@@ -237,6 +134,7 @@ class _Shown:
         shown_schema = self._choices(shown_schema)
         _infer_type(shown_schema)
         _write_items(shown_schema)
+        write_unevaluated(shown_schema)
         _declare_required(shown_schema)
         shown_schema = self._conditions(self._patterns(shown_schema))
         self._drop_impossible(shown_schema)
@@ -260,8 +158,8 @@ class _Shown:
             choices: Any = shown_schema.get(key)
             if isinstance(choices, list) and all(map(_only_requires, cast("list[Any]", choices))):
                 rest = {name: part for name, part in shown_schema.items() if name != key}
-                united, words = _united(rest, cast("list[Any]", choices), self._walk)
-                shown_schema = described(united, words[:_MOST_WORDS])
+                whole, words = united(rest, cast("list[Any]", choices), key, self._walk)
+                shown_schema = described(whole, words[:MOST_WORDS])
             elif isinstance(choices, list):
                 table = properties_of(shown_schema)
                 shown_schema[key] = [_declaring(choice, table) for choice in cast("list[Any]", choices)]

@@ -7,7 +7,7 @@ what looks like a schema in a `default`, a `const` or an `enum` is not a schema.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, cast
+from typing import Any, Literal, cast
 from urllib.parse import unquote
 
 __all__ = [
@@ -38,7 +38,7 @@ _TABLES = frozenset({"properties", "patternProperties", "$defs", "definitions", 
 HOLDERS = _ONE | _LISTS | _TABLES
 """Keywords that hold schemas."""
 
-CHOICES = ("anyOf", "oneOf")
+CHOICES: tuple[Literal["anyOf"], Literal["oneOf"]] = ("anyOf", "oneOf")
 """Keywords whose schemas are alternatives."""
 
 ABOUT = frozenset(

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 from toolcrib.errors import SchemaTooLarge
+from toolcrib.jsonschema._merging import merged_reference
 from toolcrib.jsonschema._visitor import pointed_at, properties_of, ref_of, rewrite
 
 __all__ = ["SchemaWalk", "check_nesting", "check_size", "written_out"]
@@ -82,7 +83,7 @@ class SchemaWalk:
         ref = ref_of(named)
         if ref is None:
             return dict(named)
-        return {**self._target(ref), **{key: value for key, value in named.items() if key != "$ref"}}
+        return merged_reference({key: value for key, value in named.items() if key != "$ref"}, self._target(ref))
 
     def _target(self, ref: str) -> Mapping[str, Any]:
         """Return what a reference leads to, with what stands beside it and beside the references on the way."""
@@ -96,7 +97,7 @@ class SchemaWalk:
         target: Mapping[str, Any] = {} if further is None else self._targets.get(further, {})
         for alias, found in reversed(chain):
             beside = {key: value for key, value in found.items() if key != "$ref"}
-            target = self._targets[alias] = {**target, **beside} if beside or not target else target
+            target = self._targets[alias] = merged_reference(beside, target) if beside or not target else target
         return self._targets[ref]
 
     def _size(self, ref: str) -> int:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from toolcrib.jsonschema._visitor import alternatives, kinds_of, properties_of, subschemas, values_of
+from toolcrib.jsonschema._visitor import HOLDERS, alternatives, kinds_of, properties_of, subschemas, values_of
 
 __all__ = ["PROSE", "brief", "described", "in_prose", "path_of", "schema_texts", "type_words"]
 
@@ -43,7 +43,8 @@ def in_prose(source: dict[str, Any], kept: Collection[str]) -> str:
     words: list[str] = []
     for key in [key for key in source if key not in kept]:
         value = source.pop(key)
-        if key in _SILENT or value is False or value is None:
+        is_flag = key not in HOLDERS or key == "additionalProperties"
+        if key in _SILENT or (value is False and is_flag) or value is None:
             continue
         words.append(PROSE[key].format(value) if key in PROSE else f"{key}: {json.dumps(value, ensure_ascii=False)}")
     return ", ".join(words)

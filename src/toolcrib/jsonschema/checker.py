@@ -10,16 +10,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from itertools import islice
 from math import isfinite
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
-from jsonschema import Draft202012Validator, FormatChecker, ValidationError, validators
+from jsonschema import Draft202012Validator, validators
 from jsonschema.exceptions import SchemaError
 from pydantic import ValidationError as InvalidInput
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -27,7 +25,16 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 
 from toolcrib.errors import FieldProblem, InvalidSchema
-from toolcrib.jsonschema._patterns import is_pattern, pattern_of
+from toolcrib.jsonschema._bounded import (
+    DEEPEST,
+    WIDEST,
+    Budget,
+    TooLongError,
+    bounded,
+    budget_of_check,
+    of_one_version,
+    schema_validator,
+)
 from toolcrib.jsonschema._references import dangling
 from toolcrib.jsonschema._repair import satisfiable
 from toolcrib.jsonschema._visitor import kinds_of, properties_of
@@ -49,11 +56,9 @@ SMALL = 400
 """Parts of a schema, as `check_size` counts them, whose checker takes no longer than an event loop may stand still."""
 
 _log = logging.getLogger("toolcrib.tools")
-_Keyword: TypeAlias = Callable[[Any, Any, Any, Any], Iterable[ValidationError] | None]
 _NOTHING: Any = Registry[Any]()  # of schemas that others may refer to
-_WIDE = 300  # characters of a problem; it may quote what does not fit
 _MOST = 20  # problems that are named
-_STEPS, _DEEP, _SECONDS = 20_000, 60, 2.0  # of one check: a schema may double with each step, or lead into itself
+_STEPS = 20_000  # of one check: a schema may double with each step, or lead into itself
 _EXACT = 2**53  # up to which a float is one integer alone
 _STEPS_ON_LOOP = 500  # of a check, before it goes on in a worker thread
 _UNCHECKED = (
@@ -79,7 +84,7 @@ class Misfit:
     value: Any
 
     def __str__(self) -> str:
-        found = "" if self.keyword in ("required", "additionalProperties") else f"; got {brief(self.value)}"
+        found = "" if self.keyword in _PYDANTIC_KINDS else f"; got {brief(self.value)}"
         return f"{path_of(self.place) or 'the whole'}: {self.text}{found}"
 
 
@@ -94,10 +99,10 @@ class Checker:
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         kind: Any = validators.validator_for(dict(schema), default=Draft202012Validator)
-        for error in _schema_validator(kind).iter_errors(schema):
+        for error in schema_validator(kind).iter_errors(schema):
             raise SchemaError.create_from(error)
         self._schema = schema
-        self._validator: Any = _bounded(kind)(_of_one_version(dict(schema)), registry=_NOTHING)
+        self._validator: Any = bounded(kind)(of_one_version(dict(schema)), registry=_NOTHING)
 
     def iter_errors(self, value: Any) -> Sequence[Any]:
         """Return where a value does not fit, and why: the first few.
@@ -114,7 +119,7 @@ class Checker:
             Unresolvable: As `iter_errors`.
         """
         found, unfinished = self._errors(value, _STEPS_ON_LOOP)
-        if isinstance(unfinished, _TooLongError):
+        if isinstance(unfinished, TooLongError):
             found, unfinished = await asyncio.to_thread(self._errors, value)
         return _resolved(found, unfinished)
 
@@ -141,13 +146,13 @@ class Checker:
     def _errors(self, value: Any, steps: int = _STEPS) -> tuple[list[Any], Exception | None]:
         """Return the first few errors, and what ended the check before its end."""
         found: list[Any] = []
-        token = _budget.set(_Budget(steps))
+        token = budget_of_check.set(Budget(steps, self._schema))
         try:
             found.extend(islice(self._validator.iter_errors(value), _MOST))
-        except (_TooLongError, Unresolvable) as unfinished:
+        except (TooLongError, Unresolvable) as unfinished:
             return found, unfinished
         finally:
-            _budget.reset(token)
+            budget_of_check.reset(token)
         return found, None
 
 
@@ -229,7 +234,7 @@ def _no_schema(schema: Mapping[str, Any]) -> FieldProblem | None:
         Checker(schema)
     except SchemaError as error:
         return FieldProblem(
-            path_of(tuple(error.absolute_path)), f"{error.message:.{_WIDE}}; see https://json-schema.org"
+            path_of(tuple(error.absolute_path)), f"{error.message:.{WIDEST}}; see https://json-schema.org"
         )
     except RecursionError:
         return FieldProblem("", "it is nested too deep; give it fewer levels")
@@ -291,7 +296,10 @@ def _repaired_checker(tool: str, schema: Mapping[str, Any]) -> Checker | None:
     return checker
 
 
-_PYDANTIC_KINDS = {"additionalProperties": "extra_forbidden", "required": "missing"}  # as pydantic calls them
+_PYDANTIC_KINDS = {  # as pydantic calls them
+    **dict.fromkeys(("additionalProperties", "unevaluatedProperties"), "extra_forbidden"),
+    "required": "missing",
+}
 
 
 def _detail(misfit: Misfit) -> InitErrorDetails:
@@ -328,7 +336,7 @@ class _Integers:
 
     def of(self, value: Any, schema: Any, deep: int = 0) -> Any:
         """Return one part of a value; it stays as it is where the schema says nothing, or too deep to be checked."""
-        if not schema or deep > _DEEP:
+        if not schema or deep > DEEPEST:
             return value
         choices = self._choices(schema)
         if isinstance(value, list):
@@ -406,7 +414,7 @@ def _misfits_of(error: Any) -> list[Misfit]:
         return min(entered, key=len)
     texts = dict.fromkeys(misfit.text for found in tried for misfit in found) or [_expectation(error)]
     rest = [text.removeprefix("must be ") for text in [*texts][1:]]
-    return [Misfit(place, error.validator or "false", " or ".join([next(iter(texts)), *rest])[:_WIDE], error.instance)]
+    return [Misfit(place, error.validator or "false", " or ".join([next(iter(texts)), *rest])[:WIDEST], error.instance)]
 
 
 def _expectation(error: Any) -> str:
@@ -422,146 +430,3 @@ def _expectation(error: Any) -> str:
             return _NO_VALUE
         return f"must be {' or '.join(json.dumps(value, ensure_ascii=False) for value in values[:_MOST])}"
     return _WORDS[keyword].format(rule) if keyword in _WORDS else error.message
-
-
-# --- how long a check may take
-
-
-class _TooLongError(Exception):
-    """A check took too long."""
-
-
-class _Budget:
-    """What is left of the steps and the time of one check, and how deep in its schema it is."""
-
-    def __init__(self, steps: int) -> None:
-        self._steps, self._end = steps, time.monotonic() + _SECONDS
-        self._deep = 0
-
-    def step(self) -> None:
-        """Count one comparison."""
-        self._steps -= 1
-        if self._steps < 0 or time.monotonic() > self._end:
-            raise _TooLongError
-
-    def enter(self) -> None:
-        """Descend by one keyword; the stack must not run out, since not all that is called here survives that."""
-        self.step()
-        if self._deep >= _DEEP:
-            raise _TooLongError
-        self._deep += 1
-
-    def leave(self) -> None:
-        """Return from a keyword."""
-        self._deep -= 1
-
-
-_budget: ContextVar[_Budget] = ContextVar("toolcrib_schema_check")
-
-
-@lru_cache(maxsize=16)
-def _bounded(kind: Any) -> Any:
-    """Return a version of JSON Schema whose every keyword counts, and whose patterns cannot take for ever."""
-    keywords: dict[str, _Keyword] = {name: _counted(check) for name, check in kind.VALIDATORS.items()}
-    ours = {name: _counted(check) for name, check in _OURS.items() if name in keywords}
-    make = cast("Any", validators).extend
-    return make(kind, {**keywords, **ours})
-
-
-@lru_cache(maxsize=16)
-def _schema_validator(kind: Any) -> Any:
-    """Return what validates the schemas of a version of JSON Schema, in a time that grows with their size alone."""
-    make = cast("Any", validators).extend
-    validator = make(kind, {"uniqueItems": _check_unique})
-    return validator(_of_one_version(kind.META_SCHEMA), format_checker=_FORMATS)
-
-
-def _counted(check: _Keyword) -> _Keyword:
-    def counted(validator: Any, rule: Any, value: Any, schema: Any) -> Generator[ValidationError]:
-        budget = _budget.get()
-        budget.enter()
-        try:
-            yield from check(validator, rule, value, schema) or ()
-        finally:
-            budget.leave()
-
-    return counted
-
-
-def _of_one_version(part: Any) -> Any:
-    """Return a schema whose parts name no other version of JSON Schema, by which they would be read as that says."""
-    if isinstance(part, list):
-        return [_of_one_version(one) for one in cast("list[Any]", part)]
-    if not isinstance(part, dict):
-        return part
-    named = cast("dict[str, Any]", part).items()
-    return {name: _of_one_version(one) for name, one in named if not (name == "$schema" and isinstance(one, str))}
-
-
-# --- keywords that would take for ever, or do not say where
-
-
-_FORMATS = FormatChecker(formats=())
-_FORMATS.checks("regex")(is_pattern)
-
-
-def _fits(pattern: str, text: str) -> bool | None:
-    """Return whether a pattern is in a text; None where that cannot be known."""
-    _budget.get().step()
-    validators = pattern_of(pattern)
-    return None if validators is None else all(one.isinstance_python(text) is wanted for one, wanted in validators)
-
-
-def _check_pattern(validator: Any, pattern: Any, value: Any, schema: Any) -> Generator[ValidationError]:
-    if isinstance(value, str) and _fits(pattern, value) is False:
-        yield ValidationError(f"{value!r:.200} does not match {pattern!r:.200}")
-
-
-def _check_named_like(validator: Any, patterns: Any, value: Any, schema: Any) -> Generator[ValidationError]:
-    for pattern, part in patterns.items() if isinstance(value, dict) else ():
-        for name, held in cast("dict[str, Any]", value).items():
-            if _fits(pattern, name):
-                yield from validator.descend(held, part, path=name, schema_path=pattern)
-
-
-def _check_required(validator: Any, names: Any, value: Any, schema: Any) -> Generator[ValidationError]:
-    for name in names if isinstance(value, dict) else ():
-        if name not in value:
-            yield ValidationError("missing, it is required", path=(name,))
-
-
-def _check_others(validator: Any, rule: Any, value: Any, schema: Any) -> Generator[ValidationError]:
-    if not isinstance(value, dict):
-        return
-    known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
-    for name, held in cast("dict[str, Any]", value).items():
-        if name in known or any(_fits(one, name) is not False for one in patterns):
-            continue
-        if isinstance(rule, dict):
-            yield from validator.descend(held, rule, path=name)
-        elif not rule:
-            keys = f"the keys are {', '.join(known)}" if known else "there are none to give"
-            yield ValidationError(f"unknown key; {keys}"[:_WIDE], path=(name,))
-
-
-def _check_unique(validator: Any, rule: Any, value: Any, schema: Any) -> Generator[ValidationError]:
-    """Compare the items as text, as comparing each with each other one takes the square of their number."""
-    if rule and isinstance(value, list):
-        items = cast("list[Any]", value)
-        if len({json.dumps(item, sort_keys=True) for item in items}) < len(items):
-            yield ValidationError(f"{value!r:.200} has non-unique elements")
-
-
-def _unchecked(validator: Any, rule: Any, value: Any, schema: Any) -> None:
-    """Leave it to the schema's maker: which parts are looked at already takes as long as it likes to find out."""
-
-
-_OURS: Mapping[str, _Keyword] = {
-    "pattern": _check_pattern,
-    "patternProperties": _check_named_like,
-    "additionalProperties": _check_others,
-    "required": _check_required,
-    "uniqueItems": _check_unique,
-    "unevaluatedProperties": _unchecked,
-    "unevaluatedItems": _unchecked,
-}
