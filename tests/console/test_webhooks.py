@@ -118,7 +118,10 @@ async def test_a_reason_which_may_quote_arguments_is_sent_when_asked_for_alone(s
     outcome = await refunds.run(ToolCall("refund", {"card": "4242-9"}), run)
     assert isinstance(outcome, Suspended)
 
-    bodies = [Webhook("https://x", shape=shape, reasons=wanted).body([outcome.request], "") for wanted in (False, True)]
+    bodies = [
+        Webhook("https://x", shape=shape, reasons=wanted).body("pending", [outcome.request], "")
+        for wanted in (False, True)
+    ]
 
     assert [b"4242-9" in body for body in bodies] == [False, True]
     assert b"X12" not in bodies[0]
@@ -127,7 +130,7 @@ async def test_a_reason_which_may_quote_arguments_is_sent_when_asked_for_alone(s
 def test_a_reason_that_is_cut_says_so() -> None:
     request = request_of(1, reason="a" * 507)
 
-    (said,) = json.loads(Webhook("https://x", reasons=True).body([request], ""))["requests"]
+    (said,) = json.loads(Webhook("https://x", reasons=True).body("pending", [request], ""))["requests"]
 
     assert said["reason"] == "a" * 500 + "… (7 more characters)"
 
@@ -209,4 +212,4 @@ def test_what_is_no_webhook_is_refused(url: str, secret: str) -> None:
 
 
 def test_a_webhook_keeps_its_address_and_secret_out_of_logs() -> None:
-    assert repr(Webhook("https://x.example/key", SECRET)) == "Webhook(shape='json', reasons=False)"
+    assert repr(Webhook("https://x.example/key", SECRET)) == "Webhook(shape='json', reasons=False, groups=())"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from toolcrib.approvals._executions import Execution, ExecutionState
     from toolcrib.approvals._fit import is_answer_to, meant_by, misfit
     from toolcrib.approvals._ledger_store import LedgerStore, MemoryApprovalStore
+    from toolcrib.approvals._notices import KeepsNotices, Notice, NoticeKind
     from toolcrib.approvals._pins import PinEntry, PinKind, ToolPins
     from toolcrib.approvals._policy import (
         AgentContext,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         CLAIM_JOURNAL_TABLES,
         EXPIRY_TABLES,
         GRANT_USE_TABLES,
+        NOTICE_TABLES,
         POSTGRES_APPROVAL_TABLES,
         SQLITE_APPROVAL_TABLES,
         SqlApprovalStore,
@@ -70,6 +72,7 @@ else:
             "._executions": "Execution ExecutionState",
             "._fit": "is_answer_to meant_by misfit",
             "._ledger_store": "LedgerStore MemoryApprovalStore",
+            "._notices": "KeepsNotices Notice NoticeKind",
             "._pins": "PinEntry PinKind ToolPins",
             "._policy": (
                 "AgentContext ApprovalPolicy Approver answer_of approve_all deny_all require_approver stored_approver"
@@ -78,7 +81,7 @@ else:
             "._saved_sessions": "SavedSession",
             "._postgres": "PostgresApprovalStore",
             "._sql_store": (
-                "CLAIM_JOURNAL_TABLES EXPIRY_TABLES GRANT_USE_TABLES POSTGRES_APPROVAL_TABLES "
+                "CLAIM_JOURNAL_TABLES EXPIRY_TABLES GRANT_USE_TABLES NOTICE_TABLES POSTGRES_APPROVAL_TABLES "
                 "SQLITE_APPROVAL_TABLES SqlApprovalStore SqliteApprovalStore"
             ),
             "._store": (
@@ -97,6 +100,7 @@ __all__ = [
     "CLAIM_JOURNAL_TABLES",
     "EXPIRY_TABLES",
     "GRANT_USE_TABLES",
+    "NOTICE_TABLES",
     "POSTGRES_APPROVAL_TABLES",
     "SQLITE_APPROVAL_TABLES",
     "SUSPENDED_CALL_TABLES",
@@ -109,11 +113,14 @@ __all__ = [
     "Execution",
     "ExecutionState",
     "KeepsJournals",
+    "KeepsNotices",
     "KeepsSessions",
     "KeepsSuspendedCalls",
     "LedgerStore",
     "MemoryApprovalStore",
     "MemorySuspendedCalls",
+    "Notice",
+    "NoticeKind",
     "PinEntry",
     "PinKind",
     "PostgresApprovalStore",

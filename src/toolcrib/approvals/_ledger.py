@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol
@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from toolcrib.approvals._entry import ApprovalEntry
 from toolcrib.approvals._executions import Execution
 from toolcrib.approvals._fit import expiry_problem, misfit
+from toolcrib.approvals._notices import Notice, due_notice
 from toolcrib.approvals._required import identities_in
 from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.approvals._several import lacks_approvers, with_others
@@ -20,12 +21,15 @@ from toolcrib.errors import ApprovalError
 __all__ = [
     "Ledger",
     "begin_execution",
+    "begin_notices",
     "deny_expired",
+    "due_notices",
     "end_execution",
     "keep_answer",
     "keep_request",
     "take_answer",
     "undo_execution",
+    "undo_notices",
     "unknown_request",
     "use_answer",
 ]
@@ -95,6 +99,18 @@ class Ledger(Protocol):
 
     def write_grant_use(self, request_id: str, use: GrantUse) -> None:
         """Keep the use of a standing grant, in place of what was kept of it."""
+        ...
+
+    def notices(self, address: str, request_ids: Iterable[str]) -> Iterable[tuple[str, str]]:
+        """Return the names of the notices of requests that were sent to an address, each after its request."""
+        ...
+
+    def write_notice(self, address: str, request_id: str, name: str) -> None:
+        """Keep that a notice was sent, until its request is answered."""
+        ...
+
+    def remove_notice(self, address: str, request_id: str, name: str) -> None:
+        """Remove what was kept of a notice."""
         ...
 
     def claim(self, key: str) -> Execution | None:
@@ -179,8 +195,40 @@ def deny_expired(ledger: Ledger, at: datetime) -> None:
         ledger.write(replace(entry, answer=entry.expired))
 
 
-def keep_answer(ledger: Ledger, answer: Grant | Denial) -> None:
-    """Store an answer until its call uses it, and a standing grant for good.
+def due_notices(ledger: Ledger, address: str, groups: Collection[str], at: datetime) -> tuple[Notice, ...]:
+    """Return the notices that are to be sent to an address at a time."""
+    pending = [entry.request for entry in ledger.entries(unused=True) if entry.state == "pending"]
+    sent: dict[str, set[str]] = {}
+    for request_id, name in ledger.notices(address, [request.id for request in pending]):
+        sent.setdefault(request_id, set()).add(name)
+    due = (due_notice(request, sent.get(request.id, ()), at, groups) for request in pending)
+    return tuple(notice for notice in due if notice is not None)
+
+
+def begin_notices(ledger: Ledger, address: str, notices: Collection[Notice]) -> tuple[Notice, ...]:
+    """Record that notices are sent now; return those that are: of requests that wait, and not sent before."""
+    sent = set(ledger.notices(address, [notice.request.id for notice in notices]))
+    begun: list[Notice] = []
+    for notice in notices:
+        entry = ledger.entry(notice.request.id)
+        names = [name for name in notice.covers if (notice.request.id, name) not in sent]
+        if entry is None or entry.state != "pending" or len(names) < len(notice.covers):
+            continue
+        for name in names:
+            ledger.write_notice(address, notice.request.id, name)
+        begun.append(replace(notice, request=entry.request))
+    return tuple(begun)
+
+
+def undo_notices(ledger: Ledger, address: str, notices: Collection[Notice]) -> None:
+    """Record that notices which began were not sent."""
+    for notice in notices:
+        for name in notice.covers:
+            ledger.remove_notice(address, notice.request.id, name)
+
+
+def keep_answer(ledger: Ledger, answer: Grant | Denial, at: datetime) -> None:
+    """Store an answer of a time until its call uses it, and a standing grant for good.
 
     Raises:
         ApprovalError: It names no request, or an unknown or answered one, or does not fit.
@@ -195,6 +243,8 @@ def keep_answer(ledger: Ledger, answer: Grant | Denial) -> None:
         raise unknown_request(answer.request_id, answer.tool)
     if entry.state != "pending":
         raise _answered(entry)
+    if isinstance(answer, Grant) and answer.identity is not None and entry.request.required:
+        answer = replace(answer, identity=replace(answer.identity, at=at))
     if isinstance(answer, Grant) and answer.done is None and not answer.standing:
         answer = with_others(answer, entry.request)
         if lacks_approvers(answer, entry.request):
@@ -435,6 +485,8 @@ def _same(one: Grant | Denial | None, other: Grant | Denial) -> bool:
 
 
 def _text(answer: Grant | Denial) -> str:
+    if isinstance(answer, Grant) and answer.identity is not None:  # which the store gave a time
+        answer = replace(answer, identity=replace(answer.identity, at=None))
     return json.dumps(answer.to_dict(), sort_keys=True, default=str)
 
 

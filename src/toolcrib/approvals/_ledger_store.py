@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import cached_property, partial
@@ -25,15 +25,19 @@ from toolcrib.approvals._ledger import (
     ApprovalEntry,
     Ledger,
     begin_execution,
+    begin_notices,
     deny_expired,
+    due_notices,
     end_execution,
     keep_answer,
     keep_request,
     take_answer,
     undo_execution,
+    undo_notices,
     unknown_request,
     use_answer,
 )
+from toolcrib.approvals._notices import Notice
 from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse
 from toolcrib.clock import WALL_CLOCK, Clock, time_of, wait_until_set
@@ -141,7 +145,8 @@ class LedgerStore(ABC):
         Raises:
             ApprovalError: The request is unknown or answered already, or the grant does not fit it.
         """
-        await self._commit(lambda ledger: keep_answer(ledger, answer))
+        at = time_of(self._clock)
+        await self._commit(lambda ledger: keep_answer(ledger, answer, at))
 
     async def take(self, request: ApprovalRequest) -> Grant | Denial | ApprovalEntry | None:
         """Return the answer to this request, its entry where its call has begun, or one that asks the same already.
@@ -335,6 +340,27 @@ class LedgerStore(ABC):
         """Return how many requests are pending, and how many of these are about calls in doubt."""
         return await self._read_current(_count_pending)
 
+    async def notices_due(self, address: str, groups: Collection[str] = ()) -> tuple[Notice, ...]:
+        """Return the notices that are to be sent to an address now, oldest request first.
+
+        Args:
+            address: Names the address among all.
+            groups: Groups whose people read there: they are told of what they may answer. When empty, of everything.
+        """
+        at = time_of(self._clock)
+        return await self._read_current(lambda ledger: due_notices(ledger, address, groups, at))
+
+    async def begin_notices(self, address: str, notices: Collection[Notice]) -> tuple[Notice, ...]:
+        """Record that notices are sent now; return those that are: their requests wait, and no other process sent them.
+
+        A process that ends before it has sent them sends them never.
+        """
+        return await self._commit(lambda ledger: begin_notices(ledger, address, notices))
+
+    async def undo_notices(self, address: str, notices: Collection[Notice]) -> None:
+        """Record that notices which began were not sent."""
+        await self._commit(lambda ledger: undo_notices(ledger, address, notices))
+
     async def standing(self) -> tuple[Grant, ...]:
         """Return the standing grants, oldest first."""
         return tuple(await self._run(lambda ledger: ledger.standing(None), write=False))
@@ -389,6 +415,7 @@ class _MemoryLedger:
         self._sessions: dict[str, SavedSession] = {}
         self._grant_uses: dict[str, GrantUse] = {}
         self._closing: dict[str, datetime] = {}
+        self._notices: dict[str, set[tuple[str, str]]] = {}  # by request: the address and the name of each
 
     def due(self, at: datetime) -> Iterable[ApprovalEntry]:
         return [self._entries[request_id] for request_id, closes_at in self._closing.items() if closes_at <= at]
@@ -408,6 +435,8 @@ class _MemoryLedger:
         self._closing.pop(request.id, None)
         if (closes_at := entry.closes_at) is not None:
             self._closing[request.id] = closes_at
+        if entry.answer is not None:
+            self._notices.pop(request.id, None)
 
     def entries(self, *, unused: bool) -> Iterable[ApprovalEntry]:
         return list(self._entries.values())
@@ -454,6 +483,15 @@ class _MemoryLedger:
 
     def write_grant_use(self, request_id: str, use: GrantUse) -> None:
         self._grant_uses[request_id] = use
+
+    def notices(self, address: str, request_ids: Iterable[str]) -> Iterable[tuple[str, str]]:
+        return [(id, name) for id in request_ids for known, name in self._notices.get(id, ()) if known == address]
+
+    def write_notice(self, address: str, request_id: str, name: str) -> None:
+        self._notices.setdefault(request_id, set()).add((address, name))
+
+    def remove_notice(self, address: str, request_id: str, name: str) -> None:
+        self._notices.get(request_id, set()).discard((address, name))
 
     def claim(self, key: str) -> Execution | None:
         return self._claims.get(key)

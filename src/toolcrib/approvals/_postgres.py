@@ -8,6 +8,7 @@ from toolcrib.approvals._sql_store import (
     CLAIM_JOURNAL_TABLES,
     EXPIRY_TABLES,
     GRANT_USE_TABLES,
+    NOTICE_TABLES,
     POSTGRES_APPROVAL_TABLES,
     SqlApprovalStore,
 )
@@ -38,6 +39,7 @@ class PostgresApprovalStore(SqlApprovalStore):
             CLAIM_JOURNAL_TABLES,
             GRANT_USE_TABLES,
             EXPIRY_TABLES,
+            NOTICE_TABLES,
             SUSPENDED_CALL_TABLES,
         )
         super().__init__(tables, "toolcrib_", clock=clock)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from toolcrib.calls._decision import Ask, Complete, Decision, Reject, RunNormally
     from toolcrib.calls._diff import differences
     from toolcrib.calls._doubt import DOUBT_ANSWERS, IN_DOUBT
-    from toolcrib.calls._identity import ANYBODY, APPROVER_RULES, Identity, RequiredApprovers
+    from toolcrib.calls._identity import ANYBODY, APPROVER_RULES, Delegation, Identity, RequiredApprovers
     from toolcrib.calls._json import cut, equal_json, json_text, jsonable, lenient, lenient_later, now, shapes_and_text
     from toolcrib.calls._kept import MODEL, Blocks, KeptResult, ResultReader
     from toolcrib.calls._media import Media, revived
@@ -64,7 +64,7 @@ else:
             "._decision": "Ask Complete Decision Reject RunNormally",
             "._diff": "differences",
             "._doubt": "DOUBT_ANSWERS IN_DOUBT",
-            "._identity": "ANYBODY APPROVER_RULES Identity RequiredApprovers",
+            "._identity": "ANYBODY APPROVER_RULES Delegation Identity RequiredApprovers",
             "._json": "cut equal_json json_text jsonable lenient lenient_later now shapes_and_text",
             "._kept": "MODEL Blocks KeptResult ResultReader",
             "._media": "Media revived",
@@ -102,6 +102,7 @@ __all__ = [
     "Consent",
     "Decision",
     "DecisionNote",
+    "Delegation",
     "Denial",
     "Done",
     "EventKind",
