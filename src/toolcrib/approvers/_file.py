@@ -153,11 +153,12 @@ def _delegation(given: Mapping[str, Any], number: str, where: str) -> Delegation
     try:
         if lacking := [name for name in ("from", "to", "until") if name not in given]:
             raise ValueError(f"`{lacking[0]}` is missing; it has from, to and until")
-        texts = {"person": given["from"], "to": given["to"]}
+        texts = {name: given[name] for name in ("from", "to")}
         if wrong := [one for one in texts.values() if not isinstance(one, str)]:
             raise ValueError(f"{wrong[0]!r} is not the id of a person")
-        times = {name: _read(name, _moment, given[name]) for name in ("until", "since") if name in given}
-        return Delegation(**texts, **times)
+        until = _read("until", _moment, given["until"])
+        since = _read("since", _moment, given["since"]) if "since" in given else None
+        return Delegation(texts["from"], texts["to"], until, since)
     except ValueError as error:
         raise PolicyError(where, (f"{number}: {error}",)) from None
 

@@ -45,7 +45,7 @@ _log = logging.getLogger("toolcrib.console")
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """An address that gets a POST when requests for approval are pending, once again after a time, and as they escalate.
+    """An address that gets a POST when requests for approval are pending, as a reminder, and as they escalate.
 
     Args:
         url: The address, `https://` or `http://`.
@@ -53,8 +53,8 @@ class Webhook:
         shape: `json` for what `docs/console.md` describes, `slack` for a message as Slack takes it.
         reasons: Whether a notice has the reason of each request. A policy, a hook, a server that asks, and provenance
             quote arguments and the user's words in it.
-        groups: Groups of rules (`toolcrib.approvers`) whose people read there: they are told of what they may answer, as
-            soon as they may. When empty, it gets all notices.
+        groups: Groups of rules (`toolcrib.approvers`) whose people read there: they are told of what they may answer,
+            as soon as they may. When empty, it gets all notices.
 
     Raises:
         ValueError: The address is not a URL, or the secret is short.
