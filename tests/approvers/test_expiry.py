@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -12,15 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.postgres import Postgres
+from tests.approvers.stores import STORES, opened, wall_clock
 from toolcrib import Pipeline, Run, Suspended, ToolCall, Toolset
-from toolcrib.approvals import (
-    LedgerStore,
-    MemoryApprovalStore,
-    PostgresApprovalStore,
-    SqliteApprovalStore,
-    stored_approver,
-)
+from toolcrib.approvals import LedgerStore, MemoryApprovalStore, stored_approver
 from toolcrib.approvers import ApproverRule, ApproverRules, Groups, Identity
 from toolcrib.calls import ApprovalRequest, Denial, Grant, Rejected, outcome_from_dict
 from toolcrib.errors import ApprovalError
@@ -48,23 +41,12 @@ def guarded(*rules: ApproverRule) -> Pipeline:
 
 @pytest.fixture
 def clock() -> FakeClock:
-    clock = FakeClock()
-    clock.advance(time.time())
-    return clock
+    return wall_clock()
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+@pytest.fixture(params=STORES)
 def store(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[LedgerStore]:
-    if request.param == "memory":
-        yield MemoryApprovalStore(clock=clock)
-    elif request.param == "sqlite":
-        yield SqliteApprovalStore(tmp_path / "approvals.db", clock=clock)
-    else:
-        server: Postgres = request.getfixturevalue("postgres")
-        on_server = PostgresApprovalStore(server.url("expiry"), clock=clock)
-        server.empty("expiry")
-        yield on_server
-        on_server.close()
+    yield from opened(request, tmp_path, clock)
 
 
 async def asked(pipeline: Pipeline, run: Run) -> Suspended:

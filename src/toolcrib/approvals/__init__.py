@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from toolcrib.approvals._entry import ApprovalEntry, answer_row, grant_row
     from toolcrib.approvals._executions import Execution, ExecutionState
     from toolcrib.approvals._fit import is_answer_to, meant_by, misfit
-    from toolcrib.approvals._ledger_store import LedgerStore, MemoryApprovalStore
+    from toolcrib.approvals._ledger_store import LedgerStore
+    from toolcrib.approvals._memory_store import MemoryApprovalStore
     from toolcrib.approvals._notices import KeepsNotices, Notice, NoticeKind
     from toolcrib.approvals._pins import PinEntry, PinKind, ToolPins
     from toolcrib.approvals._policy import (
@@ -71,7 +72,8 @@ else:
             "._entry": "ApprovalEntry answer_row grant_row",
             "._executions": "Execution ExecutionState",
             "._fit": "is_answer_to meant_by misfit",
-            "._ledger_store": "LedgerStore MemoryApprovalStore",
+            "._ledger_store": "LedgerStore",
+            "._memory_store": "MemoryApprovalStore",
             "._notices": "KeepsNotices Notice NoticeKind",
             "._pins": "PinEntry PinKind ToolPins",
             "._policy": (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol
@@ -11,7 +11,6 @@ from typing import Any, Protocol
 from toolcrib.approvals._entry import ApprovalEntry
 from toolcrib.approvals._executions import Execution
 from toolcrib.approvals._fit import expiry_problem, misfit
-from toolcrib.approvals._notices import Notice, due_notice
 from toolcrib.approvals._required import identities_in
 from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.approvals._several import lacks_approvers, with_others
@@ -21,15 +20,12 @@ from toolcrib.errors import ApprovalError
 __all__ = [
     "Ledger",
     "begin_execution",
-    "begin_notices",
     "deny_expired",
-    "due_notices",
     "end_execution",
     "keep_answer",
     "keep_request",
     "take_answer",
     "undo_execution",
-    "undo_notices",
     "unknown_request",
     "use_answer",
 ]
@@ -193,38 +189,6 @@ def deny_expired(ledger: Ledger, at: datetime) -> None:
     """Deny the requests that expire by a time, each by its rule; their calls are told so when they come back."""
     for entry in list(ledger.due(at)):
         ledger.write(replace(entry, answer=entry.expired))
-
-
-def due_notices(ledger: Ledger, address: str, groups: Collection[str], at: datetime) -> tuple[Notice, ...]:
-    """Return the notices that are to be sent to an address at a time."""
-    pending = [entry.request for entry in ledger.entries(unused=True) if entry.state == "pending"]
-    sent: dict[str, set[str]] = {}
-    for request_id, name in ledger.notices(address, [request.id for request in pending]):
-        sent.setdefault(request_id, set()).add(name)
-    due = (due_notice(request, sent.get(request.id, ()), at, groups) for request in pending)
-    return tuple(notice for notice in due if notice is not None)
-
-
-def begin_notices(ledger: Ledger, address: str, notices: Collection[Notice]) -> tuple[Notice, ...]:
-    """Record that notices are sent now; return those that are: of requests that wait, and not sent before."""
-    sent = set(ledger.notices(address, [notice.request.id for notice in notices]))
-    begun: list[Notice] = []
-    for notice in notices:
-        entry = ledger.entry(notice.request.id)
-        names = [name for name in notice.covers if (notice.request.id, name) not in sent]
-        if entry is None or entry.state != "pending" or len(names) < len(notice.covers):
-            continue
-        for name in names:
-            ledger.write_notice(address, notice.request.id, name)
-        begun.append(replace(notice, request=entry.request))
-    return tuple(begun)
-
-
-def undo_notices(ledger: Ledger, address: str, notices: Collection[Notice]) -> None:
-    """Record that notices which began were not sent."""
-    for notice in notices:
-        for name in notice.covers:
-            ledger.remove_notice(address, notice.request.id, name)
 
 
 def keep_answer(ledger: Ledger, answer: Grant | Denial, at: datetime) -> None:

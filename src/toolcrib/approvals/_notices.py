@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
+from toolcrib.approvals._ledger import Ledger
 from toolcrib.calls import ApprovalRequest
 
-__all__ = ["KeepsNotices", "Notice", "NoticeKind", "due_notice"]
+__all__ = ["KeepsNotices", "Notice", "NoticeKind", "begin_notices", "due_notices", "undo_notices"]
 
 NoticeKind: TypeAlias = Literal["pending", "reminder", "escalated"]
 """What a notice says: that a request is pending, that it is so still, or that further people may answer it."""
@@ -55,7 +56,39 @@ class KeepsNotices(Protocol):
         ...
 
 
-def due_notice(
+def due_notices(ledger: Ledger, address: str, groups: Collection[str], at: datetime) -> tuple[Notice, ...]:
+    """Return the notices that are to be sent to an address at a time."""
+    pending = [entry.request for entry in ledger.entries(unused=True) if entry.state == "pending"]
+    sent: dict[str, set[str]] = {}
+    for request_id, name in ledger.notices(address, [request.id for request in pending]):
+        sent.setdefault(request_id, set()).add(name)
+    due = (_due_notice(request, sent.get(request.id, ()), at, groups) for request in pending)
+    return tuple(notice for notice in due if notice is not None)
+
+
+def begin_notices(ledger: Ledger, address: str, notices: Collection[Notice]) -> tuple[Notice, ...]:
+    """Record that notices are sent now; return those that are: of requests that wait, and not sent before."""
+    sent = set(ledger.notices(address, [notice.request.id for notice in notices]))
+    begun: list[Notice] = []
+    for notice in notices:
+        entry = ledger.entry(notice.request.id)
+        names = [name for name in notice.covers if (notice.request.id, name) not in sent]
+        if entry is None or entry.state != "pending" or len(names) < len(notice.covers):
+            continue
+        for name in names:
+            ledger.write_notice(address, notice.request.id, name)
+        begun.append(replace(notice, request=entry.request))
+    return tuple(begun)
+
+
+def undo_notices(ledger: Ledger, address: str, notices: Collection[Notice]) -> None:
+    """Record that notices which began were not sent."""
+    for notice in notices:
+        for name in notice.covers:
+            ledger.remove_notice(address, notice.request.id, name)
+
+
+def _due_notice(
     request: ApprovalRequest, sent: Collection[str], at: datetime, groups: Collection[str] = ()
 ) -> Notice | None:
     """Return the notice of a pending request that is due at a time; None where all were sent that are.
@@ -68,7 +101,7 @@ def due_notice(
         at: The time.
         groups: Groups whose people read it; when empty, of everybody.
     """
-    due = [(when, kind, name) for when, kind, name in _notices(request, groups) if when <= at and name not in sent]
+    due = [one for one in _notices(request, groups) if one[0] <= at and one[2] not in sent]
     if not due:
         return None
     _, kind, _ = due[-1 if sent else 0]
@@ -80,10 +113,10 @@ def _notices(request: ApprovalRequest, groups: Collection[str]) -> list[tuple[da
     asked = {group for rule in request.required for group in rule.of}
     found: list[tuple[datetime, NoticeKind, str]] = []
     if not groups or asked.intersection(groups):
-        found.append((request.created_at, "pending", "pending"))
-    found += [
-        (at, "escalated", f"escalated:{group}") for at, group in request.escalations if not groups or group in groups
-    ]
+        found.append((datetime.min.replace(tzinfo=UTC), "pending", "pending"))  # also where a clock has gone back
+    for at, group in request.escalations:
+        if not groups or group in groups:
+            found.append((at, "escalated", f"escalated:{group}"))
     remind_at = request.remind_at
     if remind_at is not None and any(at < remind_at for at, _, _ in found):
         found.append((remind_at, "reminder", "reminder"))
