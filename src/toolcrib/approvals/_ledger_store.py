@@ -36,7 +36,7 @@ from toolcrib.approvals._notices import Notice, begin_notices, due_notices, undo
 from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse
 from toolcrib.clock import WALL_CLOCK, Clock, time_of, wait_until_set
-from toolcrib.errors import explain_missing
+from toolcrib.errors import ApprovalError, explain_missing
 
 __all__ = ["LedgerStore"]
 
@@ -89,7 +89,7 @@ class LedgerStore(ABC):
     async def _commit(self, work: Callable[[Ledger], T]) -> T:
         """Return the result of `work` in a transaction, and wake what waits in this process.
 
-        What has expired is denied in the same transaction, before it.
+        What has expired is denied in the same transaction, before it, and in one of its own where `work` raises.
         """
         at = time_of(self._clock)
 
@@ -97,9 +97,13 @@ class LedgerStore(ABC):
             deny_expired(ledger, at)
             return work(ledger)
 
-        result = await self._run(write, write=True)
-        self._wake()
-        return result
+        try:
+            return await self._run(write, write=True)
+        except ApprovalError:
+            await self._run(lambda ledger: deny_expired(ledger, at), write=True)  # else a clock that goes back opens it
+            raise
+        finally:
+            self._wake()
 
     async def _read_current(self, work: Callable[[Ledger], T]) -> T:
         """Return the result of `work` in a transaction which reads; what has expired is denied before."""

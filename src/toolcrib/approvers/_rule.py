@@ -85,6 +85,9 @@ class ApproverRule:
 
     def _require_times(self, who: str) -> None:
         """Raise ValueError or TypeError where a reminder or an escalation cannot come, or changes nothing."""
+        if not isinstance(self.escalate, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            mend = 'give a group for each time, as in escalate={timedelta(hours=1): "managers"}'
+            raise TypeError(f"{who}: escalate is {self.escalate!r:.80}; {mend}")
         times = {"remind": [] if self.remind is None else [self.remind], "escalate": [*self.escalate]}
         for name, spans in times.items():
             for span in spans:
