@@ -22,7 +22,6 @@ from uuid import uuid4
 from toolcrib._numbers import require_seconds
 from toolcrib.approvals import ApprovalEntry, KeepsNotices, Notice, NoticeKind
 from toolcrib.calls import IN_DOUBT, ApprovalRequest
-from toolcrib.clock import SYSTEM_CLOCK, Clock
 
 __all__ = ["Notifier", "Webhook", "webhook_signature"]
 
@@ -126,7 +125,6 @@ class Notifier:
         webhooks: The addresses.
         console: The URL of the console, as people reach it; notices have links to its requests.
         first_delay: Seconds before a delivery is tried again for the first time; each later delay is twice as long.
-        clock: The clock by which it polls and tries again.
     """
 
     def __init__(
@@ -136,11 +134,10 @@ class Notifier:
         console: str,
         *,
         first_delay: float = _FIRST_DELAY,
-        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         require_seconds("Notifier", "first_delay", first_delay)
         self._approvals, self._console, self._first_delay = approvals, console.rstrip("/"), first_delay
-        self._queues, self._clock = [_Queue(webhook) for webhook in webhooks], clock
+        self._queues = [_Queue(webhook) for webhook in webhooks]
 
     async def run(self) -> None:
         """Poll for due notices and send them, until cancelled."""
@@ -149,7 +146,7 @@ class Notifier:
                 tasks.create_task(self._deliver_all(queue))
             while True:
                 await self.poll()
-                await self._clock.sleep(_POLL_SECONDS)
+                await asyncio.sleep(_POLL_SECONDS)
 
     async def poll(self) -> None:
         """Put the notices that are due into the queue of each webhook."""
@@ -175,7 +172,7 @@ class Notifier:
                 _log.error("the webhook at %s did not take a notice, which is dropped: %s", host, problem)
                 return
             _log.warning("the webhook at %s did not take a notice: %s; try %d of %d", host, problem, number, _TRIES)
-            await self._clock.sleep(min(delay, _LONGEST_DELAY))
+            await asyncio.sleep(min(delay, _LONGEST_DELAY))
             delay *= 2
 
     async def _try(
