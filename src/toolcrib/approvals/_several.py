@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from toolcrib.approvals._fit import misfit, people_behind
+from toolcrib.approvals._people import people_of
 from toolcrib.approvals._required import approvers_lacking, count_people, identities_in, is_of_use, who_counts_not
 from toolcrib.calls import ApprovalRequest, Grant
 from toolcrib.errors import ApprovalError
@@ -28,11 +29,12 @@ def with_others(grant: Grant, request: ApprovalRequest) -> Grant:
         raise ApprovalError(grant.tool, why)
     also = tuple(dict.fromkeys((*request.approved_by, *grant.also)))
     together = replace(grant, also=also, identities=(*request.approved_as, *grant.identities))
-    before = count_people(request.approved_by, request.approved_as, request.required)
-    if people_behind(together, request) <= before:
+    if not people_of(grant.by, *grant.also) - people_of(*request.approved_by):
         raise ApprovalError(grant.tool, f"{grant.by} approved it before; it needs another approver")
     if why := _of_no_use(grant, request):
         raise ApprovalError(grant.tool, why)
+    if people_behind(together, request) <= count_people(request.approved_by, request.approved_as, request.required):
+        raise ApprovalError(grant.tool, f"{grant.by} counts as one person with who approved it before; ask another")
     return together
 
 
