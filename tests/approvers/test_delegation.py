@@ -145,7 +145,9 @@ async def test_where_a_tool_takes_two_a_delegate_and_their_person_are_one(store:
 
     if answer_with == "store":
         await store.answer(ann)
-        await refused(store, bob, "bob for ann .* counts as one person with who approved it before; ask another")
+        await refused(
+            store, bob, "bob for ann .* counts as one person with an approver before; it needs another approver"
+        )
         outcome = await pipeline.run(waiting, run)
     else:
         assert bob.identity is not None

@@ -88,7 +88,7 @@ async def test_each_of_the_further_group_takes_one_place_of_any_group(store: Led
     clock.advance(2 * HOUR)
 
     await store.answer(waiting.request.grant(EVE))
-    await refused(store, waiting.request.grant(EVE), "approved it before")
+    await refused(store, waiting.request.grant(EVE))
     after_one = await pipeline.run(waiting, run)
     await store.answer(waiting.request.grant(FAY))
 

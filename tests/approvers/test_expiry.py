@@ -101,6 +101,19 @@ async def test_an_answer_that_comes_after_is_refused_and_named_so(
     assert await store.standing() == ()
 
 
+async def test_a_request_that_was_found_expired_stays_so_when_the_clock_goes_back(
+    store: LedgerStore, clock: FakeClock
+) -> None:
+    waiting = await asked(guarded(), Run(principal="ada", approvals=store))
+    clock.advance(3 * HOUR)
+    with pytest.raises(ApprovalError, match="expired"):
+        await store.answer(waiting.request.grant(BOB))
+
+    clock.advance(-2 * HOUR)
+
+    assert (await store.show(waiting.request.id)).status == "expired"
+
+
 async def test_a_yes_that_comes_with_the_call_after_the_time_is_refused(store: LedgerStore, clock: FakeClock) -> None:
     pipeline, run = guarded(), Run(principal="ada", approvals=store)
     waiting = await asked(pipeline, run)

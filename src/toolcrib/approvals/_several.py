@@ -29,12 +29,12 @@ def with_others(grant: Grant, request: ApprovalRequest) -> Grant:
         raise ApprovalError(grant.tool, why)
     also = tuple(dict.fromkeys((*request.approved_by, *grant.also)))
     together = replace(grant, also=also, identities=(*request.approved_as, *grant.identities))
-    if not people_of(grant.by, *grant.also) - people_of(*request.approved_by):
-        raise ApprovalError(grant.tool, f"{grant.by} approved it before; it needs another approver")
     if why := _of_no_use(grant, request):
         raise ApprovalError(grant.tool, why)
     if people_behind(together, request) <= count_people(request.approved_by, request.approved_as, request.required):
-        raise ApprovalError(grant.tool, f"{grant.by} counts as one person with who approved it before; ask another")
+        is_same = people_of(grant.by) <= people_of(*request.approved_by)
+        how = "approved it before" if is_same else "counts as one person with an approver before"
+        raise ApprovalError(grant.tool, f"{grant.by} {how}; it needs another approver")
     return together
 
 
