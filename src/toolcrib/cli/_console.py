@@ -25,7 +25,7 @@ from toolcrib.cli._serve_options import secret_of
 from toolcrib.cli._status import Status, exit_on_error
 from toolcrib.errors import DatabaseError, MissingExtraError
 
-__all__ = ["console"]
+__all__ = ["console", "webhook_of"]
 
 _TOKEN_VARIABLE = "TOOLCRIB_CONSOLE_TOKEN"
 _SECRET_VARIABLE = "TOOLCRIB_WEBHOOK_SECRET"
@@ -108,8 +108,8 @@ def console(
             service = None if login is None else importlib.import_module("toolcrib.console.openid").load_login(login)
             options = page.ConsoleOptions(host, port, _tokens(given), names, viewers, proxies, service)
             secret = os.environ.get(_SECRET_VARIABLE, "")
-            webhooks = [_webhook(page, one, secret=secret, reasons=webhook_reasons) for one in webhook or ()]
-            webhooks += [_webhook(page, one, shape="slack", reasons=webhook_reasons) for one in slack or ()]
+            webhooks = [webhook_of(page, one, secret=secret, reasons=webhook_reasons) for one in webhook or ()]
+            webhooks += [webhook_of(page, one, shape="slack", reasons=webhook_reasons) for one in slack or ()]
         except ValueError as error:
             say(str(error))
             raise typer.Exit(Status.MISUSED) from None
@@ -133,7 +133,7 @@ def console(
             raise typer.Exit(Status.MISUSED) from None
 
 
-def _webhook(page: Any, given: str, **options: Any) -> Any:
+def webhook_of(page: Any, given: str, **options: Any) -> Any:
     """Return a webhook of a URL, which groups may stand before."""
     names, equals, url = given.partition("=")
     if not equals or ":" in names:  # the = is one in the URL
