@@ -24,6 +24,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from toolcrib import ApprovalRequest, Denial, Grant, SqliteApprovalStore
+from toolcrib.approvals import Notice
 from toolcrib.calls import DOUBT_ANSWERS, Identity
 from toolcrib.errors import ApprovalError
 
@@ -31,6 +32,7 @@ FRESH = 300  # seconds after which a press is a replay of an old one
 LONGEST = 2900  # characters of one text in a message
 LARGEST = 100_000  # bytes of a press
 POLL = 1.0  # seconds
+TITLES = {"pending": "", "reminder": "Still waiting: ", "escalated": "Further people may answer now: "}
 NEEDED = ("SLACK_BOT_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_CHANNEL", "APPROVERS")
 
 
@@ -92,8 +94,15 @@ class Chat:
     def __init__(self, api: str, token: str, channel: str) -> None:
         self._api, self._token, self._channel = api, token, channel
 
-    async def post(self, request: ApprovalRequest) -> None:
-        await self._call("chat.postMessage", text=request.title, blocks=message(request))
+    @property
+    def address(self) -> str:
+        """What the store knows it by, which keeps what was posted there."""
+        return f"slack:{self._api}:{self._channel}"
+
+    async def post(self, notice: Notice) -> None:
+        text = f"{TITLES[notice.kind]}{notice.request.title}"
+        blocks = [*(plain(text) if TITLES[notice.kind] else []), *message(notice.request)]
+        await self._call("chat.postMessage", text=text, blocks=blocks)
 
     async def update(self, at: str, text: str, blocks: list[dict[str, Any]]) -> None:
         """Put other blocks in place of a message."""
@@ -125,7 +134,6 @@ class ChatApprover:
 
     def __init__(self, store: SqliteApprovalStore, chat: Chat, secret: str, approvers: Mapping[str, str]) -> None:
         self._store, self._chat, self._secret, self._approvers = store, chat, secret, approvers
-        self._posted: set[str] = set()
         self._updating = asyncio.Lock()
         self.app = Starlette(routes=[Route("/press", self._press, methods=["POST"])], lifespan=self._lifespan)
 
@@ -136,17 +144,22 @@ class ChatApprover:
         posting.cancel()
 
     async def _post_pending(self) -> None:
-        """Post each request once, for as long as this process runs: a new one posts what is pending anew."""
+        """Post each notice once, whatever becomes of this process: the store keeps what was posted."""
         while True:
-            for entry in await self._store.list(pending=True):
-                if entry.request.id not in self._posted:
-                    try:
-                        await self._chat.post(entry.request)
-                    except OSError as error:  # it is posted the next time
-                        print(error, file=sys.stderr)
-                        break
-                    self._posted.add(entry.request.id)
+            try:
+                for due in await self._store.notices_due(self._chat.address):
+                    for notice in await self._store.begin_notices(self._chat.address, [due]):
+                        await self._post(notice)
+            except OSError as error:  # it is posted the next time
+                print(error, file=sys.stderr)
             await asyncio.sleep(POLL)
+
+    async def _post(self, notice: Notice) -> None:
+        try:
+            await self._chat.post(notice)
+        except OSError:
+            await self._store.undo_notices(self._chat.address, [notice])
+            raise
 
     async def _press(self, request: Request) -> Response:
         body = b""

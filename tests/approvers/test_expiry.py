@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -12,15 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.postgres import Postgres
+from tests.approvers.stores import STORES, opened, wall_clock
 from toolcrib import Pipeline, Run, Suspended, ToolCall, Toolset
-from toolcrib.approvals import (
-    LedgerStore,
-    MemoryApprovalStore,
-    PostgresApprovalStore,
-    SqliteApprovalStore,
-    stored_approver,
-)
+from toolcrib.approvals import LedgerStore, MemoryApprovalStore, stored_approver
 from toolcrib.approvers import ApproverRule, ApproverRules, Groups, Identity
 from toolcrib.calls import ApprovalRequest, Denial, Grant, Rejected, outcome_from_dict
 from toolcrib.errors import ApprovalError
@@ -48,23 +41,12 @@ def guarded(*rules: ApproverRule) -> Pipeline:
 
 @pytest.fixture
 def clock() -> FakeClock:
-    clock = FakeClock()
-    clock.advance(time.time())
-    return clock
+    return wall_clock()
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+@pytest.fixture(params=STORES)
 def store(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[LedgerStore]:
-    if request.param == "memory":
-        yield MemoryApprovalStore(clock=clock)
-    elif request.param == "sqlite":
-        yield SqliteApprovalStore(tmp_path / "approvals.db", clock=clock)
-    else:
-        server: Postgres = request.getfixturevalue("postgres")
-        on_server = PostgresApprovalStore(server.url("expiry"), clock=clock)
-        server.empty("expiry")
-        yield on_server
-        on_server.close()
+    yield from opened(request, tmp_path, clock)
 
 
 async def asked(pipeline: Pipeline, run: Run) -> Suspended:
@@ -117,6 +99,19 @@ async def test_an_answer_that_comes_after_is_refused_and_named_so(
 
     assert (entry.state, entry.status) == ("answered", "expired")
     assert await store.standing() == ()
+
+
+async def test_a_request_that_was_found_expired_stays_so_when_the_clock_goes_back(
+    store: LedgerStore, clock: FakeClock
+) -> None:
+    waiting = await asked(guarded(), Run(principal="ada", approvals=store))
+    clock.advance(3 * HOUR)
+    with pytest.raises(ApprovalError, match="expired"):
+        await store.answer(waiting.request.grant(BOB))
+
+    clock.advance(-2 * HOUR)
+
+    assert (await store.show(waiting.request.id)).status == "expired"
 
 
 async def test_a_yes_that_comes_with_the_call_after_the_time_is_refused(store: LedgerStore, clock: FakeClock) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import tomllib
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from toolcrib import Pipeline, Run, Suspended, ToolCall, Toolset
-from toolcrib.approvers import ApproverRule, ApproverRules, Groups, load_rules, read_rules
+from toolcrib.approvers import ApproverRule, ApproverRules, Delegation, Groups, load_rules, read_rules
 from toolcrib.calls import Outcome
 from toolcrib.errors import PolicyError
 from toolcrib.tools import BaseTool, ez_tool, tool_input
@@ -147,6 +147,37 @@ def test_a_text_in_place_of_a_list_is_refused(part: str) -> None:
         rule_of(**{part: "refund"})
 
 
+HOUR = timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("rule", "problem"),
+    [
+        ({"remind": HOUR, "expires": HOUR}, "'x': remind is after 1 hour, and a request expires after 1 hour"),
+        ({"escalate": {2 * HOUR: "legal"}, "expires": HOUR}, "'x': escalate is after 2 hours, and .* expires after 1"),
+        ({"escalate": {HOUR: "gone"}}, "'x': escalate: there is no group 'gone'; give it members or from_login"),
+        ({"escalate": {HOUR: "finance"}}, "'x': escalate names 'finance', which may approve anyway; name another"),
+        ({"of": "*", "escalate": {HOUR: "finance"}}, "which may approve anyway"),
+        ({"remind": timedelta(0)}, "'x': remind must be more than no time"),
+        ({"escalate": {-HOUR: "legal"}}, "'x': escalate must be more than no time"),
+    ],
+)
+def test_a_reminder_or_an_escalation_that_cannot_come_is_refused(rule: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        ApproverRules([rule_of(**rule)], GROUPS)
+
+
+@pytest.mark.parametrize("rule", [{"remind": 30}, {"escalate": {"1h": "legal"}}])
+def test_a_time_that_is_no_timedelta_is_refused(rule: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match="must be a timedelta"):
+        rule_of(**rule)
+
+
+def test_a_group_without_a_time_is_no_escalation() -> None:
+    with pytest.raises(TypeError, match="escalate is 'legal'; give a group for each time, as in escalate="):
+        rule_of(escalate="legal")
+
+
 def test_what_is_no_rule_is_refused() -> None:
     with pytest.raises(TypeError, match="rules is a list of rules"):
         ApproverRules(cast("Any", rule_of()))
@@ -187,6 +218,40 @@ of = { finance = 1, board = 1 }
 """
 
 
+GIVEN = "rules = []\n[[delegate]]\nfrom = 'ann'\nto = 'bob'\nuntil = 2030-01-31"
+TIMES = """
+groups = { finance = ["ann"], managers = ["eve"], board = ["gil"] }
+
+[[rules]]
+name = "refunds"
+of = "finance"
+remind = "30m"
+escalate = { 4h = "board", 1h = "managers" }
+
+[[delegate]]
+from = "ann"
+to = "bob"
+since = "2029-12-24T08:00:00+01:00"
+until = UNTIL
+"""
+
+
+@pytest.mark.parametrize(
+    "until", ["2030-01-31", '"2030-01-31"', "2030-01-31T00:00:00", '"2030-01-31T00:00"', "{utc}"], ids=range(5)
+)
+def test_a_file_has_the_times_and_delegations_that_python_has(tmp_path: Path, until: str) -> None:
+    moment = datetime(2030, 1, 31).astimezone(UTC)
+    path = tmp_path / "approvers.toml"
+    path.write_text(TIMES.replace("UNTIL", until.format(utc=moment.isoformat())))
+
+    rules = load_rules(path)
+
+    since = datetime(2029, 12, 24, 7, tzinfo=UTC)
+    assert rules.rules[0].remind == timedelta(minutes=30)
+    assert dict(rules.rules[0].escalate) == {timedelta(hours=1): "managers", timedelta(hours=4): "board"}
+    assert rules.groups.delegations == (Delegation("ann", "bob", moment, since),)
+
+
 async def test_a_file_has_what_python_has(tmp_path: Path) -> None:
     (tmp_path / "approvers.toml").write_text(TEXT)
     (tmp_path / "approvers.json").write_text(json.dumps(load_as_dict()))
@@ -217,6 +282,31 @@ def load_as_dict() -> dict[str, Any]:
         ("[[rules]]\ntools = ['a']", "rule 1: `name`: field required"),
         ("grups = {}\nrules = []", "`grups`: extra inputs are not permitted"),
         ("rules = [", "it is not TOML"),
+        ("[[rules]]\nname = 'x'\nremind = '2h'\nexpires = '1h'", "rule 1: ApproverRule 'x': remind is after 2 hours"),
+        (
+            "[[rules]]\nname = 'x'\nremind = 'soon'",
+            "rule 1: `remind`: 'soon' is not a time: give a whole number and s,",
+        ),
+        ("[[rules]]\nname = 'x'\nescalate = {soon = 'f'}", "rule 1: `escalate`: 'soon' is not a time"),
+        (
+            "[[rules]]\nname = 'x'\nescalate = {1h = 'f'}",
+            "ApproverRule 'x': escalate names 'f', which may approve anyway",
+        ),
+        ("[[rules]]\nname = 'x'\nescalate = 'f'", "rule 1: `escalate`: input should be a valid dictionary; got 'f'"),
+        (GIVEN, "no group lists ann, who has no right to give"),
+        (f"{GIVEN}\nfor = 'ever'", "delegate 1: `for` is unknown"),
+        (GIVEN.replace("until", "untill"), "delegate 1: `untill` is unknown. Did you mean `until`"),
+        (
+            "rules = []\n[[delegate]]\nfrom = 'ann'\nto = 'bob'",
+            "delegate 1: `until` is missing; it has from, to and until",
+        ),
+        (
+            GIVEN.replace("2030-01-31", "'soon'"),
+            "delegate 1: `until`: 'soon' is not a time; give a date, as 2030-01-31",
+        ),
+        (GIVEN.replace("2030-01-31", "3"), "delegate 1: `until`: 3 is not a time"),
+        (GIVEN.replace("'bob'", "3"), "delegate 1: 3 is not the id of a person"),
+        (GIVEN.replace("bob", "ann"), "delegate 1: Delegation: ann gives a right to themselves; name another person"),
     ],
 )
 def test_a_file_that_is_wrong_is_named_with_the_field(tmp_path: Path, text: str, problem: str) -> None:

@@ -16,7 +16,7 @@ from tests.cli.conftest import Command, Keep
 from tests.postgres import Postgres
 from toolcrib._run_sync import run_sync
 from toolcrib.approvals import PostgresApprovalStore, SqliteApprovalStore
-from toolcrib.calls import ApprovalRequest, Denial, Done, Grant, Identity, RequiredApprovers, now
+from toolcrib.calls import ApprovalRequest, Delegation, Denial, Done, Grant, Identity, RequiredApprovers, now
 
 
 def test_pending_requests_are_listed_a_line_each(toolcrib: Command, keep: Keep) -> None:
@@ -464,3 +464,28 @@ def test_a_rule_takes_the_identity_of_a_token_and_no_name(
     answer = answer_to("ask_1a")
     assert isinstance(answer, Grant)
     assert (answer.by, answer.identity) == ("ann (token)", Identity("ann", "token"))
+
+
+def test_who_may_answer_now_and_later_is_shown_and_a_token_stands_for_another(
+    toolcrib: Command, keep: Keep, answer_to: Callable[[str], Grant | Denial | None]
+) -> None:
+    rule = RequiredApprovers(
+        "tea",
+        {"buyers": 1},
+        {"buyers": [["bob"]], "managers": [["eve"]]},
+        escalation=((3600.0, "managers"),),
+        delegations=(Delegation("bob", "ann", now() + timedelta(hours=1)),),
+    )
+    keep("ask_1a", required=(rule,))
+
+    shown = toolcrib("approvals", "show", "1a").stdout
+    as_json = json.loads(toolcrib("approvals", "show", "1a", "--json").stdout)["answerers"]
+    approved = toolcrib("approvals", "approve", "1a", "--yes")
+
+    assert "may answer now: buyers (bob, ann for bob)" in shown
+    assert re.search(r"^from .*: managers \(eve\)$", shown, re.MULTILINE)
+    assert [(one["group"], one["now"]) for one in as_json] == [("buyers", True), ("managers", False)]
+    assert approved.exit_code == 0
+    answer = answer_to("ask_1a")
+    assert answer is not None
+    assert answer.by == "ann for bob (token)"

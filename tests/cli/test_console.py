@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 
+import toolcrib.console as page
 from tests.cli.conftest import Command
+from toolcrib.cli._console import webhook_of
 
 TOKEN = "a-token-of-the-tests-0123"
 
@@ -94,3 +96,15 @@ def test_what_cannot_be_is_one_sentence(toolcrib: Command, arguments: list[str],
     assert result.exit_code == 2
     assert says in re.sub(r"[\s│]+", " ", result.stderr)
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "url", "groups"),
+    [
+        ("https://x.example/hook?key=1", "https://x.example/hook?key=1", ()),
+        ("managers=https://x.example/hook?key=1", "https://x.example/hook?key=1", ("managers",)),
+        ("managers, legal=http://x.example", "http://x.example", ("managers", "legal")),
+    ],
+)
+def test_groups_may_stand_before_the_url_of_a_webhook(given: str, url: str, groups: tuple[str, ...]) -> None:
+    assert webhook_of(page, given) == page.Webhook(url, groups=groups)

@@ -6,6 +6,7 @@ import http.client
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from tests.console.conftest import Console, serve_app
 from tests.networks import free_port
 from tests.nginx import needs_nginx, nginx
 from toolcrib.approvals import SqliteApprovalStore
-from toolcrib.calls import ApprovalRequest, RequiredApprovers
+from toolcrib.calls import ApprovalRequest, Delegation, RequiredApprovers, now
 from toolcrib.console import ConsoleOptions, console_app
 from toolcrib.console._guard import LoginLimit
 from toolcrib.console._sessions import Sessions, _signature  # pyright: ignore[reportPrivateUsage] -- what a forger lacks
@@ -400,3 +401,21 @@ async def test_a_rule_takes_the_holder_of_a_token_and_no_name_that_was_typed(gua
     assert by_all[0] == 409
     assert "bob (console), a name by which nobody has logged in, does not meet the rule" in by_all[1]
     assert by_bob == (200, "")
+
+
+async def test_the_console_shows_who_may_answer_and_takes_the_holder_of_a_token_for_whom_they_stand_for(
+    guarded: Serve,
+) -> None:
+    console = guarded(ConsoleOptions(tokens={"eve": TOKEN}))
+    times = {"escalation": ((3600.0, "board"),), "delegations": (Delegation("bob", "eve", now() + timedelta(hours=1)),)}
+    await console.store.put(replace(RULED, created_at=now(), required=(replace(RULED.required[0], **times),)))
+    sent = {"request": "ask_1", "answer": "approve"}
+
+    shown = console.get("/api/request?id=ask_1", authorization=f"Bearer {TOKEN}").json["answerers"]
+    reply = console.post("/api/answer", sent, authorization=f"Bearer {TOKEN}", x_toolcrib_csrf=None)
+
+    assert [(one["group"], one["people"], one["now"]) for one in shown] == [
+        ("finance", ["bob", "eve for bob"], True),
+        ("board", [], False),
+    ]
+    assert reply.json["answer"]["by"] == "eve for bob (console)"

@@ -9,13 +9,14 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
 
 from toolcrib.approvals import MemoryApprovalStore
-from toolcrib.calls import ApprovalRequest, Suspended, ToolCall
+from toolcrib.calls import ApprovalRequest, RequiredApprovers, Suspended, ToolCall, now
 from toolcrib.console import Notifier, Webhook, webhook_signature
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.provenance import Provenance
@@ -118,7 +119,10 @@ async def test_a_reason_which_may_quote_arguments_is_sent_when_asked_for_alone(s
     outcome = await refunds.run(ToolCall("refund", {"card": "4242-9"}), run)
     assert isinstance(outcome, Suspended)
 
-    bodies = [Webhook("https://x", shape=shape, reasons=wanted).body([outcome.request], "") for wanted in (False, True)]
+    bodies = [
+        Webhook("https://x", shape=shape, reasons=wanted).body("pending", [outcome.request], "")
+        for wanted in (False, True)
+    ]
 
     assert [b"4242-9" in body for body in bodies] == [False, True]
     assert b"X12" not in bodies[0]
@@ -127,7 +131,7 @@ async def test_a_reason_which_may_quote_arguments_is_sent_when_asked_for_alone(s
 def test_a_reason_that_is_cut_says_so() -> None:
     request = request_of(1, reason="a" * 507)
 
-    (said,) = json.loads(Webhook("https://x", reasons=True).body([request], ""))["requests"]
+    (said,) = json.loads(Webhook("https://x", reasons=True).body("pending", [request], ""))["requests"]
 
     assert said["reason"] == "a" * 500 + "… (7 more characters)"
 
@@ -155,6 +159,65 @@ async def test_a_notice_is_sent_again_until_it_arrives() -> None:
     assert len(receiver.got) == 3
     assert len({headers["x-toolcrib-delivery"] for headers, _ in receiver.got}) == 1
     assert len({body for _, body in receiver.got}) == 1
+
+
+async def test_a_notice_whose_request_is_answered_before_the_next_try_is_sent_no_more() -> None:
+    store = MemoryApprovalStore()
+    for number in (1, 2):
+        await store.put(request_of(number))
+    with receiving(500, 200) as receiver:
+        notifier = Notifier(store, [Webhook(receiver.url)], "http://here", first_delay=0.5)
+        sending = asyncio.create_task(until(receiver, notifier, 2))
+        while not receiver.got:  # noqa: ASYNC110 -- another thread receives
+            await asyncio.sleep(0.01)
+        await store.answer(request_of(1).deny())
+        await sending
+
+    assert [[one["id"] for one in json.loads(body)["requests"]] for _, body in receiver.got] == [
+        ["ask 1", "ask 2"],
+        ["ask 2"],
+    ]
+
+
+async def test_a_console_that_starts_again_sends_no_notice_twice() -> None:
+    store = MemoryApprovalStore()
+    await store.put(request_of(1))
+    with receiving(200) as receiver:
+        await until(receiver, Notifier(store, [Webhook(receiver.url)], "http://here"), 1)
+        await store.put(request_of(2))
+        await until(receiver, Notifier(store, [Webhook(receiver.url)], "http://here"), 2)
+
+    assert [[one["id"] for one in json.loads(body)["requests"]] for _, body in receiver.got] == [["ask 1"], ["ask 2"]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "title"),
+    [
+        ("pending", "Waiting for approval:"),
+        ("reminder", "Still waiting for approval:"),
+        ("escalated", "Waiting for approval, which further people may give now:"),
+    ],
+)
+async def test_a_notice_says_what_it_is_and_who_may_answer_now(kind: Any, title: str) -> None:
+    rule = RequiredApprovers("refunds", {"finance": 1}, escalation=((60.0, "managers"), (6000.0, "board")))
+    request = request_of(1, required=(rule,), created_at=now() - timedelta(minutes=30))
+
+    data = json.loads(Webhook("https://x").body(kind, [request], ""))
+    text = json.loads(Webhook("https://x", shape="slack").body(kind, [request], ""))["text"]
+
+    assert data["type"] == f"approvals.{kind}"
+    assert data["requests"][0]["may_answer"] == ["finance", "managers"]
+    assert text.startswith(f"{title}\n")
+
+
+async def test_people_of_a_group_get_what_they_may_answer_by_a_rule() -> None:
+    store = MemoryApprovalStore()
+    await store.put(request_of(1))
+    await store.put(request_of(2, required=(RequiredApprovers("refunds", {"finance": 1}),)))
+    with receiving(200) as receiver:
+        await until(receiver, Notifier(store, [Webhook(receiver.url, groups=("finance",))], "http://here"), 1)
+
+    assert [one["id"] for one in json.loads(receiver.got[0][1])["requests"]] == ["ask 2"]
 
 
 @pytest.mark.parametrize("status", [400, 404, 302])
@@ -209,4 +272,4 @@ def test_what_is_no_webhook_is_refused(url: str, secret: str) -> None:
 
 
 def test_a_webhook_keeps_its_address_and_secret_out_of_logs() -> None:
-    assert repr(Webhook("https://x.example/key", SECRET)) == "Webhook(shape='json', reasons=False)"
+    assert repr(Webhook("https://x.example/key", SECRET)) == "Webhook(shape='json', reasons=False, groups=())"

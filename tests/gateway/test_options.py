@@ -126,9 +126,28 @@ async def test_rules_of_approvers_are_in_the_section_or_in_a_file_of_their_own(t
     assert [one.text() for one in large.request.required] == ["large sums: 1 of finance (bob, cid), not ada, who asked"]
 
 
+async def test_the_section_has_the_times_and_delegations_of_rules(tmp_path: Path) -> None:
+    times = {"remind": "30m", "escalate": {"1h": "board"}, "expires": "2h"}
+    given = {
+        "groups": {"finance": ["bob"], "board": ["gil"]},
+        "rules": [{"name": "sums", "of": "finance", **times}],
+        "delegate": [{"from": "bob", "to": "dee", "until": "2130-01-31T00:00+00:00"}],
+    }
+    path = written(tmp_path, {"approvers": given})
+
+    async with toolset_of_file(path, ENVIRONMENT).open() as opened:
+        outcome = await outcome_of(opened, "add", run=Run(principal="ada"), a=1, b=1)
+
+    assert isinstance(outcome, Suspended)
+    (required,) = outcome.request.required
+    assert (required.remind_after, required.escalation, required.expires_after) == (1800, ((3600.0, "board"),), 7200)
+    assert required.delegations[0].text() == "dee for bob until 2130-01-31 00:00+00:00"
+
+
 @pytest.mark.parametrize(
     ("approvers", "problem"),
     [
+        ({"rules": [], "delegate": [{"from": "bob"}]}, "delegate 1: `to` is missing; it has from, to and until"),
         ("gone.toml", "gone.toml cannot be used: it cannot be read"),
         ({"rules": [{"name": "x", "of": "gone"}]}, "there is no group 'gone'"),
         ({"ruls": []}, "`rules`: field required"),

@@ -9,6 +9,9 @@ __all__ = ["APPROVER_GATES"]
 _REQUIRED, _FIT, _SEVERAL, _LEDGER = (f"approvals/_{name}.py" for name in ("required", "fit", "several", "ledger"))
 _GATE, _RULE, _FILE, _REQUEST = "approvers/_gate.py", "approvers/_rule.py", "approvers/_file.py", "calls/_approval.py"
 _STORE, _OF_EXPIRY = "approvals/_ledger_store.py", ("tests/approvers/test_expiry.py",)
+_IDENTITY, _GROUPS, _NOTICES = "calls/_identity.py", "approvers/_groups.py", "approvals/_notices.py"
+_OF_ESCALATION, _OF_DELEGATION = ("tests/approvers/test_escalation.py",), ("tests/approvers/test_delegation.py",)
+_OF_REMINDERS = ("tests/approvers/test_reminders.py",)
 _OF_GATE, _OF_RULES = ("tests/approvers/test_gate.py",), ("tests/approvers/test_rules.py",)
 
 APPROVER_GATES: tuple[Gate, ...] = (
@@ -86,37 +89,37 @@ APPROVER_GATES: tuple[Gate, ...] = (
     Gate(
         "the one who asked",
         _REQUIRED,
-        "return not people_of(*ids) & people_of(*required.excluded)",
-        "return True",
+        "if not names & people_of(*required.excluded):",
+        "if True:",
         _OF_GATE,
     ),
     Gate(
         "a look-alike of the one who asked",
         _REQUIRED,
-        "not people_of(*ids) & people_of(*required.excluded)",
-        "not {*ids} & {*required.excluded}",
+        "names = people_of(one.id, *required.ids_of(one.id), *(",
+        "names = (lambda *ids: {*ids})(one.id, *required.ids_of(one.id), *(",
         _OF_GATE,
     ),
     Gate(
         "one person under several ids",
         _REQUIRED,
-        "return min(people_of(ids[0] if ids else one.id))",
-        "return one.id",
+        "names = people_of(one.id, *required.ids_of(one.id), *(",
+        "names = people_of(one.id, *(",
         _OF_GATE,
     ),
     Gate("one place for each person", _REQUIRED, "taken[place] = person", "pass", _OF_GATE),
     Gate(
         "groups that the login may say",
-        _REQUIRED,
-        "for group in one.groups if group in required.from_login)",
+        _IDENTITY,
+        "for group in one.groups if group in self.from_login)",
         "for group in one.groups)",
         _OF_GATE,
     ),
-    Gate("a model is nobody", _REQUIRED, "if not one.is_model:", "if True:", _OF_GATE),
+    Gate("a model is nobody", _IDENTITY, "if not one.is_model:", "if True:", _OF_GATE),
     Gate(
         "groups of a login that has ended",
         _REQUIRED,
-        "holds = is_own or (identity.until is not None and identity.until > at)",
+        "holds = identity.until is not None and identity.until > at",
         "holds = True",
         _OF_GATE,
     ),
@@ -124,7 +127,7 @@ APPROVER_GATES: tuple[Gate, ...] = (
     Gate(
         "all rules before a call is approved",
         _SEVERAL,
-        "return any(approvers_lacking(one, identities) for one in request.required) and not _is_single(request)",
+        "return any(approvers_lacking(one, identities, request.created_at) for one in rules)",
         "return False",
         _OF_GATE,
     ),
@@ -148,8 +151,8 @@ APPROVER_GATES: tuple[Gate, ...] = (
     Gate(
         "a rule for too few people",
         _GATE,
-        "if not approvals.can_be_met(required := _required(rule, groups, None)):",
-        "if not (required := _required(rule, groups, None)):",
+        "    if not approvals.can_be_met(required, now()):\n",
+        "    if False:\n",
         _OF_RULES,
     ),
     Gate(
@@ -176,6 +179,131 @@ APPROVER_GATES: tuple[Gate, ...] = (
         "if (found := _stamp(self._path)) != self._read:",
         "if False:",
         _OF_RULES,
+    ),
+    Gate(
+        "an escalation before its time",
+        _IDENTITY,
+        "for after, group in self.escalation if asked_at + timedelta(seconds=after) <= at]",
+        "for after, group in self.escalation]",
+        _OF_ESCALATION,
+    ),
+    Gate(
+        "people of the group to which it is escalated",
+        _IDENTITY,
+        "if one.escalated and found.intersection(escalated_to):",
+        "if one.escalated:",
+        _OF_ESCALATION,
+    ),
+    Gate(
+        "an escalation that the answer says",
+        _IDENTITY,
+        "if one.escalated and found.intersection(escalated_to):",
+        "if found.intersection(escalated_to):",
+        _OF_ESCALATION,
+    ),
+    Gate(
+        "an escalation that comes before the expiry",
+        _RULE,
+        "if self.expires is not None and span >= self.expires:",
+        "if False:",
+        _OF_RULES,
+    ),
+    Gate(
+        "a delegation outside its time",
+        _IDENTITY,
+        "(each for each in self.delegations if at is None or each.holds(at))",
+        "(each for each in self.delegations)",
+        _OF_DELEGATION,
+    ),
+    Gate(
+        "who says that they stand for another",
+        _IDENTITY,
+        "self._listing(one.stands_for) if one.stands_for in persons else set()",
+        "self._listing(one.stands_for)",
+        _OF_DELEGATION,
+    ),
+    Gate(
+        "a person and their delegate are one",
+        _REQUIRED,
+        "    for _ in pairs:  # as often",
+        "    for _ in ():  # as often",
+        _OF_DELEGATION,
+    ),
+    Gate(
+        "one person under two names",
+        _REQUIRED,
+        "return min(known, len(people_of(*names)))",
+        "return len(people_of(*names))",
+        _OF_DELEGATION,
+    ),
+    Gate(
+        "the time of the answer by the store's clock",
+        _LEDGER,
+        "        answer = replace(answer, identity=replace(answer.identity, at=at))\n",
+        "        pass\n",
+        _OF_DELEGATION,
+    ),
+    Gate(
+        "an answer is judged at its time",
+        _REQUIRED,
+        "known = [one if is_own else _later(one, at) for one in identities]",
+        "known = [_later(one, at) for one in identities]",
+        _OF_GATE,
+    ),
+    Gate(
+        "a standing answer is judged at the time of the call",
+        _REQUIRED,
+        "known = [one if is_own else _later(one, at) for one in identities]",
+        "known = list(identities)",
+        _OF_DELEGATION,
+    ),
+    Gate("a right that comes back", _GROUPS, "self._refuse_circle([each])", "pass", _OF_DELEGATION),
+    Gate("a right of nobody", _GROUPS, "self._require_right(each)", "pass", _OF_DELEGATION),
+    Gate(
+        "a denial by expiry where the answer is refused",
+        _STORE,
+        "await self._run(lambda ledger: deny_expired(ledger, at), write=True)",
+        "pass",
+        _OF_EXPIRY,
+    ),
+    Gate(
+        "a notice after the end",
+        _NOTICES,
+        'if entry is None or entry.state != "pending" or',
+        "if entry is None or",
+        _OF_REMINDERS,
+    ),
+    Gate(
+        "a notice that another process sends",
+        _NOTICES,
+        "for name in notice.covers if (notice.request.id, name) not in sent]",
+        "for name in notice.covers]",
+        _OF_REMINDERS,
+    ),
+    Gate("a notice before its time", _NOTICES, "if one[0] <= at and one[2]", "if one[2]", _OF_REMINDERS),
+    Gate(
+        "a notice that was sent", _NOTICES, "if one[0] <= at and one[2] not in sent]", "if one[0] <= at]", _OF_REMINDERS
+    ),
+    Gate(
+        "a notice to people who may not answer",
+        _NOTICES,
+        "if not groups or asked.intersection(groups):",
+        "if True:",
+        _OF_REMINDERS,
+    ),
+    Gate(
+        "no reminder of a consent",
+        _REQUEST,
+        "return self.required if self.asked_by is None and self.consent is None else ()",
+        "return self.required",
+        _OF_REMINDERS,
+    ),
+    Gate(
+        "a webhook asks the store before it sends",
+        "console/_webhooks.py",
+        "begun = await self._approvals.begin_notices(webhook.address, notices)",
+        "begun = notices",
+        ("tests/console/test_webhooks.py",),
     ),
     Gate(
         "people of all rules in a request",

@@ -8,7 +8,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from textwrap import dedent
@@ -26,6 +26,7 @@ from toolcrib.calls import (
     Bound,
     Completed,
     Consent,
+    Delegation,
     Denial,
     Done,
     Failed,
@@ -123,14 +124,22 @@ LIMITED = REQUEST.grant(
 SAVED = SavedProgram(
     "trip", "# inputs: city\nfind(city)", "Plan a trip.", {"properties": {"city": {}}}, {"find": "d1"}, "ann", AT
 )
-_ANN = Identity("ann", "console", ("finance",), AT)
+_ANN = Identity("ann", "console", ("finance",), AT, "eve", True, AT)
 IDENTIFIED = replace(LIMITED, identity=_ANN, identities=(Identity("bob"),))
 RULED = replace(
     REQUEST,
     approved_as=(Identity("bob"),),
-    required=(RequiredApprovers("pay", {"finance": 2}, {"finance": [["ann", "bob"]]}, ("finance",), ("eve",), 60.0),),
+    required=(
+        RequiredApprovers(
+            *("pay", {"finance": 2}, {"finance": [["ann", "bob"]]}, ("finance",), ("eve",), 60.0, 20.0),
+            escalation=((40.0, "managers"),),
+            delegations=(Delegation("ann", "eve", AT + timedelta(days=1), AT),),
+            aliases=(("eve", "U1"),),
+        ),
+    ),
 )
-RULED_FOR_EVER = replace(RULED, required=(replace(RULED.required[0], expires_after=None),))
+_TIMELESS = RequiredApprovers(*("pay", {"finance": 2}, {"finance": [["ann", "bob"]]}, ("finance",), ("eve",)))
+RULED_FOR_EVER = replace(RULED, required=(_TIMELESS,))
 """Written in the second version of a request."""
 _ENDPOINTS = Endpoints("https://i.example", "https://i.example/a", "https://i.example/t", scopes=("read",))
 _CLIENT = OAuthClient("client", "secret")

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from toolcrib.approvals._entry import ApprovalEntry, answer_row, grant_row
     from toolcrib.approvals._executions import Execution, ExecutionState
     from toolcrib.approvals._fit import is_answer_to, meant_by, misfit
-    from toolcrib.approvals._ledger_store import LedgerStore, MemoryApprovalStore
+    from toolcrib.approvals._ledger_store import LedgerStore
+    from toolcrib.approvals._memory_store import MemoryApprovalStore
+    from toolcrib.approvals._notices import KeepsNotices, Notice, NoticeKind
     from toolcrib.approvals._pins import PinEntry, PinKind, ToolPins
     from toolcrib.approvals._policy import (
         AgentContext,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
         DIGEST_KEY_TABLES,
         EXPIRY_TABLES,
         GRANT_USE_TABLES,
+        NOTICE_TABLES,
         POSTGRES_APPROVAL_TABLES,
         SQLITE_APPROVAL_TABLES,
         SqlApprovalStore,
@@ -71,7 +74,9 @@ else:
             "._entry": "ApprovalEntry answer_row grant_row",
             "._executions": "Execution ExecutionState",
             "._fit": "is_answer_to meant_by misfit",
-            "._ledger_store": "LedgerStore MemoryApprovalStore",
+            "._ledger_store": "LedgerStore",
+            "._memory_store": "MemoryApprovalStore",
+            "._notices": "KeepsNotices Notice NoticeKind",
             "._pins": "PinEntry PinKind ToolPins",
             "._policy": (
                 "AgentContext ApprovalPolicy Approver answer_of approve_all deny_all require_approver stored_approver"
@@ -80,7 +85,8 @@ else:
             "._saved_sessions": "SavedSession",
             "._postgres": "PostgresApprovalStore",
             "._sql_store": (
-                "CLAIM_JOURNAL_TABLES DIGEST_KEY_TABLES EXPIRY_TABLES GRANT_USE_TABLES POSTGRES_APPROVAL_TABLES "
+                "CLAIM_JOURNAL_TABLES DIGEST_KEY_TABLES EXPIRY_TABLES GRANT_USE_TABLES NOTICE_TABLES "
+                "POSTGRES_APPROVAL_TABLES "
                 "SQLITE_APPROVAL_TABLES SqlApprovalStore SqliteApprovalStore"
             ),
             "._store": (
@@ -100,6 +106,7 @@ __all__ = [
     "DIGEST_KEY_TABLES",
     "EXPIRY_TABLES",
     "GRANT_USE_TABLES",
+    "NOTICE_TABLES",
     "POSTGRES_APPROVAL_TABLES",
     "SQLITE_APPROVAL_TABLES",
     "SUSPENDED_CALL_TABLES",
@@ -113,11 +120,14 @@ __all__ = [
     "ExecutionState",
     "KeepsDigestKey",
     "KeepsJournals",
+    "KeepsNotices",
     "KeepsSessions",
     "KeepsSuspendedCalls",
     "LedgerStore",
     "MemoryApprovalStore",
     "MemorySuspendedCalls",
+    "Notice",
+    "NoticeKind",
     "PinEntry",
     "PinKind",
     "PostgresApprovalStore",

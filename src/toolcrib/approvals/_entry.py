@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from toolcrib._numbers import span_text
 from toolcrib.approvals._executions import Execution, ExecutionState
 from toolcrib.approvals._fit import expiry_problem
+from toolcrib.approvals._required import people_of_group
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse, now
 
 __all__ = ["ApprovalEntry", "answer_row", "grant_row"]
@@ -77,6 +78,29 @@ class ApprovalEntry:
         if self.state == "used":
             return "used"
         return "done" if self.answer is not None and self.answer.done is not None else "approved"
+
+    def answerers(self, at: datetime | None = None) -> list[dict[str, Any]]:
+        """Return who may approve the request by its rules at a time, now when None, and who from when on.
+
+        A row for each group of each rule, as JSON shapes: `rule`, `group`, `people` as far as they are listed, `from`,
+        and `now`, whether that has come.
+        """
+        asked_at, at = self.request.created_at, at or now()
+        rows = [
+            (rule, group, asked_at + timedelta(seconds=after))
+            for rule in self.request.required
+            for after, group in (*((0.0, group) for group in rule.of), *rule.escalation)
+        ]
+        return [
+            {
+                "rule": rule.rule,
+                "group": group,
+                "people": people_of_group(rule, group, max(since, at)),
+                "from": since.isoformat(),
+                "now": since <= at,
+            }
+            for rule, group, since in rows
+        ]
 
     def row(self) -> dict[str, Any]:
         """Return the request as a row of a list, as JSON shapes: what is asked, by whom and since when."""

@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import TypeVar
 
-from toolcrib.approvals._people import people_of
-from toolcrib.approvals._required import approvers_problem
+from toolcrib.approvals._required import approvers_problem, count_people, identities_in
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse, now
 from toolcrib.errors import ApprovalError
 
-__all__ = ["EVERYBODY", "expiry_problem", "is_answer_to", "meant_by", "misfit"]
+__all__ = ["EVERYBODY", "expiry_problem", "is_answer_to", "meant_by", "misfit", "people_behind"]
 
 T = TypeVar("T")
 
@@ -44,7 +43,7 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
         return why
     if grant.done is not None and not request.in_doubt:
         return "it says what the call came to, and the call is not in doubt: it was not executed"
-    if grant.done is None and len(people_of(grant.by, *grant.also)) < request.approvals_needed:
+    if grant.done is None and request.approvals_needed > 1 and people_behind(grant, request) < request.approvals_needed:
         return f"it needs {request.approvals_needed} approvers, each of whom approves it as it is"
     if request.required and (why := approvers_problem(grant, request, at or now())):
         return why
@@ -55,6 +54,11 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
         shown = ", ".join(f"{name}={value!r}" for name, value in request.arguments.items())
         return f"the arguments changed after it was given; they are now {shown or 'none'}. Ask again"
     return ""
+
+
+def people_behind(grant: Grant, request: ApprovalRequest) -> int:
+    """Return how many people give a grant."""
+    return count_people((*grant.also, grant.by), identities_in(grant), request.required)
 
 
 def expiry_problem(grant: Grant, at: datetime) -> str:

@@ -98,6 +98,18 @@ class Ledger(Protocol):
         """Keep the use of a standing grant, in place of what was kept of it."""
         ...
 
+    def notices(self, address: str, request_ids: Iterable[str]) -> Iterable[tuple[str, str]]:
+        """Return the names of the notices of requests that were sent to an address, each after its request."""
+        ...
+
+    def write_notice(self, address: str, request_id: str, name: str) -> None:
+        """Keep that a notice was sent, until its request is answered."""
+        ...
+
+    def remove_notice(self, address: str, request_id: str, name: str) -> None:
+        """Remove what was kept of a notice."""
+        ...
+
     def claim(self, key: str) -> Execution | None:
         """Return the claim on a piece of work."""
         ...
@@ -196,8 +208,8 @@ def deny_expired(ledger: Ledger, at: datetime) -> None:
         ledger.write(replace(entry, answer=entry.expired))
 
 
-def keep_answer(ledger: Ledger, answer: Grant | Denial) -> None:
-    """Store an answer until its call uses it, and a standing grant for good.
+def keep_answer(ledger: Ledger, answer: Grant | Denial, at: datetime) -> None:
+    """Store an answer of a time until its call uses it, and a standing grant for good.
 
     Raises:
         ApprovalError: It names no request, or an unknown or answered one, or does not fit.
@@ -212,6 +224,8 @@ def keep_answer(ledger: Ledger, answer: Grant | Denial) -> None:
         raise unknown_request(answer.request_id, answer.tool)
     if entry.state != "pending":
         raise _answered(entry)
+    if isinstance(answer, Grant) and answer.identity is not None and entry.request.required:
+        answer = replace(answer, identity=replace(answer.identity, at=at))
     if isinstance(answer, Grant) and answer.done is None and not answer.standing:
         answer = with_others(answer, entry.request)
         if lacks_approvers(answer, entry.request):
@@ -452,6 +466,8 @@ def _same(one: Grant | Denial | None, other: Grant | Denial) -> bool:
 
 
 def _text(answer: Grant | Denial) -> str:
+    if isinstance(answer, Grant) and answer.identity is not None:  # which the store gave a time
+        answer = replace(answer, identity=replace(answer.identity, at=None))
     return json.dumps(answer.to_dict(), sort_keys=True, default=str)
 
 

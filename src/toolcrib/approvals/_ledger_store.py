@@ -1,11 +1,10 @@
-"""Approval stores over a ledger: their common part, and the one in memory."""
+"""Approval stores over a ledger: their common part."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import cached_property, partial
@@ -13,7 +12,6 @@ from typing import Any, ClassVar, TypeVar
 
 from toolcrib._numbers import require_seconds
 from toolcrib.approvals._claims import (
-    MOST_BEGUN,
     claim_work,
     executions_like,
     release_work,
@@ -35,12 +33,13 @@ from toolcrib.approvals._ledger import (
     unknown_request,
     use_answer,
 )
+from toolcrib.approvals._notices import Notice, begin_notices, due_notices, undo_notices
 from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse
 from toolcrib.clock import WALL_CLOCK, Clock, time_of, wait_until_set
-from toolcrib.errors import explain_missing
+from toolcrib.errors import ApprovalError, explain_missing
 
-__all__ = ["LedgerStore", "MemoryApprovalStore"]
+__all__ = ["LedgerStore"]
 
 T = TypeVar("T")
 
@@ -99,7 +98,7 @@ class LedgerStore(ABC):
     async def _commit(self, work: Callable[[Ledger], T]) -> T:
         """Return the result of `work` in a transaction, and wake what waits in this process.
 
-        What has expired is denied in the same transaction, before it.
+        What has expired is denied in the same transaction, before it, and in one of its own where `work` raises.
         """
         at = time_of(self._clock)
 
@@ -107,9 +106,13 @@ class LedgerStore(ABC):
             deny_expired(ledger, at)
             return work(ledger)
 
-        result = await self._run(write, write=True)
-        self._wake()
-        return result
+        try:
+            return await self._run(write, write=True)
+        except ApprovalError:
+            await self._run(lambda ledger: deny_expired(ledger, at), write=True)  # else a clock that goes back opens it
+            raise
+        finally:
+            self._wake()
 
     async def _read_current(self, work: Callable[[Ledger], T]) -> T:
         """Return the result of `work` in a transaction which reads; what has expired is denied before."""
@@ -150,7 +153,8 @@ class LedgerStore(ABC):
         Raises:
             ApprovalError: The request is unknown or answered already, or the grant does not fit it.
         """
-        await self._commit(lambda ledger: keep_answer(ledger, answer))
+        at = time_of(self._clock)
+        await self._commit(lambda ledger: keep_answer(ledger, answer, at))
 
     async def take(self, request: ApprovalRequest) -> Grant | Denial | ApprovalEntry | None:
         """Return the answer to this request, its entry where its call has begun, or one that asks the same already.
@@ -344,6 +348,27 @@ class LedgerStore(ABC):
         """Return how many requests are pending, and how many of these are about calls in doubt."""
         return await self._read_current(_count_pending)
 
+    async def notices_due(self, address: str, groups: Collection[str] = ()) -> tuple[Notice, ...]:
+        """Return the notices that are to be sent to an address now, oldest request first.
+
+        Args:
+            address: Names the address among all.
+            groups: Groups whose people read there: they are told of what they may answer. When empty, of everything.
+        """
+        at = time_of(self._clock)
+        return await self._read_current(lambda ledger: due_notices(ledger, address, groups, at))
+
+    async def begin_notices(self, address: str, notices: Collection[Notice]) -> tuple[Notice, ...]:
+        """Record that notices are sent now; return those that are: their requests wait, and no other process sent them.
+
+        A process that ends before it has sent them sends them never.
+        """
+        return await self._commit(lambda ledger: begin_notices(ledger, address, notices))
+
+    async def undo_notices(self, address: str, notices: Collection[Notice]) -> None:
+        """Record that notices which began were not sent."""
+        await self._commit(lambda ledger: undo_notices(ledger, address, notices))
+
     async def standing(self) -> tuple[Grant, ...]:
         """Return the standing grants, oldest first."""
         return tuple(await self._run(lambda ledger: ledger.standing(None), write=False))
@@ -361,139 +386,3 @@ def _count_pending(ledger: Ledger) -> tuple[int, int]:
     expired = [entry.request for entry in ledger.answered() if entry.state == "pending"]
     total, in_doubt = ledger.unanswered()
     return total + len(expired), in_doubt + sum(request.in_doubt for request in expired)
-
-
-class MemoryApprovalStore(LedgerStore):
-    """An approval store in memory, for one process.
-
-    Args:
-        grants: Standing grants to begin with; a ValueError for any other.
-        clock: The clock by which requests expire, whose seconds are those since 1970.
-    """
-
-    _polling = None
-
-    def __init__(self, grants: Iterable[Grant] = (), *, clock: Clock = WALL_CLOCK) -> None:
-        self._clock = clock
-        self._ledger = _MemoryLedger()
-        self._lock = threading.Lock()  # programs and agents may run in several threads
-        for grant in grants:
-            if not grant.standing:
-                raise ValueError(f"the grant for `{grant.tool}` is for one call; answer its request with it")
-            self._ledger.stand(grant)
-
-    async def _run(self, work: Callable[[Ledger], T], *, write: bool) -> T:
-        with self._lock:
-            return work(self._ledger)
-
-
-class _MemoryLedger:
-    def __init__(self) -> None:
-        self._entries: dict[str, ApprovalEntry] = {}
-        self._grants: list[Grant] = []
-        self._claims: dict[str, Execution] = {}
-        self._calls: dict[str, list[str]] = {}
-        self._digests: dict[str, dict[str, None]] = {}  # requests by digest, oldest first
-        self._journals: dict[str, list[str]] = {}
-        self._sessions: dict[str, SavedSession] = {}
-        self._grant_uses: dict[str, GrantUse] = {}
-        self._closing: dict[str, datetime] = {}
-        self._digest_key: str | None = None
-
-    def due(self, at: datetime) -> Iterable[ApprovalEntry]:
-        return [self._entries[request_id] for request_id, closes_at in self._closing.items() if closes_at <= at]
-
-    def entry(self, request_id: str) -> ApprovalEntry | None:
-        return self._entries.get(request_id)
-
-    def entries_of(self, call_id: str) -> Iterable[ApprovalEntry]:
-        return [self._entries[request_id] for request_id in self._calls.get(call_id, ())]
-
-    def write(self, entry: ApprovalEntry) -> None:
-        request = entry.request
-        if request.id not in self._entries:
-            self._calls.setdefault(request.call_id, []).append(request.id)
-        self._digests.setdefault(request.digest, {}).setdefault(request.id)
-        self._entries[request.id] = entry
-        self._closing.pop(request.id, None)
-        if (closes_at := entry.closes_at) is not None:
-            self._closing[request.id] = closes_at
-
-    def entries(self, *, unused: bool) -> Iterable[ApprovalEntry]:
-        return list(self._entries.values())
-
-    def answered(self) -> Iterable[ApprovalEntry]:
-        return [entry for entry in self._entries.values() if entry.answer is not None and entry.used_at is None]
-
-    def used(self, request_ids: Iterable[str]) -> Iterable[str]:
-        found = (self._entries.get(request_id) for request_id in request_ids)
-        return [entry.request.id for entry in found if entry is not None and entry.used_at is not None]
-
-    def unended(self) -> Iterable[ApprovalEntry]:
-        executions = ((entry, entry.execution) for entry in self._entries.values())
-        return [entry for entry, execution in executions if execution is not None and execution.ended_at is None]
-
-    def begun(self, digest: str) -> Iterable[ApprovalEntry]:
-        counts, found = {True: 0, False: 0}, list[ApprovalEntry]()
-        for request_id in reversed(self._digests.get(digest, {})):
-            entry = self._entries[request_id]
-            if entry.execution is None or entry.request.digest != digest:
-                continue
-            ended = entry.execution.ended_at is not None
-            counts[ended] += 1
-            if counts[ended] <= MOST_BEGUN:
-                found.append(entry)
-        return reversed(found)
-
-    def unanswered(self) -> tuple[int, int]:
-        requests = [e.request for e in self._entries.values() if e.answer is None and e.used_at is None]
-        return len(requests), sum(request.in_doubt for request in requests)
-
-    def standing(self, tool: str | None) -> Iterable[Grant]:
-        return [grant for grant in self._grants if tool in (None, grant.tool)]
-
-    def stand(self, grant: Grant) -> None:
-        self._grants.append(grant)
-
-    def revoke(self, grant: Grant) -> bool:
-        before, self._grants = self._grants, [kept for kept in self._grants if kept != grant]
-        return len(self._grants) < len(before)
-
-    def grant_use(self, request_id: str) -> GrantUse:
-        return self._grant_uses.get(request_id, GrantUse())
-
-    def write_grant_use(self, request_id: str, use: GrantUse) -> None:
-        self._grant_uses[request_id] = use
-
-    def claim(self, key: str) -> Execution | None:
-        return self._claims.get(key)
-
-    def write_claim(self, key: str, claim: Execution | None) -> None:
-        if claim is None:
-            self._claims.pop(key, None)
-        else:
-            self._claims[key] = claim
-
-    def digest_key(self) -> str | None:
-        return self._digest_key
-
-    def write_digest_key(self, key: str) -> None:
-        self._digest_key = key
-
-    def lines(self, journal: str) -> list[str]:
-        return list(self._journals.get(journal, ()))
-
-    def append_line(self, journal: str, line: str) -> None:
-        self._journals.setdefault(journal, []).append(line)
-
-    def remove_lines(self, journal: str) -> None:
-        self._journals.pop(journal, None)
-
-    def session(self, session_id: str) -> SavedSession | None:
-        return self._sessions.get(session_id)
-
-    def write_session(self, session: SavedSession) -> None:
-        self._sessions[session.id] = session
-
-    def remove_session(self, session_id: str) -> bool:
-        return self._sessions.pop(session_id, None) is not None

@@ -9,6 +9,7 @@ from toolcrib.approvals._sql_store import (
     DIGEST_KEY_TABLES,
     EXPIRY_TABLES,
     GRANT_USE_TABLES,
+    NOTICE_TABLES,
     POSTGRES_APPROVAL_TABLES,
     SqlApprovalStore,
 )
@@ -40,6 +41,7 @@ class PostgresApprovalStore(SqlApprovalStore):
             GRANT_USE_TABLES,
             DIGEST_KEY_TABLES,
             EXPIRY_TABLES,
+            NOTICE_TABLES,
             SUSPENDED_CALL_TABLES,
         )
         super().__init__(tables, "toolcrib_", clock=clock)

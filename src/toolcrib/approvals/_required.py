@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from toolcrib.approvals._people import people_of
 from toolcrib.calls import ANYBODY, ApprovalRequest, Grant, Identity, RequiredApprovers
 
-__all__ = ["approvers_lacking", "approvers_problem", "can_be_met", "identities_in", "is_of_use", "who_counts_not"]
+__all__ = [
+    "approvers_lacking",
+    "approvers_problem",
+    "can_be_met",
+    "count_people",
+    "identities_in",
+    "is_of_use",
+    "people_of_group",
+    "who_counts_not",
+]
 
 
 def identities_in(grant: Grant) -> tuple[Identity, ...]:
-    """Return the identities of all who give a grant, as far as they showed one."""
-    return (*(() if grant.identity is None else (grant.identity,)), *grant.identities)
+    """Return the identities of all who give a grant, as far as they showed one, each with the time of its answer."""
+    identities = (*(() if grant.identity is None else (grant.identity,)), *grant.identities)
+    return tuple(one if one.at is not None else replace(one, at=grant.at) for one in identities)
 
 
 def approvers_problem(
@@ -21,7 +32,8 @@ def approvers_problem(
 ) -> str:
     """Return why those who give a grant may not approve a request; empty where they may.
 
-    What a call in doubt came to is said by one of them.
+    Who may is judged at the time of each one's answer; of an answer to another request, at the time that is given. What
+    a call in doubt came to is said by one of them.
 
     Args:
         grant: The grant.
@@ -31,11 +43,11 @@ def approvers_problem(
     """
     rules = request.required if rules is None else rules
     identities, is_own = identities_in(grant), grant.request_id == request.id
-    known = [_known(one, is_own=is_own, at=at) for one in identities]
+    known = [one if is_own else _later(one, at) for one in identities]
     if grant.done is not None:
-        lacking = [one for one in rules if not is_of_use(one, known[:1], ())]
+        lacking = [one for one in rules if not is_of_use(one, known[:1], (), request.created_at)]
     else:
-        lacking = [one for one in rules if approvers_lacking(one, known)]
+        lacking = [one for one in rules if approvers_lacking(one, known, request.created_at)]
     return f"{who_counts_not(grant)} {lacking[0].text()}" if lacking else ""
 
 
@@ -46,61 +58,98 @@ def who_counts_not(grant: Grant) -> str:
     return f"the approval of {who}{lacks} does not meet the rule"
 
 
-def _known(identity: Identity, *, is_own: bool, at: datetime) -> Identity:
-    """Return an identity with the groups of its login that count; those of an earlier answer hold for a time."""
-    holds = is_own or (identity.until is not None and identity.until > at)
-    return identity if holds else Identity(identity.id, identity.by)
+def _later(identity: Identity, at: datetime) -> Identity:
+    """Return an identity of an earlier answer at a later time: the groups of its login count until the login ends."""
+    holds = identity.until is not None and identity.until > at
+    return replace(identity, groups=identity.groups if holds else (), at=at)
 
 
-def approvers_lacking(required: RequiredApprovers, identities: Iterable[Identity]) -> int:
-    """Return how many people a rule lacks, where each one counts once, for one of the groups."""
-    people: dict[str, set[str]] = {}
+def approvers_lacking(required: RequiredApprovers, identities: Iterable[Identity], asked_at: datetime) -> int:
+    """Return how many people a rule lacks, where each one counts once, for one of the groups.
+
+    Args:
+        required: The rule.
+        identities: Who approves, each with the time of the answer.
+        asked_at: The time of the request.
+    """
+    people: list[tuple[set[str], set[str]]] = []
     for one in identities:
-        if _may(required, one):
-            people.setdefault(_person(required, one), set()).update(_groups_of(required, one))
-    return required.people - _filled(required, list(people.values()))
+        at = asked_at if one.at is None else one.at
+        names = _names(required, one, at)
+        if not names & people_of(*required.excluded):
+            people = _joined(people, names, required.groups_of(one, asked_at, at))
+    return required.people - _filled(required, [groups for _, groups in people])
 
 
-def is_of_use(required: RequiredApprovers, added: Sequence[Identity], so_far: Sequence[Identity]) -> bool:
+def is_of_use(
+    required: RequiredApprovers, added: Sequence[Identity], so_far: Sequence[Identity], asked_at: datetime
+) -> bool:
     """Return whether a rule is nearer to be met with some identities beside those so far, or is met without."""
-    before = approvers_lacking(required, so_far)
-    return before == 0 or approvers_lacking(required, [*so_far, *added]) < before
+    before = approvers_lacking(required, so_far, asked_at)
+    return before == 0 or approvers_lacking(required, [*so_far, *added], asked_at) < before
 
 
-def can_be_met(required: RequiredApprovers) -> bool:
-    """Return whether there are enough people for a rule; a group of logins, or of all, may have any number."""
-    others = [ids for ids in _everybody(required) if not set(ids) & set(required.excluded)]
-    known = [Identity(ids[0]) for ids in others]
+def can_be_met(required: RequiredApprovers, at: datetime) -> bool:
+    """Return whether there are enough people for a rule, those counted to whom it is escalated later.
+
+    A group of logins, or of all, may have any number.
+    """
     of = {group: number for group, number in required.of.items() if group not in (ANYBODY, *required.from_login)}
-    return not of or approvers_lacking(RequiredApprovers(required.rule, of, required.members), known) == 0
+    if not of or {ANYBODY, *required.from_login}.intersection(group for _, group in required.escalation):
+        return True
+    escalation = tuple((0.0, group) for _, group in required.escalation)
+    listed = replace(required, of=of, from_login=(), escalation=escalation)
+    people = (ids[0] for people in required.members.values() for ids in people)
+    return approvers_lacking(listed, [Identity(one, escalated=True, at=at) for one in people], at) == 0
 
 
-def _everybody(required: RequiredApprovers) -> Iterable[Sequence[str]]:
-    return (ids for people in required.members.values() for ids in people)
+def people_of_group(required: RequiredApprovers, group: str, at: datetime) -> list[str]:
+    """Return who of a group may answer at a time, and who stands for them: `ann`, `bob for ann`."""
+    people: list[Identity] = []
+    for ids in required.members.get(group, ()):
+        people.append(Identity(ids[0]))
+        delegates = dict.fromkeys(each.to for each in required.delegations)
+        people += [
+            Identity(one, stands_for=ids[0])
+            for one in delegates
+            if any(person in ids for person in required.stood_for_by(one, at))
+        ]
+    excluded = people_of(*required.excluded)
+    return [str(one) for one in people if not _names(required, one, at) & excluded]
 
 
-def _may(required: RequiredApprovers, one: Identity) -> bool:
-    """Return whether an approval counts at all: that of the one who asked does not, under no id or look-alike of it."""
-    ids = (one.id, *_ids_of(required, one))
-    return not people_of(*ids) & people_of(*required.excluded)
+def count_people(names: Sequence[str], identities: Sequence[Identity], rules: Sequence[RequiredApprovers]) -> int:
+    """Return how many people approve a request, by their names and identities: a delegate is who they stand for."""
+    shown = {str(one) for one in identities}
+    people: list[tuple[set[str], set[str]]] = []
+    for name in names:
+        people = people if name in shown else _joined(people, people_of(name), set())
+    for one in identities:
+        people = _joined(people, people_of(one.id).union(*(_names(each, one, one.at) for each in rules)), set())
+    known = len([shown for shown, _ in people if shown != {""}]) or len(people)
+    return min(known, len(people_of(*names)))  # who shows an identity under another name is no second person
 
 
-def _ids_of(required: RequiredApprovers, one: Identity) -> Sequence[str]:
-    return next((ids for ids in _everybody(required) if one.id in ids), ())
+def _names(required: RequiredApprovers, one: Identity, at: datetime | None) -> set[str]:
+    """Return the names of a person, and of all who count as one with them by the delegations that hold at a time."""
+    names = people_of(one.id, *required.ids_of(one.id), *(required.ids_of(one.stands_for) if one.stands_for else ()))
+    pairs = [
+        people_of(*required.ids_of(each.person), *required.ids_of(each.to))
+        for each in required.delegations
+        if at is None or each.holds(at)
+    ]
+    for _ in pairs:  # as often as a chain of them is long
+        names = names.union(*(pair for pair in pairs if pair & names))
+    return names
 
 
-def _person(required: RequiredApprovers, one: Identity) -> str:
-    """Return what one person is known by under all of their ids, and under those that look alike."""
-    ids = _ids_of(required, one)
-    return min(people_of(ids[0] if ids else one.id))
-
-
-def _groups_of(required: RequiredApprovers, one: Identity) -> set[str]:
-    """Return the groups of a rule that a person counts for; a model is in those alone that list it."""
-    groups = {group for group, people in required.members.items() if any(one.id in ids for ids in people)}
-    if not one.is_model:
-        groups |= {*(group for group in one.groups if group in required.from_login), ANYBODY}
-    return groups & required.of.keys()
+def _joined(
+    people: Sequence[tuple[set[str], set[str]]], names: set[str], groups: set[str]
+) -> list[tuple[set[str], set[str]]]:
+    """Return people, by their names and groups, with one more, or with those as one who have a name of theirs."""
+    same = [one for one in people if one[0] & names]
+    joined = names.union(*(known for known, _ in same)), groups.union(*(found for _, found in same))
+    return [*(one for one in people if not one[0] & names), joined]
 
 
 def _filled(required: RequiredApprovers, people: Sequence[set[str]]) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from toolcrib.approvals._fit import misfit
+from toolcrib.approvals._fit import misfit, people_behind
 from toolcrib.approvals._people import people_of
-from toolcrib.approvals._required import approvers_lacking, identities_in, is_of_use, who_counts_not
+from toolcrib.approvals._required import approvers_lacking, count_people, identities_in, is_of_use, who_counts_not
 from toolcrib.calls import ApprovalRequest, Grant
 from toolcrib.errors import ApprovalError
 
@@ -27,29 +27,32 @@ def with_others(grant: Grant, request: ApprovalRequest) -> Grant:
         )
     if why := misfit(grant, replace(request, approvals_needed=1, required=())):
         raise ApprovalError(grant.tool, why)
-    if not people_of(grant.by, *grant.also) - people_of(*request.approved_by):
-        raise ApprovalError(grant.tool, f"{grant.by} approved it before; it needs another approver")
+    also = tuple(dict.fromkeys((*request.approved_by, *grant.also)))
+    together = replace(grant, also=also, identities=(*request.approved_as, *grant.identities))
     if why := _of_no_use(grant, request):
         raise ApprovalError(grant.tool, why)
-    also = tuple(dict.fromkeys((*request.approved_by, *grant.also)))
-    return replace(grant, also=also, identities=(*request.approved_as, *grant.identities))
+    if people_behind(together, request) <= count_people(request.approved_by, request.approved_as, request.required):
+        is_same = people_of(grant.by) <= people_of(*request.approved_by)
+        how = "approved it before" if is_same else "counts as one person with an approver before"
+        raise ApprovalError(grant.tool, f"{grant.by} {how}; it needs another approver")
+    return together
 
 
 def _of_no_use(grant: Grant, request: ApprovalRequest) -> str:
     """Return the rule that a further approver brings no nearer to be met; empty where they do, for one at least."""
     added, so_far = identities_in(grant), request.approved_as
-    unmet = [one for one in request.required if approvers_lacking(one, so_far)]
-    if not unmet or any(is_of_use(one, added, so_far) for one in unmet):
+    unmet = [one for one in request.required if approvers_lacking(one, so_far, request.created_at)]
+    if not unmet or any(is_of_use(one, added, so_far, request.created_at) for one in unmet):
         return ""
     return f"{who_counts_not(grant)} {unmet[0].text()}"
 
 
 def lacks_approvers(grant: Grant, request: ApprovalRequest) -> bool:
     """Return whether others have to approve a request, too."""
-    if len(people_of(grant.by, *grant.also)) < request.approvals_needed:
+    if people_behind(grant, request) < request.approvals_needed:
         return True
-    identities = identities_in(grant)
-    return any(approvers_lacking(one, identities) for one in request.required) and not _is_single(request)
+    identities, rules = identities_in(grant), request.required
+    return any(approvers_lacking(one, identities, request.created_at) for one in rules) and not _is_single(request)
 
 
 def _is_single(request: ApprovalRequest) -> bool:

@@ -28,6 +28,7 @@ __all__ = [
     "DIGEST_KEY_TABLES",
     "EXPIRY_TABLES",
     "GRANT_USE_TABLES",
+    "NOTICE_TABLES",
     "POSTGRES_APPROVAL_TABLES",
     "SQLITE_APPROVAL_TABLES",
     "SqlApprovalStore",
@@ -103,6 +104,16 @@ DIGEST_KEY_TABLES = StoreTables(  # not a version of `approvals`, for the same r
     (("CREATE TABLE IF NOT EXISTS toolcrib_digest_keys (number INTEGER PRIMARY KEY, key TEXT NOT NULL)",),),
 )
 """The table of the key of the digests of secret arguments."""
+NOTICE_TABLES = StoreTables(  # not a version of `approvals`, for the same reason
+    "notices",
+    (
+        (
+            """CREATE TABLE IF NOT EXISTS toolcrib_notices (request TEXT NOT NULL, address TEXT NOT NULL,
+                name TEXT NOT NULL, PRIMARY KEY (request, address, name))""",
+        ),
+    ),
+)
+"""The table of the notices of pending requests that were sent."""
 GRANT_USE_TABLES = StoreTables(  # not a version of `approvals`, for the same reason
     "grant uses",
     (("CREATE TABLE IF NOT EXISTS toolcrib_grant_uses (request TEXT PRIMARY KEY, used TEXT NOT NULL)",),),
@@ -273,6 +284,7 @@ class SqliteApprovalStore(SqlApprovalStore):
             GRANT_USE_TABLES,
             DIGEST_KEY_TABLES,
             EXPIRY_TABLES,
+            NOTICE_TABLES,
             SUSPENDED_CALL_TABLES,
         )
         super().__init__(tables, "", clock=clock)
@@ -364,6 +376,8 @@ class _SqlLedger:
         )
         if request.expires_at is not None:
             self._write_expiry(request.id, entry.closes_at)
+        if answer is not None and execution is None:
+            self._execute("DELETE FROM toolcrib_notices WHERE request = ?", (request.id,))
 
     def _write_expiry(self, request_id: str, closes_at: datetime | None) -> None:
         if closes_at is None:
@@ -396,6 +410,23 @@ class _SqlLedger:
             "ON CONFLICT (request) DO UPDATE SET used = excluded.used",
             (request_id, json.dumps(use.to_dict())),
         )
+
+    def notices(self, address: str, request_ids: Iterable[str]) -> list[tuple[str, str]]:
+        ids, found = list(request_ids), list[tuple[str, str]]()
+        for start in range(0, len(ids), _BATCH):
+            some = tuple(ids[start : start + _BATCH])
+            where = f"address = ? AND request IN ({', '.join('?' * len(some))})"
+            rows = self._execute(f"SELECT request, name FROM toolcrib_notices WHERE {where}", (address, *some))
+            found += [(request_id, name) for request_id, name in rows.fetchall()]
+        return found
+
+    def write_notice(self, address: str, request_id: str, name: str) -> None:
+        sql = "INSERT INTO toolcrib_notices (request, address, name) VALUES (?, ?, ?)"
+        self._execute(sql, (request_id, address, name))
+
+    def remove_notice(self, address: str, request_id: str, name: str) -> None:
+        where = "request = ? AND address = ? AND name = ?"
+        self._execute(f"DELETE FROM toolcrib_notices WHERE {where}", (request_id, address, name))
 
     def claim(self, key: str) -> Execution | None:
         row = self._execute(f"SELECT claim FROM {self._claims} WHERE work = ?", (key,)).fetchone()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from toolcrib.approvers._groups import Groups
     from toolcrib.approvers._model import ModelVerdict, model_approver
     from toolcrib.approvers._rule import ApproverRule
-    from toolcrib.calls import Identity, RequiredApprovers
+    from toolcrib.calls import Delegation, Identity, RequiredApprovers
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -26,13 +26,14 @@ else:
             "._groups": "Groups",
             "._model": "ModelVerdict model_approver",
             "._rule": "ApproverRule",
-            "toolcrib.calls": "Identity RequiredApprovers",
+            "toolcrib.calls": "Delegation Identity RequiredApprovers",
         },
     )
 
 __all__ = [
     "ApproverRule",
     "ApproverRules",
+    "Delegation",
     "Groups",
     "Identity",
     "ModelVerdict",

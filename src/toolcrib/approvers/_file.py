@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -16,9 +17,12 @@ from toolcrib._numbers import parse_span
 from toolcrib.approvers._gate import ApproverRules
 from toolcrib.approvers._groups import Groups
 from toolcrib.approvers._rule import ApproverRule
+from toolcrib.calls import Delegation
 from toolcrib.errors import PolicyError, closest
 
 __all__ = ["load_rules", "read_rules"]
+
+T = TypeVar("T")
 
 _RULE: Final = TypeAdapter(ApproverRule)
 
@@ -32,6 +36,7 @@ class _Document(BaseModel):
     groups: dict[str, list[str]] = Field(default_factory=dict[str, "list[str]"])
     people: dict[str, list[str]] = Field(default_factory=dict[str, "list[str]"])
     from_login: list[str] = Field(default_factory=list[str])
+    delegate: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
 
 
 class _FileRules(ApproverRules):
@@ -62,7 +67,8 @@ def read_rules(document: Mapping[str, Any], where: str = "approvers") -> Approve
 
     Args:
         document: `rules`, each with the fields of `ApproverRule`; `groups`, the ids of the people in each; `people`,
-            the further ids of each; `from_login`, the groups that logins say.
+            the further ids of each; `from_login`, the groups that logins say; `delegate`, each with `from`, `to`,
+            `until` and `since`, as dates or their texts.
         where: What errors call it.
 
     Raises:
@@ -104,31 +110,77 @@ def _parsed(path: Path) -> tuple[list[ApproverRule], Groups]:
 def _rules_in(document: Any, where: str) -> tuple[list[ApproverRule], Groups]:
     try:
         read = _Document.model_validate(document)
-        groups = Groups(read.groups, people=read.people, from_login=read.from_login)
     except ValidationError as error:
         raise PolicyError(where, tuple(_problem(one) for one in error.errors(include_url=False))) from None
+    delegations = [_delegation(one, f"delegate {number}", where) for number, one in enumerate(read.delegate, 1)]
+    try:
+        groups = Groups(read.groups, people=read.people, from_login=read.from_login, delegations=delegations)
     except ValueError as error:
         raise PolicyError(where, (str(error),)) from None
     return [_rule(one, f"rule {number}", where) for number, one in enumerate(read.rules, 1)], groups
 
 
 def _rule(given: Mapping[str, Any], number: str, where: str) -> ApproverRule:
-    known = [each.name for each in fields(ApproverRule)]
-    if unknown := [name for name in given if name not in known]:
-        raise PolicyError(where, (f"{number}: `{unknown[0]}` is unknown. {closest(unknown[0], known)}",))
+    _refuse_unknown(given, [each.name for each in fields(ApproverRule)], number, where)
     try:
-        return _RULE.validate_python({**given, **_expiry(given)}, strict=False)
+        return _RULE.validate_python({**given, **_times(given)}, strict=False)
     except ValidationError as error:
         problems = (f"{number}: {_problem(one)}" for one in error.errors(include_url=False))
         raise PolicyError(where, tuple(dict.fromkeys(problems))) from None
     except ValueError as error:
-        raise PolicyError(where, (f"{number}: `expires`: {error}",)) from None
+        raise PolicyError(where, (f"{number}: {error}",)) from None
 
 
-def _expiry(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the time within which calls are approved, of a rule that has it as a text."""
-    expires = given.get("expires")
-    return {"expires": parse_span(expires)} if isinstance(expires, str) else {}
+def _refuse_unknown(given: Mapping[str, Any], known: Sequence[str], number: str, where: str) -> None:
+    if unknown := [name for name in given if name not in known]:
+        raise PolicyError(where, (f"{number}: `{unknown[0]}` is unknown. {closest(unknown[0], known)}",))
+
+
+def _times(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the times of a rule that has them as texts."""
+    found: dict[str, Any] = {}
+    for name in ("expires", "remind"):
+        if isinstance(text := given.get(name), str):
+            found[name] = _read(name, parse_span, text)
+    if isinstance(groups := given.get("escalate"), Mapping):
+        listed = cast("Mapping[str, Any]", groups)
+        found["escalate"] = {_read("escalate", parse_span, after): group for after, group in listed.items()}
+    return found
+
+
+def _delegation(given: Mapping[str, Any], number: str, where: str) -> Delegation:
+    _refuse_unknown(given, ["from", "to", "until", "since"], number, where)
+    try:
+        if lacking := [name for name in ("from", "to", "until") if name not in given]:
+            raise ValueError(f"`{lacking[0]}` is missing; it has from, to and until")
+        texts = {name: given[name] for name in ("from", "to")}
+        if wrong := [one for one in texts.values() if not isinstance(one, str)]:
+            raise ValueError(f"{wrong[0]!r} is not the id of a person")
+        until = _read("until", _moment, given["until"])
+        since = _read("since", _moment, given["since"]) if "since" in given else None
+        return Delegation(texts["from"], texts["to"], until, since)
+    except ValueError as error:
+        raise PolicyError(where, (f"{number}: {error}",)) from None
+
+
+def _moment(given: Any) -> datetime:
+    """Return a time of a file: a date, which begins then, or a time; without a time zone it is local."""
+    if isinstance(given, date) and not isinstance(given, datetime):
+        given = given.isoformat()
+    try:
+        found = datetime.fromisoformat(given) if isinstance(given, str) else given
+        return found.astimezone(UTC)
+    except (ValueError, OverflowError, AttributeError):
+        hint = 'give a date, as 2030-01-31, or a time, as "2030-01-31T12:00:00+01:00"'
+        raise ValueError(f"{given!r:.80} is not a time; {hint}") from None
+
+
+def _read(name: str, read: Callable[[Any], T], given: Any) -> T:
+    """Return a field as a function reads it; its ValueError names the field."""
+    try:
+        return read(given)
+    except ValueError as error:
+        raise ValueError(f"`{name}`: {error}") from None
 
 
 def _problem(detail: Any) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from toolcrib import approvals
+from toolcrib._numbers import span_text
 from toolcrib.approvers._groups import Groups
 from toolcrib.approvers._rule import ApproverRule
 from toolcrib.calls import ANYBODY, APPROVER_RULES, Ask, Rejected, RequiredApprovers, now
@@ -51,7 +53,7 @@ class ApproverRules:
         if call.run.approvals is None and (why := _expired(call, now())):  # else its store denies it
             return Rejected(call.name, call.id, why, "hook")
         rules = self._fitting(call)
-        required = [_required(rule, self.groups, call.run.principal) for rule in rules]
+        required = [self._required(rule, call) for rule in rules]
         key = APPROVER_RULES + self.name
         if not rules and key not in call.approval.metadata:
             return None
@@ -80,20 +82,44 @@ class ApproverRules:
                 return Rejected(call.name, call.id, why, "hook")
         return None
 
+    def explain(self, name: str, tool: Any) -> str:
+        """Return the rules that calls of a tool may fit, in words, with their times."""
+        self.refresh()
+        rules = [rule for rule in self.rules if rule.fits_tool(name, tool)]
+        return "; ".join(_explained(rule, _required(rule, self.groups, None, now())) for rule in rules)
+
+    def _required(self, rule: ApproverRule, call: Any) -> RequiredApprovers:
+        asked_at = now() if call.request is None else call.request.created_at
+        return _required(rule, self.groups, call.run.principal, asked_at)
+
     def _unmet(self, rule: ApproverRule, call: Any) -> str:
-        required = _required(rule, self.groups, call.run.principal)
+        required = self._required(rule, call)
         return approvals.approvers_problem(call.grant, call.request, now(), (required,))
 
     def _fitting(self, call: Any) -> list[ApproverRule]:
         return [rule for rule in self.rules if rule.fits(call)]
 
 
-def _required(rule: ApproverRule, groups: Groups, principal: str | None) -> RequiredApprovers:
-    members = {group: groups.people_in(group) for group in rule.groups if group != ANYBODY}
-    from_login = tuple(group for group in rule.groups if group in groups.from_login)
-    excluded = groups.ids_of(principal) if rule.not_requester and principal is not None else ()
-    expires_after = None if rule.expires is None else rule.expires.total_seconds()
-    return RequiredApprovers(rule.name, rule.groups, members, from_login, excluded, expires_after)
+def _required(rule: ApproverRule, groups: Groups, principal: str | None, asked_at: datetime) -> RequiredApprovers:
+    named = dict.fromkeys((*rule.groups, *rule.escalate.values()))
+    delegations = tuple(each for each in groups.delegations if each.until > asked_at)
+    return RequiredApprovers(
+        rule.name,
+        rule.groups,
+        {group: groups.people_in(group) for group in named if group != ANYBODY},
+        tuple(group for group in named if group in groups.from_login),
+        groups.ids_of(principal) if rule.not_requester and principal is not None else (),
+        None if rule.expires is None else rule.expires.total_seconds(),
+        None if rule.remind is None else rule.remind.total_seconds(),
+        tuple((after.total_seconds(), group) for after, group in sorted(rule.escalate.items())),
+        delegations,
+        groups.aliases(delegations),
+    )
+
+
+def _explained(rule: ApproverRule, required: RequiredApprovers) -> str:
+    remind = "" if rule.remind is None else f"; a reminder after {span_text(rule.remind.total_seconds())}"
+    return f"{required.text()}{remind}"
 
 
 def _expired(call: Any, at: datetime) -> str:
@@ -106,13 +132,20 @@ def _hopeless(rule: ApproverRule, required: RequiredApprovers) -> str:
     """Return why nobody can approve a call by a rule; empty where somebody can."""
     if rule.not_requester and not required.excluded:
         return f"{rule.name}: whoever asks may not approve it, and the run has no principal; give it one"
-    return "" if approvals.can_be_met(required) else f"nobody can approve this. {required.text()}"
+    return "" if approvals.can_be_met(required, now()) else f"nobody can approve this. {required.text()}"
 
 
 def _require_people(rule: ApproverRule, groups: Groups) -> None:
     """Raise ValueError for a rule that no one can meet."""
-    unknown = [group for group in rule.groups if group != ANYBODY and not groups.is_known(group)]
+    named = {"of": rule.groups, "escalate": rule.escalate.values()}
+    unknown = [
+        (name, group) for name in named for group in named[name] if group != ANYBODY and not groups.is_known(group)
+    ]
     if unknown:
-        raise ValueError(f"ApproverRule {rule.name!r}: there is no group {unknown[0]!r}; give it members or from_login")
-    if not approvals.can_be_met(required := _required(rule, groups, None)):
+        name, group = unknown[0]
+        raise ValueError(
+            f"ApproverRule {rule.name!r}: {name}: there is no group {group!r}; give it members or from_login"
+        )
+    required = replace(_required(rule, groups, None, now()), delegations=())  # which end
+    if not approvals.can_be_met(required, now()):
         raise ValueError(f"ApproverRule {rule.name!r}: its groups have too few people for it: {required.text()}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from toolcrib.calls import Delegation
+
 __all__ = ["Groups", "Members"]
 
 Members: TypeAlias = Mapping[str, Sequence[str]] | Callable[[str], Iterable[str]]
@@ -20,9 +22,11 @@ class Groups:
         people: The ids of one person, by one of them: `{"ann": ["ann@example.org", "U024BE7LH"]}`. Whichever of them
             they show, they are one person.
         from_login: The groups that logins say: who is in them is known when they answer.
+        delegations: Who gave their right to answer to whom, and until when: that of the groups that list them, not of
+            those of a login.
 
     Raises:
-        ValueError: An id is of two people.
+        ValueError: An id is of two people, a right is given by one who has none, or it comes back to who gave it.
     """
 
     def __init__(
@@ -31,6 +35,7 @@ class Groups:
         *,
         people: Mapping[str, Sequence[str]] | None = None,
         from_login: Sequence[str] = (),
+        delegations: Sequence[Delegation] = (),
     ) -> None:
         if isinstance(from_login, str):
             raise TypeError(f"Groups: from_login is a list of groups, as in from_login=[{from_login!r}]")
@@ -42,6 +47,12 @@ class Groups:
                 if one in self._ids:
                     raise ValueError(f"Groups: {one} is an id of {self._ids[one][0]}, and of {name}: give it to one")
                 self._ids[one] = ids
+        if isinstance(delegations, Delegation):
+            raise TypeError("Groups: delegations is a list, as in delegations=[Delegation(...)]")
+        self.delegations = tuple(delegations)
+        for each in self.delegations:
+            self._require_right(each)
+            self._refuse_circle([each])
 
     def ids_of(self, one: str) -> tuple[str, ...]:
         """Return all ids of the person with an id."""
@@ -57,3 +68,35 @@ class Groups:
     def is_known(self, group: str) -> bool:
         """Return whether there may be such a group; a function may know any."""
         return callable(self._members) or group in self._members or group in self.from_login
+
+    def aliases(self, delegations: Iterable[Delegation]) -> tuple[tuple[str, ...], ...]:
+        """Return the ids of the people in delegations who have several."""
+        found = (self.ids_of(one) for each in delegations for one in (each.person, each.to))
+        return tuple(dict.fromkeys(ids for ids in found if len(ids) > 1))
+
+    def _require_right(self, given: Delegation) -> None:
+        """Raise ValueError for a right that is given by one who has none, as far as the groups are listed."""
+        if callable(self._members):
+            return
+        ids = self.ids_of(given.person)
+        listed = {one for people in self._members.values() for one in people}
+        if not listed.union(each.to for each in self.delegations) & {*ids}:
+            raise ValueError(
+                f"Groups: the delegation of {given.person} to {given.to}: no group lists {given.person}, who has no "
+                "right to give; write the id as the groups have it"
+            )
+
+    def _refuse_circle(self, chain: list[Delegation]) -> None:
+        """Raise ValueError where a right that is given on comes back, at a time when all of a chain hold."""
+        since = [each.since for each in chain if each.since is not None]
+        begins, ends = max(since, default=None), min(each.until for each in chain)
+        if begins is not None and begins >= ends:
+            return
+        first, last = self.ids_of(chain[0].person), self.ids_of(chain[-1].to)
+        if {*first} & {*last}:
+            names = [chain[0].person, *(each.to for each in chain)]
+            way = "to themselves" if len(chain) == 1 else f"in a circle: {', '.join(names)}"
+            raise ValueError(f"Groups: the delegation of {names[0]} to {names[1]} goes {way}; take one out")
+        for each in self.delegations:
+            if each.person in last and each not in chain:
+                self._refuse_circle([*chain, each])

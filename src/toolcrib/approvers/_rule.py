@@ -9,7 +9,7 @@ from decimal import Decimal
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from toolcrib._numbers import require_span
+from toolcrib._numbers import require_span, span_text
 from toolcrib.calls import ANYBODY, number_of
 from toolcrib.errors import SchemaError
 from toolcrib.tools import require_effect
@@ -41,10 +41,13 @@ class ApproverRule:
             refused then.
         asks: Whether calls that fit need approval by this rule; else it says who answers where another gate asks.
         expires: How long a request waits for its approval; then the call is refused. When None, for any time.
+        remind: After what time those who were told of a request are told once more, if it is pending still.
+        escalate: After what time people of which further group may approve, each for any group of `of`:
+            `{timedelta(hours=1): "managers"}`. They are told then.
 
     Raises:
-        ValueError: A part of it is wrong, or nobody has to approve.
-        TypeError: A list is a text.
+        ValueError: A part of it is wrong, nobody has to approve, or a reminder or an escalation comes too late.
+        TypeError: A list is a text, or a time is not a timedelta.
     """
 
     name: str
@@ -59,6 +62,8 @@ class ApproverRule:
     not_requester: bool = True
     asks: bool = True
     expires: timedelta | None = None
+    remind: timedelta | None = None
+    escalate: Mapping[timedelta, str] = field(default_factory=dict[timedelta, str])
 
     def __post_init__(self) -> None:
         who = f"ApproverRule {self.name!r:.80}"
@@ -71,25 +76,50 @@ class ApproverRule:
             require_effect(who, effect)
         if self.expires is not None:
             require_span(who, "expires", self.expires)
+        self._require_times(who)
         if not self.groups or any(isinstance(n, bool) or n < 1 for n in self.groups.values()):
             raise ValueError(f"{who}: of is a group, or a number of people from 1 on for each, and is {self.of!r}")
         for name, most in (*self.over.items(), *self.up_to.items()):
             if _number(most) is None:
                 raise ValueError(f"{who}: the bound of `{name}` is a number of 0 or more, and is {most!r}")
 
+    def _require_times(self, who: str) -> None:
+        """Raise ValueError or TypeError where a reminder or an escalation cannot come, or changes nothing."""
+        if not isinstance(self.escalate, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            mend = 'give a group for each time, as in escalate={timedelta(hours=1): "managers"}'
+            raise TypeError(f"{who}: escalate is {self.escalate!r:.80}; {mend}")
+        times = {"remind": [] if self.remind is None else [self.remind], "escalate": [*self.escalate]}
+        for name, spans in times.items():
+            for span in spans:
+                require_span(who, name, span)
+                if self.expires is not None and span >= self.expires:
+                    after, within = (span_text(one.total_seconds()) for one in (span, self.expires))
+                    raise ValueError(
+                        f"{who}: {name} is after {after}, and a request expires after {within}: let {name} come before"
+                    )
+        for group in self.escalate.values():
+            if {*self.groups} <= {group, ANYBODY}:
+                raise ValueError(f"{who}: escalate names {group!r}, which may approve anyway; name another group")
+
     @property
     def groups(self) -> Mapping[str, int]:
         """How many people of each group have to approve."""
         return {self.of: 1} if isinstance(self.of, str) else dict(self.of)
 
-    def fits(self, call: Any) -> bool:
-        """Return whether a call (`Call`) is one that the rule is about."""
-        options = call.tool.options
+    def fits_tool(self, name: str, tool: Any) -> bool:
+        """Return whether calls of a tool (`Tool`) may be ones that the rule is about."""
+        options = tool.options
         return (
-            _is_one(self.tools, [call.name])
+            _is_one(self.tools, [name])
             and (not self.tags or bool({*self.tags} & {*options.tags}))
             and (not self.effects or options.effect is None or options.effect in self.effects)
-            and (not self.servers or _is_one(self.servers, _servers_of(call)))
+            and (not self.servers or _is_one(self.servers, _servers_of(tool)))
+        )
+
+    def fits(self, call: Any) -> bool:
+        """Return whether a call (`Call`) is one that the rule is about."""
+        return (
+            self.fits_tool(call.name, call.tool)
             and _is_one(self.principals, [call.run.principal or ""])
             and all(_takes(call, name) for name in (*self.over, *self.up_to))
             and all(_is_over(call, name, most) is not False for name, most in self.over.items())
@@ -101,9 +131,9 @@ def _is_one(patterns: Sequence[str], names: Iterable[str]) -> bool:
     return not patterns or any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
 
 
-def _servers_of(call: Any) -> Iterable[str]:
+def _servers_of(tool: Any) -> Iterable[str]:
     """Return by what the server behind a tool is known: its URL, its command line, or the name of an object."""
-    identity: Mapping[str, Any] = (None if call.tool.source is None else call.tool.source.get_identity()) or {}
+    identity: Mapping[str, Any] = (None if tool.source is None else tool.source.get_identity()) or {}
     for value in (identity.get(name) for name in ("url", "command", "object")):
         if value is not None:
             yield value if isinstance(value, str) else " ".join(map(str, value))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from toolcrib.calls._diff import differences
     from toolcrib.calls._doubt import DOUBT_ANSWERS, IN_DOUBT
     from toolcrib.calls._hiding import NOTHING_HIDDEN, Hiding
-    from toolcrib.calls._identity import ANYBODY, APPROVER_RULES, Identity, RequiredApprovers
+    from toolcrib.calls._identity import ANYBODY, APPROVER_RULES, Delegation, Identity, RequiredApprovers
     from toolcrib.calls._json import cut, equal_json, json_text, jsonable, lenient, lenient_later, now, shapes_and_text
     from toolcrib.calls._kept import MODEL, Blocks, KeptResult, ResultReader
     from toolcrib.calls._media import Media, revived
@@ -67,7 +67,7 @@ else:
             "._diff": "differences",
             "._doubt": "DOUBT_ANSWERS IN_DOUBT",
             "._hiding": "NOTHING_HIDDEN Hiding",
-            "._identity": "ANYBODY APPROVER_RULES Identity RequiredApprovers",
+            "._identity": "ANYBODY APPROVER_RULES Delegation Identity RequiredApprovers",
             "._json": "cut equal_json json_text jsonable lenient lenient_later now shapes_and_text",
             "._kept": "MODEL Blocks KeptResult ResultReader",
             "._media": "Media revived",
@@ -106,6 +106,7 @@ __all__ = [
     "Consent",
     "Decision",
     "DecisionNote",
+    "Delegation",
     "Denial",
     "Done",
     "EventKind",

@@ -146,6 +146,23 @@ class ApprovalRequest(ShortRepr):
         return min(rules, key=lambda one: one.expires_after or 0, default=None)
 
     @property
+    def remind_at(self) -> datetime | None:
+        """When those who were told of it are told again, by the first of its rules; None for never."""
+        spans = [one.remind_after for one in self._rules_of_time if one.remind_after is not None]
+        return self.created_at + timedelta(seconds=min(spans)) if spans else None
+
+    @property
+    def escalations(self) -> tuple[tuple[datetime, str], ...]:
+        """When people of which further groups may answer, too, in the order of the times."""
+        found = {(after, group) for one in self._rules_of_time for after, group in one.escalation}
+        return tuple((self.created_at + timedelta(seconds=after), group) for after, group in sorted(found))
+
+    @property
+    def _rules_of_time(self) -> tuple[RequiredApprovers, ...]:
+        """The rules by which it is reminded of and escalated: none for a consent and a question during a call."""
+        return self.required if self.asked_by is None and self.consent is None else ()
+
+    @property
     def title(self) -> str:
         """What is asked, in a few words: that the tool needs approval, or that it may have run already."""
         if self.asked_by is not None:
@@ -159,12 +176,15 @@ class ApprovalRequest(ShortRepr):
         """Return a `Grant` for this request; options are the other fields of `Grant`.
 
         Args:
-            by: Who says yes, for the record; an `Identity` where a rule says who may.
+            by: Who says yes, for the record; an `Identity` where a rule says who may. The record says whom they stand
+                for, and whether they may by escalation, where the rule needs that.
 
         Raises:
             TypeError: An option is not a field of `Grant`.
         """
         refuse_unknown_options("a grant", options, Grant.__dataclass_fields__, _OF_OTHERS)
+        if isinstance(by, Identity):
+            by = self.answered_by(by, options.get("at"))
         bound: dict[str, Any] = {
             "call_id": self.call_id,
             "digest": self.digest,
@@ -177,6 +197,12 @@ class ApprovalRequest(ShortRepr):
         if isinstance(by, Identity):
             bound.setdefault("identity", by)
         return Grant(tool=self.tool, by=str(by), **bound)
+
+    def answered_by(self, who: Identity, at: datetime | None = None) -> Identity:
+        """Return an identity that says by what it counts for the rules of this request: for whom, and by escalation."""
+        for rule in self.required:
+            who = rule.claimed(who, self.created_at, at or now())
+        return who
 
     def _marks(self) -> tuple[str, ...]:
         return tuple(mark for each in self.origins if (mark := each.get("mark")))
@@ -276,6 +302,10 @@ class ApprovalRequest(ShortRepr):
             lines.append(
                 f"it is refused at {self.expires_at.isoformat(timespec='minutes')} unless it is approved before"
             )
+        lines += [
+            f"from {at.isoformat(timespec='minutes')} on, {printable(group)} may answer, too"
+            for at, group in self.escalations
+        ]
         lines += [f"rule: {one.text()}" for one in self.required if one.text() not in self.reason]
         for name, value in self.metadata.items():
             first, *rest = str(value).split("\n")
@@ -314,7 +344,7 @@ class ApprovalRequest(ShortRepr):
             **({"approved_as": [one.to_dict() for one in self.approved_as]} if self.approved_as else {}),
             **({"required": [one.to_dict() for one in self.required]} if self.required else {}),
         }  # in the form that has its fields, and no later one: workers of the version before read it
-        if any(one.expires_after is not None for one in self.required):
+        if any(one.has_times for one in self.required) or any(one.at is not None for one in self.approved_as):
             return versioned("ApprovalRequest", data)
         return {**data, "version": 2} if self.required or self.approved_as else data
 

@@ -37,6 +37,7 @@ def entry_json(entry: ApprovalEntry) -> dict[str, Any]:
         **entry.request.to_dict(),
         "state": entry.status,
         "changes": entry.request.changes(),
+        "answerers": entry.answerers(),
         "answer": None if entry.answer is None else entry.answer.to_dict(),
         "used_at": None if entry.used_at is None else entry.used_at.isoformat(),
     }
@@ -80,11 +81,22 @@ def entry_text(entry: ApprovalEntry) -> str:
     answered = {} if entry.answer is None else _answer_lines(entry.answer)
     if entry.used_at is not None:
         answered["used"] = _time(entry.used_at)
-    lines = [request.text(), "", *_aligned(asked)]
+    lines = [request.text(), "", *_aligned(asked), *_answerers(entry)]
     if request.in_doubt and entry.state == "pending":
         commands = {DOUBT_ANSWERS[answer]: f"toolcrib approvals {command}" for answer, command in _COMMANDS.items()}
         lines += ["", *_aligned(commands)]
     return "\n".join([*lines, "", *_aligned(answered)] if answered else lines) + "\n"
+
+
+def _answerers(entry: ApprovalEntry) -> list[str]:
+    """Return lines of who may answer a pending request now, and from when on others may."""
+    if entry.state != "pending":
+        return []
+    return [
+        f"{'may answer now' if one['now'] else 'from ' + _time(datetime.fromisoformat(one['from']))}: {one['group']}"
+        + (f" ({', '.join(one['people'])})" if one["people"] else "")
+        for one in entry.answerers()
+    ]
 
 
 def answer_text(answer: Grant | Denial) -> str:

@@ -290,7 +290,8 @@ def _answer(
         drafts = [make(entry, name or user_name()) for entry in entries]  # so that what is wrong with it is said first
         by = _approver(store, name, database, unproven=unproven)
         answers = [
-            ApprovalEntry(entry.request, _answered_by(by, one)) for entry, one in zip(entries, drafts, strict=True)
+            ApprovalEntry(entry.request, _answered_by(by, one, entry.request))
+            for entry, one in zip(entries, drafts, strict=True)
         ]
         if not yes and any(entry.state == "pending" for entry in entries):
             _confirm(entries, answers)
@@ -336,9 +337,10 @@ def _sent(store: SqlApprovalStore, entry: ApprovalEntry, database: str | None, a
     return True
 
 
-def _answered_by(who: str | Identity, answer: Grant | Denial) -> Grant | Denial:
+def _answered_by(who: str | Identity, answer: Grant | Denial, request: ApprovalRequest) -> Grant | Denial:
     """Return an answer as that of who answers, with the identity that a token shows."""
     if isinstance(answer, Grant) and isinstance(who, Identity):
+        who = request.answered_by(who)
         return replace(answer, by=str(who), identity=who)
     return replace(answer, by=str(who))
 

@@ -25,7 +25,7 @@ from toolcrib.cli._serve_options import secret_of
 from toolcrib.cli._status import Status, exit_on_error
 from toolcrib.errors import DatabaseError, MissingExtraError
 
-__all__ = ["console"]
+__all__ = ["console", "webhook_of"]
 
 _TOKEN_VARIABLE = "TOOLCRIB_CONSOLE_TOKEN"
 _SECRET_VARIABLE = "TOOLCRIB_WEBHOOK_SECRET"
@@ -64,12 +64,15 @@ LoginOption = Annotated[
 WebhookOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--webhook", metavar="URL", help=f"Gets a POST for new requests, signed with the secret in {_SECRET_VARIABLE}."
+        "--webhook",
+        metavar="[GROUPS=]URL",
+        help=f"Gets a POST for new requests, reminders and escalations, signed with the secret in {_SECRET_VARIABLE}; "
+        "with GROUPS, as managers,legal=https://..., for those that people of these groups may answer.",
     ),
 ]
 SlackOption = Annotated[
     list[str] | None,
-    typer.Option("--slack", metavar="URL", help="A webhook of Slack, or one that takes the same messages."),
+    typer.Option("--slack", metavar="[GROUPS=]URL", help="A webhook of Slack, or one that takes the same messages."),
 ]
 ReasonsOption = Annotated[
     bool,
@@ -105,8 +108,8 @@ def console(
             service = None if login is None else importlib.import_module("toolcrib.console.openid").load_login(login)
             options = page.ConsoleOptions(host, port, _tokens(given), names, viewers, proxies, service)
             secret = os.environ.get(_SECRET_VARIABLE, "")
-            webhooks = [page.Webhook(url, secret, reasons=webhook_reasons) for url in webhook or ()]
-            webhooks += [page.Webhook(url, shape="slack", reasons=webhook_reasons) for url in slack or ()]
+            webhooks = [webhook_of(page, one, secret=secret, reasons=webhook_reasons) for one in webhook or ()]
+            webhooks += [webhook_of(page, one, shape="slack", reasons=webhook_reasons) for one in slack or ()]
         except ValueError as error:
             say(str(error))
             raise typer.Exit(Status.MISUSED) from None
@@ -128,6 +131,14 @@ def console(
         except OSError as error:
             say(f"cannot listen on {host}:{port}: {error.strerror}")
             raise typer.Exit(Status.MISUSED) from None
+
+
+def webhook_of(page: Any, given: str, **options: Any) -> Any:
+    """Return a webhook of a URL, which groups may stand before."""
+    names, equals, url = given.partition("=")
+    if not equals or ":" in names:  # the = is one in the URL
+        return page.Webhook(given, **options)
+    return page.Webhook(url, groups=tuple(name.strip() for name in names.split(",")), **options)
 
 
 def _show_log() -> None:

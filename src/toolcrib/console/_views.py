@@ -221,6 +221,7 @@ def entry_view(entry: ApprovalEntry, ended: Mapping[tuple[str, str], str], origi
         "state": entry.state,
         "approvals_needed": request.approvals_needed,
         "approved_by": list(request.approved_by),
+        "answerers": entry.answerers(),
         "used_at": None if entry.used_at is None else entry.used_at.isoformat(),
         "answer": None if entry.answer is None else answer_row(entry.answer),
     }

@@ -1,4 +1,4 @@
-"""Webhooks: notices of new approval requests, signed and sent again until they arrive."""
+"""Webhooks: notices of approval requests, signed and sent again until they arrive."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http.client import HTTPException
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from urllib.error import HTTPError
 from urllib.parse import quote, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 from uuid import uuid4
 
 from toolcrib._numbers import require_seconds
-from toolcrib.approvals import ReviewableApprovalStore
+from toolcrib.approvals import ApprovalEntry, KeepsNotices, Notice, NoticeKind
 from toolcrib.calls import IN_DOUBT, ApprovalRequest
 
 __all__ = ["Notifier", "Webhook", "webhook_signature"]
@@ -33,13 +33,18 @@ _TRIES = 12  # some 20 minutes
 _QUEUE = 100  # notices of one webhook that wait
 _LISTED = 20  # requests in one notice
 _REASON = 500  # characters of a reason
+_TITLES: Final[Mapping[NoticeKind, str]] = {
+    "pending": "Waiting for approval:",
+    "reminder": "Still waiting for approval:",
+    "escalated": "Waiting for approval, which further people may give now:",
+}
 _AGAIN = (408, 425, 429)  # statuses below 500 after which it is tried again
 _log = logging.getLogger("toolcrib.console")
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """An address that gets a POST when requests for approval are pending.
+    """An address that gets a POST when requests for approval are pending, as a reminder, and as they escalate.
 
     Args:
         url: The address, `https://` or `http://`.
@@ -47,6 +52,8 @@ class Webhook:
         shape: `json` for what `docs/console.md` describes, `slack` for a message as Slack takes it.
         reasons: Whether a notice has the reason of each request. A policy, a hook, a server that asks, and provenance
             quote arguments and the user's words in it.
+        groups: Groups of rules (`toolcrib.approvers`) whose people read there: they are told of what they may answer,
+            as soon as they may. When empty, it gets all notices.
 
     Raises:
         ValueError: The address is not a URL, or the secret is short.
@@ -56,6 +63,7 @@ class Webhook:
     secret: str = field(default="", repr=False)
     shape: Literal["json", "slack"] = "json"
     reasons: bool = False
+    groups: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if urlsplit(self.url).scheme not in ("http", "https") or not urlsplit(self.url).hostname:
@@ -63,18 +71,24 @@ class Webhook:
         if self.secret and len(self.secret) < 16:
             raise ValueError("the secret of a webhook has at least 16 characters")
 
-    def body(self, requests: Sequence[ApprovalRequest], console: str) -> bytes:
-        """Return the notice of new requests; without `reasons` it quotes no argument, which may be private."""
+    @property
+    def address(self) -> str:
+        """What a store knows it by, which keeps what was sent; the URL may be a secret."""
+        return f"webhook:{hashlib.sha256(self.url.encode()).hexdigest()}"
+
+    def body(self, kind: NoticeKind, requests: Sequence[ApprovalRequest], console: str) -> bytes:
+        """Return notices of one kind; without `reasons` they quote no argument, which may be private."""
         listed = [self._view(request, console) for request in requests[:_LISTED]]
         more = len(requests) - len(listed)
         if self.shape == "json":
-            content: Any = {"type": "approvals.pending", "requests": listed, "more": more}
+            content: Any = {"type": f"approvals.{kind}", "requests": listed, "more": more}
         else:
             lines = [f"<{one['url']}|{_plain(one['tool'])}> {_plain(_about(one))}" for one in listed]
-            content = {"text": "\n".join(["Waiting for approval:", *lines, *([f"and {more} more"] if more else [])])}
+            content = {"text": "\n".join([_TITLES[kind], *lines, *([f"and {more} more"] if more else [])])}
         return json.dumps(content).encode()
 
     def _view(self, request: ApprovalRequest, console: str) -> dict[str, Any]:
+        may_answer = dict.fromkeys(one["group"] for one in ApprovalEntry(request).answerers() if one["now"])
         return {
             "id": request.id,
             "tool": request.tool,
@@ -84,6 +98,8 @@ class Webhook:
             "conversation_id": request.conversation_id,
             "run_id": request.run_id,
             "created_at": request.created_at.isoformat(),
+            "expires_at": None if request.expires_at is None else request.expires_at.isoformat(),
+            "may_answer": list(may_answer),
             "in_doubt": request.in_doubt,
             "url": f"{console}/#/inbox/{quote(request.id, safe='')}",
         }
@@ -102,10 +118,10 @@ def webhook_signature(secret: str, timestamp: str, body: bytes) -> str:
 
 
 class Notifier:
-    """Sends notices of new requests to webhooks, as long as `run` runs.
+    """Sends notices of requests to webhooks, as long as `run` runs: each once, of all processes that share a store.
 
     Args:
-        approvals: The store of requests.
+        approvals: The store of requests, which keeps what was sent.
         webhooks: The addresses.
         console: The URL of the console, as people reach it; notices have links to its requests.
         first_delay: Seconds before a delivery is tried again for the first time; each later delay is twice as long.
@@ -113,7 +129,7 @@ class Notifier:
 
     def __init__(
         self,
-        approvals: ReviewableApprovalStore,
+        approvals: KeepsNotices,
         webhooks: Iterable[Webhook],
         console: str,
         *,
@@ -122,10 +138,9 @@ class Notifier:
         require_seconds("Notifier", "first_delay", first_delay)
         self._approvals, self._console, self._first_delay = approvals, console.rstrip("/"), first_delay
         self._queues = [_Queue(webhook) for webhook in webhooks]
-        self._known: set[str] = set()
 
     async def run(self) -> None:
-        """Poll for new requests and send their notices, until cancelled."""
+        """Poll for due notices and send them, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for queue in self._queues:
                 tasks.create_task(self._deliver_all(queue))
@@ -134,27 +149,23 @@ class Notifier:
                 await asyncio.sleep(_POLL_SECONDS)
 
     async def poll(self) -> None:
-        """Put a notice of the requests that are new into the queue of each webhook."""
-        try:
-            pending = await self._approvals.list(pending=True)
-        except Exception as error:  # the database may be away for a while
-            _log.warning("webhooks cannot read the approval requests: %s", error)
-            return
-        fresh = [entry.request for entry in pending if entry.request.id not in self._known]
-        self._known = {entry.request.id for entry in pending}
-        for queue in self._queues if fresh else ():
-            queue.add(queue.webhook.body(fresh, self._console))
+        """Put the notices that are due into the queue of each webhook."""
+        for queue in self._queues:
+            try:
+                queue.add(await self._approvals.notices_due(queue.webhook.address, queue.webhook.groups))
+            except Exception as error:  # the database may be away for a while
+                _log.warning("webhooks cannot read the approval requests: %s", error)
+                return
 
     async def _deliver_all(self, queue: _Queue) -> None:
         while True:
-            body = await queue.next()
-            await self._deliver(queue.webhook, body)
+            await self._deliver(queue.webhook, await queue.next())
 
-    async def _deliver(self, webhook: Webhook, body: bytes) -> None:
+    async def _deliver(self, webhook: Webhook, notices: Sequence[Notice]) -> None:
         delivery, delay = str(uuid4()), self._first_delay
         host = urlsplit(webhook.url).hostname
         for number in range(1, _TRIES + 1):
-            problem, again = await asyncio.to_thread(_post, webhook, body, delivery)
+            problem, again = await self._try(webhook, notices, delivery, is_last=number == _TRIES)
             if not problem:
                 return
             if not again or number == _TRIES:
@@ -164,23 +175,49 @@ class Notifier:
             await asyncio.sleep(min(delay, _LONGEST_DELAY))
             delay *= 2
 
+    async def _try(
+        self, webhook: Webhook, notices: Sequence[Notice], delivery: str, *, is_last: bool
+    ) -> tuple[str, bool]:
+        """Send notices whose requests still wait, and which no other process sent; return as `_post` does."""
+        try:
+            begun = await self._approvals.begin_notices(webhook.address, notices)
+            if not begun:
+                return "", False
+            body = webhook.body(begun[0].kind, [notice.request for notice in begun], self._console)
+            problem, again = await asyncio.to_thread(_post, webhook, body, delivery)
+            if problem and again and not is_last:
+                await self._approvals.undo_notices(webhook.address, begun)
+        except Exception as error:  # the database may be away for a while
+            return f"the database cannot be used now: {error}", True
+        return problem, again
+
 
 class _Queue:
-    """Notices that wait for one webhook; of too many, the oldest are dropped."""
+    """Notices that wait for one webhook, those of one kind together; of too many, the oldest are dropped."""
 
     def __init__(self, webhook: Webhook) -> None:
         self.webhook = webhook
-        self._waiting: deque[bytes] = deque()
+        self._waiting: deque[list[Notice]] = deque()
+        self._known: set[tuple[str, tuple[str, ...]]] = set()
         self._added = asyncio.Event()
 
-    def add(self, body: bytes) -> None:
-        if len(self._waiting) >= _QUEUE:
-            self._waiting.popleft()
-            _log.error("a notice for the webhook at %s is dropped: too many wait", urlsplit(self.webhook.url).hostname)
-        self._waiting.append(body)
-        self._added.set()
+    def add(self, due: Iterable[Notice]) -> None:
+        """Add the notices that are due and were not added before."""
+        known, fresh = {(notice.request.id, notice.covers): notice for notice in due}, dict[str, list[Notice]]()
+        for mark, notice in known.items():
+            if mark not in self._known:
+                fresh.setdefault(notice.kind, []).append(notice)
+        self._known = {*known}
+        for notices in fresh.values():
+            if len(self._waiting) >= _QUEUE:
+                self._waiting.popleft()
+                host = urlsplit(self.webhook.url).hostname
+                _log.error("a notice for the webhook at %s is dropped: too many wait", host)
+            self._waiting.append(notices)
+            self._added.set()
 
-    async def next(self) -> bytes:
+    async def next(self) -> Sequence[Notice]:
+        """Return the oldest notices that wait, when there are some."""
         while not self._waiting:
             self._added.clear()
             await self._added.wait()

@@ -51,7 +51,8 @@ class Gate(Protocol):
     which calls pass it (else all of them), and `begin(call)`, which is asked right before the tool's first line, once a
     call has passed every gate and has its approval: what counts calls counts there. `check_tools(tools,
     is_complete=...)` is asked where a toolset is given the gate, with the tools by name, and whether no more come
-    later; it raises ValueError where the gate cannot hold for them.
+    later; it raises ValueError where the gate cannot hold for them. `explain(name, tool)` returns in words what it
+    holds for a tool, for `Pipeline.explain` and `toolcrib inspect`.
 
     Attributes:
         stage: Where in the way of a call it is asked. From `decide` on, `call.arguments` are read and validated.
@@ -91,6 +92,7 @@ class GateStep:
             where it is not known; None for a gate that suspends no call.
         begin: Checks a call right before its tool begins, and answers as `check`; None for a gate that does not.
         check_tools: Checks the tools of a toolset that is given the gate; None for a gate that does not.
+        explain: Says in words what it holds for a tool, given its name and the tool; None for a gate that does not.
     """
 
     name: str
@@ -102,6 +104,13 @@ class GateStep:
     resume: Callable[[Any, Grant | Denial | None], Awaitable[Any]] | None = None
     begin: Callable[[Any], Any] | None = None
     check_tools: Callable[..., None] | None = None
+    explain: Callable[[str, Any], str] | None = None
+
+    def title(self, name: str, tool: Any) -> str:
+        """Return the line that explains it for a tool."""
+        kind = "" if self.kind == "gate" else f" ({self.kind})"
+        said = "" if self.explain is None else self.explain(name, tool)
+        return f"{self.name}{kind}" + (f": {said}" if said else "")
 
 
 def stage_of(step: GateStep) -> int:
@@ -144,9 +153,8 @@ def _step_of(who: str, gate: GateLike) -> GateStep:
     begin: Callable[[Any], Any] | None = getattr(gate, "begin", None)
     if begin is not None:
         require_parameters("gate", begin, "call")
-    return GateStep(
-        name, gate.stage, gate.check, occasions, begin=begin, check_tools=getattr(gate, "check_tools", None)
-    )
+    further: dict[str, Any] = {each: getattr(gate, each, None) for each in ("check_tools", "explain")}
+    return GateStep(name, gate.stage, gate.check, occasions, begin=begin, **further)
 
 
 def refused_by(call: Any, error: ToolcribError) -> Failed:

@@ -68,6 +68,8 @@ class Card {
       originsOf(view.origins, view.run_id),
       h("p.muted", {}, "asked ", ago(view.created_at, " ago"), `, ${whole(view.created_at)}`, view.principal ? [" on behalf of ", h("b", {}, view.principal)] : null,
         view.expires_at && view.state === "pending" ? [" · refused at ", whole(view.expires_at), " unless it is approved before"] : null),
+      view.state === "pending" && view.answerers.length ? h("ul.muted", { data: { shows: "answerers" } }, view.answerers.map((one) => h("li", {},
+        one.now ? "may answer now: " : ["from ", whole(one.from), ": "], h("b", {}, one.group), one.people.length ? ` (${one.people.join(", ")})` : null))) : null,
       asking(view),
     ]);
     fill(this.body, [view.arguments, view.changes, view.metadata], () => [
