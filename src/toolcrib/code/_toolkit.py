@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Literal, overload
 
+from toolcrib._numbers import count_text
 from toolcrib._run_sync import run_sync
 from toolcrib.approvals import Approver, require_approver
 from toolcrib.calls import Denial, Grant
@@ -451,4 +452,4 @@ class Toolkit:
         return Toolkit(self._toolset.with_hooks(hooks), **self._options)
 
     def __repr__(self) -> str:
-        return f"<Toolkit of {len(self._runner.names)} tools>"
+        return f"<Toolkit of {count_text(len(self._runner.names), 'tool')}>"

@@ -19,7 +19,7 @@ from urllib.parse import quote, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 from uuid import uuid4
 
-from toolcrib._numbers import require_seconds
+from toolcrib._numbers import count_text, require_seconds
 from toolcrib.approvals import ReviewableApprovalStore
 from toolcrib.calls import IN_DOUBT, ApprovalRequest
 
@@ -214,7 +214,7 @@ def _post(webhook: Webhook, body: bytes, delivery: str) -> tuple[str, bool]:
 
 def _cut(text: str) -> str:
     left = len(text) - _REASON
-    return text if left <= 0 else f"{text[:_REASON]}… ({left} more characters)"
+    return text if left <= 0 else f"{text[:_REASON]}… ({count_text(left, 'more character')})"
 
 
 def _about(one: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from typing import Any, Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from toolcrib._numbers import count_text
 from toolcrib.errors import CredentialKeyError
 
 __all__ = ["KEY_FILE_VARIABLE", "KEY_VARIABLE", "CredentialKeys", "new_key"]
@@ -58,7 +59,7 @@ class CredentialKeys:
         self._ciphers = {_name_of(key): AESGCM(key) for key in raw}
 
     def __repr__(self) -> str:
-        return f"CredentialKeys({len(self._ciphers)} keys)"
+        return f"CredentialKeys({count_text(len(self._ciphers), 'key')})"
 
     @classmethod
     def found(cls, environment: Mapping[str, str] | None = None) -> CredentialKeys:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
+from toolcrib._numbers import count_text
 from toolcrib.errors import DocumentError, SchemaError, ToolConstraintError
 from toolcrib.openapi._credentials import Credentials
 from toolcrib.openapi._document import Document, read_document
@@ -101,7 +102,7 @@ def toolset(
 
 def _refused(document: Document, problem: str, names: Sequence[str]) -> DocumentError:
     """Return what is said of the operations that have one problem."""
-    others = f" (and {len(names) - 1} others)" if len(names) > 1 else ""
+    others = f" (and {count_text(len(names) - 1, 'other')})" if len(names) > 1 else ""
     return document.error(f"and its operation `{names[0]}`{others}: it {problem}")
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from typing import Any, Self, TypeAlias
 
+from toolcrib._numbers import count_text
 from toolcrib.calls import ActivityEvent, CallEvent, now
 from toolcrib.database import is_unavailable
 
@@ -182,7 +183,7 @@ class BatchSink:
                 if _is_away(error):  # what is left would wait for it as long, each batch
                     lost += len(self._waiting) + self._lost
                     self._waiting.clear()
-            _log.error("%s lost %d events", type(self).__name__, lost, exc_info=error)
+            _log.error("%s lost %s", type(self).__name__, count_text(lost, "event"), exc_info=error)
             return
         self._come_back()
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, cast
 
+from toolcrib._numbers import count_text
 from toolcrib.calls import Failed, Outcome, Suspended, ToolCall
 from toolcrib.errors import ModelRetry
 from toolcrib.hooks import HookSet, ModelInput
@@ -186,7 +187,7 @@ class _Replay:
         silent = len(self.runs.keys() - self.heard)
         if self.policy is None or not silent:
             return ()
-        of = f"{silent:,} of {len(self.runs):,} runs"
+        of = f"{silent:,} of {count_text(len(self.runs), 'run')}"
         return (f"no word of a user is on record for {of}: what a user wrote there counts as the model's",)
 
     # --- the gates

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterable, Callable, Collection, Iterable, Seque
 from inspect import isawaitable
 from typing import Any, Never, TypeAlias, TypedDict, Unpack, cast
 
+from toolcrib._numbers import count_text
 from toolcrib._run_sync import run_sync
 from toolcrib.calls import Failed, Suspended
 from toolcrib.errors import NotCallable, RoundError, explain_missing, refuse_unknown_options
@@ -156,7 +157,9 @@ class ToolRound(StoredRound):
             raise RoundError((f"`{others[0].kind}` waits for an answer, and {expected} call was expected",))
         if len(self._calls) > 1:
             names = ", ".join(f"`{call.name}`" for call in self._calls)
-            raise RoundError((f"the model made {len(self._calls)} calls ({names}), and {expected} was expected",))
+            raise RoundError(
+                (f"the model made {count_text(len(self._calls), 'call')} ({names}), and {expected} was expected",)
+            )
         return self._calls[0] if self._calls else None
 
     async def apply_hooks(self, hooks: RoundHooks = None) -> ToolRoundPlan:
@@ -235,7 +238,7 @@ class ToolRound(StoredRound):
         return run_sync(self.run(transcript, dispatch, hooks=hooks, **unknown), instead="await round.run(...)")
 
     def __repr__(self) -> str:
-        return f"<ToolRound of {len(self._calls)} calls and {len(self._unread)} issues>"
+        return f"<ToolRound of {count_text(len(self._calls), 'call')} and {count_text(len(self._unread), 'issue')}>"
 
 
 def asks(round: ToolRound) -> bool:

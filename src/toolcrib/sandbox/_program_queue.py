@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
-from toolcrib._numbers import require_number
+from toolcrib._numbers import count_text, require_number
 from toolcrib.errors import SandboxError
 from toolcrib.sandbox._control_group import ControlGroup, own_group
 
@@ -116,8 +116,8 @@ class ProgramQueue:
         with self._lock:
             if self._sessions >= self._most_sessions:
                 raise SandboxError(
-                    f"there are {self._sessions} sessions already, which is the most (most_sessions of the queue): "
-                    "close those that are not needed, or let them end sooner (session_idle of the sandbox)"
+                    f"it has {count_text(self._sessions, 'session')} already, which is the most (most_sessions of the "
+                    "queue): close those that are not needed, or let them end sooner (session_idle of the sandbox)"
                 )
             self._sessions += 1
 

@@ -12,7 +12,7 @@ from inspect import isawaitable
 from typing import Any, TypeAlias, cast
 from uuid import uuid4
 
-from toolcrib._numbers import require_numbers
+from toolcrib._numbers import count_text, require_numbers
 from toolcrib._processes import is_running, this_process
 from toolcrib.approvals import (
     ApprovalStore,
@@ -322,7 +322,7 @@ class Exchange:
                     plan = await session.follow(self._take(round))
                     if plan.suspended:
                         return self._asks(plan)
-        problem = f"the model still asks for tools after {self._sessions.limits.rounds} rounds"
+        problem = f"the model still asks for tools after {count_text(self._sessions.limits.rounds, 'round')}"
         session.break_off(RoundError((problem,)))
         return [self._ended("unknown", problem)]
 

@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 from toolcrib import approvals
 from toolcrib import results as _results
-from toolcrib._numbers import require_number, require_seconds
+from toolcrib._numbers import count_text, require_number, require_seconds
 from toolcrib.errors import UnknownTool, closest, explain_missing
 from toolcrib.hooks import (
     DeliveryLike,
@@ -566,7 +566,7 @@ class Toolset:
 
     def __repr__(self) -> str:
         title = f" {self.toolset_id}" if self.toolset_id else ""
-        return f"<{type(self).__name__}{title} of {len(self)} tools>"
+        return f"<{type(self).__name__}{title} of {count_text(len(self), 'tool')}>"
 
 
 def nested(item: T, *, off: bool = False) -> T:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from copy import copy
 from typing import Any, Never, Protocol, Self
 
-from toolcrib._numbers import require_number
+from toolcrib._numbers import count_text, require_number
 from toolcrib.approvals import Approver, require_approver
 from toolcrib.calls import ApprovalRequest, Identity, StoredFields, versioned
 from toolcrib.errors import SafeExecutionError, UnknownTool, UnregisteredAgentError
@@ -434,7 +434,7 @@ class Agent(Observed):
             await fire_event(table, event, self, *about, ctx=ctx)
 
     def __repr__(self) -> str:
-        return f"<Agent {self._name} with {len(self._queue.waiting)} turns waiting>"
+        return f"<Agent {self._name} with {count_text(len(self._queue.waiting), 'turn')} waiting>"
 
 
 def _given(sinks: tuple[Sink, ...], register: bool) -> dict[str, Any]:

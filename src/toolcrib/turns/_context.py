@@ -10,7 +10,7 @@ from typing import Any, Generic, Self
 
 from typing_extensions import TypeVar
 
-from toolcrib._numbers import require_number
+from toolcrib._numbers import count_text, require_number
 from toolcrib.calls import StoredFields, versioned
 from toolcrib.errors import closest
 from toolcrib.hooks import (
@@ -128,7 +128,7 @@ class _Store(Injectable, Observed):
         return True  # an empty one is still one: `queue or other` must not drop it
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {len(self.items)} items>"
+        return f"<{type(self).__name__} of {count_text(len(self.items), 'item')}>"
 
 
 class ContextQueue(_Store):

@@ -11,6 +11,7 @@ from ag_ui.encoder import EventEncoder
 from pydantic import ValidationError
 from starlette.types import ASGIApp
 
+from toolcrib._numbers import count_text
 from toolcrib.adapters.ag_ui._events import EventWriter
 from toolcrib.adapters.ag_ui._requests import request_in
 from toolcrib.approvals import ApprovalStore
@@ -57,7 +58,8 @@ def _input_in(body: Mapping[str, Any]) -> RunAgentInput:
     try:
         return RunAgentInput.model_validate(body)
     except (ValidationError, RecursionError) as error:
-        what = f"{error.error_count()} fields do not fit" if isinstance(error, ValidationError) else "it is too deep"
+        is_wrong = isinstance(error, ValidationError)
+        what = f"it has {count_text(error.error_count(), 'wrong field')}" if is_wrong else "it is too deep"
         raise FrontEndError(f"the request is not a RunAgentInput of AG-UI: {what}", 422) from None
 
 
