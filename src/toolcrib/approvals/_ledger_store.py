@@ -37,7 +37,7 @@ from toolcrib.approvals._ledger import (
 from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse
 from toolcrib.clock import WALL_CLOCK, Clock, time_of, wait_until_set
-from toolcrib.errors import explain_missing
+from toolcrib.errors import explain_missing, explain_options
 
 __all__ = ["LedgerStore", "MemoryApprovalStore"]
 
@@ -354,6 +354,7 @@ def _count_pending(ledger: Ledger) -> tuple[int, int]:
     return total + len(expired), in_doubt + sum(request.in_doubt for request in expired)
 
 
+@explain_options()
 class MemoryApprovalStore(LedgerStore):
     """An approval store in memory, for one process.
 

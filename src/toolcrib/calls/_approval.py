@@ -17,7 +17,7 @@ from toolcrib.calls._json import lenient, now, parse_time
 from toolcrib.calls._media import revived
 from toolcrib.calls._short_repr import ShortRepr
 from toolcrib.calls._stored import StoredFields, versioned
-from toolcrib.errors import refuse_unknown_options
+from toolcrib.errors import explain_options, refuse_unknown_options
 
 __all__ = ["ApprovalRequest", "Consent", "Denial", "Done", "Grant", "GrantScope"]
 
@@ -34,6 +34,7 @@ _OF_OTHERS = {  # what other frameworks, or an earlier version, call an option o
 }
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class Consent:
     """What a principal has to do before a tool can act for them elsewhere; no approval takes its place.
@@ -344,6 +345,7 @@ class Done:
     value: Any
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True, repr=False)
 class Grant(ShortRepr):
     """A yes, and to what.

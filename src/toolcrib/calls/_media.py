@@ -15,6 +15,7 @@ from pydantic_core import PydanticSerializationUnexpectedValue, SchemaSerializer
 
 from toolcrib._numbers import count_text
 from toolcrib.calls._stored import StoredFields, versioned
+from toolcrib.errors import explain_options
 
 __all__ = ["WITH_MEDIA", "Media", "revived"]
 
@@ -38,6 +39,7 @@ _SCHEMA: Mapping[str, Any] = {
 }
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True, repr=False)
 class Media:
     """An image, a sound or a file, alone or anywhere in what a tool returns.

@@ -25,6 +25,7 @@ from toolcrib.errors import (
     ResultNotSerializable,
     ToolcribError,
     explain_missing,
+    explain_options,
 )
 
 __all__ = [
@@ -286,6 +287,7 @@ def error_of(outcome: Outcome) -> Exception:
             return ToolcribError(f"`{tool}` completed")
 
 
+@explain_options()
 def render(
     outcome: Outcome, *, structured: bool = False, blocks: Blocks | None = None, tables: Tables | None = None
 ) -> Rendered:

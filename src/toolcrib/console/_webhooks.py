@@ -22,6 +22,7 @@ from uuid import uuid4
 from toolcrib._numbers import count_text, require_seconds
 from toolcrib.approvals import ReviewableApprovalStore
 from toolcrib.calls import IN_DOUBT, ApprovalRequest
+from toolcrib.errors import explain_options
 
 __all__ = ["Notifier", "Webhook", "webhook_signature"]
 
@@ -37,6 +38,7 @@ _AGAIN = (408, 425, 429)  # statuses below 500 after which it is tried again
 _log = logging.getLogger("toolcrib.console")
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class Webhook:
     """An address that gets a POST when requests for approval are pending.
@@ -101,6 +103,7 @@ def webhook_signature(secret: str, timestamp: str, body: bytes) -> str:
     return hmac.new(secret.encode(), timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
 
 
+@explain_options()
 class Notifier:
     """Sends notices of new requests to webhooks, as long as `run` runs.
 

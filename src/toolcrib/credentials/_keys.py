@@ -17,7 +17,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from toolcrib._numbers import count_text
-from toolcrib.errors import CredentialKeyError
+from toolcrib.errors import CredentialKeyError, explain_options
 
 __all__ = ["KEY_FILE_VARIABLE", "KEY_VARIABLE", "CredentialKeys", "new_key"]
 
@@ -36,6 +36,7 @@ def new_key() -> str:
     return base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
 
 
+@explain_options()
 class CredentialKeys:
     """The keys that credentials are sealed with; the first one seals, all of them open.
 

@@ -15,6 +15,7 @@ from typing import Any, Self, TypeAlias
 from toolcrib._numbers import count_text
 from toolcrib.calls import ActivityEvent, CallEvent, now
 from toolcrib.database import is_unavailable
+from toolcrib.errors import explain_options
 
 __all__ = ["BatchSink", "RecordedEvent"]
 
@@ -29,6 +30,7 @@ _FIRST, _LONGEST = 0.1, 5.0  # seconds between two tries while the place is away
 _log = logging.getLogger("toolcrib.calls")
 
 
+@explain_options()
 class BatchSink:
     """Gathers events and has a thread write them, a batch at a time, in the order they came.
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from toolcrib._numbers import count_text
 from toolcrib.calls import Failed, Outcome, Suspended, ToolCall
-from toolcrib.errors import ModelRetry
+from toolcrib.errors import ModelRetry, explain_options
 from toolcrib.hooks import HookSet, ModelInput
 from toolcrib.pipeline import Access, Call, Channel, Run, is_call
 from toolcrib.provenance import Provenance
@@ -47,6 +47,7 @@ _UNFOLLOWED = "a program made it without a policy, and what it passed on was not
 _NOT_MADE = "the call that made it would not run"
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class Replay:
     """What a replay found.
@@ -82,6 +83,7 @@ class Replay:
         }
 
 
+@explain_options()
 async def replay(
     log: EventLog,
     tools: ToolsetLike,

@@ -9,7 +9,7 @@ from typing import Any, Never, TypeAlias, TypedDict, Unpack, cast
 from toolcrib._numbers import count_text
 from toolcrib._run_sync import run_sync
 from toolcrib.calls import Failed, Suspended
-from toolcrib.errors import NotCallable, RoundError, explain_missing, refuse_unknown_options
+from toolcrib.errors import NotCallable, RoundError, explain_missing, explain_options, refuse_unknown_options
 from toolcrib.formats import (
     FINISHED,
     PROVIDERS,
@@ -285,6 +285,7 @@ _OF_OTHERS = {  # what others call an option, and where it is here
 }
 
 
+@explain_options(_OF_OTHERS)
 def decode(
     tools: Pipeline | ToolsetLike,
     reply: object,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from toolcrib._numbers import count_text, require_number
-from toolcrib.errors import SandboxError
+from toolcrib.errors import SandboxError, explain_options
 from toolcrib.sandbox._control_group import ControlGroup, own_group
 
 __all__ = ["PROGRAMS", "SESSIONS", "ProgramQueue", "queue_of"]
@@ -37,6 +37,7 @@ class _Waiting:
     has_place: bool = False
 
 
+@explain_options()
 class ProgramQueue:
     """The places for programs of one sandbox, or of several that are given the same queue.
 

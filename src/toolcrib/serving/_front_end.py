@@ -23,7 +23,14 @@ from toolcrib.approvals import (
     suspended_calls_beside,
 )
 from toolcrib.calls import ApprovalRequest, CallEvent, Identity, now
-from toolcrib.errors import ApprovalError, FrontEndError, ResultNotSerializable, RoundError, exception_of
+from toolcrib.errors import (
+    ApprovalError,
+    FrontEndError,
+    ResultNotSerializable,
+    RoundError,
+    exception_of,
+    explain_options,
+)
 from toolcrib.pipeline import Run
 from toolcrib.rounds import Continue, Finished, NeedsTools, Session, Stopped, ToolRound, ToolRoundPlan, Usage
 from toolcrib.serving._front_end_events import (
@@ -50,6 +57,7 @@ OpenSession: TypeAlias = Callable[[str], Any]
 """Returns a new `Session` for a principal; it may be async. It is asked for every request."""
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class FrontEndLimits:
     """Limits of what a front end may send and start.

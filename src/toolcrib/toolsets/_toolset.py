@@ -14,7 +14,7 @@ from weakref import WeakSet
 from toolcrib import approvals
 from toolcrib import results as _results
 from toolcrib._numbers import count_text, require_number, require_seconds
-from toolcrib.errors import UnknownTool, closest, explain_missing
+from toolcrib.errors import UnknownTool, closest, explain_missing, explain_options
 from toolcrib.hooks import (
     DeliveryLike,
     GateLike,
@@ -67,6 +67,7 @@ ToolsetLike: TypeAlias = "Toolset | type[Toolset] | Sequence[Any]"
 """What is taken for a toolset: one, a class of one, or a list of tools and functions."""
 
 
+@explain_options()
 @explain_missing(
     {
         **dict.fromkeys(("add", "add_tool", "add_function", "append", "register"), "`Toolset.combined(toolset, [fn])`"),
@@ -569,6 +570,7 @@ class Toolset:
         return f"<{type(self).__name__}{title} of {count_text(len(self), 'tool')}>"
 
 
+@explain_options()
 def nested(item: T, *, off: bool = False) -> T:
     """Declare another toolset whose tools become members; `off` leaves all of them out of what is offered by default.
 

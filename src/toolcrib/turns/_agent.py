@@ -10,7 +10,7 @@ from typing import Any, Never, Protocol, Self
 from toolcrib._numbers import count_text, require_number
 from toolcrib.approvals import Approver, require_approver
 from toolcrib.calls import ApprovalRequest, Identity, StoredFields, versioned
-from toolcrib.errors import SafeExecutionError, UnknownTool, UnregisteredAgentError
+from toolcrib.errors import SafeExecutionError, UnknownTool, UnregisteredAgentError, explain_options
 from toolcrib.hooks import AgentHook, HookMethod, HookType, Observed, Observers, TurnHook, tag_set
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.record import ActivityTrace, Sink, trace_activity
@@ -48,6 +48,7 @@ class TurnBackend(Protocol):
         ...
 
 
+@explain_options()
 class Agent(Observed):
     """A queue of turns, the tools they may use, and what they remember.
 

@@ -35,7 +35,7 @@ from toolcrib.calls import (
     error_of,
     versioned,
 )
-from toolcrib.errors import SafeExecutionError, TurnTimeoutError, WrongRunMethodError
+from toolcrib.errors import SafeExecutionError, TurnTimeoutError, WrongRunMethodError, explain_options
 from toolcrib.hooks import HookMethod, Observed, Observers, TurnHook, tag_set
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.record import Stepped
@@ -64,6 +64,7 @@ if hasattr(os, "register_at_fork"):  # a forked child must not hand out its pare
     os.register_at_fork(after_in_child=_numbers.seed)
 
 
+@explain_options()
 class Turn(Observed, Generic[T, V]):
     """A tool with its arguments, as the host made them: what should happen, once it is run.
 

@@ -15,13 +15,14 @@ from toolcrib._numbers import count_text
 from toolcrib.adapters.ag_ui._events import EventWriter
 from toolcrib.adapters.ag_ui._requests import request_in
 from toolcrib.approvals import ApprovalStore
-from toolcrib.errors import FrontEndError
+from toolcrib.errors import FrontEndError, explain_options
 from toolcrib.serving import Exchange, FrontEndLimits, FrontEndRequest, OpenSession
 from toolcrib.serving.http import FindPrincipal, front_end_app
 
 __all__ = ["ag_ui_app"]
 
 
+@explain_options()
 def ag_ui_app(
     open_session: OpenSession,
     *,

@@ -52,6 +52,7 @@ from toolcrib.errors import (
     SandboxUnavailable,
     ToolcribError,
     UnregisteredError,
+    explain_options,
 )
 from toolcrib.hooks import ModelInput
 from toolcrib.pipeline import Run, current_run
@@ -71,6 +72,7 @@ toolkits: Registry[DurableToolkit] = Registry(UnregisteredError)
 """The durable toolkits of this process, by name: where a worker looks for the one that a program is for."""
 
 
+@explain_options()
 class DurableToolkit(Answers):
     """A toolkit whose programs are durable: enqueued by any process, run by any worker, and taken up after a crash.
 
@@ -284,6 +286,7 @@ async def cancel_program(client: Client, program_id: str) -> str:
     return work_id
 
 
+@explain_options()
 async def enqueue_program(
     client: Client,
     toolkit: str,
