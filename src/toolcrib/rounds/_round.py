@@ -32,7 +32,7 @@ from toolcrib.rounds._round_json import StoredRound
 from toolcrib.rounds._round_state import RoundState, pipeline_of
 from toolcrib.rounds._transcript import taken_ids
 from toolcrib.rounds._unhandled import Unhandled, unhandled_in
-from toolcrib.toolsets import ToolAvailability, ToolsetLike
+from toolcrib.toolsets import ToolAvailability, Toolset, ToolsetLike
 
 __all__ = [
     "DecodeKeywords",
@@ -43,6 +43,7 @@ __all__ = [
     "asks",
     "decode",
     "decode_stream",
+    "require_dispatch",
 ]
 
 Dispatch: TypeAlias = Callable[[DecodedCall[Any]], Any]
@@ -209,6 +210,7 @@ class ToolRound(StoredRound):
             TypeError: An option is unknown; a run, an approver or `deps` are given to `decode(..., run=Run(...))`.
         """
         refuse_unknown_options("round.run()", unknown, ("dispatch", "hooks"), _OF_RUNS)
+        require_dispatch("round.run()", dispatch, "decode")
         self._state.require_open()
         if self._state.dispatched:
             raise RoundError(("`dispatch` has begun its calls: commit what they came to, or discard the round",))
@@ -244,6 +246,25 @@ class ToolRound(StoredRound):
 def asks(round: ToolRound) -> bool:
     """Return whether a reply asks for tools; an error of the provider's is for the host, and not for the model."""
     return round.stop_kind != "error" and (round.has_calls or round.waits)
+
+
+def require_dispatch(who: str, dispatch: Any, maker: str) -> None:
+    """Raise TypeError for what is not a function, and say where it belongs.
+
+    Args:
+        who: What is given the function.
+        maker: What has the option `run`.
+    """
+    if dispatch is None or callable(dispatch):
+        return
+    mend = "leave it out, and the tools' own functions are executed"
+    if isinstance(dispatch, Run):
+        mend = f"give the run by name where the calls are made, `{maker}(..., run=...)`"
+    elif isinstance(dispatch, str):
+        mend = "`session.say(text)` adds what the user says, before the session is run"
+    elif isinstance(dispatch, Pipeline | Toolset | list | tuple):
+        mend = "give the tools by name, `tools=...`, to a session; a round has those of `decode`"
+    raise TypeError(f"`dispatch` of {who} is a function that executes a call, not a {type(dispatch).__name__}: {mend}")
 
 
 async def _results(plan: ToolRoundPlan, dispatch: Dispatch | None) -> list[Any]:

@@ -34,6 +34,7 @@ from toolcrib.rounds._round import (
     asks,
     decode,
     decode_stream,
+    require_dispatch,
 )
 from toolcrib.rounds._round_json import run_from
 from toolcrib.rounds._round_state import pipeline_of
@@ -304,6 +305,7 @@ class Session(SessionState):
             NotCallable: There is no `dispatch`, and a tool has no function; nothing of the round, which is left open,
                 was executed.
         """
+        require_dispatch("session.run()", dispatch, "Session")
         async with self._at_work():
             result = await self._run(dispatch, max_rounds, hooks, keywords)
             await self._save(is_over=True)
