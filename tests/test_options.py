@@ -17,7 +17,7 @@ from toolcrib.errors import explain_options
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.rounds import Session, decode
 from toolcrib.toolsets import Toolset
-from toolcrib.turns import Agent
+from toolcrib.turns import Agent, Turn
 
 VALUES = frozenset(
     {"Ask", "Declaration", "FeatureParts", "MessageHistory", "ModelVerdict", "RunContext", "ToolCall", "Unhandled"}
@@ -89,6 +89,12 @@ def test_an_unknown_option_of_what_a_page_calls_is_refused_with_help(path: str) 
         (decode, "frmat", ". Did you mean `format`?"),
         (Toolset, "approver", "Toolset has no option `approver`: it is one of Run"),
         (Agent, "max_rounds", "Agent has no option `max_rounds`. There are: "),
+        (
+            Agent,
+            "instructions",
+            "Agent has no option `instructions`. Here it is `Session(model, system=..., tools=...)`",
+        ),
+        (Turn, "params", "Turn has no option `params`. Did you mean `kwargs`?"),
         (Pipeline, "deps", "Pipeline has no option `deps`"),
         (Run, "durable", "a Run has no option `durable`"),
         (Session, "errors", ": it is one of Channel"),

@@ -200,6 +200,17 @@ class SupportsToDict(Protocol):
         ...
 
 
+@explain_missing(
+    {
+        **dict.fromkeys(
+            ("allow", "approve", "grant"),
+            "`suspended.request.grant(by)`, given to `pipeline.run(suspended, grant=...)`",
+        ),
+        **dict.fromkeys(
+            ("deny", "reject"), "`suspended.request.deny(message, by)`, given to `pipeline.run(suspended, grant=...)`"
+        ),
+    }
+)
 @dataclass(frozen=True, slots=True)
 class Suspended:
     """The call waits for a person; nothing ran.

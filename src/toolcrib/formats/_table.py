@@ -123,6 +123,8 @@ def detected(reply: object, among: Mapping[N, ProviderFormat] = PROVIDERS) -> N:
     for name, format in reversed([*among.items()]):
         if format.recognises(shape):
             return name
+    if {"role", "content"} <= shape.keys():
+        raise ValueError("this is a message of a reply: give the whole reply, as the provider's SDK returned it")
     keys = f"the keys {', '.join(map(str, shape))}, which are no provider's" if shape else "no keys"
     raise ValueError(f"the reply has {keys}; say which format it is in: decode(..., format='openai')")
 

@@ -335,6 +335,8 @@ def decode(
         ValueError: It is in no known format, or plainly in another one than `format`.
         ToolConstraintError: `available` names a tool that is not in the toolset.
     """
+    if isinstance(reply, Toolset):
+        raise TypeError("the reply is a toolset: the toolset comes first: decode(tools, reply)")
     name = format or detected(_sample(reply))
     rules = PROVIDERS[name] if isinstance(name, str) else name
     taken = taken_ids(rules, transcript)

@@ -73,6 +73,10 @@ ToolsetLike: TypeAlias = "Toolset | type[Toolset] | Sequence[Any]"
         **dict.fromkeys(("add", "add_tool", "add_function", "append", "register"), "`Toolset.combined(toolset, [fn])`"),
         **dict.fromkeys(("call_tool", "execute_tool"), "`Pipeline(toolset).run(call)`"),
         **dict.fromkeys(("get_tools", "list_tools"), "`toolset.tools`"),
+        **dict.fromkeys(
+            ("as_openai", "openai_tools", "schemas", "to_dict", "to_json", "to_openai", "to_schema"),
+            "`toolset.definitions(format='openai')`, or another provider's format",
+        ),
         "from_openapi": "`toolset(document)` of `toolcrib.openapi`",
         **dict.fromkeys(("from_mcp", "from_server"), "`connect(...)` of `toolcrib.adapters.mcp_client`"),
         **dict.fromkeys(("approval_required", "require_approval"), "`toolset.with_approval(...)`"),
