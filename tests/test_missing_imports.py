@@ -20,6 +20,8 @@ from toolcrib.toolsets import Toolset
         ("toolcrib", "client_model", ". Write: from toolcrib.rounds import client_model"),
         ("toolcrib", "from_openapi", ". Write: from toolcrib.openapi import toolset"),
         ("toolcrib", "Budget", ". Write: from toolcrib.budgets import Budgets"),
+        ("toolcrib", "MCPServerStdio", ". Write: from toolcrib.adapters.mcp_client import connect"),
+        ("toolcrib", "Depends", ". Write: from toolcrib import Injected"),
         ("toolcrib", "Pipelin", ". Did you mean `Pipeline`?"),
         ("toolcrib", "Zyx", ""),
         ("toolcrib.budgets", "Budget", ". Write: from toolcrib.budgets import Budgets"),

@@ -12,7 +12,7 @@ import pytest
 
 from toolcrib.adapters.mcp_server import HttpOptions, ServerOptions
 from toolcrib.budgets import Budgets, Cost, Limit
-from toolcrib.calls import Completed
+from toolcrib.calls import ApprovalRequest, Completed, Suspended
 from toolcrib.errors import explain_missing
 from toolcrib.pipeline import CallLimits
 from toolcrib.rounds import Session, decode
@@ -20,6 +20,7 @@ from toolcrib.serving import GuardPolicy
 from toolcrib.testing import ScriptedModel, wire_reply
 from toolcrib.tools import tool
 from toolcrib.toolsets import Toolset
+from toolcrib.turns import Agent
 
 
 @tool(register=False)
@@ -32,6 +33,14 @@ async def add(a: int) -> int:
     [
         (Session(ScriptedModel()), "stream", "session.run(on_text=...)"),
         (Session(ScriptedModel()), "messages", "session.transcript"),
+        (Toolset([add]), "to_openai", "toolset.definitions(format='openai')"),
+        (Agent("trips", "Plans trips.", [add], register=False), "run_sync", "`Session(model, system=..., tools=...)`"),
+        (Agent("trips", "Plans trips.", [add], register=False), "tool", "`Agent(name, description, tools)`"),
+        (
+            Suspended("add", "1", ApprovalRequest("ask_1", "1", "add", {}, "d")),
+            "approve",
+            "suspended.request.grant(by)",
+        ),
         (Toolset([add]), "add_tool", "Toolset.combined(toolset, [fn])"),
         (decode([add], wire_reply("openai")), "is_finished", "`not round`"),
         (decode([add], wire_reply("openai")), "calls", "`tool_calls`"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -133,3 +135,34 @@ def test_docstrings_of_classes_name_attributes_that_there_are() -> None:
     assert [
         (path, cls.name, names - attributes_of(cls)) for path, cls, names in named if names - attributes_of(cls)
     ] == []
+
+
+_COUNTED = re.compile(r"count_text\([^\n]*['\"](?:more |other |wrong )?(\w+)['\"]\)")
+_NOT_HELD = frozenset({"byte", "character", "token", "answer", "wait"})
+"""Measures, of which a text says how many may be at most, and nouns whose plural is a verb, too."""
+_OWN_PROCESS = "toolcrib/sandbox/_worker/"  # which has nothing else of the package
+
+
+@functools.cache
+def nouns() -> frozenset[str]:
+    """Return the nouns that are counted somewhere in the source."""
+    return frozenset(noun for path in FILES for noun in _COUNTED.findall(path.read_text("utf-8"))) - _NOT_HELD
+
+
+def plurals_after_numbers(tree: ast.Module, nouns: frozenset[str]) -> Iterator[tuple[int, str]]:
+    """Yield each noun in the plural that stands in a text behind a value that may be 1, with its line."""
+    for node in ast.walk(tree):
+        parts = node.values if isinstance(node, ast.JoinedStr) else []
+        for value, text in pairwise(parts):
+            if not isinstance(value, ast.FormattedValue) or not isinstance(text, ast.Constant):
+                continue
+            if isinstance(value.value, ast.IfExp) or ast.unparse(value.value).isupper():  # words, or a constant
+                continue
+            found = re.match(r" (?:more |other |wrong )?(\w+)s\b", str(text.value))
+            if found and found[1] in nouns:
+                yield node.lineno, found[0]
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if _OWN_PROCESS not in path.as_posix()], ids=short)
+def test_one_call_is_not_called_1_calls(path: Path) -> None:
+    assert [*plurals_after_numbers(ast.parse(path.read_text("utf-8")), nouns())] == []

@@ -1,4 +1,7 @@
-"""Numbers that a host gives: each is checked where it is given, so that the error names it and not what came of it."""
+"""Numbers that a host gives: each is checked where it is given, so that the error names it and not what came of it.
+
+And numbers in texts: of what there is, and of time.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,15 @@ from numbers import Integral, Real
 from threading import TIMEOUT_MAX
 from typing import Any, Final, cast
 
-__all__ = ["parse_span", "require_number", "require_numbers", "require_seconds", "require_span", "span_text"]
+__all__ = [
+    "count_text",
+    "parse_span",
+    "require_number",
+    "require_numbers",
+    "require_seconds",
+    "require_span",
+    "span_text",
+]
 
 _UNITS: Final = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _NAMES: Final = {"w": "week", "d": "day", "h": "hour", "m": "minute", "s": "second"}
@@ -67,6 +78,17 @@ def parse_span(text: str) -> timedelta:
     if unit not in _UNITS or not (number.isascii() and number.isdigit() and len(number) <= 6):
         raise ValueError(f"{text!r:.40} is not a time: give a whole number and s, m, h, d or w, as in 2h")
     return timedelta(seconds=int(number) * _UNITS[unit])
+
+
+def count_text(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 call`, `2,000 calls`, `3 properties`.
+
+    Args:
+        noun: In the singular.
+    """
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number:,} {noun[:-1]}ies" if noun.endswith("ty") else f"{number:,} {noun}s"
 
 
 def span_text(seconds: float) -> str:

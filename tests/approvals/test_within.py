@@ -275,7 +275,7 @@ async def test_a_grant_that_is_used_up_between_the_gate_and_the_tool_lets_nothin
     assert await store.take(second) == grant
     await store.begin(request, grant)
 
-    with pytest.raises(ApprovalError, match=r"it was given for 1 calls, and they were made\. Ask again"):
+    with pytest.raises(ApprovalError, match=r"it was given for 1 call, and covers no more\. Ask again"):
         await store.begin(second, grant)
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter
 from pydantic_core import to_jsonable_python
 
+from toolcrib._numbers import count_text
 from toolcrib.calls import Media, jsonable, lenient, revived
 
 PNG = Media("image/png", b"\x89PNG\xff", name="chart.png")
@@ -52,7 +53,7 @@ def test_media_survive_json_and_pickling(one: Media) -> None:
 @given(media)
 def test_its_placeholder_is_one_line_and_its_repr_has_no_bytes(one: Media) -> None:
     assert "\n" not in str(one)
-    assert f"<{len(one.data or b'')} bytes>" in repr(one)
+    assert f"<{count_text(len(one.data or b''), 'byte')}>" in repr(one)
     assert "data" not in one.facts()
 
 
@@ -62,7 +63,7 @@ def test_its_placeholder_is_one_line_and_its_repr_has_no_bytes(one: Media) -> No
         (PNG, "[image/png: chart.png, 5 bytes]"),
         (Media("image/png", b""), "[image/png, 0 bytes]"),
         (Media("audio/wav", url="https://example.org/a.wav"), "[audio/wav, https://example.org/a.wav]"),
-        (Media("text/plain", b"x", name="a\nb] ok"), "[text/plain: a b] ok, 1 bytes]"),
+        (Media("text/plain", b"x", name="a\nb] ok"), "[text/plain: a b] ok, 1 byte]"),
     ],
 )
 def test_a_placeholder_says_what_it_is(one: Media, placeholder: str) -> None:

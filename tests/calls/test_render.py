@@ -77,7 +77,7 @@ def test_the_text_beside_media_is_cut_as_a_whole() -> None:
 def test_media_that_are_not_taken_are_placeholders_in_the_text() -> None:
     parts = carried(("a", WAV, PNG, "b", WAV), lambda media: media.is_image)
 
-    assert parts == ["a\n[audio/wav, 1 bytes]", PNG, "b\n[audio/wav, 1 bytes]"]
+    assert parts == ["a\n[audio/wav, 1 byte]", PNG, "b\n[audio/wav, 1 byte]"]
 
 
 @given(st.lists(st.text(max_size=20) | st.just(PNG), max_size=6), st.integers(1, 40))

@@ -202,7 +202,7 @@ def test_the_work_of_lost_workers_is_handed_over_at_once(toolcrib: Command, tool
     (listed,) = told(toolcrib("workflows", "list", "--json"))
 
     assert living.stderr.startswith("no worker on ")
-    assert handed_over.stderr == "1 workflow of w1 wait for other workers now\n"
+    assert handed_over.stderr == "1 workflow of w1 waits for other workers now\n"
     assert nothing.stderr.startswith("no worker on ")
     assert listed["state"] == "waiting"
 

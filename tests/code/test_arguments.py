@@ -112,8 +112,8 @@ for names, places in (({f"k{n}": 1 for n in range(30_000)}, ()), ({}, range(30_0
     result = await Toolkit([look]).execute_async(code)
 
     by_name, by_position = result.output.splitlines()
-    assert "it takes at most 1 arguments by name, and more than 21 were given; it has no `k0`, `k1`, `k2`" in by_name
-    assert "it takes at most 1 arguments by position (city), and more than 21 were given" in by_position
+    assert "it takes at most 1 argument by name, and more than 21 were given; it has no `k0`, `k1`, `k2`" in by_name
+    assert "it takes at most 1 argument by position (city), and more than 21 were given" in by_position
     assert looked_at == []
     assert [len(call["arguments"]) for call in result.tool_calls] == [22, 1]
 

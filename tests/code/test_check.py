@@ -136,7 +136,7 @@ def test_names_and_modules_that_may_be_there_are_let_through(code: str) -> None:
         ("get_weather('a', town='b')", "it has no argument `town`"),
         ("get_weather('a', unti='b')", "it has no argument `unti` (Did you mean `unit`?)"),
         ("get_weather('a', city='b')", "`city` is given twice, by position and by name"),
-        ("ship('a', 'b')", "it takes at most 1 arguments by position"),
+        ("ship('a', 'b')", "it takes at most 1 argument by position"),
         ("ship('a', tenant='b')", "it has no argument `tenant`"),
         ("orders.lines()", "line 1: TypeError: `orders__lines` cannot be called like that: `number` is missing"),
         ("orders.line(1)", "line 1: AttributeError: `orders` has no `line`. There are: `orders.lines`."),

@@ -122,7 +122,7 @@ async def test_artifacts_are_media_of_the_tool_that_runs_programs(kit: Toolkit) 
         Media("image/png", b"PNG", name="a.png"),
         Media("text/csv", b"1", name="b.csv"),
     )
-    assert shown.text == "done\n[image/png: a.png, 3 bytes]\n[text/csv: b.csv, 1 bytes]"
+    assert shown.text == "done\n[image/png: a.png, 3 bytes]\n[text/csv: b.csv, 1 byte]"
 
 
 async def at_once(kit: Toolkit, code: str) -> str:

@@ -139,7 +139,7 @@ def test_a_table_with_too_many_rows_is_not_made_into_rows() -> None:
     with ProcessSandbox() as sandbox:
         result = Toolkit(TOOLS, sandbox=sandbox).execute("big(1_000_001)")
 
-    assert "a table of 1000001 rows and 2 columns" in (result.error or "")
+    assert "a table of 1,000,001 rows and 2 columns" in (result.error or "")
     assert 'packages=["pandas", "pyarrow"]' in (result.error or "")
 
 

@@ -209,7 +209,7 @@ def test_a_chart_that_a_program_left_is_a_picture(served: Console, run: Run, vis
 
     image = page.get_by_role("img", name="<b>.png")
     expect(image).to_have_js_property("naturalWidth", 1)
-    expect(page.get_by_role("region", name="Details")).to_contain_text("t.csv, text/csv, 1 bytes")
+    expect(page.get_by_role("region", name="Details")).to_contain_text("t.csv, text/csv, 1 byte")
     expect(page.get_by_role("region", name="Details")).to_contain_text("a.svg, image/svg+xml, 6 bytes")
 
 

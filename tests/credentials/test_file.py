@@ -132,7 +132,7 @@ def test_key_file_is_rotated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
     code, said = ran("rotate-key")
 
-    assert (code, "1 rows" in said) == (0, True)
+    assert (code, "1 row" in said) == (0, True)
     assert before.strip() not in file.read_text()
     assert ran("list")[0] == 0
     assert ran("forget", URL, "--principal", "ann")[0] == 0

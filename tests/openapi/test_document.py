@@ -198,7 +198,7 @@ def test_a_document_from_the_web_refers_to_its_own_host_alone() -> None:
         allowed = toolset(f"{own}/b.json", allow_refs=[other])["make"]
 
     assert made.tool.source is not None
-    assert made.tool.source.get_approval_metadata() == {"request": f"POST {own}/v2/things"}
+    assert made.tool.source.get_call_metadata({}) == {"request": f"POST {own}/v2/things"}
     assert allowed.parameters["$defs"]["secret_json"] == {"type": "string"}
 
 

@@ -93,15 +93,52 @@ async def test_operations_that_need_approval_wait_for_it(approval: Any, asked: s
     assert {request.method.lower() for request in server.requests} == set(METHODS) - asked
 
 
-async def test_who_approves_is_shown_the_request() -> None:
-    server = StandIn(
-        document({"/users/{id}": {"delete": operation("drop", [parameter("id", "path", {})])}}), checks=False
-    )
+PLACES = {
+    "path": ("/users/{id}", [parameter("id", "path", {})], {"id": "a b/7?"}),
+    "path of a list": ("/a/{x}", [parameter("x", "path", {})], {"x": [2, 3]}),
+    "query": ("/users", [parameter("q", "query", {}), parameter("page", "query", {})], {"q": ["ä", "&"], "page": 2}),
+    "query of an object": ("/users", [parameter("q", "query", {}, style="deepObject")], {"q": {"name": "ann"}}),
+    "headers": ("/users", [parameter("X-Who", "header", {}), parameter("c", "cookie", {})], {"X_Who": "ann", "c": "d"}),
+    "path with a query": ("/users?action=drop&id={id}#now", [parameter("id", "path", {})], {"id": "7"}),
+}
 
-    outcome = await server.call("drop", {"id": "7"}, approval=True)
 
-    assert isinstance(outcome, Suspended)
-    assert outcome.request.metadata["request"] == "DELETE http://api.test/v1/users/{id}"
+@pytest.mark.parametrize(("path", "parameters", "arguments"), PLACES.values(), ids=PLACES)
+async def test_who_approves_is_shown_the_address_that_is_called(
+    path: str, parameters: list[Any], arguments: dict[str, Any]
+) -> None:
+    server = StandIn(document({path: {"delete": operation("drop", parameters)}}), checks=False)
+    pipeline = Pipeline(server.tools(approval=True))
+
+    asked = await pipeline.run(ToolCall("drop", arguments))
+    assert isinstance(asked, Suspended)
+    await pipeline.run(asked, grant=asked.request.grant("ann"))
+
+    assert asked.request.metadata["request"] == f"DELETE {server.requests[0].url}"
+
+
+async def test_who_approves_is_shown_no_credentials() -> None:
+    schemes = {"key": {"type": "apiKey", "in": "query", "name": "key"}}
+    paths = {"/users/{id}": {"delete": operation("drop", [parameter("id", "path", {})], security=[{"key": []}])}}
+    server = StandIn(document(paths, components={"securitySchemes": schemes}), checks=False)
+    pipeline = Pipeline(server.tools(approval=True, credentials={"key": "s3cret"}))
+
+    asked = await pipeline.run(ToolCall("drop", {"id": "7"}))
+    assert isinstance(asked, Suspended)
+    await pipeline.run(asked, grant=asked.request.grant("ann"))
+
+    assert asked.request.metadata["request"] == "DELETE http://api.test/v1/users/7"
+    assert str(server.requests[0].url) == "http://api.test/v1/users/7?key=s3cret"
+
+
+async def test_who_approves_is_told_of_an_address_that_cannot_be() -> None:
+    paths = {"/users/{id}": {"delete": operation("drop", [parameter("id", "path", {})])}}
+    server = StandIn(document(paths), checks=False)
+
+    asked = await server.call("drop", {"id": ".."}, approval=True)
+
+    assert isinstance(asked, Suspended)
+    assert asked.request.metadata["request"].startswith("DELETE http://api.test/v1/users/{id} (it cannot be sent: `id`")
 
 
 async def test_what_a_server_says_is_untrusted_for_a_policy_of_provenance() -> None:

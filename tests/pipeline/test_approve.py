@@ -1,6 +1,7 @@
 """Step 5: who is asked, what they are shown, and what an answer opens."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
@@ -126,6 +127,20 @@ async def test_a_tool_adds_what_a_person_should_see() -> None:
 
     assert waiting.request.metadata == {"account": "main"}
     assert "account: main" in waiting.request.text()
+
+
+async def test_a_tool_adds_what_a_person_should_see_of_one_call() -> None:
+    class Pay(BaseTool):
+        requires_approval = True
+
+        def get_call_metadata(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+            return {"page": f"https://bank.test/{arguments['to']}?password={arguments['password']}"}
+
+        async def call(self, ctx: RunContext, to: str, password: SecretStr) -> None: ...
+
+    waiting = await suspended(Pipeline([Pay]), {"to": "ann", "password": "s3cret"})
+
+    assert waiting.request.metadata == {"page": "https://bank.test/ann?password=**********"}
 
 
 async def test_metadata_that_cannot_be_had_shuts_the_tool() -> None:

@@ -100,6 +100,6 @@ def test_reprs_say_in_a_line_what_is_given_and_no_values_of_a_run() -> None:
 
     assert repr(run) == "<Run r1 of ann: deps, limits>"
     assert repr(Run("r2")) == "<Run r2>"
-    assert repr(Pipeline([pay])) == "<Pipeline of <Toolset of 1 tools>>"
+    assert repr(Pipeline([pay])) == "<Pipeline of <Toolset of 1 tool>>"
     assert "None" not in repr(suspended.request)
     assert "None" not in repr(suspended.request.grant("ann"))

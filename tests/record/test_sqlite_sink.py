@@ -345,7 +345,7 @@ def test_a_batch_that_cannot_be_written_is_logged_and_the_next_is_written(caplog
         sink.emit(event("c2"))
 
     assert written == ["", "c2"]
-    assert "BatchSink lost 1 events" in caplog.text
+    assert "BatchSink lost 1 event" in caplog.text
 
 
 class _Place:
@@ -434,7 +434,7 @@ def test_a_place_that_cannot_be_opened_stops_nobody(caplog: pytest.LogCaptureFix
         sink.emit(event("c1"))
         sink.flush()
 
-    assert "BatchSink lost 1 events" in caplog.text
+    assert "BatchSink lost 1 event" in caplog.text
 
 
 async def test_an_event_does_not_wait_for_the_disk(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ async def test_what_a_program_passed_on_without_a_policy_is_not_told(tmp_path: P
     assert found.differences == ()
     assert [(one.call.tool, "without a policy" in one.why) for one in found.undecided] == [("send", True)]
     assert found.remarks == (
-        "no word of a user is on record for 1 of 1 runs: what a user wrote there counts as the model's",
+        "no word of a user is on record for 1 of 1 run: what a user wrote there counts as the model's",
     )
 
 

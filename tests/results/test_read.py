@@ -195,7 +195,7 @@ def test_a_part_that_is_too_long_to_parse_is_refused() -> None:
         ({"path": "$[*].id.x"}, "there is no member `x`. There are none."),
         ({"path": "$[*].city[0]"}, "there is no list there"),
         ({"path": "$[10000:]"}, "there is no row 10000: there are 10000"),
-        ({"offset": 10_001}, "`offset` 10001 is past the end: there are 10000 rows"),
+        ({"offset": 10_001}, "`offset` 10001 is past the end: the list has 10,000 rows"),
         ({"path": "$[:5]", "search": "oslo", "offset": 3}, "`offset` 3 is past the end: there are 2"),
     ],
 )
@@ -211,8 +211,8 @@ def test_what_no_row_has_is_no_empty_page(query: dict[str, Any], says: str) -> N
         ({"rows": [1] * 60, "note": "x"}, {"path": "$.row"}, "Did you mean `rows`?"),
         ({"meta": {"tags": []}}, {"path": "$.meta.tag"}, "there is no member `tag`. Did you mean `tags`?"),
         ({"meta": {"tags": [1]}}, {"path": "$.meta.tags[3]"}, "there is no item 3: a list there has 1"),
-        ("x" * 1_000, {"offset": 1_001}, "`offset` 1001 is past the end: there are 1000 characters"),
-        ({"a": "x" * 10}, {"path": "a", "offset": 11}, "`offset` 11 is past the end: there are 10 characters"),
+        ("x" * 1_000, {"offset": 1_001}, "`offset` 1001 is past the end: it has 1,000 characters"),
+        ({"a": "x" * 10}, {"path": "a", "offset": 11}, "`offset` 11 is past the end: it has 10 characters"),
         ("x" * 1_000, {"search": "y", "offset": 1}, "`offset` 1 is past the end: there are 0"),
     ],
 )

@@ -10,8 +10,8 @@ import pytest
 from tests.rounds.replies import FORMATS, ReadFile, WebSearch, adding, asks, round_of
 from toolcrib.errors import RoundError, ToolConstraintError
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.rounds import WireFormat, decode, decode_stream
-from toolcrib.testing import RecordingSink
+from toolcrib.rounds import Session, WireFormat, decode, decode_stream
+from toolcrib.testing import RecordingSink, ScriptedModel
 from toolcrib.toolsets import ToolAvailability, Toolset, off, use
 
 
@@ -279,3 +279,30 @@ def test_what_a_round_was_decoded_with_is_no_option_of_its_run(option: str) -> N
 
     with pytest.raises(TypeError, match=rf"round\.run\(\) has no option `{option}`\. Here it is `decode\(\.\.\., run="):
         round.run_sync([], **unknown)
+
+
+@pytest.mark.parametrize(
+    ("given", "mend"),
+    [
+        (Run(), r"`decode\(\.\.\., run=\.\.\.\)`"),
+        (Toolset([]), "tools=..."),
+        ([], "tools=..."),
+        ("pay ann", r"`session\.say\(text\)`"),
+        ({}, "leave it out"),
+    ],
+    ids=["run", "toolset", "list", "text", "dict"],
+)
+async def test_what_is_no_function_does_not_execute_calls(given: Any, mend: str) -> None:
+    round = decode(Toolset([]), {"choices": [{"message": {"role": "assistant", "content": "hi"}}]})
+
+    with pytest.raises(TypeError, match=rf"`dispatch` of round\.run\(\) is a function .*{mend}"):
+        await round.run([], given)
+
+
+def test_a_run_that_is_given_by_position_is_given_by_name() -> None:
+    run: Any = Run()
+
+    with pytest.raises(TypeError, match=r"decode\(\.\.\., run=run\)"):
+        decode(Toolset([]), {"choices": [{"message": {"role": "assistant", "content": "hi"}}]}, run)
+    with pytest.raises(TypeError, match=r"`Session\(\.\.\., run=\.\.\.\)`"):
+        Session(ScriptedModel()).run_sync(run)

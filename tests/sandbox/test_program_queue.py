@@ -162,7 +162,7 @@ async def test_a_session_too_many_is_refused_until_another_one_has_ended() -> No
         one, other = sandbox.session(), sandbox.session()
         await one.run(Program("1"), TableHost())
 
-        with pytest.raises(SandboxError, match="there are 1 sessions already"):
+        with pytest.raises(SandboxError, match="it has 1 session already"):
             await other.run(Program("1"), TableHost())
         one.close()
 

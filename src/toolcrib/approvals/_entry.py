@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from toolcrib._numbers import span_text
+from toolcrib._numbers import count_text, span_text
 from toolcrib.approvals._executions import Execution, ExecutionState
 from toolcrib.approvals._fit import expiry_problem
 from toolcrib.approvals._required import people_of_group
@@ -150,6 +150,6 @@ def grant_row(grant: Grant, use: GrantUse | None = None) -> dict[str, Any]:
     row = {**{name: view[name] for name in names}, "text": grant.text()}
     if use is None:
         return row
-    limits = [] if grant.uses is None else [f"{use.calls} of {grant.uses} calls"]
+    limits = [] if grant.uses is None else [f"{use.calls} of {count_text(grant.uses, 'call')}"]
     limits += [] if grant.total is None else [f"{use.spent} of {grant.total[1]}"]
     return {**row, "used": use.to_dict(), "used_text": ", ".join(limits)}

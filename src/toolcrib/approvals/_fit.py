@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import TypeVar
 
+from toolcrib._numbers import count_text
 from toolcrib.approvals._required import approvers_problem, count_people, identities_in
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse, now
 from toolcrib.errors import ApprovalError
@@ -44,7 +45,7 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
     if grant.done is not None and not request.in_doubt:
         return "it says what the call came to, and the call is not in doubt: it was not executed"
     if grant.done is None and request.approvals_needed > 1 and people_behind(grant, request) < request.approvals_needed:
-        return f"it needs {request.approvals_needed} approvers, each of whom approves it as it is"
+        return f"it needs {count_text(request.approvals_needed, 'approver')}, each of whom approves it as it is"
     if request.required and (why := approvers_problem(grant, request, at or now())):
         return why
     if grant.scope == "once" and grant.call_id != request.call_id:

@@ -15,12 +15,14 @@ from toolcrib.approvals._ledger_store import LedgerStore
 from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.calls import Grant, GrantUse
 from toolcrib.clock import WALL_CLOCK, Clock
+from toolcrib.errors import explain_options
 
 __all__ = ["MemoryApprovalStore"]
 
 T = TypeVar("T")
 
 
+@explain_options()
 class MemoryApprovalStore(LedgerStore):
     """An approval store in memory, for one process.
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from toolcrib._numbers import require_seconds
 from toolcrib.approvals._store import WaitableApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Grant
-from toolcrib.errors import ApprovalError
+from toolcrib.errors import ApprovalError, explain_options
 
 __all__ = [
     "AgentContext",
@@ -87,6 +87,7 @@ async def deny_all(request: ApprovalRequest) -> Denial:
     return request.deny(f"`{request.tool}` needs approval, and this run denies all requests", by="deny_all")
 
 
+@explain_options()
 def stored_approver(store: WaitableApprovalStore, timeout: float | None = None) -> Approver:
     """Return an approver that stores each request, and waits until it is answered there.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from toolcrib._numbers import count_text
 from toolcrib.approvals._fit import misfit, people_behind
 from toolcrib.approvals._people import people_of
 from toolcrib.approvals._required import approvers_lacking, count_people, identities_in, is_of_use, who_counts_not
@@ -23,7 +24,8 @@ def with_others(grant: Grant, request: ApprovalRequest) -> Grant:
         return grant
     if grant.override_args is not None or grant.user_input is not None:
         raise ApprovalError(
-            grant.tool, f"it needs {request.approvals_needed} approvers, each of whom approves it as it is"
+            grant.tool,
+            f"it needs {count_text(request.approvals_needed, 'approver')}, each of whom approves it as it is",
         )
     if why := misfit(grant, replace(request, approvals_needed=1, required=())):
         raise ApprovalError(grant.tool, why)

@@ -21,7 +21,7 @@ from toolcrib.approvals._suspended_calls import SUSPENDED_CALL_TABLES, SqlSuspen
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse, now
 from toolcrib.clock import WALL_CLOCK, Clock
 from toolcrib.database import Execute, SqliteTables, StoreTables, Tables
-from toolcrib.errors import ApprovalError, NewerForm
+from toolcrib.errors import ApprovalError, NewerForm, explain_options
 
 __all__ = [
     "CLAIM_JOURNAL_TABLES",
@@ -262,6 +262,7 @@ class SqlApprovalStore(LedgerStore):
         return await asyncio.to_thread(run)
 
 
+@explain_options()
 class SqliteApprovalStore(SqlApprovalStore):
     """An approval store in a SQLite file, which outlives the process and serves several.
 

@@ -12,11 +12,13 @@ from toolcrib._numbers import span_text
 from toolcrib.approvers._groups import Groups
 from toolcrib.approvers._rule import ApproverRule
 from toolcrib.calls import ANYBODY, APPROVER_RULES, Ask, Rejected, RequiredApprovers, now
+from toolcrib.errors import explain_options
 from toolcrib.hooks import WITH_ARGUMENTS, Stage
 
 __all__ = ["ApproverRules"]
 
 
+@explain_options()
 class ApproverRules:
     """A gate that says who has to approve a call, by rules. All rules that a call fits hold for it.
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from toolcrib.calls import Delegation
+from toolcrib.errors import explain_options
 
 __all__ = ["Groups", "Members"]
 
@@ -13,6 +14,7 @@ Members: TypeAlias = Mapping[str, Sequence[str]] | Callable[[str], Iterable[str]
 """The people of each group, or a function that returns those of a group, such as one that asks a directory."""
 
 
+@explain_options()
 class Groups:
     """The groups of people: from a mapping, a function, and what logins say.
 

@@ -9,6 +9,7 @@ from typing import Literal
 from toolcrib import approvals
 from toolcrib.approvals import Approver
 from toolcrib.calls import ApprovalRequest, Denial, Grant, Identity
+from toolcrib.errors import explain_options
 
 __all__ = ["ModelVerdict", "model_approver"]
 
@@ -26,6 +27,7 @@ class ModelVerdict:
     why: str = ""
 
 
+@explain_options()
 def model_approver(
     judge: Callable[[ApprovalRequest], Awaitable[ModelVerdict]], name: str, otherwise: Approver | None = None
 ) -> Approver:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from toolcrib._numbers import require_span, span_text
 from toolcrib.calls import ANYBODY, number_of
-from toolcrib.errors import SchemaError
+from toolcrib.errors import SchemaError, explain_options
 from toolcrib.tools import require_effect
 
 __all__ = ["ApproverRule"]
@@ -19,6 +19,7 @@ __all__ = ["ApproverRule"]
 _PATTERNS: Final = ("tools", "tags", "effects", "servers", "principals")
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApproverRule:
     """Which people have to approve the calls that fit.

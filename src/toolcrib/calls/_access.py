@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, cast
 
+from toolcrib.errors import explain_options
+
 __all__ = ["Access"]
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class Access:
     """What the token of a request allows, and says of its holder. A tool, a hook and a policy read it from the run.

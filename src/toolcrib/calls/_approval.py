@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal, Never, TypeAlias
 
-from toolcrib._numbers import require_span
+from toolcrib._numbers import count_text, require_span
 from toolcrib.calls._bounds import Bound, GrantUse, number_of
 from toolcrib.calls._diff import differences, label, printable, shown
 from toolcrib.calls._doubt import IN_DOUBT
@@ -17,7 +17,7 @@ from toolcrib.calls._json import lenient, now, parse_time
 from toolcrib.calls._media import revived
 from toolcrib.calls._short_repr import ShortRepr
 from toolcrib.calls._stored import StoredFields, versioned
-from toolcrib.errors import refuse_unknown_options
+from toolcrib.errors import explain_options, refuse_unknown_options
 
 __all__ = ["ApprovalRequest", "Consent", "Denial", "Done", "Grant", "GrantScope"]
 
@@ -34,6 +34,7 @@ _OF_OTHERS = {  # what other frameworks, or an earlier version, call an option o
 }
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class Consent:
     """What a principal has to do before a tool can act for them elsewhere; no approval takes its place.
@@ -297,7 +298,7 @@ class ApprovalRequest(ShortRepr):
             lines += [f"  {line}" for line in changed]
         if self.approvals_needed > 1:
             so_far = f"; approved by {', '.join(map(printable, self.approved_by))}" if self.approved_by else ""
-            lines.append(f"it needs {self.approvals_needed} approvers{so_far}")
+            lines.append(f"it needs {count_text(self.approvals_needed, 'approver')}{so_far}")
         if self.expires_at is not None:
             lines.append(
                 f"it is refused at {self.expires_at.isoformat(timespec='minutes')} unless it is approved before"
@@ -374,6 +375,7 @@ class Done:
     value: Any
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True, repr=False)
 class Grant(ShortRepr):
     """A yes, and to what.
@@ -460,7 +462,7 @@ class Grant(ShortRepr):
             if not bound.covers(value):
                 return f"`{name}` is {shown(value)}, and it was given for {bound.text()}"
         if self.uses is not None and use.calls >= self.uses:
-            return f"it was given for {self.uses} calls, and they were made"
+            return f"it was given for {count_text(self.uses, 'call')}, and covers no more"
         if self.total is None:
             return ""
         name, most = self.total
@@ -493,7 +495,7 @@ class Grant(ShortRepr):
         if self.expires_at is not None:
             parts.append(f"until {self.expires_at.isoformat(timespec='minutes')}")
         if self.uses is not None:
-            parts.append(f"at most {self.uses} times")
+            parts.append(f"at most {count_text(self.uses, 'time')}")
         if self.total is not None:
             parts.append(f"{self.total[1]} of {label(self.total[0])} in all")
         return "; ".join(parts)

@@ -11,6 +11,7 @@ from toolcrib._numbers import span_text
 from toolcrib.calls._diff import printable
 from toolcrib.calls._json import parse_time
 from toolcrib.calls._stored import StoredFields
+from toolcrib.errors import explain_options
 
 __all__ = ["ANYBODY", "APPROVER_RULES", "Delegation", "Identity", "RequiredApprovers"]
 
@@ -24,6 +25,7 @@ The request has them as `required`, and no longer as metadata.
 _MOST_NAMED: Final = 5
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class Identity:
     """Who answers, as a login, a token or the host shows it.
@@ -86,6 +88,7 @@ class Identity:
         return cls(**values)
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class Delegation:
     """A person's right to answer, given to another one for a time.

@@ -13,7 +13,9 @@ from urllib.parse import urlsplit
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, SerializationInfo
 from pydantic_core import PydanticSerializationUnexpectedValue, SchemaSerializer, core_schema
 
+from toolcrib._numbers import count_text
 from toolcrib.calls._stored import StoredFields, versioned
+from toolcrib.errors import explain_options
 
 __all__ = ["WITH_MEDIA", "Media", "revived"]
 
@@ -37,6 +39,7 @@ _SCHEMA: Mapping[str, Any] = {
 }
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True, repr=False)
 class Media:
     """An image, a sound or a file, alone or anywhere in what a tool returns.
@@ -128,13 +131,14 @@ class Media:
 
     def __repr__(self) -> str:
         shown = [f"{self.mime_type!r}"]
-        shown += [] if self.data is None else [f"<{len(self.data)} bytes>"]
+        shown += [] if self.data is None else [f"<{count_text(len(self.data), 'byte')}>"]
         return f"Media({', '.join(shown + [f'{n}={v!r}' for n in ('url', *_TEXTS) if (v := getattr(self, n))])})"
 
     def __str__(self) -> str:
         """Return the placeholder for a model that cannot be shown it: `[image/png: chart.png, 264 bytes]`."""
         name = f": {_line(self.name)}" if self.name else ""
-        return f"[{self.mime_type}{name}, {_line(self.url or '') if self.data is None else f'{len(self.data)} bytes'}]"
+        place = _line(self.url or "") if self.data is None else count_text(len(self.data), "byte")
+        return f"[{self.mime_type}{name}, {place}]"
 
     # --- as a part of other values
 

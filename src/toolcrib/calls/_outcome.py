@@ -26,6 +26,7 @@ from toolcrib.errors import (
     ResultNotSerializable,
     ToolcribError,
     explain_missing,
+    explain_options,
 )
 
 __all__ = [
@@ -201,6 +202,17 @@ class SupportsToDict(Protocol):
         ...
 
 
+@explain_missing(
+    {
+        **dict.fromkeys(
+            ("allow", "approve", "grant"),
+            "`suspended.request.grant(by)`, given to `pipeline.run(suspended, grant=...)`",
+        ),
+        **dict.fromkeys(
+            ("deny", "reject"), "`suspended.request.deny(message, by)`, given to `pipeline.run(suspended, grant=...)`"
+        ),
+    }
+)
 @dataclass(frozen=True, slots=True)
 class Suspended:
     """The call waits for a person; nothing ran.
@@ -302,6 +314,7 @@ def hidden_outcome(outcome: Outcome, hiding: Hiding) -> Outcome:
             return outcome
 
 
+@explain_options()
 def render(
     outcome: Outcome, *, structured: bool = False, blocks: Blocks | None = None, tables: Tables | None = None
 ) -> Rendered:

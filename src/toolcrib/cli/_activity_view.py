@@ -15,6 +15,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from toolcrib._numbers import count_text
 from toolcrib.calls import now
 from toolcrib.cli._formatting import cell_text, table_of
 from toolcrib.record import Activity, ActivityFilter, EventLog, brief_event
@@ -187,7 +188,7 @@ def _usage(log: EventLog, one: Activity) -> str:
     if usage is None:
         return ""
     tokens, cost = usage["input_tokens"] + usage["output_tokens"], Decimal(usage["cost"] or 0)
-    shown = [f"{tokens:,} tokens"] if tokens else []
+    shown = [count_text(tokens, "token")] if tokens else []
     return ", ".join([*shown, *([f"${cost:.4f}"] if cost else [])])
 
 

@@ -12,6 +12,7 @@ import typer
 
 from toolcrib import approvals as approval_room
 from toolcrib._json_writer import read_json
+from toolcrib._numbers import count_text
 from toolcrib._run_sync import run_sync
 from toolcrib.approvals import (
     ApprovalEntry,
@@ -382,9 +383,11 @@ def _confirm(entries: Sequence[ApprovalEntry], answers: Sequence[ApprovalEntry])
         terminal.say(f"{entry_text(entry)}\nyour answer:\n{text}")
     one = len(entries) == 1
     asked = confirm(
-        "send this answer?" if one else f"send these {len(entries)} answers?",
+        "send this answer?" if one else f"send these {count_text(len(entries), 'answer')}?",
         undone="nothing was answered",
-        meant="the request above is the one" if one else f"the {len(entries)} requests above are the ones",
+        meant="the request above is the one"
+        if one
+        else f"the {count_text(len(entries), 'request')} above are the ones",
     )
     run_sync(asked)
 
@@ -402,7 +405,7 @@ def _find(store: ReviewableApprovalStore, text: str, database: str | None) -> Ap
     if found:
         more = ", ..." if len(found) > _MAX_CHOICES else ""
         ids = ", ".join(entry.request.id for entry in found[:_MAX_CHOICES])
-        say(f"{len(found)} requests begin with {text}: {ids}{more}. Give more of the id")
+        say(f"{count_text(len(found), 'request')} begin with {text}: {ids}{more}. Give more of the id")
     elif len(start) < SHORT_ID:
         say(f"no request has the id {text!r}, and it is too short for the beginning of one; {hint}")
     else:

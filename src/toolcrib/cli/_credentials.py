@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from toolcrib._numbers import count_text
 from toolcrib._run_sync import run_sync
 from toolcrib.cli._approver import user_name
 from toolcrib.cli._commands import Commands
@@ -90,7 +91,7 @@ def rotate_key(store: StoreOption = _STORE) -> None:
         keys, drop = _rooms().CredentialKeys.rotated()
         changed = run_sync(kept.reseal(keys))
         drop()
-        say(f"encrypted {changed} rows with the new key")
+        say(f"encrypted {count_text(changed, 'row')} with the new key")
 
 
 def _rooms() -> Any:

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from toolcrib._numbers import count_text
 from toolcrib._run_sync import run_sync
 from toolcrib.cli._database import DatabaseOption, database_errors, shown_name
 from toolcrib.cli._find_toolset import open_toolset, tools_of
@@ -119,7 +120,7 @@ def _print(found: Replay) -> None:
     if found.undecided:
         screen.print("\nundecided:")
         screen.print(_lines(found.undecided))
-    of = f"{found.calls:,} call{'' if found.calls == 1 else 's'} of {found.runs:,} run{'' if found.runs == 1 else 's'}"
+    of = f"{count_text(found.calls, 'call')} of {count_text(found.runs, 'run')}"
     said = f"{of}: {len(found.differences):,} would differ"
     say(f"{said}, {len(found.undecided):,} undecided" if found.undecided else said)
     for remark in found.remarks:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, cast
 import typer
 from rich.text import Text
 
+from toolcrib._numbers import count_text
 from toolcrib.cli._database import DatabaseOption, check_kept, database_errors, open_log, shown_name
 from toolcrib.cli._formatting import JsonOption, cell_text, console, print_json, say, table_of, write
 from toolcrib.cli._status import Status, exit_on_error
@@ -133,7 +134,7 @@ def _cost(usage: Mapping[str, Any] | None) -> str:
     if usage.get("cost") is not None:
         return f"${float(usage['cost']):.4f}"
     tokens = int(usage.get("input_tokens") or 0) + int(usage.get("output_tokens") or 0)
-    return f"{tokens:,} tokens" if tokens else ""
+    return count_text(tokens, "token") if tokens else ""
 
 
 _CELLS: Mapping[str, Callable[[RunSummary], Text]] = {

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
+from toolcrib._numbers import count_text
 from toolcrib.cli._formatting import arguments_text, result_text
 
 __all__ = ["printed_result", "value_of", "when", "work_page"]
@@ -33,7 +34,7 @@ def work_page(work: Any, more: Mapping[str, Any]) -> str:
     lines = [f"{work.kind} {work.id} is {work.state}", *_named(_facts(work, more))]
     if work.kind == "program":
         code = str(more["input"].get("code", "")).rstrip().split("\n")
-        cut = [f"({len(code) - _LINES} more lines)"] if len(code) > _LINES else []
+        cut = [f"({count_text(len(code) - _LINES, 'more line')})"] if len(code) > _LINES else []
         lines += _part("program", [*code[:_LINES], *cut])
         lines += _part("calls", _calls(more.get("calls") or (), program.get("tool_calls") or ()))
         lines += _part("output", str(program.get("output") or "").rstrip().split("\n"))
@@ -78,7 +79,7 @@ def _facts(work: Any, more: Mapping[str, Any]) -> dict[str, str]:
         "priority": str(work.priority or ""),
         "key": work.key or "",
         "worker": work.worker or "",
-        "begun": f"{work.attempts} times" if work.attempts > 1 else "",
+        "begun": count_text(work.attempts, "time") if work.attempts > 1 else "",
         "enqueued": when(work.created_at),
         "started": when(work.started_at),
         "ended": when(work.ended_at),

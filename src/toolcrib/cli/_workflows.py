@@ -15,6 +15,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from toolcrib._numbers import count_text
 from toolcrib._run_sync import run_sync
 from toolcrib.cli._commands import Commands
 from toolcrib.cli._confirm import confirm
@@ -222,7 +223,8 @@ def recover(
         print_json(found if lost else found[0])
         return
     for one, held in moved.items():
-        say(f"{len(held)} workflow{'' if len(held) == 1 else 's'} of {one} wait for other workers now")
+        wait = "waits" if len(held) == 1 else "wait"
+        say(f"{count_text(len(held), 'workflow')} of {one} {wait} for other workers now")
     if not moved:
         say(f"no worker on {shown_name(database)} is lost")
 

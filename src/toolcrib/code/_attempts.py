@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from inspect import isawaitable
 from typing import Any, Literal, TypeAlias, cast
 
-from toolcrib._numbers import require_number
+from toolcrib._numbers import count_text, require_number
 from toolcrib.code._check import Finding, KnownNames, check_program, defined_by, refusal
 from toolcrib.code._extract import Extract, off_loop, program_of
 from toolcrib.code._result import ExecutionResult
@@ -79,7 +79,9 @@ def default_hint(result: ExecutionResult) -> str:
     completed = Counter(call["name"] for call in result.tool_calls if call["outcome"] == "completed")
     if not completed:
         return f"{again}."
-    calls = ", ".join(f"`{name}`" + (f" ({count} times)" if count > 1 else "") for name, count in completed.items())
+    calls = ", ".join(
+        f"`{name}`" + (f" ({count_text(count, 'time')})" if count > 1 else "") for name, count in completed.items()
+    )
     return (
         f"{_result_keys(result)}Calls that were made before it failed, and are not undone: {calls}. {again}, without "
         "what must not happen twice."

@@ -15,6 +15,7 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import Literal, TypeAlias
 
+from toolcrib._numbers import count_text
 from toolcrib.code._program_facts import ProgramFacts, called_name
 from toolcrib.code._program_tools import CallShape
 from toolcrib.errors import CodeError, closest
@@ -239,7 +240,7 @@ def _misuse(call: ast.Call, shape: CallShape) -> str | None:
 def _too_many(shape: CallShape, given: int) -> str:
     if not shape.order:
         return f"it takes no arguments by position, and {given} are given"
-    return f"it takes at most {len(shape.order)} arguments by position, and {given} are given"
+    return f"it takes at most {count_text(len(shape.order), 'argument')} by position, and {given} are given"
 
 
 def _unknown_argument(name: str, known: Collection[str]) -> str:

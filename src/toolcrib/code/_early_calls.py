@@ -18,6 +18,7 @@ from toolcrib.code._as_tool import TOOL_NAME
 from toolcrib.code._early_scan import EarlyScan, LiteralCall, newlines
 from toolcrib.code._result import ExecutionResult
 from toolcrib.code._toolkit import Toolkit
+from toolcrib.errors import explain_options
 from toolcrib.pipeline import Pipeline, Run, current_run
 from toolcrib.record import ActivityTrace, trace_activity
 
@@ -115,6 +116,7 @@ class _EarlyPipeline(Pipeline):
         return await super().run(call, run)
 
 
+@explain_options()
 class EarlyToolkit(Toolkit):
     """A toolkit whose programs have calls without effect started while they still come; use it in `async with`.
 

@@ -13,11 +13,12 @@ from typing import Any
 from toolcrib.calls import Grant, StoredFields, Suspended, outcome_from_dict
 from toolcrib.code._journal import JournalEntry, reply_from_dict
 from toolcrib.code._paused import PausedProgram
-from toolcrib.errors import PausedProgramError
+from toolcrib.errors import PausedProgramError, explain_options
 
 __all__ = ["FileJournal", "paused_program_in", "program_with"]
 
 
+@explain_options()
 class FileJournal:
     """A file with the calls of programs: a line before each call, and one after it.
 

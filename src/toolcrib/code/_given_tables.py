@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from toolcrib._arrow import table_bytes, table_facts, table_rows, table_stream, table_summary
+from toolcrib._numbers import count_text
 from toolcrib.calls import charged
 from toolcrib.errors import MissingExtraError
 
@@ -63,9 +64,10 @@ class GivenTables:
 
     def _as_rows(self, table: Any) -> Any:
         facts = table_facts(table)
+        rows, columns = count_text(facts.rows, "row"), count_text(len(facts.columns), "column")
         if facts.rows * len(facts.columns) > _MOST_CELLS:
             raise TableRefused(
-                f"`{self._tool}` returned a table of {facts.rows} rows and {len(facts.columns)} columns, and a program "
+                f"`{self._tool}` returned a table of {rows} and {columns}, and a program "
                 f"can take in {_MOST_CELLS} values at once as rows. Ask it for fewer; or run programs in "
                 'ProcessSandbox(packages=["pandas", "pyarrow"]), where tables arrive as they are.'
             )

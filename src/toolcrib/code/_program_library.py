@@ -17,7 +17,7 @@ from toolcrib.code._program_tools import mentioned_in, program_names
 from toolcrib.code._result import ExecutionResult
 from toolcrib.code._saved_program import SavedProgram, definition_digest, input_schema, with_header
 from toolcrib.code._toolkit import Toolkit
-from toolcrib.errors import InvalidSchema, ModelRetry, SavedProgramError, UnknownTool, closest
+from toolcrib.errors import InvalidSchema, ModelRetry, SavedProgramError, UnknownTool, closest, explain_options
 from toolcrib.hooks import HookSet
 from toolcrib.jsonschema.checker import misfits
 from toolcrib.pipeline import Pipeline, Run, run_for
@@ -34,6 +34,7 @@ _MOST_DESCRIPTION: Final = 2_000  # characters
 _HELD_BACK: Final = "a trial does not call it, since it is not declared to have no effect"
 
 
+@explain_options()
 class ProgramLibrary:
     """Saved programs of one toolkit: kept when they have been checked, and called again with inputs as tools are.
 

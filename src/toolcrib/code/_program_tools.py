@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, cast
 
+from toolcrib._numbers import count_text
 from toolcrib.errors import DuplicateNameError, InvalidArguments, SchemaError
 from toolcrib.tools import Tool
 
@@ -174,7 +175,9 @@ class ProgramTool:
 
 def _too_many_names(known: frozenset[str], given: Iterable[str]) -> str:
     unknown = ", ".join(f"`{name:.{_NAME_CHARS}}`" for name in islice((n for n in given if n not in known), _SHOWN))
-    takes = f"it takes at most {len(known)} arguments by name" if known else "it takes no arguments by name"
+    takes = (
+        f"it takes at most {count_text(len(known), 'argument')} by name" if known else "it takes no arguments by name"
+    )
     return f"{takes}, and more than {len(known) + _EXCESS} were given; it has no {unknown}, and so on"
 
 
@@ -182,4 +185,5 @@ def _too_many(order: tuple[str, ...], count: int) -> str:
     given = f"{count}" if count <= len(order) + _EXCESS else f"more than {len(order) + _EXCESS}"
     if not order:
         return f"it takes no arguments by position, and {given} were given; name them"
-    return f"it takes at most {len(order)} arguments by position ({', '.join(order)}), and {given} were given"
+    most = count_text(len(order), "argument")
+    return f"it takes at most {most} by position ({', '.join(order)}), and {given} were given"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from toolcrib._numbers import require_number
+from toolcrib._numbers import count_text, require_number
 from toolcrib.code._budget import fitted
 from toolcrib.code._listing import Detail, Listing
 from toolcrib.sandbox import Dialect
@@ -113,7 +113,7 @@ def _functions(listing: Listing) -> str:
         return "There are no functions."
     functions, names, parts = "\n".join(listing.functions()), ", ".join(listing.names()), list[str]()
     if listing.detail == Detail.SEARCH:
-        parts.append(f"There are {len(listing.tools)} functions, too many to list here.")
+        parts.append(f"There are {count_text(len(listing.tools), 'function')}, too many to list here.")
     if functions:
         parts.append(f"```python\n{functions}\n```")
     if names:

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, WithJsonSchema
 from pydantic.errors import PydanticUserError
 from typing_extensions import TypedDict
 
+from toolcrib._numbers import count_text
 from toolcrib.calls import StoredFields, now, versioned
 from toolcrib.errors import SavedProgramError
 from toolcrib.schema import digest
@@ -185,7 +186,7 @@ def _annotation(kind: Any) -> Any:
 def _require_input_names(program: str, names: Iterable[str]) -> None:
     names = tuple(names)
     if len(names) > _MOST_INPUTS:
-        raise SavedProgramError(program, f"it has {len(names)} inputs, and may have {_MOST_INPUTS}")
+        raise SavedProgramError(program, f"it has {count_text(len(names), 'input')}, and may have {_MOST_INPUTS}")
     for name in names:
         is_plain = name.isidentifier() and not keyword.iskeyword(name) and unicodedata.normalize("NFKC", name) == name
         if not is_plain or name.startswith("_") or name in _BUILTINS:

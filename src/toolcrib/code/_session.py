@@ -14,7 +14,7 @@ from toolcrib.code._events import ProgramEvent, events_of
 from toolcrib.code._program_session_state import ProgramSessionState
 from toolcrib.code._result import ExecutionResult
 from toolcrib.code._runner import NO_FILES, OnOutput, RunOptions
-from toolcrib.errors import SandboxError, SessionStateError
+from toolcrib.errors import SandboxError, SessionStateError, explain_options
 from toolcrib.hooks import ModelInput
 from toolcrib.pipeline import Run, run_for
 from toolcrib.record import ActivityTrace, Sink, trace_activity
@@ -30,6 +30,7 @@ from toolcrib.sandbox import (
 __all__ = ["ProgramSession", "open_session"]
 
 
+@explain_options()
 class ProgramSession:
     """Runs the programs of one conversation, one at a time; made by `Toolkit.session`.
 

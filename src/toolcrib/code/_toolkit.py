@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import suppress
 from typing import Any, Literal, overload
 
+from toolcrib._numbers import count_text
 from toolcrib._run_sync import run_sync
 from toolcrib.approvals import Approver, require_approver
 from toolcrib.calls import ApprovalRequest, Denial, Grant
@@ -30,7 +31,7 @@ from toolcrib.code._prompts import render_description, render_prompt, render_too
 from toolcrib.code._result import RESULT_CHARS, ExecutionResult
 from toolcrib.code._runner import NO_FILES, OnOutput, ProgramRunner, RunOptions
 from toolcrib.code._session import ProgramSession, open_session
-from toolcrib.errors import SandboxUnavailable, UnknownTool
+from toolcrib.errors import SandboxUnavailable, UnknownTool, explain_options
 from toolcrib.formats import FormatName, definition
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Run, run_for
@@ -50,6 +51,7 @@ from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 __all__ = ["Toolkit"]
 
 
+@explain_options()
 class Toolkit:
     """Runs Python that a model wrote, with tools as its functions; each call passes the pipeline like any other.
 
@@ -457,7 +459,7 @@ class Toolkit:
         return Toolkit(self._toolset.with_hooks(hooks), **self._options)
 
     def __repr__(self) -> str:
-        return f"<Toolkit of {len(self._runner.names)} tools>"
+        return f"<Toolkit of {count_text(len(self._runner.names), 'tool')}>"
 
 
 async def _deny_in_program(request: ApprovalRequest) -> Denial:

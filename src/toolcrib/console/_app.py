@@ -29,7 +29,7 @@ from toolcrib.console._views import activity_view, calls_asked_about, detail_vie
 from toolcrib.console._waterfall import waterfall
 from toolcrib.console._webhooks import Notifier
 from toolcrib.console._work_routes import DurableWork, FindWork, WorkRoutes
-from toolcrib.errors import ApprovalError
+from toolcrib.errors import ApprovalError, explain_options
 from toolcrib.record import Activity, ActivityFilter, EventLog, brief_event
 from toolcrib.serving import ServerStates
 from toolcrib.serving.http import HttpGuard, HttpLimits, Listener, Site, listen, serve_app
@@ -234,6 +234,7 @@ class ConsoleApp:
         return StreamingResponse(stream, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 
 
+@explain_options()
 def console_app(
     log: EventLog,
     approvals: ReviewableApprovalStore,
@@ -255,6 +256,7 @@ def console_app(
     return ConsoleApp(log, approvals, options or ConsoleOptions(), find, servers)
 
 
+@explain_options()
 def serve(
     app: ConsoleApp,
     options: ConsoleOptions,

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, Literal, Protocol, TypeAlias
 
 from toolcrib._numbers import require_number
+from toolcrib.errors import explain_options
 from toolcrib.serving.http import TokenTable, TrustedProxies, check_tokens, is_loopback
 
 __all__ = ["ConsoleOptions", "LoginRefused", "LoginService", "Role"]
@@ -68,6 +69,7 @@ class LoginService(Protocol):
         ...
 
 
+@explain_options()
 @dataclass(frozen=True)
 class ConsoleOptions:
     """Where the console listens, and who may use it.

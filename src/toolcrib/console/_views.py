@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, cast
 
+from toolcrib._numbers import count_text
 from toolcrib.approvals import ApprovalEntry, answer_row
 from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, cut
 from toolcrib.console._form_fields import bound_fields, form_fields, result_field
@@ -139,7 +140,7 @@ def _artifacts(closed: KeptEvent) -> dict[str, Any]:
             for name, facts in shown.items()
         ],
         "files": [
-            f"{name}, {facts['mime_type']}, {facts.get('size', 0)} bytes"
+            f"{name}, {facts['mime_type']}, {count_text(facts.get('size', 0), 'byte')}"
             for name, facts in left.items()
             if name not in shown
         ],

@@ -19,9 +19,10 @@ from urllib.parse import quote, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 from uuid import uuid4
 
-from toolcrib._numbers import require_seconds
+from toolcrib._numbers import count_text, require_seconds
 from toolcrib.approvals import ApprovalEntry, KeepsNotices, Notice, NoticeKind
 from toolcrib.calls import IN_DOUBT, ApprovalRequest
+from toolcrib.errors import explain_options
 
 __all__ = ["Notifier", "Webhook", "webhook_signature"]
 
@@ -42,6 +43,7 @@ _AGAIN = (408, 425, 429)  # statuses below 500 after which it is tried again
 _log = logging.getLogger("toolcrib.console")
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class Webhook:
     """An address that gets a POST when requests for approval are pending, as a reminder, and as they escalate.
@@ -117,6 +119,7 @@ def webhook_signature(secret: str, timestamp: str, body: bytes) -> str:
     return hmac.new(secret.encode(), timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
 
 
+@explain_options()
 class Notifier:
     """Sends notices of requests to webhooks, as long as `run` runs: each once, of all processes that share a store.
 
@@ -251,7 +254,7 @@ def _post(webhook: Webhook, body: bytes, delivery: str) -> tuple[str, bool]:
 
 def _cut(text: str) -> str:
     left = len(text) - _REASON
-    return text if left <= 0 else f"{text[:_REASON]}… ({left} more characters)"
+    return text if left <= 0 else f"{text[:_REASON]}… ({count_text(left, 'more character')})"
 
 
 def _about(one: Mapping[str, Any]) -> str:

@@ -22,6 +22,7 @@ from toolcrib._numbers import require_span
 from toolcrib.calls import ANYBODY, Identity
 from toolcrib.console._guard import Visitor
 from toolcrib.console._options import LoginRefused, Role
+from toolcrib.errors import explain_options
 from toolcrib.serving.oauth import (
     AuthorizationServerUnavailable,
     Departure,
@@ -99,6 +100,7 @@ class _Session:
     ends: float
 
 
+@explain_options()
 class OpenIDLogin:
     """The logins of a console at one provider; an option of it: `ConsoleOptions(login=OpenIDLogin(...))`.
 

@@ -11,11 +11,12 @@ from toolcrib.calls import Consent
 from toolcrib.credentials._credentials import QUERY
 from toolcrib.credentials._store import KEY, CredentialStore
 from toolcrib.credentials._tickets import link_for
-from toolcrib.errors import CredentialError
+from toolcrib.errors import CredentialError, explain_options
 
 __all__ = ["ApiKeys"]
 
 
+@explain_options()
 class ApiKeys:
     """API keys of principals.
 

@@ -16,7 +16,8 @@ from typing import Any, Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from toolcrib.errors import CredentialKeyError
+from toolcrib._numbers import count_text
+from toolcrib.errors import CredentialKeyError, explain_options
 
 __all__ = ["KEY_FILE_VARIABLE", "KEY_VARIABLE", "CredentialKeys", "new_key"]
 
@@ -35,6 +36,7 @@ def new_key() -> str:
     return base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
 
 
+@explain_options()
 class CredentialKeys:
     """The keys that credentials are sealed with; the first one seals, all of them open.
 
@@ -58,7 +60,7 @@ class CredentialKeys:
         self._ciphers = {_name_of(key): AESGCM(key) for key in raw}
 
     def __repr__(self) -> str:
-        return f"CredentialKeys({len(self._ciphers)} keys)"
+        return f"CredentialKeys({count_text(len(self._ciphers), 'key')})"
 
     @classmethod
     def found(cls, environment: Mapping[str, str] | None = None) -> CredentialKeys:

@@ -17,7 +17,7 @@ from toolcrib.credentials._settings import Endpoints, OAuthClient, Settings, Tok
 from toolcrib.credentials._store import TOKEN, CredentialStore, Row
 from toolcrib.credentials._tickets import link_for
 from toolcrib.credentials._token_requests import Refused, refreshed, revoked
-from toolcrib.errors import ConsentError, CredentialError
+from toolcrib.errors import ConsentError, CredentialError, explain_options
 
 __all__ = ["OAuth"]
 
@@ -26,6 +26,7 @@ _CLAIM: Final = 60.0  # seconds that one process has for a refresh
 _POLL: Final = 0.05
 
 
+@explain_options()
 class OAuth:
     """OAuth 2.1 for servers, with a token of each principal.
 

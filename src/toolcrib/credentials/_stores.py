@@ -8,10 +8,12 @@ from pathlib import Path
 from toolcrib.credentials._keys import CredentialKeys, new_key
 from toolcrib.credentials._store import CREDENTIAL_TABLES, CredentialStore
 from toolcrib.database import MemoryTables, SqliteTables
+from toolcrib.errors import explain_options
 
 __all__ = ["MemoryCredentialStore", "SqliteCredentialStore"]
 
 
+@explain_options()
 class SqliteCredentialStore(CredentialStore):
     """Credentials in a SQLite file, encrypted; the file is for its owner alone.
 

@@ -16,7 +16,7 @@ from toolcrib.errors._adapters import (
     WorkerError,
 )
 from toolcrib.errors._approvals import ApprovalDenied, ApprovalError, ApprovalRequired, PendingLimitReached, PolicyError
-from toolcrib.errors._base import ToolcribError, closest, nearest, refuse_unknown_options, suggestion
+from toolcrib.errors._base import ToolcribError, closest, nearest, suggestion
 from toolcrib.errors._calls import (
     CallStateError,
     ClientAnswerError,
@@ -55,7 +55,8 @@ from toolcrib.errors._finding import (
     UnregisteredToolError,
 )
 from toolcrib.errors._missing_imports import missing_name
-from toolcrib.errors._missing_names import explain_missing, explain_options
+from toolcrib.errors._missing_names import explain_missing
+from toolcrib.errors._options import explain_options, refuse_unknown_options
 from toolcrib.errors._schema import (
     FieldProblem,
     FormatError,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from toolcrib._numbers import count_text
 from toolcrib.errors._base import ToolcribError
 
 __all__ = ["ApprovalDenied", "ApprovalError", "ApprovalRequired", "PendingLimitReached", "PolicyError"]
@@ -51,7 +52,7 @@ class PendingLimitReached(ApprovalError):
     code = "pending_limit_reached"
 
     def __init__(self, tool: str, principal: str, limit: int, counts_for: timedelta) -> None:
-        super().__init__(tool, f"{limit} requests on behalf of {principal} wait for an answer")
+        super().__init__(tool, f"{principal} has {count_text(limit, 'request')} without an answer")
         self.args = (tool, principal, limit, counts_for)
         self.principal, self.limit, self.counts_for = principal, limit, counts_for
 

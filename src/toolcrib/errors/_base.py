@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any, ClassVar
 
-__all__ = ["ToolcribError", "closest", "nearest", "refuse_unknown_options", "suggestion"]
+__all__ = ["ToolcribError", "closest", "nearest", "suggestion"]
 
 
 def nearest(name: str, names: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
@@ -52,23 +52,6 @@ def suggestion(name: str, known: Iterable[str], words: Mapping[str, str]) -> str
     if here is None:
         return closest(name, known)
     return f"Did you mean `{here}`?" if here in known else f"Here it is {here}."
-
-
-def refuse_unknown_options(who: str, given: Iterable[str], known: Collection[str], words: Mapping[str, str]) -> None:
-    """Check that every keyword is an option; one that is not would have no effect.
-
-    Args:
-        who: What has the options, as `a session`.
-        given: The keywords.
-        known: The names of the options.
-        words: As for `suggestion`.
-
-    Raises:
-        TypeError: One is not an option.
-    """
-    unknown = next((name for name in given if name not in known), None)
-    if unknown is not None:
-        raise TypeError(f"{who} has no option `{unknown}`. {suggestion(unknown, known, words)}")
 
 
 class ToolcribError(Exception):

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import cast
 
+from toolcrib._numbers import count_text
 from toolcrib.errors._base import ToolcribError
 from toolcrib.errors._turns import NewerForm
 
@@ -66,7 +67,7 @@ class RetriesExhausted(ToolcribError):
         self.tool, self.max_retries, self.last = tool, max_retries, last
 
     def __str__(self) -> str:
-        return f"`{self.tool}` was retried {self.max_retries} times and still failed: {self.last}"
+        return f"`{self.tool}` was retried {count_text(self.max_retries, 'time')} and still failed: {self.last}"
 
 
 class ToolTimeoutError(ToolcribError, TimeoutError):
@@ -95,11 +96,10 @@ class LimitReached(ToolcribError):
         self.tool, self.limit, self.value = tool, limit, value
 
     def __str__(self) -> str:
-        calls = "1 call" if self.value == 1 else f"{self.value} calls"
         used = "it is" if self.value == 1 else "they are"
         return (
-            f"`{self.tool}` was not run: this run may make {calls} ({self.limit}), and {used} used up. "
-            "Answer with what you have."
+            f"`{self.tool}` was not run: this run may make {count_text(self.value, 'call')} ({self.limit}), and {used} "
+            "used up. Answer with what you have."
         )
 
 

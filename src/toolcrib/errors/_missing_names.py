@@ -1,14 +1,11 @@
-"""Attributes and options that a class has by another name than other frameworks: the error for theirs says which."""
+"""Attributes that a class has by another name than other frameworks: the error for theirs says which."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import wraps
-from typing import Any, Never, TypeVar
+from typing import Never, TypeVar
 
-from toolcrib.errors._base import refuse_unknown_options
-
-__all__ = ["explain_missing", "explain_options"]
+__all__ = ["explain_missing"]
 
 C = TypeVar("C", bound=type)
 
@@ -40,32 +37,6 @@ def explain_missing(words: Mapping[str, str]) -> Callable[[C], C]:
     def explain(cls: C) -> C:
         for name, here in words.items():
             setattr(cls, name, _Missing(name, here))
-        return cls
-
-    return explain
-
-
-def explain_options(words: Mapping[str, str]) -> Callable[[C], C]:
-    """Return a class decorator by which an unknown option of the constructor is refused with the one that is meant.
-
-    It goes above `@dataclass`. A type checker knows of none of the words.
-
-    Args:
-        words: As for `suggestion`.
-    """
-
-    def explain(cls: C) -> C:
-        init: Any = cls.__init__
-        code = init.__code__
-        known = frozenset(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
-
-        @wraps(init)
-        def checked(self: Any, *args: Any, **options: Any) -> None:
-            if not options.keys() <= known:
-                refuse_unknown_options(cls.__name__, options, known, words)
-            init(self, *args, **options)
-
-        setattr(cls, "__init__", checked)  # noqa: B010 -- a type checker keeps the parameters
         return cls
 
     return explain

@@ -43,6 +43,8 @@ def _hint(value: object) -> str:
     """Return what to do with a value that will be a reply, or has the chunks of one; empty for another."""
     if isawaitable(value):
         return "; await it first"
+    if isinstance(value, str):
+        return "; give what the SDK returned, or the same as a dict: `json.loads(text)`"
     if isinstance(value, AsyncIterable):
         return "; it is a stream: `await decode_stream(tools, stream)`"
     return "; it is a stream: `decode(tools, list(stream))`" if isinstance(value, Iterator) else ""

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeAlias, cast
 
+from toolcrib.errors import explain_options
+
 __all__ = ["NO_OPTIONS", "Caller", "Grammar", "ProviderOptions", "text_parameter"]
 
 _DIGITS = "0123456789"
@@ -24,6 +26,7 @@ class Grammar:
     definition: str
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class ProviderOptions:
     """Options of one tool. None leaves the choice to the provider, and a provider without the option is sent nothing.

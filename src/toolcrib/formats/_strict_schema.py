@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from toolcrib._numbers import count_text
 from toolcrib.errors import FormatError
 from toolcrib.jsonschema import (
     ABOUT,
@@ -213,7 +214,7 @@ class _Strict:
         if source.get("items") is False:
             del source["items"]
         if self.rules.small_arrays and source.get("minItems", 0) > 1:
-            source.update(described(source, f"at least {source.pop('minItems')} items"))
+            source.update(described(source, f"at least {count_text(source.pop('minItems'), 'item')}"))
 
     def _values(self, source: dict[str, Any], path: str) -> None:
         """Drop values that are not of the type beside them: none would fit, and the provider refuses the request."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast
 
-from toolcrib.errors import FormatError, SchemaError, closest
+from toolcrib.errors import FormatError, SchemaError, closest, explain_options
 from toolcrib.formats._anthropic import ANTHROPIC
 from toolcrib.formats._bedrock import BEDROCK
 from toolcrib.formats._cohere import COHERE
@@ -200,6 +200,7 @@ class Definable(Protocol):
     def provider(self) -> ProviderOptions: ...
 
 
+@explain_options()
 def definition(
     name: str,
     description: str,
@@ -251,6 +252,7 @@ def _defined(format: ToolFormat, tool: Declaration) -> dict[str, Any]:
     return format.define(replace(tool, description=description, parameters=parameters, returns=returns))
 
 
+@explain_options()
 def definitions(
     tools: Iterable[Definable],
     format: FormatName,

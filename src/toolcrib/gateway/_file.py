@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from toolcrib._json_writer import read_json
 from toolcrib.approvers import load_rules, read_rules
-from toolcrib.errors import PolicyError, TargetError, UnknownTool, closest
+from toolcrib.errors import PolicyError, TargetError, UnknownTool, closest, explain_options
 from toolcrib.gateway._api import ApiEntry, ApiSection, api_toolset
 from toolcrib.gateway._budgets import BudgetSection
 from toolcrib.gateway._credentials import CredentialPlace, Vault
@@ -52,6 +52,7 @@ class GatewayFile:
     untraced: frozenset[str] = frozenset()
 
 
+@explain_options()
 def toolset_of_file(path: Path, environment: Mapping[str, str] | None = None) -> Toolset:
     """Return the tools of all servers of a file.
 
@@ -97,6 +98,7 @@ def toolset_of_file(path: Path, environment: Mapping[str, str] | None = None) ->
     return _under_rules(path, document, texts, _within_budgets(path, document, texts, tools))
 
 
+@explain_options()
 def read_gateway(path: Path, environment: Mapping[str, str] | None = None) -> GatewayFile:
     """Return what a file of servers says of the gateway as a whole, in its section `toolcrib`.
 

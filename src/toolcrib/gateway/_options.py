@@ -8,7 +8,7 @@ from mcp_types import LoggingLevel
 from pydantic import AfterValidator, Field, ValidationInfo
 
 from toolcrib.adapters.mcp_client import AskKind
-from toolcrib.errors import PolicyError
+from toolcrib.errors import PolicyError, explain_options
 from toolcrib.gateway._budgets import BudgetSection
 from toolcrib.gateway._credentials import CredentialPlace
 from toolcrib.gateway._fields import FilePath, Part, Secret, Text, refuse
@@ -132,6 +132,7 @@ def _load_policy(given: bool | str, info: ValidationInfo) -> Provenance | None:
         refuse(f"{given} cannot be read: {error.strerror or error}")
 
 
+@explain_options()
 class GatewayOptions(Part):
     """The section `toolcrib` beside the servers; paths in it are by the file.
 

@@ -8,7 +8,7 @@ from inspect import isfunction
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast, get_args, runtime_checkable
 
 from toolcrib.calls import Denial, Failed, Grant
-from toolcrib.errors import ToolcribError
+from toolcrib.errors import ToolcribError, explain_options
 from toolcrib.hooks._parameters import name_of, require_parameters
 
 __all__ = [
@@ -77,6 +77,7 @@ GateLike: TypeAlias = Gate | Callable[[Any], Any]
 """A gate, or a function of the call, which is asked at the stage `authorize`."""
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class GateStep:
     """One gate as a pipeline asks it.

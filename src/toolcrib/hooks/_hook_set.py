@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast, overloa
 from pydantic import BaseModel
 
 from toolcrib.calls import CallMetadata
-from toolcrib.errors import closest, nearest
+from toolcrib.errors import closest, explain_options, nearest
 from toolcrib.hooks._parameters import require_parameters
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ class NamesTools(Protocol):
         ...
 
 
+@explain_options()
 class HookSet:
     """Decision and description hooks, by tool; decisions run in the order they were registered.
 

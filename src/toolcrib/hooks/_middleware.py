@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from toolcrib.errors import explain_options
 from toolcrib.hooks._parameters import require_parameters
 from toolcrib.schema import RunContext
 
@@ -47,6 +48,7 @@ def per_value(fn: PostHookFunc | GlobalPostHookFunc) -> PerValue:
     return PerValue(fn)
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class GlobalHooks:
     """The middleware of every tool of a toolset; each slot takes one function or several, which run in order.

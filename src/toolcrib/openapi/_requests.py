@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, unquote
@@ -12,8 +12,9 @@ from toolcrib.errors import ModelRetry
 from toolcrib.openapi._bodies import Content
 from toolcrib.openapi._credentials import Signing
 from toolcrib.openapi._operations import Endpoint
+from toolcrib.openapi._styles import Parameter
 
-__all__ = ["Prepared", "prepared"]
+__all__ = ["Prepared", "address_of", "prepared"]
 
 _PART = re.compile(r"\{([^{}]+)\}")
 _PATH = "/:@!$&'()*+,;=-._~%"  # of what a document's own path has
@@ -43,31 +44,52 @@ def prepared(
     Raises:
         ModelRetry: An argument cannot be written where it has to go.
     """
-    parts: dict[str, str] = {}
-    query: list[str] = []
     headers: dict[str, str] = {"Accept": _accept(endpoint)}
     cookies: list[str] = []
-    for name, parameter in endpoint.parameters.items():
-        value = arguments.get(name)
-        if (value is None and name not in arguments) or (value is None and parameter.place != "path"):
-            continue
+    for _, parameter, value in _given(endpoint, arguments):
+        if parameter.place == "header":
+            headers[parameter.name] = parameter.in_header(value)
+        elif parameter.place == "cookie":
+            cookies += parameter.in_cookie(value)
+    has_body = endpoint.body is not None and "body" in arguments
+    content = endpoint.body.content(arguments["body"]) if endpoint.body is not None and has_body else None
+    if cookies or signing.cookies:
+        headers["Cookie"] = "; ".join([*cookies, *signing.cookies])
+    url = address_of(server, path, endpoint, arguments, signing.query)
+    return Prepared(method, url, headers, content, signing)
+
+
+def address_of(
+    server: str, path: str, endpoint: Endpoint, arguments: Mapping[str, Any], signed: Sequence[str] = ()
+) -> str:
+    """Return the address that a request with these arguments goes to.
+
+    Args:
+        signed: What credentials add to the query.
+
+    Raises:
+        ModelRetry: An argument cannot be written there.
+    """
+    parts: dict[str, str] = {}
+    query: list[str] = []
+    for name, parameter, value in _given(endpoint, arguments):
         if parameter.place == "path":
             parts[parameter.name] = _path_part(name, parameter.in_path(value))
         elif parameter.place == "query":
             query += parameter.in_query(value)
-        elif parameter.place == "header":
-            headers[parameter.name] = parameter.in_header(value)
-        else:
-            cookies += parameter.in_cookie(value)
-    has_body = endpoint.body is not None and "body" in arguments
-    content = endpoint.body.content(arguments["body"]) if endpoint.body is not None and has_body else None
-    query += signing.query
-    if cookies or signing.cookies:
-        headers["Cookie"] = "; ".join([*cookies, *signing.cookies])
+    query += signed
     path, _, given = path.partition("#")[0].partition("?")  # a fragment only tells operations of one path apart
     query[:0] = [_PART.sub(lambda found: parts.get(found[1], ""), given)] if given else []
     whole = server.rstrip("/") + _filled(path, parts)
-    return Prepared(method, f"{whole}?{'&'.join(query)}" if query else whole, headers, content, signing)
+    return f"{whole}?{'&'.join(query)}" if query else whole
+
+
+def _given(endpoint: Endpoint, arguments: Mapping[str, Any]) -> Iterator[tuple[str, Parameter, Any]]:
+    """Yield the parameters that are sent, each after the name of its argument and with its value."""
+    for name, parameter in endpoint.parameters.items():
+        value = arguments.get(name)
+        if value is not None or (parameter.place == "path" and name in arguments):
+            yield name, parameter, value
 
 
 def _path_part(name: str, text: str) -> str:

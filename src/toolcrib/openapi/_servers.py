@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from toolcrib._networks import address_of, inner_address, is_about_machine, is_public, plain_host
+from toolcrib._numbers import count_text
 from toolcrib.errors import DocumentError
 from toolcrib.openapi._document import Document
 from toolcrib.openapi._shapes import list_of, mapping_of
@@ -50,7 +51,7 @@ def server_of(
     number = server or 0
     if number >= len(found):
         if own is None:
-            raise document.error(f"has {len(found)} servers, and `server` says {number}")
+            raise document.error(f"has {count_text(len(found), 'server')}, and `server` says {number}")
         number = 0
     spec = mapping_of(found[number])
     address = _VARIABLE.sub(lambda part: _value(document, spec, part[1], variables), str(spec.get("url", "/")))

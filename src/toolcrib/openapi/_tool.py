@@ -8,7 +8,7 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from toolcrib.calls import Consent
-from toolcrib.errors import RemoteToolError
+from toolcrib.errors import ModelRetry, RemoteToolError
 from toolcrib.hooks import ambient_context
 from toolcrib.jsonschema.checker import checks_of
 from toolcrib.openapi._answers import value_of
@@ -17,7 +17,7 @@ from toolcrib.openapi._document import Document
 from toolcrib.openapi._operations import SAFE, Endpoint, Operation, Route, endpoint_of, secret_parameters
 from toolcrib.openapi._options import Options
 from toolcrib.openapi._pages import Paging, page_schema, paging_of
-from toolcrib.openapi._requests import prepared
+from toolcrib.openapi._requests import address_of, prepared
 from toolcrib.openapi._schemas import Schemas
 from toolcrib.openapi._sending import IDEMPOTENT, Sender
 from toolcrib.openapi._servers import is_elsewhere, leaders_of, server_of
@@ -120,9 +120,13 @@ class OperationTool(BaseTool):
         """Return what the principal has to do before the API is used for them."""
         return await self._signer.consent_for(_user_of(ctx))
 
-    def get_approval_metadata(self) -> dict[str, Any]:
-        """Return the request that it makes."""
-        return {"request": self._request_line()}
+    def get_call_metadata(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the request that a call makes, without its credentials."""
+        method, path = self._route.method, self._route.path
+        try:
+            return {"request": f"{method} {address_of(self._server, path, self._endpoint, arguments)}"}
+        except ModelRetry as error:
+            return {"request": f"{self._request_line()} (it cannot be sent: {error})"}
 
     def get_listing(self) -> Mapping[str, Any]:
         """Return its title and hints; nothing holds answers to the document's word, which is often not quite true."""

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
-from toolcrib.errors import DocumentError, SchemaError, ToolConstraintError
+from toolcrib._numbers import count_text
+from toolcrib.errors import DocumentError, SchemaError, ToolConstraintError, refuse_unknown_options
 from toolcrib.openapi._credentials import Credentials
 from toolcrib.openapi._document import Document, read_document
 from toolcrib.openapi._operations import routes_of, schemes_of
@@ -20,6 +21,12 @@ from toolcrib.toolsets import Toolset
 __all__ = ["toolset"]
 
 _log = logging.getLogger("toolcrib.openapi")
+_OF_OTHERS = {  # what others call an option, and where it is here
+    **dict.fromkeys(("approve", "require_approval", "requires_approval"), "approval"),
+    **dict.fromkeys(("api_key", "auth", "token"), "credentials"),
+    **dict.fromkeys(("base_url", "url"), "server"),
+    **dict.fromkeys(("operations", "route_maps", "tags"), "include"),
+}
 
 
 def toolset(
@@ -51,7 +58,9 @@ def toolset(
     Raises:
         DocumentError: The document cannot be read or used.
         ToolConstraintError: An option names an operation that the document does not have.
+        TypeError: An option is unknown.
     """
+    refuse_unknown_options("toolset()", keywords, Options.__dataclass_fields__, _OF_OTHERS)
     options = Options(
         prefix=prefix,
         include=include,
@@ -101,7 +110,7 @@ def toolset(
 
 def _refused(document: Document, problem: str, names: Sequence[str]) -> DocumentError:
     """Return what is said of the operations that have one problem."""
-    others = f" (and {len(names) - 1} others)" if len(names) > 1 else ""
+    others = f" (and {count_text(len(names) - 1, 'other')})" if len(names) > 1 else ""
     return document.error(f"and its operation `{names[0]}`{others}: it {problem}")
 
 

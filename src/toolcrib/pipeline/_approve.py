@@ -163,7 +163,7 @@ async def _ask(
     is answered by its own request alone, and no approver is asked at once.
     """
     run, before = call.run, call.request
-    who: object = "get_approval_metadata"
+    who: object = "get_call_metadata"
     try:
         call.validate()
         if run.approvals is not None and (begun := await _stored_execution(call, run.approvals)) is not None:
@@ -403,7 +403,7 @@ def request_for(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
     """Return the request that asks a person about a call, or names it to a store."""
     plan, run = call.plan, call.run
     source = plan.tool.source
-    extra = source.get_approval_metadata() if source is not None else None
+    extra = source.get_call_metadata(call.args.for_approval) if source is not None else None
     in_doubt = call.history.doubts > 0
     earlier: Mapping[str, Any] = run.durability.begun.get(call.id, {}) if in_doubt else {}
     doubt = f"toolcrib:in-doubt:{call.counted_in}:{call.id}:{call.history.doubts}:{call.digest}"

@@ -99,6 +99,7 @@ class Requirement:
     before_finish: bool = True
 
 
+@explain_options()
 def must_call(tool: Selectable, *, before_finish: bool = True) -> Requirement:
     """Require that a tool completes in a run: `CallLimits(requirements=[must_call("save")])`; or give its selector."""
     return Requirement(target_name(tool), before_finish)
@@ -112,6 +113,7 @@ class CallJournal(Protocol):
         ...
 
 
+@explain_options()
 @dataclass(frozen=True)  # without slots: `changed` copies it for each call of some adapters
 class Channel:
     """What the calls of a run come by, and what goes back over it. An adapter fills it in; a host seldom has to.
@@ -160,6 +162,7 @@ class Channel:
             raise ValueError(f"Channel: hook_errors is {self.hook_errors!r:.80}; give 'raise' or 'fail'")
 
 
+@explain_options()
 @dataclass(frozen=True)  # without slots, as `Channel`
 class Durability:
     """What is known of the calls of a run outside of its process.

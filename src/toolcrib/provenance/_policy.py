@@ -15,7 +15,7 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 from pydantic_core import ErrorDetails
 
 from toolcrib import provenance
-from toolcrib.errors import PolicyError, closest
+from toolcrib.errors import PolicyError, closest, explain_options
 from toolcrib.hooks import FeatureParts
 from toolcrib.provenance._question import OriginKind
 from toolcrib.tools import Effect, Source, require_source
@@ -77,6 +77,7 @@ def _checked_source(given: Any) -> Any:
     return given
 
 
+@explain_options()
 @checked_dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class Rule:
     """A rule of a policy: for which calls it is, and what it says of them.
@@ -146,6 +147,7 @@ _REPLACED: Final = ("effect", "source", "readers", "untrusted", "unknown", "priv
 _SAYS: Final = (*_REPLACED, "content", "deciding")
 
 
+@explain_options()
 @checked_dataclass(frozen=True, slots=True, config=_STRICT)
 class Provenance:
     """A policy: what decides where an effect goes comes from the user, the host or a trusted source.

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeAlias, get_args
 
 from toolcrib.calls import ActivityKind
+from toolcrib.errors import explain_options
 from toolcrib.record._event_tables import Activity
 from toolcrib.record._word_index import WordIndex
 
@@ -19,6 +20,7 @@ ACTIVITY_COLUMNS = ", ".join(field.name for field in fields(Activity))
 """The columns of an `Activity`, in its order."""
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class ActivityFilter:
     """Which activities are wanted; an empty field asks nothing.

@@ -12,8 +12,10 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from typing import Any, Self, TypeAlias
 
+from toolcrib._numbers import count_text
 from toolcrib.calls import ActivityEvent, CallEvent, now
 from toolcrib.database import is_unavailable
+from toolcrib.errors import explain_options
 
 __all__ = ["BatchSink", "RecordedEvent"]
 
@@ -28,6 +30,7 @@ _FIRST, _LONGEST = 0.1, 5.0  # seconds between two tries while the place is away
 _log = logging.getLogger("toolcrib.calls")
 
 
+@explain_options()
 class BatchSink:
     """Gathers events and has a thread write them, a batch at a time, in the order they came.
 
@@ -182,7 +185,7 @@ class BatchSink:
                 if _is_away(error):  # what is left would wait for it as long, each batch
                     lost += len(self._waiting) + self._lost
                     self._waiting.clear()
-            _log.error("%s lost %d events", type(self).__name__, lost, exc_info=error)
+            _log.error("%s lost %s", type(self).__name__, count_text(lost, "event"), exc_info=error)
             return
         self._come_back()
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
 from toolcrib.calls import ActivityEvent, ActivityKind, CallEvent, CallRecord
+from toolcrib.errors import explain_options
 
 __all__ = [
     "ActivitySink",
@@ -187,6 +188,7 @@ class ListSink:
         return [event.record for event in self.events if event.record is not None]
 
 
+@explain_options()
 class JsonLinesSink:
     """Appends one JSON object per line to a file: the record of each call that ended, or every event.
 

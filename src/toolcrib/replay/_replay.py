@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, cast
 
+from toolcrib._numbers import count_text
 from toolcrib.calls import Failed, Outcome, Suspended, ToolCall
-from toolcrib.errors import ModelRetry
+from toolcrib.errors import ModelRetry, explain_options
 from toolcrib.hooks import HookSet, ModelInput
 from toolcrib.pipeline import Access, Call, Channel, Run, is_call
 from toolcrib.provenance import Provenance
@@ -46,6 +47,7 @@ _UNFOLLOWED = "a program made it without a policy, and what it passed on was not
 _NOT_MADE = "the call that made it would not run"
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class Replay:
     """What a replay found.
@@ -81,6 +83,7 @@ class Replay:
         }
 
 
+@explain_options()
 async def replay(
     log: EventLog,
     tools: ToolsetLike,
@@ -186,7 +189,7 @@ class _Replay:
         silent = len(self.runs.keys() - self.heard)
         if self.policy is None or not silent:
             return ()
-        of = f"{silent:,} of {len(self.runs):,} runs"
+        of = f"{silent:,} of {count_text(len(self.runs), 'run')}"
         return (f"no word of a user is on record for {of}: what a user wrote there counts as the model's",)
 
     # --- the gates

@@ -8,6 +8,7 @@ from itertools import chain, islice
 from typing import Any, cast
 
 from toolcrib._arrow import joined_parts
+from toolcrib._numbers import count_text
 from toolcrib.calls import json_text
 from toolcrib.errors import ModelRetry, closest
 from toolcrib.results._path import Step, parse_path, require_selected, select, selects_several
@@ -245,7 +246,8 @@ def _page(store: ResultStore, stored: StoredResult, rows: _Rows, query: ResultQu
         require_selected(list(some), rows.steps)
     if not (word or rows.steps):
         if query.offset > len(rows.source):
-            raise ModelRetry(f"`offset` {query.offset} is past the end: there are {len(rows.source)} rows")
+            rows_text = count_text(len(rows.source), "row")
+            raise ModelRetry(f"`offset` {query.offset} is past the end: the list has {rows_text}")
         return _fitting(values(rows.source[query.offset :]), query, len(rows.source))
     matching = (row for row in values(rows.source, word) if not word or word in _json(row).lower())
     return _fitting(_after(matching, query.offset), query, None)
@@ -285,7 +287,7 @@ def _text(store: ResultStore, stored: StoredResult, query: ResultQuery) -> Found
         pieces = (found.piece.text for found in store.pieces(stored.handle))
         return _fitting(_after(_places(pieces, query.search), query.offset), query, None)
     if query.offset > stored.chars:
-        raise ModelRetry(f"`offset` {query.offset} is past the end: there are {stored.chars} characters")
+        raise ModelRetry(f"`offset` {query.offset} is past the end: it has {count_text(stored.chars, 'character')}")
     most = stored.chars if query.whole and query.limit is None else query.limit or _CHARS
     start, left = query.offset, min(most, query.most_chars)
     texts = list[str]()
@@ -304,7 +306,7 @@ def _value(value: Any, query: ResultQuery) -> FoundRows | FoundText:
     if query.search:
         return _fitting(_after(_places([text], query.search), query.offset), query, None)
     if query.offset > len(text):
-        raise ModelRetry(f"`offset` {query.offset} is past the end: there are {len(text)} characters")
+        raise ModelRetry(f"`offset` {query.offset} is past the end: it has {count_text(len(text), 'character')}")
     if query.whole and query.limit is None and not query.offset:
         return FoundText(text, 0, len(text), True, value)
     part = text[query.offset :][: min(query.limit or _CHARS, query.most_chars)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from toolcrib._numbers import count_text
 from toolcrib.results._pieces import Piece
 
 __all__ = ["Shape", "beginning", "weight_of"]
@@ -38,12 +39,12 @@ class Shape:
 
     def __str__(self) -> str:
         if None in self.counts:
-            return f"list of {self.counts[None]:,} rows"
+            return f"list of {count_text(self.counts[None], 'row')}"
         members = self._members + len(self.counts)
         if not members:
-            return f"text of {self._line_breaks + 1:,} lines" if self._line_breaks else "text of one line"
-        lists = [f"{_name(str(key))} ({count:,} rows)" for key, count in [*self.counts.items()][:_LISTS]]
-        text = f"object of {members:,} member{'' if members == 1 else 's'}"
+            return f"text of {count_text(self._line_breaks + 1, 'line')}" if self._line_breaks else "text of one line"
+        lists = [f"{_name(str(key))} ({count_text(count, 'row')})" for key, count in [*self.counts.items()][:_LISTS]]
+        text = f"object of {count_text(members, 'member')}"
         text += f", lists: {', '.join(lists)}" if lists else ""
         return text if weight_of(text) <= _CHARS else f"{beginning(text, _CHARS)}..."
 

@@ -14,6 +14,7 @@ from typing import Any
 from toolcrib._numbers import require_numbers
 from toolcrib.calls import value_class
 from toolcrib.database import Execute, StoreTables, Tables
+from toolcrib.errors import explain_options
 from toolcrib.results._pieces import Form, Piece
 from toolcrib.results._shape import Shape
 
@@ -87,6 +88,7 @@ class StoredPiece:
     piece: Piece
 
 
+@explain_options()
 class ResultStore:
     """Keeps results in tables of a database.
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from toolcrib._numbers import require_numbers
 from toolcrib.clock import SYSTEM_CLOCK, Clock, wanted_pause
+from toolcrib.errors import explain_options
 
 __all__ = ["Retry"]
 
@@ -15,6 +16,7 @@ _BUSY = frozenset({408, 425, 429})  # and all of 500 and more
 _CONNECTION = frozenset({"APIConnectionError", "TransportError", "EndpointConnectionError"})  # of SDKs, by their names
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class Retry:
     """How often a model is asked again after an error of its server's, and after which pauses.

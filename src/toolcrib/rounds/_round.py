@@ -6,9 +6,10 @@ from collections.abc import AsyncIterable, Callable, Collection, Iterable, Mappi
 from inspect import isawaitable, iscoroutinefunction
 from typing import Any, Never, TypeAlias, TypedDict, Unpack, cast
 
+from toolcrib._numbers import count_text
 from toolcrib._run_sync import run_sync
 from toolcrib.calls import Failed, Suspended
-from toolcrib.errors import NotCallable, RoundError, explain_missing, refuse_unknown_options
+from toolcrib.errors import NotCallable, RoundError, explain_missing, explain_options, refuse_unknown_options
 from toolcrib.formats import (
     FINISHED,
     PROVIDERS,
@@ -32,7 +33,7 @@ from toolcrib.rounds._round_json import StoredRound
 from toolcrib.rounds._round_state import RoundState, pipeline_of
 from toolcrib.rounds._transcript import taken_ids
 from toolcrib.rounds._unhandled import Unhandled, unhandled_in
-from toolcrib.toolsets import ToolAvailability, ToolsetLike
+from toolcrib.toolsets import ToolAvailability, Toolset, ToolsetLike
 
 __all__ = [
     "DecodeKeywords",
@@ -44,6 +45,7 @@ __all__ = [
     "decode",
     "decode_stream",
     "reply_listeners",
+    "require_dispatch",
 ]
 
 Dispatch: TypeAlias = Callable[[DecodedCall[Any]], Any]
@@ -158,7 +160,9 @@ class ToolRound(StoredRound):
             raise RoundError((f"`{others[0].kind}` waits for an answer, and {expected} call was expected",))
         if len(self._calls) > 1:
             names = ", ".join(f"`{call.name}`" for call in self._calls)
-            raise RoundError((f"the model made {len(self._calls)} calls ({names}), and {expected} was expected",))
+            raise RoundError(
+                (f"the model made {count_text(len(self._calls), 'call')} ({names}), and {expected} was expected",)
+            )
         return self._calls[0] if self._calls else None
 
     async def apply_hooks(self, hooks: RoundHooks = None) -> ToolRoundPlan:
@@ -208,6 +212,7 @@ class ToolRound(StoredRound):
             TypeError: An option is unknown; a run, an approver or `deps` are given to `decode(..., run=Run(...))`.
         """
         refuse_unknown_options("round.run()", unknown, ("dispatch", "hooks"), _OF_RUNS)
+        require_dispatch("round.run()", dispatch, "decode")
         self._state.require_open()
         if self._state.dispatched:
             raise RoundError(("`dispatch` has begun its calls: commit what they came to, or discard the round",))
@@ -237,12 +242,31 @@ class ToolRound(StoredRound):
         return run_sync(self.run(transcript, dispatch, hooks=hooks, **unknown), instead="await round.run(...)")
 
     def __repr__(self) -> str:
-        return f"<ToolRound of {len(self._calls)} calls and {len(self._unread)} issues>"
+        return f"<ToolRound of {count_text(len(self._calls), 'call')} and {count_text(len(self._unread), 'issue')}>"
 
 
 def asks(round: ToolRound) -> bool:
     """Return whether a reply asks for tools; an error of the provider's is for the host, and not for the model."""
     return round.stop_kind != "error" and (round.has_calls or round.waits)
+
+
+def require_dispatch(who: str, dispatch: Any, maker: str) -> None:
+    """Raise TypeError for what is not a function, and say where it belongs.
+
+    Args:
+        who: What is given the function.
+        maker: What has the option `run`.
+    """
+    if dispatch is None or callable(dispatch):
+        return
+    mend = "leave it out, and the tools' own functions are executed"
+    if isinstance(dispatch, Run):
+        mend = f"give the run by name where the calls are made, `{maker}(..., run=...)`"
+    elif isinstance(dispatch, str):
+        mend = "`session.say(text)` adds what the user says, before the session is run"
+    elif isinstance(dispatch, Pipeline | Toolset) or type(dispatch) in (list, tuple):
+        mend = "give the tools by name, `tools=...`, to a session; a round has those of `decode`"
+    raise TypeError(f"`dispatch` of {who} is a function that executes a call, not a {type(dispatch).__name__}: {mend}")
 
 
 async def _results(plan: ToolRoundPlan, dispatch: Dispatch | None) -> list[Any]:
@@ -284,6 +308,7 @@ _OF_OTHERS = {  # what others call an option, and where it is here
 }
 
 
+@explain_options(_OF_OTHERS)
 def decode(
     tools: Pipeline | ToolsetLike,
     reply: object,
@@ -312,6 +337,8 @@ def decode(
         ValueError: It is in no known format, or plainly in another one than `format`.
         ToolConstraintError: `available` names a tool that is not in the toolset.
     """
+    if isinstance(reply, Toolset):
+        raise TypeError("the reply is a toolset: the toolset comes first: decode(tools, reply)")
     name = format or detected(_sample(reply))
     rules = PROVIDERS[name] if isinstance(name, str) else name
     taken = taken_ids(rules, transcript)

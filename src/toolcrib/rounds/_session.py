@@ -8,7 +8,7 @@ from inspect import isawaitable
 from pathlib import Path
 from typing import Any, Never, TypeVar, Unpack, cast, overload
 
-from toolcrib._numbers import require_number
+from toolcrib._numbers import count_text, require_number
 from toolcrib._run_sync import run_sync
 from toolcrib.approvals import ApprovalStore
 from toolcrib.calls import StoredFields
@@ -35,6 +35,7 @@ from toolcrib.rounds._round import (
     decode,
     decode_stream,
     reply_listeners,
+    require_dispatch,
 )
 from toolcrib.rounds._round_json import run_from
 from toolcrib.rounds._round_state import pipeline_of
@@ -307,6 +308,7 @@ class Session(SessionState):
                 was executed.
         """
         require_known("session.run()", keywords)
+        require_dispatch("session.run()", dispatch, "Session")
         async with self._at_work():
             result = await self._run(dispatch, max_rounds, hooks, keywords)
             await self._save(is_over=True)
@@ -345,7 +347,7 @@ class Session(SessionState):
         if isinstance(step, NeedsTools):
             step.round.discard()
         await self._save()
-        error = RoundError((f"the model still asks for tools, or to go on, after {max_rounds} rounds",))
+        error = RoundError((f"the model still asks for tools, or to go on, after {count_text(max_rounds, 'round')}",))
         self._activity.broken_off(error)
         raise error
 
@@ -398,7 +400,7 @@ class Session(SessionState):
 
     def __repr__(self) -> str:
         waits = "" if self.open_round is None else f", {self.open_round!r} is open"
-        return f"<Session of {len(self.transcript)} messages in the format {self.format}{waits}>"
+        return f"<Session of {count_text(len(self.transcript), 'message')} in the format {self.format}{waits}>"
 
     def __aiter__(self) -> Never:
         mend = "`await session.run(on_text=...)` gives the answer piece by piece"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from toolcrib.errors import explain_options
 from toolcrib.formats import (
     PROVIDERS,
     Item,
@@ -132,6 +133,7 @@ class Recalled(ReadItems):
         return rest
 
 
+@explain_options()
 class Transcript(list[Any]):
     """A provider's message list: a list of its items, with the rules that the provider has for tool results.
 

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from toolcrib.errors import SandboxError, SandboxUnavailable
+from toolcrib.errors import SandboxError, SandboxUnavailable, explain_options
 from toolcrib.sandbox._control_group import named_group
 from toolcrib.sandbox._layers import LayerCheck
 from toolcrib.sandbox._packages import Packages
@@ -32,6 +32,7 @@ _ENVIRONMENTS: Final = ("site-packages", "dist-packages")
 _NOBODY: Final = 65534
 
 
+@explain_options()
 class CommandWorkers(WorkerStock):
     """Workers that are each started by a command, which puts up a wall and runs `guest_command()` inside.
 

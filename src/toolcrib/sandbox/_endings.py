@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from toolcrib._numbers import count_text
 from toolcrib.sandbox._protocol import ProgramError, Raised, SandboxLimits
 from toolcrib.sandbox._worker.messages import THREADS_IN_KERNEL
 from toolcrib.sandbox._worker_end import WorkerEnd
@@ -82,7 +83,7 @@ def printed_too_much(limits: SandboxLimits) -> ProgramError:
 
 def too_many_calls(name: str, limits: SandboxLimits, line: int = 0) -> ProgramError:
     """Return the error of a program that makes more than `calls`."""
-    most = "1 call, and it is" if limits.calls == 1 else f"{limits.calls} calls, and they are"
+    most = f"{count_text(limits.calls, 'call')}, and {'it is' if limits.calls == 1 else 'they are'}"
     message = (
         f"`{name}` was not called: the program may make {most} used up. Fetch "
         "more with each call, or work on fewer items."

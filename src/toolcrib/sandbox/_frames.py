@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, cast
 
 from pydantic_core import from_json
 
+from toolcrib._numbers import count_text
 from toolcrib.calls import cut
 from toolcrib.sandbox._protocol import ErrorKind, ProgramError
 from toolcrib.sandbox._values import memory_size_of_json
@@ -253,7 +254,7 @@ def _room(fields: dict[str, Any], most: int) -> tuple[memoryview, Sequence[memor
     """Return the room for the blobs that a frame announces, which takes no memory before they come, and their parts."""
     sizes = cast("list[Any]", _typed(fields, "blobs", list))
     if len(sizes) > _BLOBS:
-        raise ProtocolError(f"{len(sizes)} blobs, where {_BLOBS} is the most")
+        raise ProtocolError(f"{count_text(len(sizes), 'blob')}, where {_BLOBS} is the most")
     if not all(type(size) is int and size >= 0 for size in sizes):
         raise ProtocolError("invalid size of a blob")
     size = sum(sizes)

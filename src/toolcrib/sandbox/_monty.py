@@ -27,7 +27,7 @@ from pydantic_monty import Monty
 
 from toolcrib._numbers import require_number, require_seconds
 from toolcrib.calls import charge_time
-from toolcrib.errors import CodeError, SandboxError, SandboxUnavailable
+from toolcrib.errors import CodeError, SandboxError, SandboxUnavailable, explain_options
 from toolcrib.sandbox._endings import CLOSED, LIMITS, ProgramEnded, computed_too_long, took_too_long
 from toolcrib.sandbox._layers import LAYERS, LayerCheck
 from toolcrib.sandbox._monty_calls import MontyCalls, MontyReplies, MontyRequest
@@ -49,6 +49,7 @@ _INTERPRETER = ("worker-process", "interpreter:no-files", "interpreter:no-networ
 _log = logging.getLogger("toolcrib.code")
 
 
+@explain_options()
 class MontySandbox:
     """Runs programs in Monty, without file, network, environment, or any object of the host's.
 

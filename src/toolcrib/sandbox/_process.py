@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
+from toolcrib.errors import explain_options
 from toolcrib.sandbox._control_group import CONTROL_GROUP, named_group
 from toolcrib.sandbox._packages import Packages
 from toolcrib.sandbox._program_queue import ProgramQueue, queue_of
@@ -18,6 +19,7 @@ __all__ = ["ProcessSandbox", "SubprocessSandbox"]
 _NO_ISOLATION: Final = "no-isolation: files and network can be reached"
 
 
+@explain_options()
 class ProcessSandbox(WorkerSandbox):
     """Runs programs in full Python, each in a process that cannot reach files, network, or other processes.
 

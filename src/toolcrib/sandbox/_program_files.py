@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, Final, TypeAlias, cast
 
+from toolcrib._numbers import count_text
 from toolcrib.calls import Media
 
 __all__ = ["ProgramFiles", "artifacts_of", "read_files", "require_files"]
@@ -93,7 +94,9 @@ def artifacts_of(names: Sequence[Any], blobs: Sequence[memoryview], most: int) -
         ValueError: It is not what a worker sends.
     """
     if len(names) > min(most, len(blobs)):
-        raise ValueError(f"{len(names)} artifacts, where {most} is the most, with {len(blobs)} blobs")
+        raise ValueError(
+            f"{count_text(len(names), 'artifact')}, where {most} is the most, with {count_text(len(blobs), 'blob')}"
+        )
     if len({*map(str, names)}) < len(names) or any(_problem(name) for name in names):
         raise ValueError("invalid name of an artifact")
     data = blobs[len(blobs) - len(names) :]

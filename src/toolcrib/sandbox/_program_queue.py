@@ -12,8 +12,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
-from toolcrib._numbers import require_number
-from toolcrib.errors import SandboxError
+from toolcrib._numbers import count_text, require_number
+from toolcrib.errors import SandboxError, explain_options
 from toolcrib.sandbox._control_group import ControlGroup, own_group
 
 __all__ = ["PROGRAMS", "SESSIONS", "ProgramQueue", "queue_of"]
@@ -37,6 +37,7 @@ class _Waiting:
     has_place: bool = False
 
 
+@explain_options()
 class ProgramQueue:
     """The places for programs of one sandbox, or of several that are given the same queue.
 
@@ -116,8 +117,8 @@ class ProgramQueue:
         with self._lock:
             if self._sessions >= self._most_sessions:
                 raise SandboxError(
-                    f"there are {self._sessions} sessions already, which is the most (most_sessions of the queue): "
-                    "close those that are not needed, or let them end sooner (session_idle of the sandbox)"
+                    f"it has {count_text(self._sessions, 'session')} already, which is the most (most_sessions of the "
+                    "queue): close those that are not needed, or let them end sooner (session_idle of the sandbox)"
                 )
             self._sessions += 1
 

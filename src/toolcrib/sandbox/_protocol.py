@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from toolcrib.calls import Media
+from toolcrib.errors import explain_options
 
 __all__ = [
     "Dialect",
@@ -45,6 +46,7 @@ ErrorKind: TypeAlias = Literal[
 _LONGEST = 1_000_000_000  # seconds, which every timer takes
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
     """Limits of one program.

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Final
 
 from toolcrib._numbers import require_seconds
-from toolcrib.errors import SandboxError, SandboxUnavailable
+from toolcrib.errors import SandboxError, SandboxUnavailable, explain_options
 from toolcrib.sandbox._layers import REQUIRED, LayerCheck
 from toolcrib.sandbox._worker.launch import send_message
 from toolcrib.sandbox._worker.relay import is_loopback, keep_alive, proof_of, relay
@@ -45,6 +45,7 @@ class RemoteWorker:
         self.socket.close()
 
 
+@explain_options()
 class RemoteWorkers:
     """Workers of a guest that serves at an address; each has a connection, and ends with it.
 

@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from toolcrib._numbers import count_text
 from toolcrib.errors import SandboxError
 from toolcrib.sandbox._protocol import SaveState
 
@@ -106,7 +107,8 @@ class ReplayLog:
             Diverged: It is somewhere else.
         """
         if self._waits < len(self._expected) or calls != self._calls:
-            raise Diverged(f"it waits after {calls} calls and {self._waits} waits; it had made {self._calls} calls")
+            now = f"{count_text(calls, 'call')} and {count_text(self._waits, 'wait')}"
+            raise Diverged(f"it waits after {now}; it had made {count_text(self._calls, 'call')}")
         self.is_live = True
 
     # --- this run

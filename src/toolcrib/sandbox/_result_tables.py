@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from toolcrib._arrow import pyarrow
+from toolcrib._numbers import count_text
 from toolcrib.sandbox._frames import DoneFrame, ProtocolError
 from toolcrib.sandbox._worker.tables import ALIGNMENT, COLUMN_TYPES, MARK, TIMESTAMP, cost, data_frame
 
@@ -57,7 +58,8 @@ def _table(facts: Any, blobs: Sequence[memoryview], most: int) -> tuple[Any, int
         raise ProtocolError("a table of rows that are not there")
     size = max(cost(rows, columns), len(blobs[blob]))
     if size > most:
-        raise ProtocolError(f"a table of {rows} rows and {len(columns)} columns, which is more than it may have")
+        shape = f"{count_text(rows, 'row')} and {count_text(len(columns), 'column')}"
+        raise ProtocolError(f"a table of {shape}, which is more than it may have")
     arrow = pyarrow("a table that a program leaves")
     buffers = _Buffers(arrow.py_buffer(bytes(blobs[blob])))
     try:

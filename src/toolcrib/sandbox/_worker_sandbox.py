@@ -22,7 +22,7 @@ from typing import Any, Final, Self
 from pydantic_core import from_json
 
 from toolcrib._numbers import require_seconds
-from toolcrib.errors import CodeError, SandboxError
+from toolcrib.errors import CodeError, SandboxError, explain_options
 from toolcrib.sandbox._conversation import Conversation
 from toolcrib.sandbox._endings import CLOSED, LIMITS
 from toolcrib.sandbox._frames import frame_limit
@@ -82,6 +82,7 @@ class Ended:
     left_out: Mapping[str, str]
 
 
+@explain_options()
 class WorkerSandbox:
     """Runs programs in full Python, each in a worker behind the wall that `workers` puts up.
 

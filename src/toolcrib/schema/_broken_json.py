@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from toolcrib._numbers import count_text
+
 __all__ = ["fault_of_json", "holds_json"]
 
 _ONE_OBJECT = "Send the arguments as one JSON object"
@@ -27,8 +29,7 @@ def fault_of_json(raw: str, error: str, quoted: bool) -> str:
     if error.startswith("EOF"):
         inside = error.removeprefix("EOF while parsing ").partition(" at line")[0]
         after = f": `{raw[-_SHOWN:]}`" if quoted else ""
-        count = "1 character" if len(raw) == 1 else f"{len(raw)} characters"
-        cut = f"it is cut in the middle of {inside}, after {count}{after}"
+        cut = f"it is cut in the middle of {inside}, after {count_text(len(raw), 'character')}{after}"
         return f"not valid JSON: {cut}. Send all of it again, as one JSON object"
     if _CALL.match(raw):
         return "not valid JSON: it is a call in Python. Send its arguments alone, by name, as one JSON object"

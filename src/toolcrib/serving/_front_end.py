@@ -12,7 +12,7 @@ from inspect import isawaitable
 from typing import Any, TypeAlias, cast
 from uuid import uuid4
 
-from toolcrib._numbers import require_numbers
+from toolcrib._numbers import count_text, require_numbers
 from toolcrib._processes import is_running, this_process
 from toolcrib.approvals import (
     ApprovalStore,
@@ -23,7 +23,14 @@ from toolcrib.approvals import (
     suspended_calls_beside,
 )
 from toolcrib.calls import ApprovalRequest, CallEvent, Identity, now
-from toolcrib.errors import ApprovalError, FrontEndError, ResultNotSerializable, RoundError, exception_of
+from toolcrib.errors import (
+    ApprovalError,
+    FrontEndError,
+    ResultNotSerializable,
+    RoundError,
+    exception_of,
+    explain_options,
+)
 from toolcrib.pipeline import Run
 from toolcrib.rounds import Continue, Finished, NeedsTools, Session, Stopped, ToolRound, ToolRoundPlan, Usage
 from toolcrib.serving._front_end_events import (
@@ -50,6 +57,7 @@ OpenSession: TypeAlias = Callable[[str], Any]
 """Returns a new `Session` for a principal; it may be async. It is asked for every request."""
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class FrontEndLimits:
     """Limits of what a front end may send and start.
@@ -322,7 +330,7 @@ class Exchange:
                     plan = await session.follow(self._take(round))
                     if plan.suspended:
                         return self._asks(plan)
-        problem = f"the model still asks for tools after {self._sessions.limits.rounds} rounds"
+        problem = f"the model still asks for tools after {count_text(self._sessions.limits.rounds, 'round')}"
         session.break_off(RoundError((problem,)))
         return [self._ended("unknown", problem)]
 

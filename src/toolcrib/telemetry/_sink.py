@@ -25,6 +25,7 @@ from opentelemetry.trace import (
 )
 
 from toolcrib.calls import ActivityEvent, CallEvent
+from toolcrib.errors import explain_options
 from toolcrib.record import Followed, current_activity
 from toolcrib.telemetry import _attributes as named
 from toolcrib.telemetry._metrics import Measures
@@ -53,6 +54,7 @@ class _Readable(Protocol):
     def attributes(self) -> Mapping[str, Any] | None: ...
 
 
+@explain_options()
 class OtelSink:
     """Makes OpenTelemetry spans and metrics of calls and runs, by the conventions for generative AI.
 

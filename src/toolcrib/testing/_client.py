@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from toolcrib.errors import explain_options
 from toolcrib.schema import ClientFeature, ClientRoot, Elicited, ElicitRequest, LogLine, Sampled, SampleRequest
 
 __all__ = ["ScriptedClient"]
 
 
+@explain_options()
 class ScriptedClient:
     """A client that answers from a script: `Run(channel=Channel(client=ScriptedClient(forms=[{"size": 3}])))`.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from toolcrib._numbers import count_text
 from toolcrib.calls import ActivityEvent, CallEvent, CallRecord
 from toolcrib.record import ListSink
 from toolcrib.sandbox import Host, Program, ProgramError, Raised, Reply, SandboxResult, SuspendedReply, Value
@@ -39,7 +40,7 @@ class RecordingSink(ListSink):
     def record(self) -> CallRecord:
         """The record of the one call that ended; raises ValueError unless it is exactly one."""
         if len(self.records) != 1:
-            raise ValueError(f"{len(self.records)} calls ended, not one")
+            raise ValueError(f"{count_text(len(self.records), 'call')} ended, not one")
         return self.records[0]
 
 

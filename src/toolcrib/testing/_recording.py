@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from toolcrib._numbers import count_text
 from toolcrib.calls import CallEvent, CallRecord, Completed, Failed, ToolCall, outcome_from_dict
 from toolcrib.errors import ModelRetry
 from toolcrib.pipeline import Call, Pipeline
@@ -53,7 +54,9 @@ class Recording:
         found = list(_kept(sqlite_events(path)) if is_sqlite else _lines(path))
         runs = {record["run_id"]: None for record in found}
         if not run_id and len(runs) > 1:
-            raise ValueError(f"{path} has {len(runs)} runs; name one as `run_id`: {', '.join(list(runs)[:10])}")
+            raise ValueError(
+                f"{path} has {count_text(len(runs), 'run')}; name one as `run_id`: {', '.join(list(runs)[:10])}"
+            )
         wanted = [record for record in found if record["run_id"] == (run_id or record["run_id"])]
         if not wanted:
             raise ValueError(f"{path} has no call of {f'the run {run_id!r}' if run_id else 'any run'} that has ended")

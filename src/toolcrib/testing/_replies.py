@@ -7,11 +7,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from toolcrib.calls import RawArguments, ToolCall
+from toolcrib.errors import explain_options
 from toolcrib.rounds import WireFormat
 
 __all__ = ["wire_reply"]
 
 
+@explain_options()
 def wire_reply(format: WireFormat, calls: Iterable[ToolCall] = (), text: str = "") -> dict[str, Any]:
     """Return a model's reply in a provider's wire format.
 

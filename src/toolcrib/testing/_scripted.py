@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any, TypeAlias
 
+from toolcrib._numbers import count_text
 from toolcrib.calls import ToolCall
 from toolcrib.rounds import ChatRequest
 from toolcrib.testing._replies import wire_reply
@@ -33,7 +34,9 @@ class ScriptedModel:
         """Play the next step; AssertionError without one."""
         self.requests.append(request)
         if len(self.requests) > len(self._steps):
-            raise AssertionError(f"the script has {len(self._steps)} steps, and this is request {len(self.requests)}")
+            raise AssertionError(
+                f"the script has {count_text(len(self._steps), 'step')}, and this is request {len(self.requests)}"
+            )
         return self._play(self._steps[len(self.requests) - 1], request)
 
     def finish(self) -> None:

@@ -56,6 +56,14 @@ class BaseTool:
         """Return what a person who is asked for approval should see besides the arguments."""
         return None
 
+    def get_call_metadata(self, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return what a person should see of one call; what `get_approval_metadata` returns unless it is overridden.
+
+        Args:
+            arguments: Those that the person is shown, as JSON shapes: secrets are hidden.
+        """
+        return self.get_approval_metadata()
+
     async def get_settler(self, request: ApprovalRequest) -> str | None:
         """Return who has settled by other means what a suspended call waited for; None while its request is open.
 

@@ -107,6 +107,11 @@ class Tool(Observed, Generic[P, R]):
                 f"`{spec.name}` is a method, and a model has no `self` to give. Make tools of an object's methods with "
                 "Toolset.from_object(...), or derive a class from BaseTool."
             )
+        if _is_bare_context(spec.fn) and source is None:
+            raise TypeError(
+                f"`{spec.name}`: its first parameter is a context without an annotation, so a model would be asked for "
+                "it. Write `ctx: RunContext` for the run's context, or another annotation where a model is to give it."
+            )
         self.spec, self.options = spec, options or ToolOptions()
         self.__name__ = key or spec.name
         self.fn: Callable[..., Any] | None = spec.fn
@@ -382,6 +387,8 @@ def make_tool(
         own = function_name(fn)
         if isinstance(fn, type):
             raise TypeError(f"`{own}` is a class, and @tool takes async functions; a class of a tool is a `BaseTool`.")
+        if (kind := type(fn).__name__) in ("staticmethod", "classmethod"):
+            raise TypeError(f"`{own}` is a {kind}, and @tool takes functions: write @{kind} above @tool, not below it.")
         raise TypeError(
             f"`{own}` is a sync function, and @tool takes async ones: write `async def {own}(...)`, or use "
             "@ez_tool, which runs a sync function in a worker thread."
@@ -408,6 +415,12 @@ def _is_method(fn: Any) -> bool:
         and "." in fn.__qualname__
         and fn.__code__.co_varnames[: fn.__code__.co_argcount][:1] == ("self",)
     )
+
+
+def _is_bare_context(fn: Any) -> bool:
+    """Return whether a function takes a context first, as in other frameworks, without an annotation."""
+    first = fn.__code__.co_varnames[0] if isfunction(fn) and fn.__code__.co_argcount else ""
+    return first in ("ctx", "run_context") and first not in fn.__annotations__ and not fn.__defaults__
 
 
 def _require_check(spec: schema.ToolSpec) -> None:

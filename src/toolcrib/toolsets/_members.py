@@ -80,8 +80,8 @@ def offered_names(entries: Mapping[str, ToolEntry], available: ToolAvailability 
     choice = available or ToolAvailability()
     if not isinstance(cast("object", choice), ToolAvailability):
         raise TypeError(
-            f"say what is available as in ToolAvailability.only('name'), and not as {choice!r:.40}; a provider's "
-            "format is given by name, as in definitions(format='openai')"
+            f"say what is available as in ToolAvailability.only('name'), and not as {choice!r:.40}; what else "
+            "there is to give is given by name, as in definitions(format='openai') or decode(..., run=run)"
         )
     unknown = next((name for name in choice.names if name not in entries), None)
     if unknown is not None:

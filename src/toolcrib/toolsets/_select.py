@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 import toolcrib.formats as formats  # its names are loaded when a format is asked for
-from toolcrib.errors import ToolConstraintError
+from toolcrib.errors import ToolConstraintError, explain_options
 from toolcrib.hooks import target_name
 from toolcrib.tools import Tool
 
@@ -87,6 +87,7 @@ def names_of(selected: Iterable[Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class ToolAvailability:
     """Which tools are offered: the default ones, all, exactly some, or the default ones and some more."""
@@ -115,6 +116,7 @@ class ToolAvailability:
         return cls("default_plus", names_of(selected))
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class ToolRequirement:
     """What a model is asked to do with the tools it is offered.

@@ -13,8 +13,8 @@ from weakref import WeakSet
 
 from toolcrib import approvals
 from toolcrib import results as _results
-from toolcrib._numbers import require_number, require_seconds
-from toolcrib.errors import UnknownTool, closest, explain_missing
+from toolcrib._numbers import count_text, require_number, require_seconds
+from toolcrib.errors import UnknownTool, closest, explain_missing, explain_options
 from toolcrib.hooks import (
     DeliveryLike,
     GateLike,
@@ -67,11 +67,16 @@ ToolsetLike: TypeAlias = "Toolset | type[Toolset] | Sequence[Any]"
 """What is taken for a toolset: one, a class of one, or a list of tools and functions."""
 
 
+@explain_options()
 @explain_missing(
     {
         **dict.fromkeys(("add", "add_tool", "add_function", "append", "register"), "`Toolset.combined(toolset, [fn])`"),
         **dict.fromkeys(("call_tool", "execute_tool"), "`Pipeline(toolset).run(call)`"),
         **dict.fromkeys(("get_tools", "list_tools"), "`toolset.tools`"),
+        **dict.fromkeys(
+            ("as_openai", "openai_tools", "schemas", "to_dict", "to_json", "to_openai", "to_schema"),
+            "`toolset.definitions(format='openai')`, or another provider's format",
+        ),
         "from_openapi": "`toolset(document)` of `toolcrib.openapi`",
         **dict.fromkeys(("from_mcp", "from_server"), "`connect(...)` of `toolcrib.adapters.mcp_client`"),
         **dict.fromkeys(("approval_required", "require_approval"), "`toolset.with_approval(...)`"),
@@ -586,9 +591,10 @@ class Toolset:
 
     def __repr__(self) -> str:
         title = f" {self.toolset_id}" if self.toolset_id else ""
-        return f"<{type(self).__name__}{title} of {len(self)} tools>"
+        return f"<{type(self).__name__}{title} of {count_text(len(self), 'tool')}>"
 
 
+@explain_options()
 def nested(item: T, *, off: bool = False) -> T:
     """Declare another toolset whose tools become members; `off` leaves all of them out of what is offered by default.
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypedDict
 
 from pydantic import Field
 
-from toolcrib.errors import MissingExtraError
+from toolcrib.errors import MissingExtraError, explain_options
 from toolcrib.schema import RunContext
 from toolcrib.tools import BaseTool
 from toolcrib.toolsets._entry import ToolEntry
@@ -79,6 +79,7 @@ class FoundTool(TypedDict):
     description: str
 
 
+@explain_options()
 def searchable(tools: ToolsetLike, *, keep: Iterable[Selectable] = ()) -> Toolset:
     """Return the toolset with only the kept tools on offer, and a `search_tools` tool that reveals the others.
 

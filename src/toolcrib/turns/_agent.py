@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from copy import copy
 from typing import Any, Never, Protocol, Self
 
-from toolcrib._numbers import require_number
+from toolcrib._numbers import count_text, require_number
 from toolcrib.approvals import Approver, require_approver
 from toolcrib.calls import ApprovalRequest, Identity, StoredFields, versioned
-from toolcrib.errors import SafeExecutionError, UnknownTool, UnregisteredAgentError
+from toolcrib.errors import SafeExecutionError, UnknownTool, UnregisteredAgentError, explain_missing, explain_options
 from toolcrib.hooks import AgentHook, HookMethod, HookType, Observed, Observers, TurnHook, tag_set
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.record import ActivityTrace, Sink, trace_activity
@@ -48,6 +48,22 @@ class TurnBackend(Protocol):
         ...
 
 
+_MODEL = "`Session(model, system=..., tools=...)`, a conversation with a model; an Agent is a queue of turns"
+
+
+@explain_missing(
+    {
+        **dict.fromkeys(("invoke", "ainvoke", "iter", "kickoff", "run_stream", "run_sync", "stream"), _MODEL),
+        **dict.fromkeys(("add_tool", "tool", "tool_plain"), "`Agent(name, description, tools)`, of `@tool` functions"),
+        **dict.fromkeys(("enqueue", "submit"), "`await agent.put(Turn(tool, kwargs=...))`"),
+    }
+)
+@explain_options(
+    {
+        **dict.fromkeys(("instructions", "model", "output_type", "result_type", "system_prompt"), _MODEL),
+        **dict.fromkeys(("deps", "deps_type"), "an option of a run: `Session(..., run=Run(deps=...))`"),
+    }
+)
 class Agent(Observed):
     """A queue of turns, the tools they may use, and what they remember.
 
@@ -434,7 +450,7 @@ class Agent(Observed):
             await fire_event(table, event, self, *about, ctx=ctx)
 
     def __repr__(self) -> str:
-        return f"<Agent {self._name} with {len(self._queue.waiting)} turns waiting>"
+        return f"<Agent {self._name} with {count_text(len(self._queue.waiting), 'turn')} waiting>"
 
 
 def _given(sinks: tuple[Sink, ...], register: bool) -> dict[str, Any]:

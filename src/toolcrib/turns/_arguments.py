@@ -29,7 +29,13 @@ def checked_tool(tool: object) -> Tool[..., Any]:
 
 
 def named_arguments(tool: Tool[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a host's arguments by name, complete or not; what the tool does not take is dropped with a log line."""
+    """Return a host's arguments by name, complete or not; what the tool does not take is dropped with a log line.
+
+    Raises:
+        TypeError: `args` is not a list.
+    """
+    if isinstance(args, Mapping | str | bytes):
+        raise TypeError(f"`args` of a turn of `{tool.__name__}` is a list; give arguments by name as in kwargs={{...}}")
     named, dropped = tool.spec.name_host(args, kwargs)
     if dropped:
         _log.info("a turn of %s ignores the arguments %s", tool.__name__, ", ".join(dropped))

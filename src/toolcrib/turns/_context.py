@@ -10,9 +10,9 @@ from typing import Any, Generic, Self
 
 from typing_extensions import TypeVar
 
-from toolcrib._numbers import require_number
+from toolcrib._numbers import count_text, require_number
 from toolcrib.calls import StoredFields, versioned
-from toolcrib.errors import closest
+from toolcrib.errors import closest, explain_options
 from toolcrib.hooks import (
     ContextPoolHook,
     ContextQueueHook,
@@ -31,6 +31,7 @@ __all__ = ["ContextItem", "ContextPool", "ContextQueue"]
 T = TypeVar("T", default=Any)
 
 
+@explain_options()
 @dataclass(frozen=True)  # no slots: with them Python 3.11 cannot make a `ContextItem[str](...)`
 class ContextItem(Generic[T]):
     """Something worth remembering.
@@ -128,9 +129,10 @@ class _Store(Injectable, Observed):
         return True  # an empty one is still one: `queue or other` must not drop it
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {len(self.items)} items>"
+        return f"<{type(self).__name__} of {count_text(len(self.items), 'item')}>"
 
 
+@explain_options()
 class ContextQueue(_Store):
     """The latest items, in order; the oldest leaves when there are more than `limit`.
 
@@ -185,6 +187,7 @@ class ContextQueue(_Store):
         return len(self._items)
 
 
+@explain_options()
 class ContextPool(_Store):
     """Items by id, to be looked up; the one longest untouched by `add` leaves when there are more than `limit`.
 

@@ -17,7 +17,7 @@ from collections.abc import (
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 from random import Random
-from typing import Any, Generic, overload
+from typing import Any, Generic, Never, overload
 from uuid import UUID
 
 from typing_extensions import TypeVar
@@ -35,7 +35,7 @@ from toolcrib.calls import (
     error_of,
     versioned,
 )
-from toolcrib.errors import SafeExecutionError, TurnTimeoutError, WrongRunMethodError
+from toolcrib.errors import SafeExecutionError, TurnTimeoutError, WrongRunMethodError, refuse_unknown_options
 from toolcrib.hooks import HookMethod, Observed, Observers, TurnHook, tag_set
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.record import Stepped
@@ -62,6 +62,13 @@ _NO_TAGS: frozenset[str] = frozenset()
 _numbers = Random()  # seeded by the system; an id is not a secret
 if hasattr(os, "register_at_fork"):  # a forked child must not hand out its parent's ids
     os.register_at_fork(after_in_child=_numbers.seed)
+
+
+_OPTIONS = ("tool", "timeout", "args", "kwargs", "tags", "metadata")
+_OF_OTHERS = {  # what others call an option, and where it is here
+    **dict.fromkeys(("arguments", "input", "inputs", "params"), "kwargs"),
+    **dict.fromkeys(("approver", "deps", "limits", "principal", "run"), "of the run: `turn.returning(run=Run(...))`"),
+}
 
 
 class Turn(Observed, Generic[T, V]):
@@ -161,7 +168,10 @@ class Turn(Observed, Generic[T, V]):
         kwargs: Mapping[str, Any] | None = None,
         tags: Iterable[str] | None = None,
         metadata: dict[str, Any] | None = None,
+        **unknown: Never,
     ) -> None:
+        if unknown:
+            refuse_unknown_options("Turn", unknown, _OPTIONS, _OF_OTHERS)
         self._tool = tool = ToolRegistry.get(tool) if isinstance(tool, str) else checked_tool(tool)
         require_seconds("a turn", "timeout", timeout)
         self._timeout = timeout

@@ -129,6 +129,22 @@ async def test_answered_work_waits_for_a_worker_and_for_no_person(database: str,
     assert [(work.waits_for, work.error) for work in after] == [((), "answered; waits for a worker")] * 2
 
 
+async def test_work_that_a_standing_grant_allows_meanwhile_waits_for_a_worker_and_for_no_person(database: str) -> None:
+    agent = durable(pay)
+    toolkit = DurableToolkit(Toolkit([pay]), Queue("admin", polling=QUICK), name="admin")
+
+    async with engine_of(database, agent, toolkit, answers=3600) as engine:
+        handle = await agent.put(Turn(pay, kwargs={"cents": 3}))
+        outcome, program = await handle.outcome(), await toolkit.start("print(pay(4))")
+        assert isinstance(outcome, Suspended)
+        await program.settled(polling=QUICK)
+        await engine.client.result(program.id)
+        await engine.client.approvals.answer(outcome.request.always("ann", scope="tool"))
+        after = list_work(engine.client, state="paused")
+
+    assert [(work.waits_for, work.error) for work in after] == [((), "answered; waits for a worker")] * 2
+
+
 async def test_work_whose_worker_is_lost_says_so(database: str) -> None:
     began, go_on = asyncio.Event(), asyncio.Event()
 

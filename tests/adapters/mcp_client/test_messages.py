@@ -287,7 +287,7 @@ async def test_a_result_has_so_many_blocks(block: Any, tmp_path: Path) -> None:
     async with odd_server("json", text, tmp_path, behind=False) as tools:
         value = await called(tools, "pay")
 
-    assert (len(value), value[-1]) == (10_001, "[2 more blocks are left out: a result has 10,000 at most]")
+    assert (len(value), value[-1]) == (10_001, "[left out: 2 more blocks; a result has 10,000 at most]")
 
 
 def test_a_line_that_is_no_answer_ends_no_call() -> None:

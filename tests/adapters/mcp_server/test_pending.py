@@ -38,7 +38,7 @@ async def test_a_principal_leaves_so_many_questions_and_an_answer_makes_room(way
         await store.answer((await store.show(first)).request.deny())
         asked = await client.call_tool("book", {"place": "Bonn"})
 
-    assert "`book` needs approval and was not run, and no approver is asked: 2 requests on behalf of ann" in text_of(
+    assert "`book` needs approval and was not run, and no approver is asked: ann has 2 requests without an" in text_of(
         refused
     )
     assert "(max_pending). Have some answered" in text_of(refused)
@@ -84,7 +84,7 @@ async def test_a_form_that_is_open_takes_room_as_well() -> None:
         await first
         later = await client.call_tool("book", {"place": "Bonn"})
 
-    assert "1 requests on behalf of" in text_of(refused)
+    assert "has 1 request without an answer" in text_of(refused)
     assert (text_of(later), booked) == ("booked Bonn", ["Oslo", "Bonn"])
 
 

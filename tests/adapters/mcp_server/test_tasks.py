@@ -394,7 +394,7 @@ async def test_a_principal_has_so_many_tasks_and_others_have_theirs(way: Way) ->
     with acting_as("ann"):
         async with of_tasks(way, server) as client:
             tasks = [await begin(client, way, "work") for _ in range(2)]
-            with pytest.raises(MCPError, match="no more than 2 tasks are kept at a time; cancel some"):
+            with pytest.raises(MCPError, match="at most 2 tasks can be kept at a time; cancel some"):
                 await begin(client, way, "work")
             with acting_as("eve"):
                 async with of_tasks(way, server) as other:

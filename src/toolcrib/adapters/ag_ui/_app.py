@@ -11,16 +11,18 @@ from ag_ui.encoder import EventEncoder
 from pydantic import ValidationError
 from starlette.types import ASGIApp
 
+from toolcrib._numbers import count_text
 from toolcrib.adapters.ag_ui._events import EventWriter
 from toolcrib.adapters.ag_ui._requests import request_in
 from toolcrib.approvals import ApprovalStore
-from toolcrib.errors import FrontEndError
+from toolcrib.errors import FrontEndError, explain_options
 from toolcrib.serving import Exchange, FrontEndLimits, FrontEndRequest, OpenSession
 from toolcrib.serving.http import FindPrincipal, front_end_app
 
 __all__ = ["ag_ui_app"]
 
 
+@explain_options()
 def ag_ui_app(
     open_session: OpenSession,
     *,
@@ -57,7 +59,8 @@ def _input_in(body: Mapping[str, Any]) -> RunAgentInput:
     try:
         return RunAgentInput.model_validate(body)
     except (ValidationError, RecursionError) as error:
-        what = f"{error.error_count()} fields do not fit" if isinstance(error, ValidationError) else "it is too deep"
+        is_wrong = isinstance(error, ValidationError)
+        what = f"it has {count_text(error.error_count(), 'wrong field')}" if is_wrong else "it is too deep"
         raise FrontEndError(f"the request is not a RunAgentInput of AG-UI: {what}", 422) from None
 
 

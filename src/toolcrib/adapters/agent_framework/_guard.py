@@ -14,6 +14,7 @@ from toolcrib.adapters.agent_framework._members import Member, value_of
 from toolcrib.adapters.agent_framework._tools import GatedProvider
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import Completed, Outcome
+from toolcrib.errors import explain_options
 from toolcrib.pipeline import Run
 from toolcrib.schema import RunContext
 from toolcrib.serving import GuardPolicy
@@ -25,6 +26,7 @@ __all__ = ["GuardProvider", "guard"]
 A = TypeVar("A", bound="RawAgent[Any]")
 
 
+@explain_options()
 def guard(agent: A, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None) -> A:
     """Return an agent with the gates of a policy around every tool that it runs: one with a further `GuardProvider`.
 

@@ -29,7 +29,7 @@ from toolcrib.adapters.agent_framework._calls import (
 )
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import Denial, Grant
-from toolcrib.errors import ToolcribError
+from toolcrib.errors import ToolcribError, explain_options
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
 from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, answered
@@ -38,6 +38,7 @@ from toolcrib.toolsets import Toolset, ToolsetLike
 __all__ = ["GatedProvider", "ToolProvider", "answers", "as_tools"]
 
 
+@explain_options()
 def as_tools(
     tools: ToolsetLike,
     *,

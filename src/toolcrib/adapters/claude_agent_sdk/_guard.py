@@ -18,7 +18,7 @@ from toolcrib.adapters.claude_agent_sdk._calls import ENTRY, Gates, Options, dec
 from toolcrib.adapters.claude_agent_sdk._options import GatedOptions, asking, gated, hooked
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import Completed, Outcome, Suspended, ToolCall
-from toolcrib.errors import ToolcribError
+from toolcrib.errors import ToolcribError, explain_options
 from toolcrib.pipeline import Call, Run, is_call
 from toolcrib.schema import ToolSpec
 from toolcrib.serving import GuardPolicy
@@ -30,6 +30,7 @@ __all__ = ["guard"]
 _ANY = {"type": "object", "additionalProperties": True}
 
 
+@explain_options()
 def guard(
     options: ClaudeAgentOptions, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None
 ) -> GatedOptions:

@@ -14,6 +14,7 @@ from toolcrib.adapters.claude_agent_sdk._calls import ENTRY, Gates, decision
 from toolcrib.adapters.claude_agent_sdk._options import GatedOptions, gated, hooked
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import Media, Outcome, Suspended, ToolCall, new_call_id, render
+from toolcrib.errors import explain_options
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
 from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, MediaForms
@@ -25,6 +26,7 @@ _CALL_ID = "claudecode/toolUseId"
 """Where Claude Code says which call of the model a request of MCP is for."""
 
 
+@explain_options()
 def as_tools(
     tools: ToolsetLike,
     options: ClaudeAgentOptions | None = None,

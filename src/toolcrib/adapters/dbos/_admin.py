@@ -16,7 +16,14 @@ from dbos import WorkflowStatus
 
 from toolcrib._numbers import require_number
 from toolcrib.adapters.dbos._client import Client
-from toolcrib.adapters.dbos._continuation import CLOSED, WAITING, WAITS_FOR, cancel_turn, continuation_id
+from toolcrib.adapters.dbos._continuation import (
+    CLOSED,
+    WAITING,
+    WAITS_FOR,
+    answered_entries,
+    cancel_turn,
+    continuation_id,
+)
 from toolcrib.adapters.dbos._program import PROGRAM, cancel_program, stretch_id
 from toolcrib.adapters.dbos._program_journal import journal_lines, program_run
 from toolcrib.adapters.dbos._retry import put_back, put_cancelled_back, put_program_back
@@ -349,8 +356,8 @@ def _stalled(client: Client, works: Sequence[Work]) -> list[Work]:
 
 
 def _answered(client: Client) -> frozenset[str]:
-    """Return the ids of the requests with an answer that no call has used."""
-    return frozenset(entry.request.id for entry in _run_aside(client.approvals.answered))
+    """Return the ids of the requests whose work can go on."""
+    return frozenset(entry.request.id for entry in _run_aside(partial(answered_entries, client.approvals)))
 
 
 def _run_aside(work: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -24,7 +24,7 @@ from toolcrib.adapters.dbos._turn_workflow import TurnWorkflow
 from toolcrib.adapters.dbos._work_store import WorkStore
 from toolcrib.adapters.dbos._workflow import UnknownHereError, workflow
 from toolcrib.calls import Failed, StoredFields, Suspended, error_of, outcome_from_dict, versioned
-from toolcrib.errors import UnregisteredAgentError, UnregisteredToolError
+from toolcrib.errors import UnregisteredAgentError, UnregisteredToolError, explain_options
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.registry import Registry
 from toolcrib.tools import Tool
@@ -38,6 +38,7 @@ TURN = "toolcrib.turn"
 _FOLLOWED = 10_000  # a process may put turns for years, and never ask for their values
 
 
+@explain_options()
 class DurableAgent(Answers):
     """An agent on DBOS: each turn is a workflow that any worker takes from the queue, and that survives its death.
 

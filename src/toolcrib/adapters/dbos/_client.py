@@ -22,7 +22,7 @@ from toolcrib.adapters.dbos._work_tables import REQUEST_TABLES, WORK_TABLES
 from toolcrib.adapters.dbos._work_tables import stopped_queues as _stopped
 from toolcrib.approvals import ApprovalEntry, PostgresApprovalStore, ReviewableApprovalStore, SqliteApprovalStore
 from toolcrib.database import Database
-from toolcrib.errors import EngineError
+from toolcrib.errors import EngineError, explain_options
 
 __all__ = ["KEY", "TIMEOUT", "AnswerStore", "Client", "JsonSerializer", "Placement", "Queue"]
 
@@ -88,6 +88,7 @@ class DurableFailure(RuntimeError):
         return f"{self.error_type}: {self.message}"
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class Queue:
     """A queue of durable work, as DBOS keeps it in the database.
@@ -121,6 +122,7 @@ class Queue:
         return min(both, default=None)
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class Placement:
     """Where and how a piece of work waits.
@@ -145,6 +147,7 @@ class Placement:
         require_numbers("put", self, {"priority": 0}, seconds=("timeout",), seconds_from_zero=("delay",))
 
 
+@explain_options()
 class Client:
     """A connection to the database of durable work. It runs nothing, and there may be any number of them.
 

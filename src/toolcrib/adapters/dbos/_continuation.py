@@ -21,6 +21,7 @@ __all__ = [
     "WAITING",
     "WAITS_FOR",
     "allowed_meanwhile",
+    "answered_entries",
     "cancel_turn",
     "continuation_id",
     "continue_approved",
@@ -66,7 +67,7 @@ async def continue_approved(
     """
     continued: list[str] = []
     before, after = settled or set(), set[tuple[str, datetime | None]]()
-    for entry in (*await store.answered(), *await allowed_meanwhile(store)):
+    for entry in await answered_entries(store):
         key = (entry.request.id, None if entry.answer is None else entry.answer.at)
         found = "goes on" if key in before else await suspended_on(client, entry)
         if isinstance(found, WorkflowStatus):
@@ -78,6 +79,11 @@ async def continue_approved(
         settled.clear()
         settled.update(after)
     return continued
+
+
+async def answered_entries(store: AnswerStore) -> list[ApprovalEntry]:
+    """Return the requests whose work can go on: those with an answer that no call has used, and `allowed_meanwhile`."""
+    return [*await store.answered(), *await allowed_meanwhile(store)]
 
 
 async def allowed_meanwhile(store: AnswerStore) -> list[ApprovalEntry]:

@@ -37,7 +37,7 @@ from toolcrib.adapters.dbos._workers import (
 )
 from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.database import Database, given_up, is_outage, limit_answers
-from toolcrib.errors import DatabaseError, EngineError, WorkerError
+from toolcrib.errors import DatabaseError, EngineError, WorkerError, explain_options
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
 
@@ -61,6 +61,7 @@ _current: Engine | None = None
 _process = 0  # that the engine belongs to: in a fork it is the parent
 
 
+@explain_options()
 class Engine:
     """Runs durable work: takes it from queues, recovers its own after a restart, and says that it lives.
 

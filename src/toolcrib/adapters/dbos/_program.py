@@ -13,10 +13,10 @@ from uuid import uuid4
 from dbos import DBOS
 from dbos._context import current_owner_xid
 
-from toolcrib._numbers import require_seconds
+from toolcrib._numbers import count_text, require_seconds
 from toolcrib.adapters.dbos._answers import Answers
 from toolcrib.adapters.dbos._client import KEY, AnswerStore, Client, Placement, Queue
-from toolcrib.adapters.dbos._continuation import allowed_meanwhile, deny_cancelled
+from toolcrib.adapters.dbos._continuation import answered_entries, deny_cancelled
 from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_routines
 from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.adapters.dbos._program_journal import (
@@ -52,6 +52,7 @@ from toolcrib.errors import (
     SandboxUnavailable,
     ToolcribError,
     UnregisteredError,
+    explain_options,
 )
 from toolcrib.hooks import ModelInput
 from toolcrib.pipeline import Run, current_run
@@ -71,6 +72,7 @@ toolkits: Registry[DurableToolkit] = Registry(UnregisteredError)
 """The durable toolkits of this process, by name: where a worker looks for the one that a program is for."""
 
 
+@explain_options()
 class DurableToolkit(Answers):
     """A toolkit whose programs are durable: enqueued by any process, run by any worker, and taken up after a crash.
 
@@ -284,6 +286,7 @@ async def cancel_program(client: Client, program_id: str) -> str:
     return work_id
 
 
+@explain_options()
 async def enqueue_program(
     client: Client,
     toolkit: str,
@@ -324,8 +327,7 @@ async def continue_programs(engine: Engine) -> None:
     client, store = engine.client, engine.client.approvals
     for look in itertools.count():
         if await asyncio.to_thread(has_paused, client):
-            entries = (*await store.answered(), *await allowed_meanwhile(store))
-            answered = {entry.request.id for entry in entries}
+            answered = {entry.request.id for entry in await answered_entries(store)}
             if look % _LOOKS == 0:
                 # an execution that was cut off may use an answer up after the one in its place found none, and paused
                 answered |= await store.used(await asyncio.to_thread(requests_of_paused, client))
@@ -408,7 +410,7 @@ async def _try_again(engine: Engine, work_id: str, failed: ToolcribError, most: 
     tries = await engine.put_off(work_id, error, most)
     if tries < most:
         raise asyncio.CancelledError from failed
-    times = "once" if tries == 1 else f"{tries} times"
+    times = count_text(tries, "time")
     said = f"the sandbox could not run this program, which was tried {times}; the last time it was {error}"
     return ExecutionResult(success=False, error=f"{type(failed).__name__}: {said}")
 

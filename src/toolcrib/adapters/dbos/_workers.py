@@ -20,7 +20,7 @@ from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.adapters.dbos._work_tables import served_queues as _served
 from toolcrib.adapters.dbos._work_tables import workers as _workers
-from toolcrib.errors import WorkerError
+from toolcrib.errors import WorkerError, explain_options
 
 __all__ = [
     "LEASE_SECONDS",
@@ -46,6 +46,7 @@ _LEFT_SECONDS = 2.0  # that other workers have to take what one cannot run, befo
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0  # seconds between two tries; each is four times the one before
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class Worker:
     """A worker, as the database knows it.
@@ -238,6 +239,7 @@ def lost_among(client: Client, worker_ids: Collection[str]) -> frozenset[str]:
     return frozenset(row.id for row in rows if _state(row, at) == "lost")
 
 
+@explain_options()
 def recover(client: Client, worker_id: str, *, force: bool = False) -> list[str]:
     """Hand over the work of a worker that will not come back, and return the ids of what others take up now.
 

@@ -20,12 +20,14 @@ from toolcrib.adapters.google_adk._calls import ENTRY, make, record_event, reply
 from toolcrib.adapters.google_adk._members import Member
 from toolcrib.adapters.google_adk._tools import GatedTool
 from toolcrib.approvals import SuspendedCallStore
+from toolcrib.errors import explain_options
 from toolcrib.serving import GuardPolicy
 from toolcrib.serving.frameworks import GuardedTools
 
 __all__ = ["GuardPlugin", "UsagePlugin", "guard"]
 
 
+@explain_options()
 def guard(guarded: App | BaseAgent, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None) -> App:
     """Return an app with the gates of a policy around every tool that its agents run: one with a further `GuardPlugin`.
 

@@ -10,6 +10,7 @@ from google.genai import types
 
 from toolcrib.adapters.google_adk._calls import ENTRY, make, reply_to
 from toolcrib.approvals import SuspendedCallStore
+from toolcrib.errors import explain_options
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
 from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, OpenFrameworkRun
@@ -18,6 +19,7 @@ from toolcrib.toolsets import ToolsetLike
 __all__ = ["GatedTool", "as_tools"]
 
 
+@explain_options()
 def as_tools(
     tools: ToolsetLike,
     *,

@@ -15,11 +15,13 @@ from langgraph.pregel import Pregel
 from toolcrib.adapters.langchain._guard import GuardMiddleware
 from toolcrib.adapters.langchain._tools import gated_tool
 from toolcrib.approvals import SuspendedCallStore
+from toolcrib.errors import explain_options
 from toolcrib.serving import GuardPolicy
 
 __all__ = ["guard"]
 
 
+@explain_options()
 def guard(
     tools: Iterable[TheirTool], policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None
 ) -> list[TheirTool]:

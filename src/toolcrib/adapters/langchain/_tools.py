@@ -12,6 +12,7 @@ from pydantic import Field, SkipValidation
 from toolcrib.adapters.langchain._calls import BLOCKS, ENTRY, CallOfGraph
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import Completed, Outcome, ToolCall, new_call_id, render
+from toolcrib.errors import explain_options
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
 from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, OpenFrameworkRun
@@ -20,6 +21,7 @@ from toolcrib.toolsets import ToolsetLike
 __all__ = ["GatedTool", "as_tools", "gated_tool", "result_of"]
 
 
+@explain_options()
 def as_tools(
     tools: ToolsetLike,
     *,

@@ -20,6 +20,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 from referencing.exceptions import Unresolvable
 
+from toolcrib._numbers import count_text
 from toolcrib.adapters.mcp_client._handshake import HANDSHAKES, readable_handshake
 from toolcrib.adapters.mcp_client._task_calls import current_task
 from toolcrib.errors import SchemaTooLarge
@@ -161,7 +162,8 @@ def _with_short_lists(raw: dict[str, Any]) -> dict[str, Any]:
         if isinstance(items, list) and len(cast("list[Any]", items)) > _MOST_ITEMS:
             more = len(cast("list[Any]", items)) - _MOST_ITEMS
             _log.warning("a server sent %d %s too many in one result, which are left out", more, name)
-            text = {"type": "text", "text": f"[{more} more blocks are left out: a result has {_MOST_ITEMS:,} at most]"}
+            left_out = f"[left out: {count_text(more, 'more block')}; a result has {_MOST_ITEMS:,} at most]"
+            text = {"type": "text", "text": left_out}
             cut[name] = [*items[:_MOST_ITEMS], *([text] if name == "content" else [])]
     return {**raw, **cut} if cut else raw
 

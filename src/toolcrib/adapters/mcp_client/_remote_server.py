@@ -14,6 +14,7 @@ from mcp.client import ClientRequestContext, ClientSession, InputRequiredRoundsE
 from mcp.shared.exceptions import MCPError, UrlElicitationRequiredError
 from pydantic import ValidationError
 
+from toolcrib._numbers import count_text
 from toolcrib.adapters.mcp_client._connection import Connection
 from toolcrib.adapters.mcp_client._kept_connection import KeptConnection
 from toolcrib.adapters.mcp_client._listing import Listing, pages, without_doubles
@@ -340,7 +341,9 @@ class RemoteServer:
         except ValidationError as error:
             raise _UnreadableError(f"it does not fit the protocol: {error}") from error
         except InputRequiredRoundsExceededError as error:
-            raise RemoteToolError(self.name, f"it asked for input more than {error.max_rounds} times") from error
+            raise RemoteToolError(
+                self.name, f"it asked for input more than {count_text(error.max_rounds, 'time')}"
+            ) from error
         except RuntimeError as error:  # the SDK: the result does not fit the schema that the server gave for it
             text = f"the server `{self.name}` answered, and the call may have taken effect. {error}"
             raise RemoteToolError(self.name, text) from error

@@ -17,6 +17,7 @@ from typing import Any, Final, cast
 import mcp_types as types
 from mcp.client import ClientRequestContext
 
+from toolcrib._numbers import count_text
 from toolcrib.adapters.mcp_client._options import Options
 from toolcrib.adapters.mcp_client._pace import Pace, cut_line
 from toolcrib.adapters.mcp_client._questions import Answer, ask_person, elicit_result, oversize, unsafe
@@ -285,7 +286,8 @@ class ServerRequests:
             self._unlogged += 1
             return
         if self._unlogged:
-            _log.warning("%s: %d lines of it are left out here: they came too fast", self._server, self._unlogged)
+            lines = count_text(self._unlogged, "line")
+            _log.warning("%s: left out here, as it came too fast: %s", self._server, lines)
             self._unlogged = 0
         _log.log(level, "%s: %s", self._server, cut_line(data))
 

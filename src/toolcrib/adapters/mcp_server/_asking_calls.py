@@ -13,6 +13,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 
+from toolcrib._numbers import count_text
 from toolcrib.serving import OpenCall, OpenCalls
 
 __all__ = ["ASKING", "AskingCalls", "call_asked_for"]
@@ -95,7 +96,8 @@ class AskingCalls:
             self._calls.forget(oldest)  # a client that has left does not say so
             return True
         most = self._calls.limits[ASKING].per_principal
-        why = f"{len(others)} calls of {call.principal} wait for an answer already, and {most} may (max_asking)"
+        waiting = count_text(len(others), "call")
+        why = f"{call.principal} has {waiting} without an answer already, and may have {most} (max_asking)"
         call.refuse(why)
         return False
 

@@ -23,6 +23,7 @@ from toolcrib.adapters.mcp_server._known_callers import KnownCallers
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._server import McpServer, build_server
 from toolcrib.adapters.mcp_server._session_limit import SessionLimit
+from toolcrib.errors import explain_options
 from toolcrib.serving.http import BodyDeadline, HttpGuard, HttpLimits, Site, listen, serve_app
 from toolcrib.serving.oauth import metadata_path
 from toolcrib.toolsets import ToolsetLike
@@ -113,6 +114,7 @@ class _Health:
         return JSONResponse({"status": "ok" if good else "unavailable"}, 200 if good else 503)
 
 
+@explain_options()
 def http_app(toolset: ToolsetLike, options: ServerOptions | None = None, http: HttpOptions | None = None) -> HttpApp:
     """Return a toolset as an ASGI application, for a server of your own.
 
@@ -128,6 +130,7 @@ def http_app(toolset: ToolsetLike, options: ServerOptions | None = None, http: H
     return HttpApp(build_server(toolset, served), http or HttpOptions())
 
 
+@explain_options()
 async def serve_http(
     toolset: ToolsetLike,
     options: ServerOptions | None = None,

@@ -19,7 +19,7 @@ from toolcrib.adapters.mcp_server._incoming import UniqueLines, stdin_of_client
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._server import McpServer, build_server
 from toolcrib.approvals import SqliteApprovalStore
-from toolcrib.errors import ToolcribError
+from toolcrib.errors import ToolcribError, explain_options
 from toolcrib.toolsets import ToolsetLike
 
 __all__ = ["serve", "serve_async", "serve_stdio"]
@@ -27,12 +27,14 @@ __all__ = ["serve", "serve_async", "serve_stdio"]
 _log = logging.getLogger("toolcrib.adapters")
 
 
+@explain_options()
 def serve(toolset: ToolsetLike, options: ServerOptions | None = None, *, http: HttpOptions | None = None) -> None:
     """Serve a toolset until the client disconnects, or over HTTP until Ctrl-C; see `serve_async`."""
     with suppress(KeyboardInterrupt):
         run_sync(serve_async(toolset, options, http=http))
 
 
+@explain_options()
 async def serve_async(
     toolset: ToolsetLike, options: ServerOptions | None = None, *, http: HttpOptions | None = None
 ) -> None:
@@ -54,6 +56,7 @@ async def serve_async(
         await serve_http(toolset, given, http)
 
 
+@explain_options()
 async def serve_stdio(server: McpServer, *, ended: Callable[[ToolcribError | None], object] | None = None) -> None:
     """Serve one client over stdin and stdout until it disconnects; what tools print goes to stderr.
 

@@ -42,7 +42,7 @@ from toolcrib.approvals import (
     suspended_calls_beside,
 )
 from toolcrib.calls import ResultReader
-from toolcrib.errors import SchemaError, exception_of
+from toolcrib.errors import SchemaError, exception_of, explain_options
 from toolcrib.pipeline import Access, Pipeline, Run, local_user
 from toolcrib.serving import OpenCalls, OpenLimit, Principals, check_countable
 from toolcrib.tools import PromptOffer, ResourceOffer, Tool, is_for_apps, offering_of
@@ -57,6 +57,7 @@ _APPS = "io.modelcontextprotocol/ui"  # the extension
 _IN_DOUBT = "If the call had begun, it may have taken effect: find out before you make it again"
 
 
+@explain_options()
 def build_server(toolset: ToolsetLike, options: ServerOptions | None = None) -> McpServer:
     """Return a server of the SDK that serves a toolset; give it to any of the SDK's transports.
 

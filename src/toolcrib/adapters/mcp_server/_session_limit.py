@@ -13,6 +13,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from toolcrib._numbers import count_text
 from toolcrib.serving.http import refusal
 
 __all__ = ["SessionLimit"]
@@ -120,7 +121,7 @@ class SessionLimit:
             leaving = self._longest_idle([key for key in idle if self._sessions[key].principal == principal])
             if leaving is None:
                 error = (
-                    f"{principal} has {self._limit} sessions in use, the most for one principal "
+                    f"{principal} has {count_text(self._limit, 'session')} in use, the most for one principal "
                     "(max_sessions_each): end one"
                 )
                 await refusal(429, "sessions", error)(scope, receive, send)

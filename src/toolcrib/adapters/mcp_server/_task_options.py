@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from toolcrib._numbers import require_numbers
+from toolcrib.errors import explain_options
 
 __all__ = ["TaskOptions"]
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class TaskOptions:
     """How calls become tasks, which go on after their request was answered.

@@ -15,6 +15,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CallToolRequestParams, CallToolResult
 
+from toolcrib._numbers import count_text
 from toolcrib.adapters.mcp_server._elicitation import Suspension
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._served import Served
@@ -37,7 +38,8 @@ class TasksFullError(MCPError):
     """There are as many tasks as are kept at a time."""
 
     def __init__(self, most: int) -> None:
-        super().__init__(INVALID_PARAMS, f"no more than {most} tasks are kept at a time; cancel some, or wait for them")
+        kept = count_text(most, "task")
+        super().__init__(INVALID_PARAMS, f"at most {kept} can be kept at a time; cancel some, or wait for them")
 
 
 class Tasks:

@@ -11,6 +11,7 @@ from agents import Agent, FunctionTool, Handoff, RunContextWrapper, Tool
 from toolcrib.adapters.openai_agents._members import member
 from toolcrib.adapters.openai_agents._tools import ENTRY, Invocation
 from toolcrib.approvals import SuspendedCallStore
+from toolcrib.errors import explain_options
 from toolcrib.serving import GuardPolicy
 from toolcrib.serving.frameworks import GuardedTools
 
@@ -27,6 +28,7 @@ def guard(
 def guard(
     guarded: Iterable[Tool], policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None
 ) -> list[Tool]: ...
+@explain_options()
 def guard(
     guarded: Agent[Any] | Iterable[Tool], policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None
 ) -> GuardedAgent[Any] | list[Tool]:

@@ -20,6 +20,7 @@ from agents.tool_context import ToolContext
 from toolcrib._json_writer import read_json
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import ApprovalRequest, Completed, Grant, Media, Outcome, ToolCall, render
+from toolcrib.errors import explain_options
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
 from toolcrib.rounds import recall_transcript
@@ -31,6 +32,7 @@ __all__ = ["ENTRY", "Invocation", "as_tools", "normal"]
 ENTRY = "openai_agents"
 
 
+@explain_options()
 def as_tools(
     tools: ToolsetLike,
     *,

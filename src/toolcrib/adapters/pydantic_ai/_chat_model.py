@@ -34,6 +34,7 @@ from pydantic_ai.settings import ModelSettings, merge_model_settings
 from pydantic_ai.tools import ToolDefinition
 
 from toolcrib.adapters.pydantic_ai._messages import stop_of
+from toolcrib.errors import explain_options
 from toolcrib.formats import Item
 from toolcrib.rounds import ChatRequest
 
@@ -44,6 +45,7 @@ _stored_calls = TypeAdapter[_KEPT](_KEPT)
 _EXTRA, _OURS = "extra_content", "pydantic_ai"  # where a call says what its provider wants back: signed thoughts
 
 
+@explain_options()
 def chat_model(model: Model | str, *, settings: ModelSettings | None = None, stream: bool = False) -> PydanticChatModel:
     """Return a `ChatModel` for `Session(model)` of any model that Pydantic AI knows: `chat_model("openai:gpt-5")`.
 

@@ -13,7 +13,7 @@ from toolcrib.adapters.pydantic_ai._guard import GuardedAgent
 from toolcrib.adapters.pydantic_ai._toolset import ToolcribToolset
 from toolcrib.approvals import meant_by
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant
-from toolcrib.errors import ApprovalError
+from toolcrib.errors import ApprovalError, explain_options
 from toolcrib.pipeline import Channel, Pipeline, Run
 
 __all__ = ["answers", "approval_requests"]
@@ -24,6 +24,7 @@ def approval_requests(requests: DeferredToolRequests) -> list[ApprovalRequest]:
     return [waiting.request for waiting in _waiting(requests).values()]
 
 
+@explain_options()
 async def answers(
     requests: DeferredToolRequests,
     *given: Grant | Denial,

@@ -9,6 +9,7 @@ from typing import Any, overload
 from pydantic_ai.messages import ModelMessage, ModelResponse
 
 from toolcrib.adapters.pydantic_ai._messages import MESSAGES, message_of, shape_of_message
+from toolcrib.errors import explain_options
 from toolcrib.formats import Item, TranscriptProblem
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.rounds import ToolRound, decode
@@ -46,6 +47,7 @@ class MessageHistory:
         return done
 
 
+@explain_options()
 def decode_response(
     tools: Pipeline | ToolsetLike,
     response: ModelResponse,

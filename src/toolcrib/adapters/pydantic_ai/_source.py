@@ -23,7 +23,7 @@ from pydantic_core import to_json
 
 from toolcrib.adapters.pydantic_ai._deferred_calls import KEY, Waiting
 from toolcrib.adapters.pydantic_ai._media import with_media
-from toolcrib.errors import ApprovalDenied, ApprovalRequired, ModelRetry, ToolcribError
+from toolcrib.errors import ApprovalDenied, ApprovalRequired, ModelRetry, ToolcribError, explain_options
 from toolcrib.hooks import ambient_context
 from toolcrib.schema import RunContext, ToolSpec
 from toolcrib.serving.frameworks import provided
@@ -37,6 +37,7 @@ _STATE = "toolcrib_pydantic_ai"
 """The entry in a call's own metadata with the state that Pydantic AI needs when the call is resumed."""
 
 
+@explain_options()
 def from_tools(
     tools: AbstractToolset[Any] | Iterable[AbstractToolset[Any] | TheirTool[Any] | Callable[..., Any]],
     *,

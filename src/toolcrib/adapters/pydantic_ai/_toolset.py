@@ -18,6 +18,7 @@ from toolcrib.adapters.pydantic_ai._media import content_in
 from toolcrib.adapters.pydantic_ai._messages import MESSAGES, fault_of_call, shape_of_message
 from toolcrib.adapters.pydantic_ai._outcomes import emit_value, reply_to
 from toolcrib.calls import Completed, Failed, ResultReader, ToolCall, new_call_id
+from toolcrib.errors import explain_options
 from toolcrib.hooks import ModelInput
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.record import Sink
@@ -40,6 +41,7 @@ OpenRun: TypeAlias = Callable[[pydantic_ai.RunContext[Any]], Run]
 """Opens the run that the calls of one agent run belong to: its limits, approver, store, principal."""
 
 
+@explain_options()
 def as_tools(
     tools: ToolsetLike, *, run: Run | OpenRun | None = None, sinks: Iterable[Sink] = (), id: str | None = None
 ) -> ToolcribToolset[Any]:

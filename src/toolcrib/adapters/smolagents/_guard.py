@@ -11,6 +11,7 @@ from toolcrib.adapters.smolagents._executor import SandboxExecutor
 from toolcrib.adapters.smolagents._members import Member
 from toolcrib.adapters.smolagents._tools import AgentTool
 from toolcrib.approvals import SuspendedCallStore
+from toolcrib.errors import explain_options
 from toolcrib.serving import GuardPolicy
 from toolcrib.serving.frameworks import GuardedTools
 
@@ -19,6 +20,7 @@ __all__ = ["guard"]
 A = TypeVar("A", bound=MultiStepAgent)
 
 
+@explain_options()
 def guard(agent: A, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None) -> A:
     """Put the gates of a policy around each tool of an agent and of the agents that it manages, and return the agent.
 

@@ -10,6 +10,7 @@ from smolagents import MultiStepAgent, Tool
 from toolcrib.adapters.smolagents._calls import ENTRY, AgentCalls, tools_of
 from toolcrib.adapters.smolagents._inputs import inputs_of, output_type_of
 from toolcrib.approvals import SuspendedCallStore
+from toolcrib.errors import explain_options
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
 from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, OpenFrameworkRun
@@ -20,6 +21,7 @@ __all__ = ["AgentTool", "as_tools"]
 A = TypeVar("A", bound=MultiStepAgent)
 
 
+@explain_options()
 def as_tools(
     tools: ToolsetLike,
     agent: A,

@@ -12,12 +12,14 @@ from starlette.types import ASGIApp
 from toolcrib.adapters.vercel_ai._chunks import ChunkWriter
 from toolcrib.adapters.vercel_ai._requests import request_in
 from toolcrib.approvals import ApprovalStore
+from toolcrib.errors import explain_options
 from toolcrib.serving import Exchange, FrontEndLimits, FrontEndRequest, OpenSession
 from toolcrib.serving.http import FindPrincipal, front_end_app
 
 __all__ = ["vercel_ai_app"]
 
 
+@explain_options()
 def vercel_ai_app(
     open_session: OpenSession,
     *,

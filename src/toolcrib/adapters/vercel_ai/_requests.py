@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, StrictBool, ValidationError
 
+from toolcrib._numbers import count_text
 from toolcrib.calls import Done
 from toolcrib.errors import FrontEndError
 from toolcrib.serving import FrontEndAnswer, FrontEndRequest
@@ -56,7 +57,8 @@ def request_in(body: Mapping[str, Any]) -> FrontEndRequest:
     try:
         chat = _Chat.model_validate(body)
     except (ValidationError, RecursionError) as error:
-        what = f"{error.error_count()} fields do not fit" if isinstance(error, ValidationError) else "it is too deep"
+        is_wrong = isinstance(error, ValidationError)
+        what = f"it has {count_text(error.error_count(), 'wrong field')}" if is_wrong else "it is too deep"
         raise FrontEndError(f"the request is not of the Vercel AI SDK's chat transport: {what}", 422) from None
     answers = dict(_answers(chat))
     last = next((message for message in reversed(chat.messages) if message.role == "user"), None)

@@ -80,7 +80,7 @@ def _shown(frames: list[ProgramFrame], own: str, name: str) -> Iterator[str]:
     if len(frames) > _FRAMES_SHOWN:
         head, skipped = frames[:1], len(frames) - _FRAMES_SHOWN
         yield from _frame_lines(head, own, name)
-        yield f"  [{skipped} frames left out]"
+        yield f"  [{skipped} frame{'' if skipped == 1 else 's'} left out]"
         frames = frames[1 + skipped :]
     yield from _frame_lines(frames, own, name)
 
@@ -253,7 +253,7 @@ def _of_index(holder: Any) -> str:
         return ""
     size = len(cast("list[Any]", holder))
     kind = type(cast("object", holder)).__name__
-    return f"The {kind} has {size} items." if size else f"The {kind} is empty."
+    return f"The {kind} has {size} item{'' if size == 1 else 's'}." if size else f"The {kind} is empty."
 
 
 def _keys(holder: dict[Any, Any]) -> str:

@@ -190,7 +190,8 @@ class Files:
     def _check_name(self, path: str) -> None:
         """Raise OSError where there can be no further artifact of that name."""
         if len(self._written) >= self._most:
-            why = f"a program may write {self._most} artifacts, and this is one more (SandboxLimits.artifacts)"
+            written = f"{self._most} artifact{'' if self._most == 1 else 's'}"
+            why = f"a program may write {written}, and this is one more (SandboxLimits.artifacts)"
             raise OSError(errno.ENOSPC, why, _shown(path))
         if len(path) - len(_ARTIFACTS) > _NAME:
             self.refuse(path, errno.ENAMETOOLONG)

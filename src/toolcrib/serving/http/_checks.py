@@ -14,6 +14,8 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from toolcrib._numbers import count_text
+
 __all__ = ["BodyDeadline", "HttpGuard", "Site", "host_of", "is_loopback", "refusal"]
 
 
@@ -124,7 +126,7 @@ class HttpGuard:
 
     def _refusal(self, headers: Headers) -> ASGIApp | None:
         if len(headers.raw) > self._max_headers:
-            return refusal(431, "headers", f"a request has at most {self._max_headers} headers")
+            return refusal(431, "headers", f"a request has at most {count_text(self._max_headers, 'header')}")
         if "content-length" in headers and "transfer-encoding" in headers:  # a proxy may have read it otherwise
             return refusal(400, "length", "a request states its length in one way")
         hosts = headers.getlist("host")

@@ -8,11 +8,13 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
+from toolcrib.errors import explain_options
 from toolcrib.serving.http._checks import host_of
 
 __all__ = ["TrustedProxies"]
 
 
+@explain_options()
 class TrustedProxies:
     """Proxies whose `X-Forwarded-For` tells where a request came from.
 

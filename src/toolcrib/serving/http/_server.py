@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from toolcrib._numbers import require_numbers
+from toolcrib.errors import explain_options
 
 __all__ = ["ClosableApp", "HttpLimits", "Listener", "listen", "serve_app"]
 
@@ -25,6 +26,7 @@ _KEEP_ALIVE = 75  # seconds that a connection may be idle; clients think longer 
 _SLOWEST = 1024  # bytes a second that a client reads at least
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class HttpLimits:
     """Limits of the connections of a server.

@@ -24,7 +24,7 @@ from starlette.routing import Route
 
 from toolcrib.approvals import ReviewableApprovalStore
 from toolcrib.credentials import Arrival, ConsentFlow, CredentialStore
-from toolcrib.errors import ApprovalError, ConsentError, CredentialKeyError
+from toolcrib.errors import ApprovalError, ConsentError, CredentialKeyError, explain_options
 from toolcrib.serving.http._checks import HttpGuard, Site, is_loopback
 from toolcrib.serving.http._server import HttpLimits, listen, serve_app
 
@@ -45,6 +45,7 @@ _HEADERS: Final = {
 _STYLE: Final = "body{font:16px/1.5 sans-serif;max-width:36em;margin:3em auto;padding:0 1em}button{font:inherit}"
 
 
+@explain_options()
 def consent_routes(
     path: str,
     store: CredentialStore,
@@ -69,6 +70,7 @@ def consent_routes(
 
 
 @asynccontextmanager
+@explain_options()
 async def consent_server(
     pages: str, store: CredentialStore, approvals: ReviewableApprovalStore | None = None
 ) -> AsyncGenerator[None]:

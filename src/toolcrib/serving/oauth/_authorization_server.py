@@ -9,6 +9,7 @@ from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
 from toolcrib._numbers import require_numbers
+from toolcrib.errors import explain_options
 from toolcrib.serving.http import is_loopback
 
 __all__ = ["ALGORITHMS", "AuthorizationServer", "checked_url"]
@@ -19,6 +20,7 @@ ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES
 _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")  # RFC 6749, section 3.3
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class AuthorizationServer:
     """The authorization server whose access tokens a server accepts, and how they are checked.

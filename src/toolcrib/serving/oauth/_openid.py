@@ -13,6 +13,7 @@ from typing import Any, Literal, cast
 from urllib.parse import quote_plus, urlencode
 
 from toolcrib._numbers import require_seconds
+from toolcrib.errors import explain_options
 from toolcrib.serving.oauth._authorization_server import ALGORITHMS, AuthorizationServer
 from toolcrib.serving.oauth._fetch import AuthorizationServerUnavailable, Fetch
 from toolcrib.serving.oauth._metadata import find_metadata
@@ -25,6 +26,7 @@ _ADDRESSES = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 _FRESH = 3600.0  # seconds after which the metadata is read again
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class OpenIDProvider:
     """Where people log in, and which of their claims count.

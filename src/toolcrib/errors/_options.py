@@ -1,0 +1,139 @@
+"""Options that a function or a class has not: the error names the one that is meant, or what has it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import wraps
+from importlib import import_module
+from inspect import CO_VARKEYWORDS, iscoroutinefunction, unwrap
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+from toolcrib.errors._base import nearest, suggestion
+
+__all__ = ["explain_options", "refuse_unknown_options"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+_OWNERS: Final = {
+    "Run": "toolcrib.pipeline",
+    "Channel": "toolcrib.pipeline",
+    "Durability": "toolcrib.pipeline",
+    "CallLimits": "toolcrib.pipeline",
+    "GuardPolicy": "toolcrib.serving",
+    "SandboxLimits": "toolcrib.code",
+    "Pipeline": "toolcrib.pipeline",
+    "Toolset": "toolcrib.toolsets",
+    "ToolOptions": "toolcrib.tools",
+    "Session": "toolcrib.rounds",
+    "StepKeywords": "toolcrib.rounds",
+    "decode_stream": "toolcrib.rounds",
+    "Agent": "toolcrib.turns",
+    "Toolkit": "toolcrib.code",
+}
+"""What has options that are looked for elsewhere, and where it is, the likeliest first."""
+_CALLED: Final = {"ToolOptions": "@tool", "StepKeywords": "Session.run"}
+_MOST_STEPS = 3  # from a function to the class that has the option: `run=Run(channel=Channel(errors=...))`
+
+
+def explain_options(words: Mapping[str, str] = _NOTHING) -> Callable[[F], F]:
+    """Return a decorator by which an unknown option is refused with the one that is meant, or with what has it.
+
+    It is of a class, whose constructor has the options and which it stands above `@dataclass` of, or of a function. A
+    type checker knows of none of the words.
+
+    Args:
+        words: As for `suggestion`.
+    """
+
+    def explain(target: F) -> F:
+        function: Any = target.__init__ if isinstance(target, type) else target
+        code, name = function.__code__, target.__name__ if isinstance(target, type) else f"{target.__name__}()"
+        known = frozenset(code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount])
+        if code.co_flags & CO_VARKEYWORDS:  # of a dataclass of pydantic's
+            known = frozenset(getattr(target, "__dataclass_fields__", ()))
+        annotations: Mapping[str, Any] = function.__annotations__
+
+        def check(options: Mapping[str, Any]) -> None:
+            if not options.keys() <= known:
+                refuse_unknown_options(name, options, {key: annotations.get(key) for key in known - {"self"}}, words)
+
+        if iscoroutinefunction(function):
+
+            @wraps(function)
+            async def checked_async(*args: Any, **options: Any) -> Any:
+                check(options)
+                return await function(*args, **options)
+
+            return checked_async  # pyright: ignore[reportReturnType]  # it has the same parameters
+
+        @wraps(function)
+        def checked(*args: Any, **options: Any) -> Any:
+            if options and not options.keys() <= known:
+                check(options)
+            return function(*args, **options)
+
+        if not isinstance(target, type):
+            return checked  # pyright: ignore[reportReturnType]  # it has the same parameters
+        setattr(target, "__init__", checked)  # noqa: B010 -- a type checker keeps the parameters
+        return target
+
+    return explain
+
+
+def refuse_unknown_options(who: str, given: Iterable[str], known: Collection[str], words: Mapping[str, str]) -> None:
+    """Check that every keyword is an option; one that is not would have no effect.
+
+    Args:
+        who: What has the options, as `a session`.
+        given: The keywords.
+        known: The names of the options; a mapping has their annotations, by which an option of an option is found.
+        words: As for `suggestion`.
+
+    Raises:
+        TypeError: One is not an option.
+    """
+    unknown = next((name for name in given if name not in known), None)
+    if unknown is not None:
+        is_near = unknown in words or nearest(unknown, known, cutoff=0.8)
+        there = "" if is_near else _elsewhere(unknown, known)
+        raise TypeError(f"{who} has no option `{unknown}`{there or f'. {suggestion(unknown, known, words)}'}")
+
+
+def _elsewhere(option: str, known: Collection[str]) -> str:
+    """Return the rest of a sentence, which says what has an option; empty where nothing that is looked in has it."""
+    annotations: Mapping[str, Any] = known if isinstance(known, Mapping) else {}
+    if found := _written(option, annotations, _MOST_STEPS):
+        return f": it is one of {found[0]}. Write {found[1]}."
+    owners = [_CALLED.get(name, name) for name in _OWNERS if option in _options_of(name)]
+    return f": it is one of {' and of '.join(owners[:3])}." if owners else ""
+
+
+def _written(option: str, annotations: Mapping[str, Any], steps: int) -> tuple[str, str] | None:
+    """Return the class that has an option and is that of another option, and how both are written; None for none."""
+    inner = [
+        (name, owner, _options_of(owner))
+        for name, annotation in annotations.items()
+        for owner in re.findall(r"\w+", str(annotation))
+        if owner in _OWNERS and owner[0].isupper()
+    ]
+    for name, owner, options in inner:
+        if option in options:
+            return owner, f"{name}={owner}({option}=...)"
+    for name, owner, options in inner:
+        if steps > 1 and (found := _written(option, options, steps - 1)):
+            return found[0], f"{name}={owner}({found[1]})"
+    return None
+
+
+def _options_of(name: str) -> dict[str, Any]:
+    """Return the annotations of the options of a class or a function, by name."""
+    target: Any = getattr(import_module(_OWNERS[name]), name)
+    function: Any = getattr(target, "__init__", None) if isinstance(target, type) else target
+    code: Any = getattr(unwrap(function), "__code__", None)
+    if code is None:  # of a TypedDict
+        return dict(target.__annotations__)
+    names = code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
+    return {key: function.__annotations__.get(key) for key in names if key != "self"}

@@ -1,0 +1,126 @@
+"""An unknown option of what a page of the documentation calls is refused with the one that is meant, or what has it."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.public_api import RECORD, ROOT
+from toolcrib.adapters.mcp_server import HttpOptions
+from toolcrib.errors import explain_options
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.rounds import Session, decode
+from toolcrib.toolsets import Toolset
+from toolcrib.turns import Agent, Turn
+
+VALUES = frozenset(
+    {"Ask", "Declaration", "FeatureParts", "MessageHistory", "ModelVerdict", "RunContext", "ToolCall", "Unhandled"}
+)
+"""Values that are made for each call, or by a format: they have no options."""
+OF_OTHERS = frozenset({"client_model", "create_agent", "guest_command", "resource_changed", "stream_agent"})
+"""Functions whose keywords go to something else: a provider, another framework, a program."""
+
+
+def called() -> list[str]:
+    """Return the public names that a page or an example calls."""
+    texts = [path.read_text("utf-8") for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))]
+    blocks = [block for text in texts for block in re.findall(r"```python.*?```", text, re.DOTALL)]
+    code = "\n".join([*blocks, *(path.read_text("utf-8") for path in (ROOT / "examples").rglob("*.py"))])
+    lines = RECORD.read_text("utf-8").splitlines()
+    found = [re.match(r"(toolcrib[\w.]*\.(\w+))(?: class.*|\(.*)  # (?:user|seed)$", line) for line in lines]
+    names = {one[1]: one[2] for one in found if one is not None and one[2] not in VALUES | OF_OTHERS}
+    return [path for path, name in names.items() if re.search(rf"(?<![\w.@]){name}\(", code)]
+
+
+def target_of(path: str) -> Any:
+    module, _, name = path.rpartition(".")
+    found = getattr(pytest.importorskip(module, exc_type=ImportError), name)
+    has_options = any(
+        one.kind in (one.KEYWORD_ONLY, one.VAR_KEYWORD) or one.default is not one.empty
+        for one in inspect.signature(found).parameters.values()
+    )
+    if not has_options or (isinstance(found, type) and issubclass(found, BaseException)):
+        pytest.skip("it has no options")
+    return found
+
+
+def call(target: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Call something with options, and with a text for what it requires besides; a decorator with a function, too."""
+    parameters = inspect.signature(target).parameters.values()
+    takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters)
+    required = [one.name for one in parameters if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD]
+    given = [{} if name == "schema" else "x" for name in required] if takes_any else []
+    returned = target(*given, **options)
+    if inspect.iscoroutine(returned):
+        asyncio.run(returned)
+    elif inspect.isfunction(returned):
+
+        async def decorated(city: str) -> None: ...
+
+        returned(decorated)
+
+
+@pytest.mark.parametrize("path", called())
+def test_an_unknown_option_of_what_a_page_calls_is_refused_with_help(path: str) -> None:
+    target = target_of(path)
+
+    with pytest.raises(TypeError) as raised:
+        call(target, {"aproverr": 1})
+
+    said = str(raised.value)
+    assert "`aproverr`" in said
+    assert re.search(r"Did you mean|There (?:are|is)|argument", said)
+
+
+@pytest.mark.parametrize(
+    ("target", "option", "said"),
+    [
+        (decode, "approver", "decode() has no option `approver`. Here it is `run=Run(approver=...)`."),
+        (decode, "principal", "decode() has no option `principal`: it is one of Run. Write run=Run(principal=...)."),
+        (decode, "errors", ": it is one of Channel. Write run=Run(channel=Channel(errors=...))."),
+        (decode, "on_text", ": it is one of Session.run and of decode_stream."),
+        (decode, "requires_approval", ": it is one of @tool."),
+        (decode, "frmat", ". Did you mean `format`?"),
+        (Toolset, "approver", "Toolset has no option `approver`: it is one of Run"),
+        (Agent, "max_rounds", "Agent has no option `max_rounds`. There are: "),
+        (
+            Agent,
+            "instructions",
+            "Agent has no option `instructions`. Here it is `Session(model, system=..., tools=...)`",
+        ),
+        (Turn, "params", "Turn has no option `params`. Did you mean `kwargs`?"),
+        (Pipeline, "deps", "Pipeline has no option `deps`"),
+        (Run, "durable", "a Run has no option `durable`"),
+        (Session, "errors", ": it is one of Channel"),
+        (HttpOptions, "cors", ". Did you mean `allowed_origins`?"),
+    ],
+)
+def test_the_error_names_what_has_the_option(target: Callable[..., Any], option: str, said: str) -> None:
+    with pytest.raises(TypeError) as raised:
+        call(target, {option: 1})
+
+    assert said in str(raised.value)
+
+
+def test_what_is_right_is_called_as_it_is() -> None:
+    @explain_options()
+    @dataclass(frozen=True, slots=True)
+    class Limits:
+        most: int = 1
+
+    @explain_options()
+    async def wait(seconds: float, /, *, again: bool = False) -> tuple[float, bool]:
+        return seconds, again
+
+    assert (Limits(), Limits(2), Limits(most=3)) == (Limits(1), Limits(most=2), Limits(3))
+    assert inspect.iscoroutinefunction(wait)
+    assert asyncio.run(wait(1.0, again=True)) == (1.0, True)
+    assert str(inspect.signature(wait)) == "(seconds: 'float', /, *, again: 'bool' = False) -> 'tuple[float, bool]'"
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        asyncio.run(wait())  # pyright: ignore[reportCallIssue]  # what Python says of all else stays
