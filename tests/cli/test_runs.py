@@ -40,6 +40,9 @@ def test_the_runs_with_an_outcome_show_the_tool_and_the_reason(
     (run,) = json.loads(toolcrib("runs", "a.db", "--outcome", "rejected", "--json").stdout)
     monkeypatch.setenv("COLUMNS", columns)
 
+    more = ("runs", "a.db", "--outcome", "rejected", "--outcome", "failed", "--json")
+    assert [one["id"] for one in json.loads(toolcrib(*more).stdout)] == [run["id"]]
+    assert toolcrib("runs", "a.db", "--outcome", "rejected,failed", "--json").stdout == toolcrib(*more).stdout
     lines = toolcrib("runs", "a.db", "--outcome", "rejected").stdout.splitlines()
 
     assert [call["tool"] for call in run["matching"]] == ["buy"]

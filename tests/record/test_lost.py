@@ -70,7 +70,7 @@ async def test_what_ran_in_a_process_that_is_gone_is_lost(sink: Any, gone: str) 
         [call] = log.activities()
         [run] = list_runs(log)
         tree = trace_nodes(log, "run_1")
-        wanted = list_runs(log, RunFilter(outcome="lost"))
+        wanted = list_runs(log, RunFilter(outcomes=("lost",)))
 
     assert (call.status, call.ended_at is not None) == ("lost", True)
     assert (dict(run.calls), run.ended_at is not None) == ({"lost": 1}, True)

@@ -90,8 +90,8 @@ async def test_runs_are_chosen_by_one_of_their_calls(sink: Any) -> None:
 
     assert ids(RunFilter(principal="ann")) == ["run_ann"]
     assert ids(RunFilter(tool="refund")) == ["run_bob", "run_ann"]
-    assert ids(RunFilter(tool="refund", outcome="suspended")) == ["run_bob"]
-    assert ids(RunFilter(outcome="rejected")) == []
+    assert ids(RunFilter(tool="refund", outcomes=("suspended",))) == ["run_bob"]
+    assert ids(RunFilter(outcomes=("rejected",))) == []
     assert ids(RunFilter(since=now() + timedelta(hours=1))) == []
     assert ids(RunFilter(since=now() - timedelta(hours=1)), limit=1) == ["run_program"]
 
@@ -115,6 +115,25 @@ async def test_runs_are_chosen_by_the_time_before_which_they_began(sink: Any) ->
     assert ids("run_ann") == []
 
 
+async def test_a_call_is_found_by_its_own_time_also_in_a_run_that_began_before(sink: Any) -> None:
+    hooks = HookSet()
+
+    @hooks.on("add")
+    async def limits(call: Any, given: Any) -> Any:
+        return Reject("too much") if given.a > 10 else RunNormally(given)
+
+    pipeline, run = Pipeline([add], hooks=hooks, sinks=[sink]), Run("run_of_days")
+    await pipeline.run(ToolCall("add", {"a": 1}, "call_old"), run)
+    morning = now()
+    await pipeline.run(ToolCall("add", {"a": 11}, "call_new"), run)
+    log, refused = sink.log(), RunFilter(outcomes=("rejected",), since=morning)
+
+    assert [call["id"] for one in list_runs(log, refused) for call in one.matching] == ["call_new"]
+    assert [one.id for one in list_runs(log, RunFilter(since=morning))] == ["run_of_days"]
+    assert list_runs(log, RunFilter(outcomes=("rejected",), until=morning)) == []
+    assert [one.id for one in list_runs(log, RunFilter(tool="add", until=morning))] == ["run_of_days"]
+
+
 async def test_a_run_chosen_by_an_outcome_has_the_calls_that_ended_so_and_why(sink: Any) -> None:
     hooks = HookSet()
 
@@ -129,10 +148,16 @@ async def test_a_run_chosen_by_an_outcome_has_the_calls_that_ended_so_and_why(si
     def matching(outcome: str) -> list[tuple[str, str]]:
         return [
             (call["id"], call["reason"])
-            for one in list_runs(sink.log(), RunFilter(outcome=outcome))
+            for one in list_runs(sink.log(), RunFilter(outcomes=(outcome,)))
             for call in one.matching
         ]
 
+    refused = RunFilter(outcomes=("rejected", "failed"))
+    assert [call["id"] for one in list_runs(sink.log(), refused) for call in one.matching] == [
+        "call_1",
+        "call_2",
+        "call_3",
+    ]
     assert matching("rejected") == [("call_1", "too much"), ("call_2", "too much")]
     assert matching("completed") == [("call_0", "")]
     assert [id for id, reason in matching("failed") if "a" in reason] == ["call_3"]

@@ -46,10 +46,10 @@ DatabaseArgument = Annotated[
 ]
 SinceOption = Annotated[
     str | None,
-    typer.Option("--since", metavar="TIME", help="What began then or later: 30m, 2h, 7d, or 2030-01-31T12:00."),
+    typer.Option("--since", metavar="TIME", help="What went on then or later: 30m, 2h, 7d, or 2030-01-31T12:00."),
 ]
 UntilOption = Annotated[
-    str | None, typer.Option("--until", metavar="TIME", help="What began before then, a time as for --since.")
+    str | None, typer.Option("--until", metavar="TIME", help="What went on before then, a time as for --since.")
 ]
 LimitOption = Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most this many.")]
 
@@ -72,8 +72,10 @@ def runs(
     ] = None,
     tool: Annotated[str | None, typer.Option("--tool", metavar="NAME", help="Only with a call of this tool.")] = None,
     outcome: Annotated[
-        str | None,
-        typer.Option("--outcome", metavar="OUTCOME", help=f"Only with a call that is {', '.join(_OUTCOMES)}."),
+        list[str] | None,
+        typer.Option(
+            "--outcome", metavar="OUTCOME", help=f"Only with a call that is {', '.join(_OUTCOMES)}. May be repeated."
+        ),
     ] = None,
     since: SinceOption = None,
     until: UntilOption = None,
@@ -82,10 +84,11 @@ def runs(
     as_json: JsonOption = False,
 ) -> None:
     """List the runs in a database, the latest first: their calls by outcome, and what waits."""
-    if outcome is not None and outcome not in _OUTCOMES:
-        raise typer.BadParameter(_unknown_outcome(outcome), param_hint="--outcome")
+    outcomes = tuple(word for given in outcome or () for word in given.split(","))
+    if unknown := [word for word in outcomes if word not in _OUTCOMES]:
+        raise typer.BadParameter(_unknown_outcome(unknown[0]), param_hint="--outcome")
     begun = time_of(since, "--since"), time_of(until, "--until")
-    wanted = RunFilter(principal or "", tool or "", outcome or "", *begun)
+    wanted = RunFilter(principal or "", tool or "", outcomes, *begun)
     name = named or database
     with exit_on_error():
         log = kept_log(name)
@@ -94,7 +97,7 @@ def runs(
     if as_json:
         print_json([one.to_dict() for one in found])
     elif found:
-        _print_runs(found, outcome)
+        _print_runs(found, " or ".join(outcomes))
     else:
         say(f"there is no such run in {shown_name(name)}")
 
@@ -104,10 +107,10 @@ def _unknown_outcome(word: str) -> str:
     return f"{word!r} is not one of {', '.join(_OUTCOMES)}" + (f". Did you mean {near[0]}?" if near else "")
 
 
-def _print_runs(found: list[RunSummary], outcome: str | None) -> None:
+def _print_runs(found: list[RunSummary], outcome: str) -> None:
     screen = console()
-    columns = [*_CELLS, *([] if outcome is None else [outcome])]
-    if outcome is not None:  # `waits for` would say the same once more
+    columns = [*_CELLS, *([outcome] if outcome else [])]
+    if outcome:  # `waits for` would say the same once more
         columns = [
             name
             for name in columns

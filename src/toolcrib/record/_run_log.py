@@ -24,20 +24,20 @@ _RECENT = 1_000  # ids among which the nearest to a misspelt one is looked for
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Which runs are wanted; an empty field asks nothing. Tool, outcome and principal are those of one call.
+    """Which runs are wanted; an empty field asks nothing. All of them are asked of one call of the run.
 
     Attributes:
         principal: On whose behalf, whole.
         tool: The tool's name, whole.
-        outcome: A call's status: `completed`, `failed`, `rejected`, `suspended`, `resumed`, `cancelled`, `running`,
-            `lost`.
-        since: The run began then or later.
-        until: The run began before.
+        outcomes: The call's status, any of these: `completed`, `failed`, `rejected`, `suspended`, `resumed`,
+            `cancelled`, `running`, `lost`.
+        since: The call began then or later; of a run without calls the run itself.
+        until: The call began before.
     """
 
     principal: str = ""
     tool: str = ""
-    outcome: str = ""
+    outcomes: tuple[str, ...] = ()
     since: datetime | None = None
     until: datetime | None = None
 
@@ -117,7 +117,7 @@ def list_runs(log: EventLog, wanted: RunFilter | None = None, *, limit: int = 50
     wanted = wanted or RunFilter()
     require_number("list_runs", "limit", limit, least=1)
     found = _with_calls(log, wanted, limit)
-    if not (wanted.tool or wanted.outcome):
+    if not (wanted.tool or wanted.outcomes):
         known = {one.id for one in found}
         found += [one for one in _without_calls(log, wanted, limit) if one.id not in known]
     return sorted(found, key=lambda one: one.position, reverse=True)[:limit]
@@ -125,12 +125,11 @@ def list_runs(log: EventLog, wanted: RunFilter | None = None, *, limit: int = 50
 
 def _with_calls(log: EventLog, wanted: RunFilter, limit: int) -> list[RunSummary]:
     fits, asked = _fitting(wanted)
-    began, times = _began(wanted)
     among = f" AND run_id IN (SELECT run_id FROM toolcrib_activities of WHERE {fits})" if asked else ""
     rows = log.rows(
-        f"SELECT run_id FROM toolcrib_activities WHERE source = 'call'{among} GROUP BY run_id {began} "
+        f"SELECT run_id FROM toolcrib_activities WHERE source = 'call'{among} GROUP BY run_id "
         "ORDER BY MIN(first_position) DESC LIMIT ?",
-        (*asked, *times, limit),
+        (*asked, limit),
     )
     found: list[RunSummary] = []
     for some in id_batches([str(run_id) for (run_id,) in rows]):
@@ -141,9 +140,18 @@ def _with_calls(log: EventLog, wanted: RunFilter, limit: int) -> list[RunSummary
 
 def _fitting(wanted: RunFilter) -> tuple[str, list[str]]:
     """Return the condition of a call of `toolcrib_activities of`, and its values."""
-    columns = (("principal", wanted.principal), ("name", wanted.tool), ("status", wanted.outcome))
-    asked = [(column, value) for column, value in columns if value]
-    return " AND ".join(["of.source = 'call'", *(f"of.{name} = ?" for name, _ in asked)]), [value for _, value in asked]
+    times = ((">=", wanted.since), ("<", wanted.until))
+    asked = [
+        *(
+            (f"of.{column} = ?", [value])
+            for column, value in (("principal", wanted.principal), ("name", wanted.tool))
+            if value
+        ),
+        *([(one_of("of.status", wanted.outcomes), [*wanted.outcomes])] if wanted.outcomes else []),
+        *((f"of.started_at {sign} ?", [time_text(at)]) for sign, at in times if at is not None),
+    ]
+    conditions = ["of.source = 'call'", *(condition for condition, _ in asked)]
+    return " AND ".join(conditions), [value for _, values in asked for value in values]
 
 
 def _began(wanted: RunFilter) -> tuple[str, list[str]]:
@@ -157,7 +165,7 @@ def _began(wanted: RunFilter) -> tuple[str, list[str]]:
 
 def _matching(log: EventLog, wanted: RunFilter, ids: Sequence[str]) -> Mapping[str, list[Mapping[str, str]]]:
     """Return the calls of these runs with the outcome wanted, by run, each with the reason with which it ended last."""
-    if not wanted.outcome:
+    if not wanted.outcomes:
         return {}
     fits, asked = _fitting(wanted)
     rows = log.rows(
