@@ -153,11 +153,8 @@ async def test_a_run_chosen_by_an_outcome_has_the_calls_that_ended_so_and_why(si
         ]
 
     refused = RunFilter(outcomes=("rejected", "failed"))
-    assert [call["id"] for one in list_runs(sink.log(), refused) for call in one.matching] == [
-        "call_1",
-        "call_2",
-        "call_3",
-    ]
+    [run_of_all] = list_runs(sink.log(), refused)
+    assert [call["id"] for call in run_of_all.matching] == ["call_1", "call_2", "call_3"]
     assert matching("rejected") == [("call_1", "too much"), ("call_2", "too much")]
     assert matching("completed") == [("call_0", "")]
     assert [id for id, reason in matching("failed") if "a" in reason] == ["call_3"]

@@ -140,16 +140,11 @@ def _with_calls(log: EventLog, wanted: RunFilter, limit: int) -> list[RunSummary
 
 def _fitting(wanted: RunFilter) -> tuple[str, list[str]]:
     """Return the condition of a call of `toolcrib_activities of`, and its values."""
+    words = (("principal", wanted.principal), ("name", wanted.tool))
     times = ((">=", wanted.since), ("<", wanted.until))
-    asked = [
-        *(
-            (f"of.{column} = ?", [value])
-            for column, value in (("principal", wanted.principal), ("name", wanted.tool))
-            if value
-        ),
-        *([(one_of("of.status", wanted.outcomes), [*wanted.outcomes])] if wanted.outcomes else []),
-        *((f"of.started_at {sign} ?", [time_text(at)]) for sign, at in times if at is not None),
-    ]
+    asked: list[tuple[str, list[str]]] = [(f"of.{column} = ?", [value]) for column, value in words if value]
+    asked += [(one_of("of.status", wanted.outcomes), [*wanted.outcomes])] if wanted.outcomes else []
+    asked += [(f"of.started_at {sign} ?", [time_text(at)]) for sign, at in times if at is not None]
     conditions = ["of.source = 'call'", *(condition for condition, _ in asked)]
     return " AND ".join(conditions), [value for _, values in asked for value in values]
 
