@@ -100,7 +100,7 @@ def problems_of(error: ValidationError, given: Any, asked: Asked) -> tuple[Field
     """Return a problem for each argument that does not fit; `given` is the input as it came, parsed."""
     count = error.error_count()
     if count > _TOO_MANY:  # to have them listed takes seconds
-        return (FieldProblem("", f"{count:,} values in them do not fit; send fewer at a time to see which"),)
+        return (FieldProblem("", f"{count} values in them do not fit; send fewer at a time to see which"),)
     details = cast("list[dict[str, Any]]", error.errors(include_url=False))
     misfits = [_locate(number, detail, given) for number, detail in enumerate(details[:_LOOKED_AT])]
     for _ in range(8):  # unions inside unions; deeper ones show every branch

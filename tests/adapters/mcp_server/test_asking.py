@@ -419,7 +419,7 @@ async def test_calls_that_wait_for_their_client_are_limited_for_each_principal()
     asked = [reply for reply in replies if isinstance(reply, types.InputRequiredResult)]
     refused = [reply for reply in replies if isinstance(reply, types.CallToolResult)]
     assert (len(asked), len(refused)) == (2, 3)
-    assert "2 calls of" in text_of(refused[0])
+    assert "has 2 calls without an answer" in text_of(refused[0])
 
 
 @in_virtual_time
