@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import pytest
 from hypothesis import given
@@ -427,13 +427,11 @@ async def test_a_secret_that_is_a_word_of_ours_changes_no_record(secret: str, en
         return {"of": 1}
 
     def described(found: Any) -> Any:  # the names of fields, and what identifies a call
-        told, kind = (
-            {"kind", "call_id", "tool", "code", "entry", "what", "hook", "decision", "error_type"},
-            cast("type", type(found)),
-        )
-        if kind is dict:
-            return {name: part if name in told else described(part) for name, part in found.items()}
-        return [described(part) for part in found] if kind in (list, tuple) else None
+        told = {"kind", "call_id", "tool", "code", "entry", "what", "hook", "decision"}
+        if isinstance(found, dict):
+            named = cast("dict[str, Any]", found).items()
+            return {name: part if name in told else described(part) for name, part in named}
+        return [described(part) for part in cast("list[Any]", found)] if isinstance(found, list | tuple) else None
 
     async def made(secret: str) -> Any:
         sink = ListSink()

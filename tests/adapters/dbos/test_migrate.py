@@ -85,6 +85,7 @@ def test_a_database_without_tables_says_what_is_missing(roles: Roles, tmp_path: 
             "approvals",
             "journals",
             "grant uses",
+            "digest keys",
             "expiry",
             "suspended calls",
             "events",
