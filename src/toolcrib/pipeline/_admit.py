@@ -128,7 +128,8 @@ def _read(call: LiveCall, gates: GateList, *, read: bool) -> Outcome | None:
         if call.trace is not None:
             call.trace.received(_mismatch(call), came=describe_arrival(call))
         return refused
-    call.hide_secrets()
+    if call.plan.may_quote_secrets:
+        call.hide_secrets()
     if call.trace is not None:
         _note_arrival(call.trace, call)
     return None

@@ -427,7 +427,8 @@ class LiveCall:
         self.state, self.begun = "executing", True
         if first is not None:
             first.begun = True
-        self.hide_secrets()
+        if self.plan.may_quote_secrets:
+            self.hide_secrets()
         if self.trace is not None:
             self.trace.started(self.args.for_record)
 
@@ -435,7 +436,7 @@ class LiveCall:
         """Pass what hides the secrets to what hooks and tool log, ask and report with."""
         if self.plan.has_secrets:
             self.args.keep_secrets()
-        for part in (self.ctx, self.trace) if self.plan.may_quote_secrets else ():
+        for part in (self.ctx, self.trace):
             if part is not None:
                 part.hide = hide or self.hide
 
@@ -481,8 +482,11 @@ class LiveCall:
         """Move to `closed` with the outcome, and make the record."""
         if self.state != "suspended":
             self.state = "closed"
-        self.outcome = outcome = calls.hidden_outcome(outcome, self.hiding)
-        self.hide_secrets(self.hiding.hide_in)  # which does not lead back to the call
+        if type(outcome) is not Completed:
+            outcome = calls.hidden_outcome(outcome, self.hiding)
+        self.outcome = outcome
+        if self.plan.may_quote_secrets:
+            self.hide_secrets(self.hiding.hide_in)  # which does not lead back to the call
         if self.run.feature_parts:
             self._give_to_features(outcome)
         if self.trace is not None:
