@@ -27,10 +27,11 @@ ROOM_PHRASES = re.compile(
     r"|\b[Tt]here (?:is|are) none;"
 )
 """Phrases that are gone from all rooms but those of `ROOMS_LEFT`: say "is not a path", "no key is configured"."""
+ATTRIBUTES = re.compile(r"^Attributes:\n((?:\n|    .*\n?)+)", re.MULTILINE)
+"""The attributes that the docstring of a class names, up to the next section."""
 ROOMS_LEFT = (
     "adapters/mcp_client",
     "formats",
-    "provenance",
 )
 
 
@@ -59,11 +60,35 @@ def names_in(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.id
 
 
+def named_attributes(cls: ast.ClassDef) -> set[str]:
+    """Return the attributes that the docstring of a class names."""
+    section = ATTRIBUTES.search(ast.get_docstring(cls) or "")
+    lines = [] if section is None else re.findall(r"^    (\w[\w, ]*):", section[1], re.MULTILINE)
+    return {name.strip() for line in lines for name in line.split(",")}
+
+
+def attributes_in(cls: ast.ClassDef) -> set[str]:
+    """Return whatever may be an attribute of a class: what its body assigns, defines, or lists as a slot."""
+    found: set[str] = set()
+    for node in ast.walk(cls):
+        match node:
+            case ast.Attribute(attr=name) | ast.Name(id=name) | ast.FunctionDef(name=name):
+                found.add(name)
+            case ast.Constant(value=str() as name):
+                found.add(name)
+            case _:
+                pass
+    return found
+
+
 def sentences(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield each text of a module with its line: docstrings, and what its code says to somebody."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.lineno, " ".join(node.value.split())
+        elif isinstance(node, ast.JoinedStr):
+            parts = (part.value if isinstance(part, ast.Constant) else "value" for part in node.values)
+            yield node.lineno, " ".join("".join(map(str, parts)).split())
 
 
 @pytest.mark.parametrize("path", FILES, ids=short)
@@ -89,3 +114,22 @@ def test_texts_and_names_are_plain_english(path: Path) -> None:
     names = [(line, name) for line, name in names_in(tree) if name in ROOM_NAMES]
 
     assert (phrases, openers, names) == ([], [], [])
+
+
+def test_docstrings_of_classes_name_attributes_that_there_are() -> None:
+    trees = [(path, ast.parse(path.read_text("utf-8"))) for path in FILES]
+    classes = [(path, node) for path, tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    own: dict[str, set[str]] = {}
+    for _, cls in classes:
+        own.setdefault(cls.name, set()).update(attributes_in(cls))
+
+    def attributes_of(cls: ast.ClassDef) -> set[str]:
+        bases = [ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in cls.bases]
+        return attributes_in(cls).union(*(own.get(base, set()) for base in bases))
+
+    named = [(short(path), cls, named_attributes(cls)) for path, cls in classes]
+    assert sum(len(names) for _, _, names in named) > 500  # the section is found
+
+    assert [
+        (path, cls.name, names - attributes_of(cls)) for path, cls, names in named if names - attributes_of(cls)
+    ] == []

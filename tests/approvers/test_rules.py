@@ -216,7 +216,7 @@ def load_as_dict() -> dict[str, Any]:
         ("[[rules]]\nname = 'x'\nof = 'gone'", "there is no group 'gone'"),
         ("[[rules]]\ntools = ['a']", "rule 1: `name`: field required"),
         ("grups = {}\nrules = []", "`grups`: extra inputs are not permitted"),
-        ("rules = [", "it is no TOML"),
+        ("rules = [", "it is not TOML"),
     ],
 )
 def test_a_file_that_is_wrong_is_named_with_the_field(tmp_path: Path, text: str, problem: str) -> None:

@@ -163,6 +163,7 @@ def test_flags_of_http_are_refused_over_stdio(toolcrib: Command, flags: list[str
             "the environment variable NOT_SET is not set",
         ),
         ({"scopes": {"add": "a"}}, "give its address with --issuer URL"),
+        ({"groups": {"add": "finance"}}, "give its address with --issuer URL"),
     ],
 )
 def test_a_wrong_file_is_an_error_that_names_the_field(toolcrib: Command, section: Any, said: str) -> None:

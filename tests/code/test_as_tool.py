@@ -2,15 +2,19 @@ from __future__ import annotations
 
 import functools
 import inspect
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from toolcrib.calls import Completed, Media, ToolCall
+from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
+from toolcrib.calls import Completed, Media, Suspended, ToolCall
 from toolcrib.code import ExecutionResult, Toolkit
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.results import MemoryResultStore
+from toolcrib.rounds import Session
 from toolcrib.sandbox import MontySandbox, Sandbox
+from toolcrib.testing import ScriptedModel
 from toolcrib.tools import as_tool, ez_tool, tool
 from toolcrib.toolsets import Toolset
 
@@ -86,6 +90,37 @@ async def test_a_paused_program_says_what_waits(kit: Toolkit) -> None:
         'The program is paused, and goes on when a person has decided on:\n- book needs approval\n    city = "Oslo"'
     )
     assert results[0].is_paused
+
+
+@pytest.mark.parametrize("way", ["function", "pipeline", "session"])
+async def test_nobody_is_asked_for_a_program_that_nobody_resumes(kit: Toolkit, way: str, tmp_path: Path) -> None:
+    store, code = SqliteApprovalStore(tmp_path / "app.db"), 'print(book("Oslo"))'
+    if way == "function":
+        text = await kit.as_tool()(code)
+    elif way == "pipeline":
+        outcome = await Pipeline([kit.as_tool()]).run(ToolCall("run_python", {"code": code}), Run(approvals=store))
+        assert isinstance(outcome, Completed), outcome
+        text = outcome.value
+    else:
+        model = ScriptedModel(ToolCall("run_python", {"code": code}), "I cannot.")
+        session = Session(model, tools=[kit.as_tool(), book], store=tmp_path / "app.db", id="one")
+        assert (await session.say("Book").run()).result == "I cannot."
+        text = str(session.transcript)
+
+    assert "approval, which a program cannot wait for here: call the tool `book` itself" in text
+    assert await store.list(pending=True) == ()
+
+
+async def test_a_yes_from_before_counts_in_a_program(kit: Toolkit) -> None:
+    run = Run(approvals=MemoryApprovalStore())
+    asked = await Pipeline([book]).run(ToolCall("book", {"city": "Oslo"}), run)
+    assert isinstance(asked, Suspended)
+    await Pipeline([book]).run(asked, run, grant=asked.request.always("ann"))
+
+    outcome = await Pipeline([kit.as_tool()]).run(ToolCall("run_python", {"code": 'print(book("Oslo"))'}), run)
+
+    assert isinstance(outcome, Completed), outcome
+    assert "booked Oslo" in outcome.value
 
 
 async def test_it_is_a_tool_of_a_toolset(kit: Toolkit) -> None:

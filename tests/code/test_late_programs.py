@@ -257,5 +257,7 @@ async def test_the_calls_of_a_program_are_judged_where_the_program_is_not_asked_
     await pipeline.run(ToolCall("run_python", {"code": "read_file('todo.txt')"}), run)
     outcome = await pipeline.run(ToolCall("run_python", {"code": "send('assistant')"}), run)
     assert isinstance(outcome, Completed)
-    assert "send needs approval: to `assistant` comes from `read_file` (todo.txt), untrusted" in outcome.value
+    assert (
+        "`send` needs a person's approval (to `assistant` comes from `read_file` (todo.txt), untrusted" in outcome.value
+    )
     assert paid == []

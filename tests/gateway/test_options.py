@@ -14,7 +14,7 @@ from toolcrib.adapters.mcp_client import server_of
 from toolcrib.calls import Suspended
 from toolcrib.errors import TargetError
 from toolcrib.gateway import GatewayFile, read_gateway, toolset_of_file
-from toolcrib.pipeline import CallLimits, Run
+from toolcrib.pipeline import Access, CallLimits, Channel, Run
 
 
 def written(tmp_path: Path, section: Any, **servers: Any) -> Path:
@@ -232,3 +232,41 @@ async def test_a_label_for_a_tool_that_is_not_there_makes_the_listing_unusable(t
     with pytest.raises(Exception, match="`labels` names it"):
         async with toolset_of_file(path, ENVIRONMENT).open():
             pass
+
+
+@pytest.mark.parametrize(
+    ("claims", "kind"),
+    [
+        ({"groups": ["finance"]}, "completed"),
+        ({"groups": "finance"}, "completed"),
+        ({"groups": ["sales", "owners"]}, "completed"),
+        ({"groups": ["sales"]}, "failed"),
+        ({"groups": ["Finance"]}, "failed"),
+        ({"groups": {"finance": False}}, "failed"),
+        ({"groups": 7}, "failed"),
+        ({"roles": ["finance"]}, "failed"),
+        ({}, "failed"),
+        (None, "completed"),
+    ],
+)
+async def test_tools_are_offered_to_groups(tmp_path: Path, claims: Any, kind: str) -> None:
+    file = written(tmp_path, {"groups": {"add": ["finance", "owners"]}})
+    access = None if claims is None else Access(frozenset(), claims)
+    run = Run(principal="ann", channel=Channel(access=access))
+
+    async with toolset_of_file(file, ENVIRONMENT).open(run.context()) as tools:
+        outcome = await outcome_of(tools, "add", run=run, a=1, b=2)
+        other = await outcome_of(tools, "facts", run=run)
+
+    assert outcome.kind == kind, outcome
+    assert other.kind == "completed", other
+
+
+async def test_the_claim_of_the_groups_is_the_one_that_is_named(tmp_path: Path) -> None:
+    file = written(tmp_path, {"groups": {"*": "finance"}, "group_claim": "roles"})
+    run = Run(principal="ann", channel=Channel(access=Access(frozenset(), {"roles": ["finance"], "groups": []})))
+
+    async with toolset_of_file(file, ENVIRONMENT).open(run.context()) as tools:
+        outcome = await outcome_of(tools, "add", run=run, a=1, b=2)
+
+    assert outcome.kind == "completed", outcome

@@ -17,29 +17,31 @@ FORMATS_GATES: tuple[Gate, ...] = (
     Gate(
         "what is no object",
         "formats/_json_reading.py",
-        'misread.append(f"`{key}` of it is no JSON object")',
+        'misread.append(f"`{key}` of it is not a JSON object")',
         "pass",
         _TESTS,
     ),
-    Gate("what is no list", "formats/_json_reading.py", 'misread.append(f"`{key}` of it is no list")', "pass", _TESTS),
+    Gate(
+        "what is no list", "formats/_json_reading.py", 'misread.append(f"`{key}` of it is not a list")', "pass", _TESTS
+    ),
     Gate(
         "what is no object in a list",
         "formats/_json_reading.py",
-        'misread.append(f"`{key}` of it has what is no JSON object")',
+        'misread.append(f"`{key}` of it has what is not a JSON object")',
         "pass",
         _TESTS,
     ),
     Gate(
         "what is no number",
         "formats/_json_reading.py",
-        'misread.append(f"`{key}` of it is no whole number")',
+        'misread.append(f"`{key}` of it is not a whole number")',
         "pass",
         _TESTS,
     ),
     Gate(
         "fields of another kind",
         "formats/_json_reading.py",
-        'misread.append(f"`{key}` of it is no {_KINDS[kind]}")',
+        'misread.append(f"`{key}` of it is not a {_KINDS[kind]}")',
         "pass",
         _TESTS,
     ),

@@ -64,7 +64,7 @@ def test_a_file_says_what_python_says(tmp_path: Path) -> None:
         ("[[rules]]\nreaders = [3]", 'rule 1: `readers.0` is a text, as in "ann", and not 3'),
         ("rules = [3]", "rule 1: rules are tables, written [[rules]], and not 3"),
         ("dry_run = 7", "`dry_run` is true or false, and not 7"),
-        ("dry_run =", "it is no TOML: "),
+        ("dry_run =", "it is not TOML: "),
     ],
 )
 def test_what_is_wrong_with_a_file_is_named(tmp_path: Path, text: str, problem: str) -> None:

@@ -1,6 +1,7 @@
 """Decoding: which calls are in a reply, and which of them can be made."""
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,6 +28,32 @@ def test_the_calls_of_a_reply_are_read_whatever_the_provider(format: WireFormat)
 def test_a_shape_of_no_format_is_an_error_that_says_what_to_do() -> None:
     with pytest.raises(ValueError, match=r"decode\(..., format="):
         decode([WebSearch], {"answer": 42})
+
+
+def parts_of(value: Any, called: str) -> Iterator[Any]:
+    """Yield each part of a reply that has a call in it."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for part in inner:
+        if called in str(part) and not isinstance(part, str):
+            yield part
+            yield from parts_of(part, called)
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_part_of_a_reply_is_refused_and_no_call_in_it_is_missed(format: WireFormat, named: bool) -> None:
+    reply = asks(("web_search", {"query": "x"}), format=format, text="Let me look.")
+    parts = [*parts_of(reply, "web_search")]
+    assert parts
+
+    for part in parts:
+        found: list[Any] = []
+        with suppress(TypeError, ValueError):
+            found = decode([WebSearch], part, format=format if named else None).tool_calls
+            assert [call.input for call in found] == [WebSearch(query="x")], part
+        if not found:
+            with pytest.raises(ValueError, match=r"the whole of what the client returned|which no provider|taken for"):
+                decode([WebSearch], part, format=format if named else None)
 
 
 def test_a_reply_that_is_no_reply_is_a_type_error() -> None:

@@ -126,3 +126,18 @@ async def test_an_unknown_option_of_a_stream_is_told_by_the_name_that_was_called
 
     with pytest.raises(TypeError, match=rf"decode_stream\(\) has no option `{option}`\. {told}"):
         await decode_stream([get_weather], _chunks("openai"), **unknown)
+
+
+@pytest.mark.parametrize("name", ["on_text", "on_call", "on_chunk"])
+async def test_an_async_listener_is_refused_before_any_request(name: str) -> None:
+    async def listener(piece: Any) -> None: ...
+
+    model, listeners = ScriptedModel(), dict[str, Any]({name: listener})
+
+    with pytest.raises(TypeError, match=f"`{name}` is called while the reply comes, and never awaited"):
+        Session(model, **listeners)
+    with pytest.raises(TypeError, match=f"`{name}`"):
+        await Session(model).say("Hi").run(**listeners)
+    with pytest.raises(TypeError, match=f"`{name}`"):
+        await decode_stream([get_weather], Streams()._after_call(), **listeners)
+    assert model.requests == []

@@ -217,6 +217,7 @@ async def test_a_keyword_that_no_step_takes_is_an_error_before_any_request() -> 
         ("message_history", "Session(..., transcript=...)"),
         ("max_turns", "session.run(max_rounds=...)"),
         ("deps", "Session(..., run=Run(deps=...))"),
+        ("grants", "`await waiting.resolve([request.grant(...)])`"),
     ],
 )
 def test_an_option_of_another_framework_is_told_by_what_it_is_here(option: str, here: str) -> None:
@@ -224,6 +225,11 @@ def test_an_option_of_another_framework_is_told_by_what_it_is_here(option: str, 
 
     with pytest.raises(TypeError, match=re.escape(f"a session has no option `{option}`. Here it is {here}")):
         Session(ScriptedModel(), **keywords)
+
+
+def test_the_name_of_a_type_is_not_a_type() -> None:
+    with pytest.raises(TypeError, match="`output` of a session is a type, such as a Pydantic model"):
+        Session(ScriptedModel(), output="json")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.formats.replies import NAMES
@@ -78,3 +80,15 @@ async def test_a_reply_without_an_answer_says_why(format: WireFormat) -> None:
     assert isinstance(cut, Stopped)
     assert cut.waits_for == ()
     assert (await session.run()).result == "done"
+
+
+async def test_a_session_that_waits_takes_no_unknown_option_either() -> None:
+    session = Session(ScriptedModel(ToolCall("add", {"a": 1})), tools=[adding([], requires_approval=True)]).say("Add.")
+    waiting = await session.run()
+    assert isinstance(waiting, Waiting)
+    options: Any = {"grants": [waiting.waits_for[0].grant("ann")]}
+
+    with pytest.raises(TypeError, match=r"session.run\(\) has no option `grants`. Here it is `await waiting.resolve"):
+        await session.run(**options)
+    with pytest.raises(TypeError, match="max_turns"):
+        await session.run(**dict[str, Any](max_turns=3))

@@ -53,7 +53,7 @@ def test_a_frame_is_not_whole_before_its_blobs_are() -> None:
         ([True], "invalid size of a blob"),
         ([1.0], "invalid size of a blob"),
         ([0] * 1_001, "1001 blobs, where 1000 is the most"),
-        ({"a": 1}, "`blobs` is no list"),
+        ({"a": 1}, "`blobs` is not of type list"),
     ],
 )
 def test_blobs_are_refused_when_they_are_announced(sizes: object, why: str) -> None:

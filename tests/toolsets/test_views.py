@@ -140,6 +140,20 @@ async def test_filtered_is_asked_when_the_call_arrives() -> None:
     assert by_night.code == "not_available"
 
 
+async def test_filtered_is_for_the_tools_that_are_named_alone() -> None:
+    tools = Toolset([ez_tool(name=name, thread=False)(lambda: 1) for name in ("pay", "pay_all", "read")])
+    view = tools.filtered(lambda ctx, entry: ctx.deps == "boss", ["pay*"])
+
+    async def kinds(deps: str) -> list[str]:
+        outcomes = [await Pipeline(view).run(ToolCall(name), Run(deps=deps)) for name in tools.names()]
+        return [outcome.kind for outcome in outcomes]
+
+    assert await kinds("boss") == ["completed", "completed", "completed"]
+    assert await kinds("clerk") == ["failed", "failed", "completed"]
+    with pytest.raises(UnknownTool, match="refund"):
+        tools.filtered(lambda ctx, entry: True, ["refund*"])
+
+
 async def test_open_leaves_unavailable_tools_out() -> None:
     tools = Toolset([ez_tool(name="a")(lambda: 1), ez_tool(name="b")(lambda: 2)])
     view = tools.filtered(lambda ctx, entry: entry.name == "b")

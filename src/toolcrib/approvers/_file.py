@@ -93,7 +93,7 @@ def _parsed(path: Path) -> tuple[list[ApproverRule], Groups]:
         document: Any = read_json(text) if path.suffix == ".json" else tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         kind = "JSON" if path.suffix == ".json" else "TOML"
-        raise PolicyError(str(path), (f"it is no {kind}: {error}",)) from None
+        raise PolicyError(str(path), (f"it is not {kind}: {error}",)) from None
     except OSError as error:
         raise PolicyError(str(path), (f"it cannot be read: {error.strerror or error}",)) from None
     rules, groups = _rules_in(document, str(path))

@@ -30,10 +30,10 @@ def http_options(flags: HttpFlags, oauth: OAuthFlags, file: GatewayOptions) -> H
                 f"{', '.join(sorted(issued))}: of which authorization server? Give its address with --issuer URL"
             )
         server = AuthorizationServer(**issued) if issued else None
-        if server is None and (file.scopes or oauth.tool_scopes):
+        if server is None and (file.scopes or file.groups or oauth.tool_scopes):
             raise ValueError(
-                "tools that need scopes are for tokens of an authorization server, as no other has scopes: give its "
-                "address with --issuer URL"
+                "tools that need scopes or groups are for tokens of an authorization server, as no other has them: "
+                "give its address with --issuer URL"
             )
         return _options(flags, file, {**file.tokens_env, **flags.tokens}, server)
     except ValueError as error:
@@ -44,7 +44,7 @@ def http_options(flags: HttpFlags, oauth: OAuthFlags, file: GatewayOptions) -> H
 
 def server_is_known(issued: dict[str, Any], flags: HttpFlags, file: GatewayOptions) -> bool:
     """Return whether it is said whose tokens are accepted."""
-    return bool(issued or flags.tokens or file.tokens_env or file.scopes)
+    return bool(issued or flags.tokens or file.tokens_env or file.scopes or file.groups)
 
 
 def _options(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import suppress
-from functools import partial
 from typing import Any, Literal, overload
 
 from toolcrib._run_sync import run_sync
 from toolcrib.approvals import Approver, require_approver
-from toolcrib.calls import Denial, Grant
+from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.code._as_tool import (
     CODE_PARAMETERS,
     TOOL_NAME,
@@ -344,19 +343,26 @@ class Toolkit:
         """Return a function that runs a program and returns the text for the model, for any framework to register.
 
         Where the program left artifacts, it returns a list: the text, and each of them as `Media`. Its docstring lists
-        the tools as they are now. A program that fails or is paused gives a text like any other; a host that resumes
-        paused ones takes them from `on_result`.
+        the tools as they are now. A program that fails gives a text like any other. A call in it that needs approval,
+        and has no approver, is denied: nobody would resume the program. With `on_result` the program is paused
+        instead, for a host that takes it from there and resumes it.
 
         Args:
             name: The tool's name for the model.
             sync: A plain function instead of an async one, for a framework that wants it; not for use in an event loop.
             budget: Tokens that its description may take; see `prompt`.
             files: Files that each program can open by these names; see `execute_async`.
-            on_result: A listener for the result of each program.
+            on_result: A listener for the result of each program, which resumes those that are paused.
             max_result_chars: The most characters of a result that the model is shown, head and tail; None for all.
         """
         require_files(files)
-        run = partial(self.execute if sync else self.execute_async, files=files)
+
+        def run(code: str, *, origin: ProgramOrigin) -> Any:
+            own = run_for(None, "code")
+            if on_result is None and own.approver is None and self._options["approver"] is None:
+                own = own.view(approver=_deny_in_program)
+            return (self.execute if sync else self.execute_async)(code, own, files=files, origin=origin)
+
         return program_tool(
             run,
             name,
@@ -452,3 +458,11 @@ class Toolkit:
 
     def __repr__(self) -> str:
         return f"<Toolkit of {len(self._runner.names)} tools>"
+
+
+async def _deny_in_program(request: ApprovalRequest) -> Denial:
+    name, reason = f"`{request.tool}`", f" ({request.reason})" if request.reason else ""
+    return request.deny(
+        f"{name} needs a person's approval{reason}, which a program cannot wait for here: call the tool {name} itself, "
+        "where you have it, or go on without it"
+    )

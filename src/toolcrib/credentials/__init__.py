@@ -27,6 +27,7 @@ from toolcrib.credentials._keys import CredentialKeys, new_key
 from toolcrib.credentials._oauth import OAuth
 from toolcrib.credentials._store import CredentialStore, KeptCredential
 from toolcrib.credentials._stores import MemoryCredentialStore, SqliteCredentialStore
+from toolcrib.credentials._token_exchange import IdJag, TokenExchange
 
 if TYPE_CHECKING:
     from toolcrib.credentials._postgres import PostgresCredentialStore
@@ -42,12 +43,14 @@ __all__ = [
     "CredentialStore",
     "Credentials",
     "Departure",
+    "IdJag",
     "KeptCredential",
     "MemoryCredentialStore",
     "OAuth",
     "PostgresCredentialStore",
     "PrincipalAuth",
     "SqliteCredentialStore",
+    "TokenExchange",
     "new_key",
     "server_key",
 ]

@@ -11,7 +11,7 @@ from toolcrib.credentials._guarded_http import GuardedClient
 from toolcrib.credentials._settings import Endpoints, OAuthClient, Settings, Token
 from toolcrib.errors import ConsentError
 
-__all__ = ["Refused", "exchanged", "refreshed", "registered", "revoked"]
+__all__ = ["Refused", "exchanged", "granted", "identity_assertion", "refreshed", "registered", "revoked"]
 
 
 class Refused(ConsentError):
@@ -56,13 +56,13 @@ async def exchanged(
 ) -> Token:
     """Return the token for a code; raises ConsentError without one."""
     fields = {"grant_type": "authorization_code", "code": code, "redirect_uri": redirect, "code_verifier": verifier}
-    return await _token(http, endpoints, client, fields, "")
+    return await granted(http, endpoints, client, fields)
 
 
 async def refreshed(http: GuardedClient, token: Token) -> Token:
     """Return a fresh token; raises Refused where the old one counts no more, and ConsentError for any other failure."""
     fields = {"grant_type": "refresh_token", "refresh_token": token.refresh}
-    return await _token(http, token.endpoints, token.client, fields, token.refresh)
+    return await granted(http, token.endpoints, token.client, fields, token.refresh)
 
 
 async def revoked(http: GuardedClient, token: Token) -> None:
@@ -77,20 +77,49 @@ async def revoked(http: GuardedClient, token: Token) -> None:
                 raise ConsentError(f"{token.endpoints.issuer} did not revoke it: {_why(status, body)}")
 
 
-async def _token(
-    http: GuardedClient, endpoints: Endpoints, client: OAuthClient, fields: Mapping[str, str], refresh: str
+async def granted(
+    http: GuardedClient, endpoints: Endpoints, client: OAuthClient, fields: Mapping[str, str], refresh: str = ""
 ) -> Token:
+    """Return the token for a grant, whose fields are given.
+
+    Args:
+        refresh: The refresh token of the token where none comes with it.
+
+    Raises:
+        Refused: The grant counts no more, or never did.
+        ConsentError: Any other failure.
+    """
+    access, body = await _asked(http, endpoints, client, fields)
+    if str(body.get("token_type", "bearer")).lower() != "bearer":
+        raise ConsentError(f"the authorization server {endpoints.issuer} gave a token that is not a bearer token")
+    fresh = body.get("refresh_token")
+    return Token(access, fresh if isinstance(fresh, str) else refresh, _end(body.get("expires_in")), endpoints, client)
+
+
+async def identity_assertion(
+    http: GuardedClient, endpoints: Endpoints, client: OAuthClient, fields: Mapping[str, str]
+) -> str:
+    """Return the assertion for another authorization server (ID-JAG) of a token exchange; raises as `granted`."""
+    assertion, body = await _asked(http, endpoints, client, fields)
+    if not str(body.get("issued_token_type", "")).endswith(":id-jag"):
+        raise ConsentError(f"the authorization server {endpoints.issuer} gave a token that is not an ID-JAG")
+    return assertion
+
+
+async def _asked(
+    http: GuardedClient, endpoints: Endpoints, client: OAuthClient, fields: Mapping[str, str]
+) -> tuple[str, Mapping[str, Any]]:
+    """Return the access token of a reply, and the whole of it."""
     resource = {"resource": endpoints.resource} if endpoints.resource else {}
     signed, basic = _signed({**fields, **resource}, client)
     status, body = await http.post_form(endpoints.token, signed, basic)
+    refused = f"the authorization server {endpoints.issuer} gave no token: {_why(status, body)}"
     if status in (400, 401, 403):
-        raise Refused(f"the authorization server {endpoints.issuer} gave no token: {_why(status, body)}")
-    access, fresh = body.get("access_token"), body.get("refresh_token")
+        raise Refused(refused)
+    access = body.get("access_token")
     if status != 200 or not isinstance(access, str) or not access.isascii() or not access.isprintable():
-        raise ConsentError(f"the authorization server {endpoints.issuer} gave no token: {_why(status, body)}")
-    if str(body.get("token_type", "bearer")).lower() != "bearer":
-        raise ConsentError(f"the authorization server {endpoints.issuer} gave a token that is not a bearer token")
-    return Token(access, fresh if isinstance(fresh, str) else refresh, _end(body.get("expires_in")), endpoints, client)
+        raise ConsentError(refused)
+    return access, body
 
 
 def _end(seconds: Any) -> float:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         definition,
         definitions,
         detected,
+        refuse_part,
         text_delta,
         tokens_in,
     )
@@ -101,6 +102,7 @@ __all__ = [
     "provider_parts",
     "raw_arguments",
     "read_stored",
+    "refuse_part",
     "reply_parts",
     "stored",
     "switched",

@@ -116,14 +116,14 @@ class _Anthropic(MessageBlocks, ProviderFormat):
     )
 
     def define(self, tool: Declaration) -> Item:
-        made: Item = {"name": tool.name}
+        definition: Item = {"name": tool.name}
         if tool.description:
-            made["description"] = tool.description
+            definition["description"] = tool.description
         check_root(tool.name, self.title, tool.parameters)
-        made["input_schema"] = {"type": "object", **tool.parameters}
+        definition["input_schema"] = {"type": "object", **tool.parameters}
         if tool.strict:
-            made["input_schema"] = strict_schema(tool.name, self.title, tool.parameters, ANTHROPIC_STRICT)
-            made["strict"] = True
+            definition["input_schema"] = strict_schema(tool.name, self.title, tool.parameters, ANTHROPIC_STRICT)
+            definition["strict"] = True
         options = tool.options
         sent = {
             "defer_loading": options.defer_loading,
@@ -132,10 +132,10 @@ class _Anthropic(MessageBlocks, ProviderFormat):
             "cache_control": options.cache_control and {"type": "ephemeral", "ttl": options.cache_control},
             "eager_input_streaming": options.eager_input_streaming,
         }
-        return {**made, **{key: value for key, value in sent.items() if value is not None}}
+        return {**definition, **{key: value for key, value in sent.items() if value is not None}}
 
-    def check_strict(self, before: list[Item], made: Item) -> None:
-        _check_request([*before, made])
+    def check_strict(self, before: list[Item], definition: Item) -> None:
+        _check_request([*before, definition])
 
     # --- replies
 
@@ -160,8 +160,10 @@ class _Anthropic(MessageBlocks, ProviderFormat):
         return self._read(blocks, (), draft, taken)
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
-        made = gathered_message(json_shape(chunk) for chunk in chunks)
-        return self._read(made.content, made.cut, replace(self.ended_stream(made), container=made.container), taken)
+        stream = gathered_message(json_shape(chunk) for chunk in chunks)
+        return self._read(
+            stream.content, stream.cut, replace(self.ended_stream(stream), container=stream.container), taken
+        )
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:
         kind = str(shape.get("type", ""))
@@ -320,12 +322,12 @@ class _Anthropic(MessageBlocks, ProviderFormat):
     def cached_tools(self, tools: tuple[Item, ...]) -> tuple[Item, ...]:
         if any("cache_control" in tool for tool in tools):
             return tools
-        made = [*tools]
-        for at in range(len(made) - 1, -1, -1):
-            if not made[at].get("defer_loading"):  # what is not in the prompt takes no mark
-                made[at] = {**made[at], **_CACHE_MARK}
+        cached = [*tools]
+        for at in range(len(cached) - 1, -1, -1):
+            if not cached[at].get("defer_loading"):  # what is not in the prompt takes no mark
+                cached[at] = {**cached[at], **_CACHE_MARK}
                 break
-        return tuple(made)
+        return tuple(cached)
 
     def cached_item(self, item: Item) -> Item:
         content: object = item.get("content")
@@ -335,11 +337,11 @@ class _Anthropic(MessageBlocks, ProviderFormat):
         return {**item, "content": [*blocks[:-1], {**_CACHE_MARK, **blocks[-1]}]}
 
     def request(self, messages: Sequence[Item], system: Any, output: Mapping[str, Any] | None) -> Item:
-        made: Item = {"messages": [*messages], **({"system": system} if system else {})}
+        body: Item = {"messages": [*messages], **({"system": system} if system else {})}
         if output is None:
-            return made
+            return body
         schema = strict_schema("answer", self.title, output, ANTHROPIC_STRICT)
-        return {**made, "output_config": {"format": {"type": "json_schema", "schema": schema}}}
+        return {**body, "output_config": {"format": {"type": "json_schema", "schema": schema}}}
 
     def tool_choice(self, kind: Choice, name: str | None = None, among: Sequence[str] = ()) -> Any:
         self.refuse_among(among)
@@ -391,22 +393,22 @@ def _read_call(block: Mapping[str, Any]) -> WireCall:
 
 
 def _tool_result(result: WireResult) -> Item:
-    made: Item = {"type": "tool_result", "tool_use_id": result.call.id}
+    block: Item = {"type": "tool_result", "tool_use_id": result.call.id}
     if result.call.sent:
-        made["toolset_name"] = result.call.sent.get("toolset_name")
+        block["toolset_name"] = result.call.sent.get("toolset_name")
     if result.fields:
-        return {**made, **result.fields}
+        return {**block, **result.fields}
     parts = list[str | Media]()
     if result.parts:
         parts = carried(result.parts, ANTHROPIC.takes_media)
         parts = [part for part in parts if isinstance(part, Media) or not is_blank(part)]
     if any(isinstance(part, Media) for part in parts):
-        made["content"] = list(map(_file, parts))
+        block["content"] = list(map(_file, parts))
     elif not is_blank(result.content):
-        made["content"] = result.content
+        block["content"] = result.content
     if result.is_error:
-        made["is_error"] = True
-    return made
+        block["is_error"] = True
+    return block
 
 
 def _file(media: str | Media) -> Item:

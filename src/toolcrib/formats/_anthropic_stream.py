@@ -47,7 +47,7 @@ class _Block:
 
     @property
     def takes_input(self) -> bool:
-        """Whether a piece of an input belongs to it: to a call that is open, and to what is no text or thought."""
+        """Whether a piece of an input belongs to it: to an open call, and to what is neither text nor thought."""
         kind = text_or_empty(self.item.get("type"))
         return self.is_open if self.is_call else bool(kind) and kind not in KEYS
 
@@ -69,49 +69,49 @@ class MessageStream(StreamEnd):
 
 def gathered_message(events: Iterable[Mapping[str, Any]]) -> MessageStream:
     """Return what the events of a stream come to."""
-    made = MessageStream()
+    stream = MessageStream()
     blocks: list[_Block] = []
     current: dict[int, _Block] = {}
     begun = ended = False
     for event in events:
-        place = number_at(event, "index", made.misread)
-        made.errors += filter(None, [error_in(event)])
+        place = number_at(event, "index", stream.misread)
+        stream.errors += filter(None, [error_in(event)])
         match event.get("type"):
             case "message_start":
-                message = object_at(event, "message", made.misread)
-                blocks += [_Block(dict(block)) for block in objects_at(message, "content", made.misread)]
-                made.words.append(message.get("stop_reason"))
-                made.container = container_of(message)
+                message = object_at(event, "message", stream.misread)
+                blocks += [_Block(dict(block)) for block in objects_at(message, "content", stream.misread)]
+                stream.words.append(message.get("stop_reason"))
+                stream.container = container_of(message)
                 if begun:
-                    made.errors.append("a second message began in its stream")
+                    stream.errors.append("a second message began in its stream")
                 begun, current = True, dict(enumerate(blocks))
             case "content_block_start":  # a block that has the index of one before is another
-                blocks.append(_Block(dict(object_at(event, "content_block", made.misread)), is_open=True))
+                blocks.append(_Block(dict(object_at(event, "content_block", stream.misread)), is_open=True))
                 current[place] = blocks[-1]
             case "content_block_delta":
-                delta = object_at(event, "delta", made.misread)
+                delta = object_at(event, "delta", stream.misread)
                 if place not in current and delta.get("type") in _GROWING:
                     blocks.append(_Block({}, is_open=True))
                     current[place] = blocks[-1]
-                _add(current.get(place), delta, made.misread)
+                _add(current.get(place), delta, stream.misread)
             case "content_block_stop" if place in current:
                 current[place].is_open = False
             case "message_delta":
-                delta = object_at(event, "delta", made.misread)
-                made.words.append(delta.get("stop_reason"))
-                made.container = container_of(delta) or made.container
+                delta = object_at(event, "delta", stream.misread)
+                stream.words.append(delta.get("stop_reason"))
+                stream.container = container_of(delta) or stream.container
             case "message_stop":
                 ended = True
             case kind:  # pings, and what the SDK derives from the others
                 delta = object_or_empty(event.get("delta"))
                 of_call = delta.get("type") == "input_json_delta" or (place in current and current[place].is_call)
                 if delta and of_call:
-                    made.misread.append(f"an event of the type `{kind}` came for a call")
-    if not ended and any(made.words):
-        made.problems.append("the stream was cut: it never came to its end")
+                    stream.misread.append(f"an event of the type `{kind}` came for a call")
+    if not ended and any(stream.words):
+        stream.problems.append("the stream was cut: it never came to its end")
     for block in blocks:
-        _add_block(made, block)
-    return made
+        _add_block(stream, block)
+    return stream
 
 
 def container_of(message: Mapping[str, Any]) -> str:
@@ -142,7 +142,7 @@ def _add(block: _Block | None, delta: Mapping[str, Any], misread: list[str]) -> 
         misread.append(f"a piece of the type `{kind}` came where no block is open")
 
 
-def _add_block(made: MessageStream, block: _Block) -> None:
+def _add_block(stream: MessageStream, block: _Block) -> None:
     """Add a block to the content, unless it cannot be sent back.
 
     A call without parameters comes as an empty input that is closed, with an empty text of JSON or none.
@@ -150,16 +150,16 @@ def _add_block(made: MessageStream, block: _Block) -> None:
     [item] = typed([block.item], KEYS) or [Item()]
     kind, text = text_or_empty(item.get("type")), "".join(block.input)
     if not kind:
-        made.misread.append(UNTYPED)
+        stream.misread.append(UNTYPED)
         return
     if block.is_open and kind not in ("text", "tool_use"):
-        made.problems.append(f"a block of type `{kind}` was cut and left out")
+        stream.problems.append(f"a block of type `{kind}` was cut and left out")
         return
     unfinished = kind == "tool_use" and (block.is_open or block.is_broken)
     if text or unfinished:
         read = object_in(text)
         item["input"] = read if read is not None else text if kind == "tool_use" else {}
     if unfinished:
-        made.cut.add(len(made.content))
-        made.problems.append(f"the input of a call of `{text_or_empty(item.get('name'))}` was cut")
-    made.content.append(item)
+        stream.cut.add(len(stream.content))
+        stream.problems.append(f"the input of a call of `{text_or_empty(item.get('name'))}` was cut")
+    stream.content.append(item)

@@ -93,13 +93,13 @@ class _Bedrock(MessageBlocks, ProviderFormat):
     def define(self, tool: Declaration) -> Item:
         self.callers_of(tool)
         check_root(tool.name, self.title, tool.parameters)
-        made: Item = {"name": tool.name, "inputSchema": {"json": {"type": "object", **tool.parameters}}}
+        definition: Item = {"name": tool.name, "inputSchema": {"json": {"type": "object", **tool.parameters}}}
         if tool.description:
-            made["description"] = tool.description
+            definition["description"] = tool.description
         if tool.strict:
             schema = strict_schema(tool.name, self.title, tool.parameters, ANTHROPIC_STRICT)
-            made |= {"inputSchema": {"json": schema}, "strict": True}
-        return {"toolSpec": made}
+            definition |= {"inputSchema": {"json": schema}, "strict": True}
+        return {"toolSpec": definition}
 
     # --- replies
 
@@ -168,8 +168,8 @@ class _Bedrock(MessageBlocks, ProviderFormat):
         text = _text_of(blocks)
         blocks = self.taken_back(blocks, bool(calls) or draft.stop_kind == "paused", problems)
         items = ({"role": "assistant", "content": blocks},) if blocks else ()
-        made = replace(draft, items=items, text=text, problems=tuple(problems))
-        return self.with_calls(made.with_misread(misread), taken, broken)
+        read = replace(draft, items=items, text=text, problems=tuple(problems))
+        return self.with_calls(read.with_misread(misread), taken, broken)
 
     def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
         return ((key, block) for block in objects_in(item.get("content")) for key in block)
@@ -355,13 +355,13 @@ def _id(use: Mapping[str, Any]) -> str:
 
 
 def _text_of(blocks: Iterable[Mapping[str, Any]]) -> str:
-    made: list[str] = []
+    pieces: list[str] = []
     for block in blocks:
-        made.append(text_or_empty(block.get("text")))
-        made += [
+        pieces.append(text_or_empty(block.get("text")))
+        pieces += [
             text_or_empty(part.get("text")) for part in objects_in(_inner(block, "citationsContent").get("content"))
         ]
-    return "".join(made)
+    return "".join(pieces)
 
 
 def _shown(content: object) -> str:
@@ -377,8 +377,8 @@ def _tool_result(result: WireResult) -> Item:
     content: list[Item] = [] if is_blank(result.content) else [{"text": result.content}]
     if any(isinstance(part, Media) for part in parts):
         content = [_file(part, at) for at, part in enumerate(parts)]
-    made: Item = {"toolUseId": result.call.id, "content": content}
-    return {**made, "status": "error"} if result.is_error else made
+    shape: Item = {"toolUseId": result.call.id, "content": content}
+    return {**shape, "status": "error"} if result.is_error else shape
 
 
 def _file(media: str | Media, place: int) -> Item:

@@ -63,12 +63,12 @@ def why_replaced(id: str, takes: Callable[[str], bool] = is_sendable) -> str:
 
 
 def unused_id(seed: str, make: IdMaker, taken: Collection[str], also: Collection[str] = ()) -> str:
-    """Return an id for `seed` that is none of those taken."""
-    made, count = make(seed), 1
-    while made in taken or made in also:
+    """Return an id for `seed` that is not one of those taken."""
+    candidate, count = make(seed), 1
+    while candidate in taken or candidate in also:
         count += 1
-        made = make(f"{count}:{seed}")
-    return made
+        candidate = make(f"{count}:{seed}")
+    return candidate
 
 
 def are_unique(calls: Sequence[WireCall], taken: Collection[str], takes: Callable[[str], bool] = is_sendable) -> bool:

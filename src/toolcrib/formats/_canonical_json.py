@@ -83,12 +83,12 @@ def typed(blocks: Iterable[Mapping[str, Any]], kinds: Mapping[str, str]) -> list
         blocks: Items, blocks or parts.
         kinds: The types by the key that only they have.
     """
-    made = list[dict[str, Any]]()
+    blocks_read = list[dict[str, Any]]()
     for block in blocks:
         type = text_or_empty(block.get("type")) or next((kinds[key] for key in kinds if block.get(key)), "")
         if type:
-            made.append({**block} if type is block.get("type") else {**block, "type": type})
-    return made
+            blocks_read.append({**block} if type is block.get("type") else {**block, "type": type})
+    return blocks_read
 
 
 def arguments_text(raw: object) -> str:
@@ -99,7 +99,7 @@ def arguments_text(raw: object) -> str:
 
 
 def arguments_object(raw: object) -> dict[str, Any]:
-    """Return a call's arguments as one JSON object, which is still to be made canonical; empty where they are none."""
+    """Return a call's arguments as one JSON object, which is still to be made canonical; empty where nothing came."""
     if isinstance(raw, str):
         try:
             raw = json.loads(raw)

@@ -115,8 +115,8 @@ class ChatFormat(ProviderFormat):
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
         misread = list[str]()
-        made = gathered_chat(self.chunk_of(json_shape(chunk), misread) for chunk in chunks)
-        return self._read(made.message, self.ended_stream(made).with_misread(misread), taken, made.faults)
+        stream = gathered_chat(self.chunk_of(json_shape(chunk), misread) for chunk in chunks)
+        return self._read(stream.message, self.ended_stream(stream).with_misread(misread), taken, stream.faults)
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:
         return "choices" in shape
@@ -245,7 +245,9 @@ class ChatFormat(ProviderFormat):
     def asking(self, text: str, calls: Sequence[WireCall]) -> list[Item]:
         said: Item = {"role": "assistant", **({"content": text} if text else {})}
         named = [(call.id, {"name": call.name, "arguments": arguments_text(call.arguments)}) for call in calls]
-        return [{**said, "tool_calls": [{"id": id, "type": "function", "function": made} for id, made in named]}]
+        return [
+            {**said, "tool_calls": [{"id": id, "type": "function", "function": function} for id, function in named]}
+        ]
 
 
 def _piece(call: Mapping[str, Any], position: int) -> CallPiece:
@@ -287,7 +289,7 @@ def _taken_back(call: Mapping[str, Any]) -> Item:
 
 
 def _text_of(content: object) -> str:
-    """Return the text of a message, from its parts when it has some; thoughts are none of it."""
+    """Return the text of a message, from its parts when it has some; thoughts are left out."""
     if isinstance(content, str):
         return content
     return "".join(text_or_empty(part.get("text")) for part in objects_in(content) if part.get("type") == "text")

@@ -51,26 +51,26 @@ class ChatStream(StreamEnd):
 
 def gathered_chat(chunks: Iterable[Mapping[str, Any]]) -> ChatStream:
     """Return what the chunks of a stream come to."""
-    made = ChatStream()
+    stream = ChatStream()
     calls: list[_StreamedCall] = []
     current: dict[int, _StreamedCall] = {}
     for chunk in chunks:
-        choice = first_choice(chunk, made.misread) or {}  # the last one has the usage alone
-        made.errors += filter(None, (error_in(chunk), error_in(choice)))
-        made.words.append(choice.get("finish_reason"))
-        delta = object_at(choice, "delta", made.misread)
+        choice = first_choice(chunk, stream.misread) or {}  # the last one has the usage alone
+        stream.errors += filter(None, (error_in(chunk), error_in(choice)))
+        stream.words.append(choice.get("finish_reason"))
+        delta = object_at(choice, "delta", stream.misread)
         if not delta:  # some servers end with the whole message, once more
-            delta = object_at(choice, "message", made.misread)
-            made.message |= {key: None for key, value in delta.items() if value and key not in ("role", "tool_calls")}
+            delta = object_at(choice, "message", stream.misread)
+            stream.message |= {key: None for key, value in delta.items() if value and key not in ("role", "tool_calls")}
         for key in ("content", "refusal"):
-            _add_content(made.message, key, delta.get(key))
-        for position, piece in enumerate(calls_in(delta, made.misread)):
-            _add_call(calls, current, piece, number_at(piece, "index", made.misread, position), made.misread)
-        _add_rest(made.message, delta)
+            _add_content(stream.message, key, delta.get(key))
+        for position, piece in enumerate(calls_in(delta, stream.misread)):
+            _add_call(calls, current, piece, number_at(piece, "index", stream.misread, position), stream.misread)
+        _add_rest(stream.message, delta)
     if calls:
-        made.message["tool_calls"] = [call.item() for call in calls]
-    made.faults = {place: call.fault for place, call in enumerate(calls) if call.fault}
-    return made
+        stream.message["tool_calls"] = [call.item() for call in calls]
+    stream.faults = {place: call.fault for place, call in enumerate(calls) if call.fault}
+    return stream
 
 
 def first_choice(chunk: Mapping[str, Any], misread: list[str]) -> Mapping[str, Any] | None:

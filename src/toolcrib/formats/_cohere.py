@@ -100,11 +100,11 @@ class _Cohere(ChatFormat):
         described = {"description": tool.description} if tool.description else {}
         return {"type": "function", "function": {"name": tool.name, **described, "parameters": parameters}}
 
-    def check_strict(self, before: list[Item], made: Item) -> None:
-        fields = sum(len(part.get("properties", ())) for tool in (*before, made) for part in _parts_of(tool))
+    def check_strict(self, before: list[Item], definition: Item) -> None:
+        fields = sum(len(part.get("properties", ())) for tool in (*before, definition) for part in _parts_of(tool))
         if fields > _MOST_FIELDS:
             problem = f"strict mode takes {_MOST_FIELDS} properties in all tools of a request; offer fewer tools"
-            raise FormatError(made["function"]["name"], self.title, problem)
+            raise FormatError(definition["function"]["name"], self.title, problem)
 
     # --- replies
 
@@ -144,15 +144,15 @@ class _Cohere(ChatFormat):
         return [*super().call_pieces(chunk)]
 
     def kept(self, message: Mapping[str, Any], misread: list[str]) -> Item:
-        made = super().kept(message, misread)
-        if isinstance(made.get("content"), list):
-            sent = [fields_of(part, {"thinking": str}, misread) for part in made["content"]]
-            made["content"] = [part for part in sent if _says(part)]
+        item = super().kept(message, misread)
+        if isinstance(item.get("content"), list):
+            sent = [fields_of(part, {"thinking": str}, misread) for part in item["content"]]
+            item["content"] = [part for part in sent if _says(part)]
         if plan := text_or_empty(message.get("tool_plan")):
-            made["tool_plan"] = plan
+            item["tool_plan"] = plan
         if citations := [dict(one) for one in objects_at(message, "citations", misread)]:
-            made["citations"] = citations
-        return {key: value for key, value in made.items() if value}
+            item["citations"] = citations
+        return {key: value for key, value in item.items() if value}
 
     def read_call(self, call: Mapping[str, Any]) -> WireCall:
         read = super().read_call(call)

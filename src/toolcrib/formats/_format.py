@@ -111,7 +111,7 @@ class ToolFormat(ABC):
         if strict and not self.strict:
             raise FormatError(name, self.title, "it has no strict mode; leave `strict` out")
 
-    def check_strict(self, before: list[Item], made: Item) -> None:  # noqa: B027 -- most providers have no such limit
+    def check_strict(self, before: list[Item], definition: Item) -> None:  # noqa: B027 -- most providers have no such limit
         """Raise FormatError where a strict definition is, with those before it, more than one request takes."""
 
 
@@ -150,9 +150,9 @@ class ProviderFormat(TranscriptRules, ToolFormat):
 
     def repairing(self) -> Self:
         """Return these rules with arguments read that are nearly JSON, of replies that were finished."""
-        made = copy(self)
-        made.repairs = True
-        return made
+        rules = copy(self)
+        rules.repairs = True
+        return rules
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:
         """Return whether a reply, or a chunk of a streamed one, has the shape of this format."""
@@ -211,7 +211,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         """Return a reply of which is known why it ended, and nothing else yet: the worst counts of what it says.
 
         Args:
-            words: The provider's words for it; what is no text says nothing.
+            words: The provider's words for it; what is not text says nothing.
             errors: What `error_in` found in it.
             streamed: Whether it is a stream, which was cut when it does not say why it ended.
         """
@@ -226,8 +226,8 @@ class ProviderFormat(TranscriptRules, ToolFormat):
 
     def ended_stream(self, stream: StreamEnd) -> WireReply:
         """Return what `ended` does of a stream, with its problems."""
-        made = self.ended(stream.words, stream.errors, streamed=True).with_misread(stream.misread)
-        return replace(made, problems=tuple(stream.problems))
+        reply = self.ended(stream.words, stream.errors, streamed=True).with_misread(stream.misread)
+        return replace(reply, problems=tuple(stream.problems))
 
     def with_calls(
         self, reply: WireReply, taken: Collection[str], broken: Mapping[int, str] = MappingProxyType({})
@@ -279,17 +279,17 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         self, items: Sequence[Item], calls: Sequence[WireCall], broken: Collection[int]
     ) -> tuple[Sequence[Item], Sequence[WireCall]]:
         """Return items and calls with the arguments that are nearly JSON as JSON, of calls that came whole."""
-        texts, made = dict[str, str](), list[WireCall]()
+        texts, calls_read = dict[str, str](), list[WireCall]()
         for at, call in enumerate(calls):
             raw, is_whole = call.arguments, call.kind == "function" and not call.fault and at not in broken
             text = repaired_arguments(raw) if is_whole and isinstance(raw, str) else None
             if text is not None:
                 texts[str(raw)] = text
                 call = replace(call, arguments=text, is_repaired=True)
-            made.append(call)
+            calls_read.append(call)
         if texts:
             items = [with_arguments(item, texts) if self.call_keys(item) else item for item in items]
-        return items, made
+        return items, calls_read
 
     def with_own_ids(
         self, reply: WireReply, taken: Collection[str]
@@ -318,7 +318,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         return item
 
     def text_delta(self, chunk: Mapping[str, Any]) -> str:
-        """Return the text that a chunk of a streamed reply adds to the answer; calls, thoughts and usage are none."""
+        """Return the text that a chunk of a streamed reply adds to the answer, without calls, thoughts and usage."""
         return ""
 
     def call_pieces(self, chunk: Mapping[str, Any]) -> Iterable[CallPiece]:
@@ -345,9 +345,9 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         """Return a call's name as the provider takes it back: one that no tool can have is made into another."""
         if self.takes_name(name):
             return name
-        made = f"unknown_{re.sub('[^a-zA-Z0-9_-]', '_', name)[:56]}"
-        problems.append(f"a call came with the name `{name}`, which no tool can have, and is called `{made}`")
-        return made
+        sent = f"unknown_{re.sub('[^a-zA-Z0-9_-]', '_', name)[:56]}"
+        problems.append(f"a call came with the name `{name}`, which no tool can have, and is called `{sent}`")
+        return sent
 
     @abstractmethod
     def tool_choice(self, kind: Choice, name: str | None = None, among: Sequence[str] = ()) -> Any:

@@ -109,7 +109,7 @@ class _Gemini(OptionalIds):
     def define(self, tool: Declaration) -> Item:
         check_root(tool.name, self.title, tool.parameters)
         self.callers_of(tool)
-        made: Item = {"name": tool.name, "description": tool.description or tool.name}
+        definition: Item = {"name": tool.name, "description": tool.description or tool.name}
         subset = not takes_json_schema() if tool.options.openapi_schema is None else tool.options.openapi_schema
         if subset:
             parts = {"parameters": {"type": "object", **tool.parameters}, "response": tool.returns}
@@ -117,7 +117,7 @@ class _Gemini(OptionalIds):
         else:
             given = {"type": "object", **tool.parameters} if tool.parameters.get("properties") else None
             schemas = {"parametersJsonSchema": json_schema(given), "responseJsonSchema": json_schema(tool.returns)}
-        return {**made, **{key: schema for key, schema in schemas.items() if schema is not None}}
+        return {**definition, **{key: schema for key, schema in schemas.items() if schema is not None}}
 
     def wrap(self, definitions: list[Item]) -> list[Item]:
         return [{"functionDeclarations": definitions}] if definitions else []
@@ -142,8 +142,8 @@ class _Gemini(OptionalIds):
         return self._read(shape, self.ended(words, filter(None, [error_in(shape)]), streamed=False), taken)
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
-        made = gathered_reply(map(_api_shape, chunks))
-        return self._read(made.reply, self.ended_stream(made), taken, made.cut)
+        stream = gathered_reply(map(_api_shape, chunks))
+        return self._read(stream.reply, self.ended_stream(stream), taken, stream.cut)
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:
         return "candidates" in shape
@@ -187,8 +187,8 @@ class _Gemini(OptionalIds):
                 parts.append(part)
         items: tuple[Item, ...] = ({"role": "model", "parts": parts},) if parts else ()
         said = text_or_empty(candidate.get("finishMessage")) if draft.stop_kind != "error" else ""
-        made = replace(draft, items=items, text=_text_of(parts), stop=said or draft.stop, problems=tuple(problems))
-        read = self.with_calls(made.with_misread(misread), taken, broken)
+        finished = replace(draft, items=items, text=_text_of(parts), stop=said or draft.stop, problems=tuple(problems))
+        read = self.with_calls(finished.with_misread(misread), taken, broken)
         return replace(read, stop=draft.with_misread(misread).stop)
 
     def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
@@ -374,11 +374,11 @@ def _function_response(result: WireResult) -> Item:
     parts = carried(result.parts, lambda media: media.mime_type in _TAKEN and media.data is not None)
     sent = [part for part in parts if isinstance(part, Media)]
     text = "\n".join(part for part in parts if isinstance(part, str)) if sent else result.content
-    made: Item = {"id": result.call.id} if is_sent(result.call.id) else {}
-    made |= {"name": result.call.name, "response": {"error" if result.is_error else "output": text}}
+    response: Item = {"id": result.call.id} if is_sent(result.call.id) else {}
+    response |= {"name": result.call.name, "response": {"error" if result.is_error else "output": text}}
     if sent:
-        made["parts"] = [{"inlineData": _inline(one)} for one in sent]
-    return {"functionResponse": made}
+        response["parts"] = [{"inlineData": _inline(one)} for one in sent]
+    return {"functionResponse": response}
 
 
 def _inline(media: Media) -> Item:

@@ -100,7 +100,7 @@ def _lost(source: dict[str, Any], walk: SchemaWalk) -> str:
 
 
 def _merge(choices: list[dict[str, Any]], outer: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema with its choices; a single one is no choice and becomes part of it."""
+    """Return a schema with its choices; a single one becomes part of it."""
     return {**outer, "anyOf": choices} if len(choices) > 1 else {**choices[0], **outer}
 
 

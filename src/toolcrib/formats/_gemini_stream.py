@@ -82,7 +82,7 @@ class PartialCall:
         self.open = bool(call.get("willContinue"))
 
     def close(self) -> Item:
-        """Write what came of the call into its part, and return that; arguments that never came are no object."""
+        """Write what came of the call into its part, and return that; arguments that never came are an empty text."""
         self.part["functionCall"] = {**self._rest, "args": self._arguments.read() if self._came else ""}
         return self.part
 
@@ -144,33 +144,33 @@ class ReplyStream(StreamEnd):
 
 def gathered_reply(chunks: Iterable[Mapping[str, Any]]) -> ReplyStream:
     """Return what the chunks of a stream come to."""
-    made = ReplyStream()
+    stream = ReplyStream()
     candidate: Item = {}
     parts: list[Item] = []
     calls = _PartialCalls()
     for chunk in chunks:
-        made.errors += filter(None, [error_in(chunk)])
+        stream.errors += filter(None, [error_in(chunk)])
         if chunk.get("promptFeedback"):
-            made.reply["promptFeedback"] = chunk["promptFeedback"]
-        piece = first_candidate(chunk, made.misread)
+            stream.reply["promptFeedback"] = chunk["promptFeedback"]
+        piece = first_candidate(chunk, stream.misread)
         if piece is None:
             continue
-        made.words.append(piece.get("finishReason"))
+        stream.words.append(piece.get("finishReason"))
         candidate |= {key: value for key, value in piece.items() if key != "content" and value is not None}
-        for sent in objects_at(object_at(piece, "content", made.misread), "parts", made.misread):
-            part = taken_back(sent, made.misread)
-            new = calls.add(part, made.misread) if "functionCall" in part else part
+        for sent in objects_at(object_at(piece, "content", stream.misread), "parts", stream.misread):
+            part = taken_back(sent, stream.misread)
+            new = calls.add(part, stream.misread) if "functionCall" in part else part
             if new:
                 _append_part(parts, new)
     for call in calls.begun:
         call.close()
     unfinished = [call for call in calls.begun if not call.is_whole]
-    made.problems = [f"the arguments of a call of `{call.name}` were cut" for call in unfinished]
+    stream.problems = [f"the arguments of a call of `{call.name}` were cut" for call in unfinished]
     cut = {id(call.part) for call in unfinished}
-    made.cut = {place for place, part in enumerate(parts) if id(part) in cut}
+    stream.cut = {place for place, part in enumerate(parts) if id(part) in cut}
     if candidate or parts:
-        made.reply["candidates"] = [{**candidate, "content": {"role": "model", "parts": parts}}]
-    return made
+        stream.reply["candidates"] = [{**candidate, "content": {"role": "model", "parts": parts}}]
+    return stream
 
 
 def first_candidate(reply: Mapping[str, Any], misread: list[str]) -> Mapping[str, Any] | None:
@@ -217,11 +217,11 @@ class _PartialCalls:
             return None
         if not PartialCall.begins(part):
             return part
-        made = PartialCall(part, misread)
-        self.begun.append(made)
-        if made.open:
-            self._open[id or len(self.begun)] = made
-        return made.part
+        partial = PartialCall(part, misread)
+        self.begun.append(partial)
+        if partial.open:
+            self._open[id or len(self.begun)] = partial
+        return partial.part
 
 
 def _append_part(parts: list[Item], part: Item) -> None:

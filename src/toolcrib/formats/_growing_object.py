@@ -82,13 +82,13 @@ def _put(place: Any, path: JsonPath, value: Any) -> bool:
     if not _fits(place, step):
         return False
     known = step < len(place) if isinstance(step, int) else step in place
-    made = value
+    inner = value
     if rest:
-        made = place[step] if known else list[Any]() if isinstance(rest[0], int) else dict[str, Any]()
-        if not _put(made, rest, value):
+        inner = place[step] if known else list[Any]() if isinstance(rest[0], int) else dict[str, Any]()
+        if not _put(inner, rest, value):
             return False
     if known or not isinstance(step, int):
-        place[step] = made
+        place[step] = inner
     else:
-        place.append(made)
+        place.append(inner)
     return True

@@ -112,13 +112,13 @@ class _Interactions(ProviderFormat):
     def define(self, tool: Declaration) -> Item:
         check_root(tool.name, self.title, tool.parameters)
         self.callers_of(tool)
-        made: Item = {"type": "function", "name": tool.name}
+        definition: Item = {"type": "function", "name": tool.name}
         if tool.description:
-            made["description"] = tool.description
+            definition["description"] = tool.description
         if tool.parameters.get("properties"):
-            made["parameters"] = json_schema({"type": "object", **tool.parameters})
+            definition["parameters"] = json_schema({"type": "object", **tool.parameters})
         deferred = tool.options.defer_loading
-        return made if deferred is None else {**made, "defer_loading": deferred}
+        return definition if deferred is None else {**definition, "defer_loading": deferred}
 
     def wrap(self, definitions: list[Item]) -> list[Item]:
         deferred = any(tool.get("defer_loading") for tool in definitions)
@@ -142,12 +142,12 @@ class _Interactions(ProviderFormat):
         return [*filter(None, map(error_in, (shape, *failed)))]
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
-        made = _Stream()
+        stream = _Stream()
         for chunk in chunks:
             event = json_shape(chunk)
-            made.errors += self.errors_in(event)
-            made.add(event)
-        return self._read({"steps": made.whole()}, self.ended_stream(made), taken, made.open)
+            stream.errors += self.errors_in(event)
+            stream.add(event)
+        return self._read({"steps": stream.whole()}, self.ended_stream(stream), taken, stream.open)
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:
         return shape.get("object") == "interaction" or "event_type" in shape or {"steps", "status"} <= shape.keys()
@@ -190,8 +190,8 @@ class _Interactions(ProviderFormat):
                 calls += is_call
                 items.append(item)
         text = "".join(map(_text_of, items))
-        made = replace(draft, items=tuple(items), text=text, problems=tuple(problems))
-        return self.with_calls(made.with_misread(misread), taken, broken)
+        read = replace(draft, items=tuple(items), text=text, problems=tuple(problems))
+        return self.with_calls(read.with_misread(misread), taken, broken)
 
     def canonical_item(self, item: Item, broken: Collection[int]) -> Item:
         sent = arguments_object(item.get("arguments"))
@@ -285,8 +285,8 @@ class _Interactions(ProviderFormat):
 
     def asking(self, text: str, calls: Sequence[WireCall]) -> list[Item]:
         named = [(call.id, call.name, arguments_object(call.arguments)) for call in calls]
-        made = [{"type": "function_call", "id": id, "name": name, "arguments": sent} for id, name, sent in named]
-        return [*(self.assistant(text) if text else ()), *made]
+        steps = [{"type": "function_call", "id": id, "name": name, "arguments": sent} for id, name, sent in named]
+        return [*(self.assistant(text) if text else ()), *steps]
 
 
 def _is_call(item: Mapping[str, Any]) -> bool:
@@ -295,14 +295,14 @@ def _is_call(item: Mapping[str, Any]) -> bool:
 
 
 def _answer(one: WireResult) -> Item:
-    made: Item = {"type": _ANSWERS["function_call"], "name": one.call.name, "call_id": one.call.id}
+    step: Item = {"type": _ANSWERS["function_call"], "name": one.call.name, "call_id": one.call.id}
     if one.call.kind != "function":
-        made = {"type": _ANSWERS[one.call.kind], "call_id": one.call.id}
-        return {**made, **(one.fields or {"result": list[Any]()})}
+        step = {"type": _ANSWERS[one.call.kind], "call_id": one.call.id}
+        return {**step, **(one.fields or {"result": list[Any]()})}
     parts = carried(one.parts, INTERACTIONS.takes_media)
     shown = any(isinstance(part, Media) for part in parts)
-    made["result"] = list(map(_part, parts)) if shown else one.content
-    return {**made, "is_error": True} if one.is_error else made
+    step["result"] = list(map(_part, parts)) if shown else one.content
+    return {**step, "is_error": True} if one.is_error else step
 
 
 def _part(part: str | Media) -> Item:
@@ -429,7 +429,7 @@ class _Stream(StreamEnd):
         if is_object(piece) and not before:
             step["arguments"] = piece
         elif not isinstance(piece, str) or (is_object(before) and before):
-            self.misread.append("a piece of a call's arguments is no text, or came after all of them")
+            self.misread.append("a piece of a call's arguments is not text, or came after all of them")
         else:
             step["arguments"] = text_or_empty(before) + piece
 

@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 _NOTHING: tuple[object, ...] = (None, "", [], {})  # in which nothing can be lost
-_KINDS: dict[type, str] = {str: "text", bool: "boolean", list: "list", Mapping: "JSON object"}
+_KINDS: dict[type, str] = {str: "string", bool: "boolean", list: "list", Mapping: "JSON object"}
 
 
 def json_shape(value: object) -> Mapping[str, Any]:
@@ -54,7 +54,7 @@ def is_object(value: object) -> TypeGuard[Mapping[str, Any]]:
 
 
 def object_or_empty(value: object) -> Mapping[str, Any]:
-    """Return `value`, or an empty mapping when it is no JSON object."""
+    """Return `value`, or an empty mapping when it is not a JSON object."""
     if value is None:  # as it nearly always is where there is none; a check against an ABC costs more than all else
         return {}
     return cast("Mapping[str, Any]", value) if type(value) is dict or isinstance(value, Mapping) else {}
@@ -66,7 +66,7 @@ def object_at(shape: Mapping[str, Any], key: str, misread: list[str]) -> Mapping
     if is_object(value):
         return value
     if value not in _NOTHING:
-        misread.append(f"`{key}` of it is no JSON object")
+        misread.append(f"`{key}` of it is not a JSON object")
     return {}
 
 
@@ -75,25 +75,25 @@ def objects_at(shape: Mapping[str, Any], key: str, misread: list[str]) -> list[M
     value: object = shape.get(key)
     if not isinstance(value, list | tuple):
         if value not in _NOTHING:
-            misread.append(f"`{key}` of it is no list")
+            misread.append(f"`{key}` of it is not a list")
         return []
     parts = cast("list[Any]", value)
     found = list(objects_in(parts))
     if len(found) < len(parts) and any(part not in _NOTHING for part in parts if not is_object(part)):
-        misread.append(f"`{key}` of it has what is no JSON object")
+        misread.append(f"`{key}` of it has what is not a JSON object")
     return found
 
 
 def fields_of(shape: Mapping[str, Any], kinds: Mapping[str, type], misread: list[str]) -> dict[str, Any]:
     """Return an object without what is null, and without fields of another kind than theirs; these go to `misread`."""
-    made = dict[str, Any]()
+    fields = dict[str, Any]()
     for key, value in shape.items():
         kind = kinds.get(key)
         if value is not None and (kind is None or isinstance(value, kind)):
-            made[key] = value
+            fields[key] = value
         elif value not in _NOTHING and kind is not None:
-            misread.append(f"`{key}` of it is no {_KINDS[kind]}")
-    return made
+            misread.append(f"`{key}` of it is not a {_KINDS[kind]}")
+    return fields
 
 
 def number_at(shape: Mapping[str, Any], key: str, misread: list[str], otherwise: int = 0) -> int:
@@ -102,7 +102,7 @@ def number_at(shape: Mapping[str, Any], key: str, misread: list[str], otherwise:
     if type(value) is int:
         return value
     if value is not None:
-        misread.append(f"`{key}` of it is no whole number")
+        misread.append(f"`{key}` of it is not a whole number")
     return otherwise
 
 
@@ -116,7 +116,7 @@ def object_in(text: str) -> dict[str, Any] | None:
 
 
 def objects_in(value: object) -> Iterator[Mapping[str, Any]]:
-    """Return the JSON objects in a list one after the other; nothing for what is no list."""
+    """Return the JSON objects in a list one after the other; nothing for what is not a list."""
     if not isinstance(value, list | tuple):
         return iter(())
     parts = cast("list[Any]", value)
@@ -125,5 +125,5 @@ def objects_in(value: object) -> Iterator[Mapping[str, Any]]:
 
 
 def text_or_empty(value: object) -> str:
-    """Return `value`, or an empty text when it is none."""
+    """Return `value`, or an empty text when it is another value."""
     return value if isinstance(value, str) else ""

@@ -159,7 +159,7 @@ class MessageBlocks(TranscriptRules):
 
 
 def is_blank(text: object) -> bool:
-    """Return whether a text says nothing; what is no text does not either."""
+    """Return whether a text says nothing; what is not text does not either."""
     return not text_or_empty(text).strip()
 
 

@@ -39,10 +39,10 @@ def repaired_arguments(text: str) -> str | None:
     if _is_object(text):
         return None
     try:
-        made = _PARTS.sub(_repaired_part, text)
+        repaired = _PARTS.sub(_repaired_part, text)
     except ValueError:
         return None
-    return made if _is_object(made, unique=True) else None
+    return repaired if _is_object(repaired, unique=True) else None
 
 
 def with_arguments(value: Any, repaired: Mapping[str, str]) -> Any:
@@ -51,13 +51,13 @@ def with_arguments(value: Any, repaired: Mapping[str, str]) -> Any:
         return [with_arguments(part, repaired) for part in cast("list[Any]", value)]
     if not isinstance(value, Mapping):
         return value
-    fields, made = cast("Mapping[str, Any]", value), dict[str, Any]()
+    fields, replaced = cast("Mapping[str, Any]", value), dict[str, Any]()
     if str(fields.get("type")).startswith("custom"):
         return fields
     for key, part in fields.items():
         text = repaired.get(str(raw_arguments(part))) if key in _KEYS and isinstance(part, str) else None
-        made[key] = with_arguments(part, repaired) if text is None else text
-    return made
+        replaced[key] = with_arguments(part, repaired) if text is None else text
+    return replaced
 
 
 def _repaired_part(found: re.Match[str]) -> str:

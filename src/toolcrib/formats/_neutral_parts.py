@@ -109,7 +109,7 @@ def media_at(link: object, kind: str, name: str = "") -> Media | None:
 
 
 def document_text(part: Mapping[str, Any]) -> str:
-    """Return the text of a document that is no file: of Anthropic, of Bedrock, or Cohere's, of fields; else nothing."""
+    """Return the text of a document that is not a file: Anthropic's, Bedrock's, or Cohere's of fields; else nothing."""
     held = object_or_empty(part.get("document"))
     source = object_or_empty((held or part).get("source"))
     data = source.get("data") if source.get("type") == "text" else source.get("text", held.get("data"))

@@ -130,8 +130,8 @@ class _Ollama(OptionalIds, ChatFormat):
         return [{"role": "user", "content": said, "images": [p.base64 for p in parts if isinstance(p, Media)]}]
 
     def asking(self, text: str, calls: Sequence[WireCall]) -> list[Item]:
-        made = [{"function": {"name": call.name, "arguments": arguments_object(call.arguments)}} for call in calls]
-        item: Item = {"role": "assistant", "content": text, "tool_calls": made}
+        asked = [{"function": {"name": call.name, "arguments": arguments_object(call.arguments)}} for call in calls]
+        item: Item = {"role": "assistant", "content": text, "tool_calls": asked}
         return [self.with_call_ids(item, [call.id for call in calls])]
 
     # --- requests
@@ -157,7 +157,7 @@ def _ends(shapes: Sequence[Mapping[str, Any]]) -> tuple[Sequence[object], list[s
 
 
 def _says(message: Mapping[str, Any]) -> bool:
-    """Return whether a message is more than a thought, which alone is no turn."""
+    """Return whether a message is more than a thought, which alone does not make a turn."""
     return bool(message.get("content") or message.get("tool_calls"))
 
 
@@ -177,9 +177,9 @@ def _answer(one: WireResult) -> Item:
     parts = carried(one.parts, OLLAMA.takes_media)
     images = [part.base64 for part in parts if isinstance(part, Media)]
     text = "\n".join(part for part in parts if isinstance(part, str)) if images else one.content
-    made: Item = {"role": "tool", "tool_name": one.call.name, "content": text}
-    made |= {"tool_call_id": one.call.id} if is_sent(one.call.id) else {}
-    return {**made, "images": images} if images else made
+    message: Item = {"role": "tool", "tool_name": one.call.name, "content": text}
+    message |= {"tool_call_id": one.call.id} if is_sent(one.call.id) else {}
+    return {**message, "images": images} if images else message
 
 
 # --- schemas
@@ -191,8 +191,8 @@ def _described(tool: Declaration) -> Item:
 
 def _parameters(tool: Declaration) -> Item:
     """Return the schema with the keywords that the server keeps; what it would drop without a word is said in words."""
-    made = openapi_schema(tool.name, tool.parameters) or {"type": "object", "properties": Item()}
-    whole, own = cast("Item", _trimmed(made)), tool.parameters
+    schema = openapi_schema(tool.name, tool.parameters) or {"type": "object", "properties": Item()}
+    whole, own = cast("Item", _trimmed(schema)), tool.parameters
     for name, part in whole["properties"].items():
         if part.keys() - _PLAIN and isinstance(own["properties"][name], Mapping):
             shape = {"$defs": own.get("$defs", {}), **own["properties"][name]}

@@ -97,13 +97,13 @@ class _OpenAI(ChatFormat):
         return {"type": "function", "function": function}
 
     def kept(self, message: Mapping[str, Any], misread: list[str]) -> Item:
-        made = super().kept(message, misread)
+        item = super().kept(message, misread)
         if any(message.get(key) for key in _SAID):  # a server's own thoughts, which it wants back with what they led to
-            made |= {key: value for key, value in message.items() if key not in _READ and value is not None}
+            item |= {key: value for key, value in message.items() if key not in _READ and value is not None}
         if refusal := text_or_empty(message.get("refusal")):
-            made["refusal"] = refusal
+            item["refusal"] = refusal
         spoken = text_or_empty(object_or_empty(message.get("audio")).get("id"))  # what was said is known by its id
-        return {**made, "audio": {"id": spoken}} if spoken else made
+        return {**item, "audio": {"id": spoken}} if spoken else item
 
     def answer(self, results: Sequence[WireResult]) -> list[Item]:
         return list(map(_answer, results))
@@ -116,9 +116,9 @@ class _OpenAI(ChatFormat):
         return [{"role": "user", "content": shown}]
 
     def request(self, messages: Sequence[Item], system: str, output: Mapping[str, Any] | None) -> Item:
-        made: Item = {"messages": [*(self.system(system) if system else ()), *messages]}
+        body: Item = {"messages": [*(self.system(system) if system else ()), *messages]}
         held = None if output is None else {"type": "json_schema", "json_schema": answer_schema(output)}
-        return {**made, "response_format": held} if held else made
+        return {**body, "response_format": held} if held else body
 
     def tool_choice(self, kind: Choice, name: str | None = None, among: Sequence[str] = ()) -> Any:
         if kind == "specific":

@@ -126,15 +126,15 @@ class _Responses(ProviderFormat):
         if (text := free_text(tool)) is not None:
             return {"type": "custom", "name": name, "description": tool.description, "format": text, **beside}
         check_root(name, self.title, parameters)
-        made: Item = {"type": "function", "name": name}
+        definition: Item = {"type": "function", "name": name}
         if tool.description:
-            made["description"] = tool.description
+            definition["description"] = tool.description
         strictly = strict_schema(name, self.title, parameters, OPENAI_STRICT) if tool.strict else dict(parameters)
-        made["parameters"] = strictly
-        made["strict"] = tool.strict  # left out, it would be true
+        definition["parameters"] = strictly
+        definition["strict"] = tool.strict  # left out, it would be true
         if tool.returns is not None:
-            made["output_schema"] = dict(tool.returns)
-        return {**made, **beside}
+            definition["output_schema"] = dict(tool.returns)
+        return {**definition, **beside}
 
     def wrap(self, definitions: list[Item]) -> list[Item]:
         deferred = any(tool.get("defer_loading") for tool in definitions)
@@ -154,8 +154,8 @@ class _Responses(ProviderFormat):
         return self._read(reply, self.ended(_words(reply), _errors(reply), streamed=False), taken)
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
-        made = _gathered(json_shape(chunk) for chunk in chunks)
-        return self._read(made.response, self.ended_stream(made), taken)
+        stream = _gathered(json_shape(chunk) for chunk in chunks)
+        return self._read(stream.response, self.ended_stream(stream), taken)
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:
         if shape.get("object") == "response" or str(shape.get("type", "")).startswith("response."):
@@ -200,8 +200,8 @@ class _Responses(ProviderFormat):
         ):
             draft = replace(draft, stop_kind="refusal")
         text = "".join(map(_text_of, said))
-        made = replace(draft, items=tuple(items), text=text, problems=tuple(problems))
-        return self.with_calls(made.with_misread(misread), taken)
+        read = replace(draft, items=tuple(items), text=text, problems=tuple(problems))
+        return self.with_calls(read.with_misread(misread), taken)
 
     def canonical_item(self, item: Item, broken: Collection[int]) -> Item:
         key = _NAMED.get(item["type"])
@@ -284,9 +284,9 @@ class _Responses(ProviderFormat):
     # --- requests
 
     def request(self, messages: Sequence[Item], system: str, output: Mapping[str, Any] | None) -> Item:
-        made: Item = {"input": [*messages], **({"instructions": system} if system else {})}
+        body: Item = {"input": [*messages], **({"instructions": system} if system else {})}
         held = None if output is None else {"format": {"type": "json_schema", **answer_schema(output)}}
-        return {**made, "text": held} if held else made
+        return {**body, "text": held} if held else body
 
     def tool_choice(self, kind: Choice, name: str | None = None, among: Sequence[str] = ()) -> Any:
         if kind == "specific":
@@ -311,8 +311,8 @@ class _Responses(ProviderFormat):
 
     def asking(self, text: str, calls: Sequence[WireCall]) -> list[Item]:
         named = [(call.id, call.name, arguments_text(call.arguments)) for call in calls]
-        made = [{"type": "function_call", "call_id": id, "name": name, "arguments": sent} for id, name, sent in named]
-        return [*(self.assistant(text) if text else ()), *made]
+        items = [{"type": "function_call", "call_id": id, "name": name, "arguments": sent} for id, name, sent in named]
+        return [*(self.assistant(text) if text else ()), *items]
 
 
 def _caller(item: Mapping[str, Any]) -> str:
@@ -341,17 +341,17 @@ def _answered(item: Mapping[str, Any]) -> list[str]:
 def _answer(one: WireResult) -> Item:
     kind = "function_call" if one.call.kind == "function" else one.call.kind
     type, key = _ANSWERS[kind]
-    made: Item = {"type": type, key: one.call.id}
+    item: Item = {"type": type, key: one.call.id}
     if kind == "tool_search_call":
-        made["execution"] = "client"
+        item["execution"] = "client"
     if sent := one.call.sent:
-        made |= {key: sent[key] for key, kinds in _REPEATING.items() if kind in kinds and sent.get(key) is not None}
+        item |= {key: sent[key] for key, kinds in _REPEATING.items() if kind in kinds and sent.get(key) is not None}
     if one.fields is not None:
-        return {**made, **one.fields}
+        return {**item, **one.fields}
     if kind not in _NAMED:
-        return made | _said(one, kind)
-    made["output"] = _output(one) if one.parts else one.content
-    return made
+        return item | _said(one, kind)
+    item["output"] = _output(one) if one.parts else one.content
+    return item
 
 
 def _said(one: WireResult, kind: str) -> Item:
@@ -453,30 +453,30 @@ def _gathered(events: Iterable[Mapping[str, Any]]) -> _Stream:
     begun: dict[int, Item] = {}
     done: dict[int, Item] = {}
     arguments: dict[int, list[str]] = {}
-    made = _Stream()
+    stream = _Stream()
     for event in events:
         kind = text_or_empty(event.get("type"))
-        place = number_at(event, "output_index", made.misread)
-        made.errors += _errors(event)
+        place = number_at(event, "output_index", stream.misread)
+        stream.errors += _errors(event)
         if kind in _ENDED:
-            response = object_at(event, "response", made.misread)
-            made.response = {**made.response, **response}
+            response = object_at(event, "response", stream.misread)
+            stream.response = {**stream.response, **response}
             ended = _ENDED[kind]
-            made.words += [*([] if ended == "completed" else [ended]), *_words({"status": ended, **response})]
-            made.errors += _errors(response)
+            stream.words += [*([] if ended == "completed" else [ended]), *_words({"status": ended, **response})]
+            stream.errors += _errors(response)
         elif kind == "response.output_item.added":
-            begun[place], arguments[place] = dict(object_at(event, "item", made.misread)), []
+            begun[place], arguments[place] = dict(object_at(event, "item", stream.misread)), []
         elif kind == "response.output_item.done":
-            done[place] = dict(object_at(event, "item", made.misread))
+            done[place] = dict(object_at(event, "item", stream.misread))
         elif kind in _DELTAS:
             arguments.setdefault(place, []).append(text_or_empty(event.get("delta")))
         elif place in begun:
             _grow(begun[place], kind, text_or_empty(event.get("delta")))
-    if not made.response.get("output"):  # some servers leave it out of the last event
+    if not stream.response.get("output"):  # some servers leave it out of the last event
         places = sorted({*begun, *done, *arguments})
-        found = [done.get(place) or _cut(begun.get(place, {}), arguments.get(place, []), made) for place in places]
-        made.response["output"] = [item for item in found if item]
-    return made
+        found = [done.get(place) or _cut(begun.get(place, {}), arguments.get(place, []), stream) for place in places]
+        stream.response["output"] = [item for item in found if item]
+    return stream
 
 
 def _grow(item: Item, kind: str, delta: str) -> None:
@@ -488,18 +488,18 @@ def _grow(item: Item, kind: str, delta: str) -> None:
         item["content"] = parts
 
 
-def _cut(item: Item, arguments: list[str], made: _Stream) -> Item | None:
+def _cut(item: Item, arguments: list[str], stream: _Stream) -> Item | None:
     """Return an item that was begun and never done, as far as it came; None for one that would not be taken back."""
     kind = text_or_empty(item.get("type"))
     if kind in _NAMED:
-        made.problems.append(f"the arguments of a call of `{text_or_empty(item.get('name'))}` were cut")
+        stream.problems.append(f"the arguments of a call of `{text_or_empty(item.get('name'))}` were cut")
         key = _NAMED[kind]
         grown = {key: "".join([text_or_empty(item.get(key)), *arguments])} if arguments else {}
         return {**item, **grown, "status": "incomplete"}
     if kind == "message" and item.get("content"):
         return {**item, "status": "incomplete"}
-    made.misread += ["a piece of a call came where no call is open"] if any(arguments) else []
-    made.problems.append(f"an item of type `{kind}` was cut and left out")
+    stream.misread += ["a piece of a call came where no call is open"] if any(arguments) else []
+    stream.problems.append(f"an item of type `{kind}` was cut and left out")
     return None
 
 

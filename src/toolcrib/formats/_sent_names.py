@@ -22,7 +22,7 @@ def sent_names(parameters: Mapping[str, Any], allowed: str) -> dict[str, str]:
     refused = _refused(tuple(names), allowed)
     if not refused:
         return {}
-    taken, count, made = set(names), Counter[str](), dict[str, str]()
+    taken, count, sent = set(names), Counter[str](), dict[str, str]()
     for name in refused:
         plain = "".join(character for character in normalize("NFKD", name) if not combining(character))
         base = re.sub(r"[^A-Za-z0-9_]", "_", plain)[:_LONGEST]
@@ -32,8 +32,8 @@ def sent_names(parameters: Mapping[str, Any], allowed: str) -> dict[str, str]:
             count[base] += 1
             free = f"{base}_{count[base] + 1}"
         taken.add(free)
-        made[name] = free
-    return made
+        sent[name] = free
+    return sent
 
 
 @lru_cache(maxsize=1_024)

@@ -96,7 +96,7 @@ class _Reader:
         asked: dict[int, list[CallSpot]] = {}
         for spot in self._source.paired(items).calls:
             asked.setdefault(spot.index, []).append(spot)
-        made, goes_on = list[_Turn](), False
+        turns, goes_on = list[_Turn](), False
         for index, item in enumerate(items):
             has_results = bool(self._source.raw_results(item))
             goes_on = goes_on and not has_results
@@ -108,12 +108,12 @@ class _Reader:
             answers = [self._answer(spot) for spot in asked.get(index, ()) if self._is_taken(spot)]
             if not parts and not answers:
                 continue
-            if not (goes_on and made[-1].speaker == speaker == "assistant"):
-                made.append(_Turn(index, speaker))
-            made[-1].parts += parts
-            made[-1].answers += answers
+            if not (goes_on and turns[-1].speaker == speaker == "assistant"):
+                turns.append(_Turn(index, speaker))
+            turns[-1].parts += parts
+            turns[-1].answers += answers
             goes_on = True
-        return made
+        return turns
 
     def _is_taken(self, spot: CallSpot) -> bool:
         if spot.call.kind in _FUNCTIONS:
@@ -165,8 +165,8 @@ class _Writer:
         if turn.speaker == "user":
             self._add(self._user(turn))
         elif turn.speaker == "system":
-            self._add(made := self._target.system(text))
-            if not made:
+            self._add(message := self._target.system(text))
+            if not message:
                 self._notes.refused.append(f"a system message, which is item {turn.index}, in a transcript")
         elif turn.answers:
             answers = [self._named(answer, at) for at, answer in enumerate(turn.answers)]

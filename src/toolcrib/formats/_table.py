@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from toolcrib.errors import FormatError, SchemaError, closest
 from toolcrib.formats._anthropic import ANTHROPIC
@@ -40,6 +40,7 @@ __all__ = [
     "definition",
     "definitions",
     "detected",
+    "refuse_part",
     "text_delta",
     "tokens_in",
 ]
@@ -54,6 +55,22 @@ Refused: TypeAlias = Literal["leave_out", "raise"]
 """What becomes of a tool that a provider cannot be offered: it is left out, or a FormatError is raised."""
 
 _log = logging.getLogger("toolcrib.formats")
+_PARTS: tuple[Set[str], ...] = (  # keys of a message, a choice, a call, an item, a block, a part
+    {"role", "content"},
+    {"role", "parts"},
+    {"role", "tool_calls"},
+    {"index", "message"},
+    {"id", "function"},
+    {"type", "call_id"},
+    {"type", "id", "content"},
+    {"type", "id", "summary"},
+    {"name", "input"},
+    {"content", "finishReason"},
+    {"name", "arguments"},
+    {"name", "args"},
+    {"functionCall"},
+    {"toolUse"},
+)
 
 N = TypeVar("N", bound=str)
 V = TypeVar("V")
@@ -123,8 +140,23 @@ def detected(reply: object, among: Mapping[N, ProviderFormat] = PROVIDERS) -> N:
     for name, format in reversed([*among.items()]):
         if format.recognises(shape):
             return name
-    keys = f"the keys {', '.join(map(str, shape))}, which are no provider's" if shape else "no keys"
+    refuse_part(reply)
+    keys = f"the keys {', '.join(map(str, shape))}, which no provider's reply has" if shape else "no keys"
     raise ValueError(f"the reply has {keys}; say which format it is in: decode(..., format='openai')")
+
+
+def refuse_part(reply: object) -> None:
+    """Raise ValueError for a part of a reply, such as its message: its calls would be missed."""
+    try:
+        shapes = [json_shape(one) for one in (cast("Iterable[object]", reply) if isinstance(reply, list) else (reply,))]
+    except TypeError:
+        return
+    part = next((one for one in shapes if set(one) == {"message"} or any(keys <= one.keys() for keys in _PARTS)), None)
+    if part is not None:
+        raise ValueError(
+            f"what has the keys {', '.join(map(str, part))} is a part of a reply: give the whole of what the client "
+            "returned, such as `response`, and not `response.choices[0].message` or `response.output`"
+        )
 
 
 def text_delta(chunk: object, format: WireFormat | None = None) -> str:
@@ -194,15 +226,15 @@ def definition(
         FormatError: The provider refuses the name, has no strict mode, or cannot keep this schema strictly.
         SchemaTooLarge: The schema comes to too much when it is written out.
     """
-    made, options = FORMATS[format], options or NO_OPTIONS
-    made.check_tool(name, strict)
+    rules, options = FORMATS[format], options or NO_OPTIONS
+    rules.check_tool(name, strict)
     try:
-        return _defined(made, Declaration(name, description, parameters, strict, returns, options))
+        return _defined(rules, Declaration(name, description, parameters, strict, returns, options))
     except SchemaError:  # it says what is wrong itself
         raise
     except (AttributeError, KeyError, TypeError) as error:  # a schema of another party may be anything
         problem = f"its schema is not a JSON schema ({error}); correct it, or leave the tool out"
-        raise FormatError(name, made.title, problem) from error
+        raise FormatError(name, rules.title, problem) from error
 
 
 def _defined(format: ToolFormat, tool: Declaration) -> dict[str, Any]:
@@ -243,7 +275,7 @@ def definitions(
         SchemaError: As above, for a tool without a schema, or with one that is too large.
         ValueError: There is no such format.
     """
-    made: list[dict[str, Any]] = []
+    written: list[dict[str, Any]] = []
     strictly: list[dict[str, Any]] = []
     known = FORMATS[format]
 
@@ -259,14 +291,14 @@ def definitions(
     for tool in tools:
         try:
             try:
-                made.append(made_of(tool, strict))
+                written.append(made_of(tool, strict))
             except FormatError as error:
                 if not strict or refused != "not_strict" or not known.strict:
                     raise
-                made.append(made_of(tool, False))
+                written.append(made_of(tool, False))
                 _log.info("%s. It is offered without strict mode.", str(error).removesuffix("."))
         except (FormatError, SchemaError) as error:
             if refused == "raise" or (strict and not known.strict):
                 raise
             _log.error("%s. It is left out of the definitions.", str(error).removesuffix("."))
-    return known.wrap(made)
+    return known.wrap(written)

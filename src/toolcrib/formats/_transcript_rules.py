@@ -332,13 +332,13 @@ class TranscriptRules(ABC):
     def _renamed(self, pairing: Pairing) -> dict[CallSpot, str]:
         """Return new ids for the calls that need one."""
         used = {spot.call.id for spot in pairing.calls}
-        made: dict[CallSpot, str] = {}
+        new_ids: dict[CallSpot, str] = {}
         for position, spot in enumerate(pairing.calls):
             if spot.reused or spot.refused or (self.layout.needs_ids and not spot.id):
                 seed = seed_of([spot.call.name, spot.call.arguments], position)
-                made[spot] = unused_id(seed, self.make_id, used)
-                used.add(made[spot])
-        return made
+                new_ids[spot] = unused_id(seed, self.make_id, used)
+                used.add(new_ids[spot])
+        return new_ids
 
     def _raw_answer(self, spot: CallSpot, renamed: Mapping[CallSpot, str]) -> Item:
         id = renamed.get(spot)

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from toolcrib.credentials import ApiKeys, Credentials, CredentialStore, OAuth, SqliteCredentialStore
+from toolcrib.credentials import (
+    ApiKeys,
+    Credentials,
+    CredentialStore,
+    IdJag,
+    OAuth,
+    SqliteCredentialStore,
+    TokenExchange,
+)
 from toolcrib.errors import CredentialKeyError
 from toolcrib.gateway._fields import FilePath, FilePlace, Part, Secret, Text, refuse
 
@@ -37,31 +45,64 @@ class _ApiKeySection(Part):
     list_as: str | None = None
 
 
+class _IdJagSection(Part):
+    """The options of `IdJag`; a secret is in an environment variable."""
+
+    issuer: Text
+    token: Text
+    client_id: Text
+    client_secret_env: Secret | None = Field(default=None, repr=False)
+
+
+class _ExchangeSection(Part):
+    """The options of `TokenExchange`; a secret is in an environment variable."""
+
+    token: Text
+    client_id: Text
+    client_secret_env: Secret | None = Field(default=None, repr=False)
+    audience: str = ""
+    scopes: list[str] = Field(default_factory=list[str])
+    subject: Literal["access_token", "id_token", "jwt"] = "access_token"
+    resource: bool = True
+    id_jag: _IdJagSection | None = None
+    list_as: str | None = None
+
+    def credentials(self) -> TokenExchange:
+        """Return what these options describe; raises ValueError for an address that cannot be used."""
+        options: dict[str, Any] = self.model_dump(exclude={"client_secret_env", "id_jag"})
+        last = self.id_jag
+        given: dict[str, Any] = {} if last is None else last.model_dump(exclude={"client_secret_env"})
+        id_jag = None if last is None else IdJag(**given, client_secret=last.client_secret_env or "")
+        return TokenExchange(**options, client_secret=self.client_secret_env or "", id_jag=id_jag)
+
+
 class CredentialsSection(Part):
     """The credentials of a server's section.
 
     Attributes:
         oauth: Each principal consents to a token of their own; True, or options.
         api_key: Each principal has a key of their own; True, or options.
+        exchange: The token that a caller came with is exchanged for one of the server.
         api_key_env: One key for all principals, from an environment variable.
         header: The header of that one key.
     """
 
     oauth: bool | _OAuthSection = False
     api_key: bool | _ApiKeySection = False
+    exchange: _ExchangeSection | None = None
     api_key_env: Secret | None = Field(default=None, repr=False)
     header: str | None = None
 
     @property
     def is_kept(self) -> bool:
-        """Whether each principal has their own."""
+        """Whether each principal has their own, which is kept."""
         return bool(self.oauth or self.api_key)
 
     @model_validator(mode="after")
     def _check_kind(self) -> Self:
-        given = [name for name in ("oauth", "api_key", "api_key_env") if getattr(self, name)]
+        given = [name for name in ("oauth", "api_key", "exchange", "api_key_env") if getattr(self, name)]
         if len(given) != 1:
-            refuse(f"it has one of oauth, api_key and api_key_env, and has {' and '.join(given) or 'none'}")
+            refuse(f"it has one of oauth, api_key, exchange and api_key_env, and has {' and '.join(given) or 'none'}")
         if self.header is not None and self.api_key_env is None:
             refuse("header goes with api_key_env; for api_key write it there")
         return self
@@ -89,6 +130,8 @@ class Vault:
     def credentials(self, place: FilePlace, section: CredentialsSection) -> Credentials:
         """Return the credentials of each principal for a server; raises TargetError."""
         try:
+            if section.exchange is not None:
+                return section.exchange.credentials()
             if self._store is None:
                 self._store = SqliteCredentialStore(self._kept.database)
             if section.oauth:

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from toolcrib._json_writer import read_json
 from toolcrib.approvers import load_rules, read_rules
-from toolcrib.errors import PolicyError, TargetError, closest
+from toolcrib.errors import PolicyError, TargetError, UnknownTool, closest
 from toolcrib.gateway._api import ApiEntry, ApiSection, api_toolset
 from toolcrib.gateway._budgets import BudgetSection
 from toolcrib.gateway._credentials import CredentialPlace, Vault
@@ -23,7 +23,8 @@ from toolcrib.gateway._fields import FilePlace, FileTexts, read_part
 from toolcrib.gateway._misplaced import OF_CLIENTS, refuse_misplaced, refuse_misplaced_in_entry
 from toolcrib.gateway._options import GatewayOptions
 from toolcrib.gateway._server import ServerEntry, ServerSection, old_transport, server_toolset
-from toolcrib.toolsets import Toolset
+from toolcrib.schema import RunContext
+from toolcrib.toolsets import EntryFilter, ToolEntry, Toolset
 
 __all__ = ["GatewayFile", "read_document", "read_gateway", "toolset_of_file"]
 
@@ -88,6 +89,11 @@ def toolset_of_file(path: Path, environment: Mapping[str, str] | None = None) ->
         tools = tools.with_scopes(options.scopes) if options.scopes else tools
     except ValueError as error:
         raise FilePlace(path).wrong("toolcrib.scopes", str(error)) from None
+    for pattern, groups in options.groups.items():
+        try:
+            tools = tools.filtered(_for_groups(groups, options.group_claim), [pattern])
+        except UnknownTool as error:
+            raise FilePlace(path).wrong("toolcrib.groups", str(error)) from None
     return _under_rules(path, document, texts, _within_budgets(path, document, texts, tools))
 
 
@@ -174,6 +180,22 @@ def _under_rules(path: Path, document: Mapping[str, Any], texts: FileTexts, tool
         return tools.with_gates(load_rules(given) if isinstance(given, str) else read_rules(given, "in the section"))
     except PolicyError as error:
         raise FilePlace(path).wrong("toolcrib.approvers", str(error)) from None
+
+
+def _for_groups(groups: str | list[str], claim: str) -> EntryFilter:
+    """Return whether a tool is offered: to those whose token has one of these groups, and where there are no tokens."""
+    wanted = {groups} if isinstance(groups, str) else set(groups)
+
+    def is_offered(ctx: RunContext[Any], entry: ToolEntry) -> bool:
+        access = None if ctx.run is None else ctx.run.channel.access
+        if access is None:
+            return True
+        given: object = access.claims.get(claim)
+        if isinstance(given, str):
+            return given in wanted
+        return isinstance(given, tuple) and not wanted.isdisjoint(cast("tuple[Any, ...]", given))
+
+    return is_offered
 
 
 def _with_defaults(entry: Any, defaults: Mapping[str, Any], section: type[BaseModel]) -> Any:

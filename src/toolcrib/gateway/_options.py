@@ -142,6 +142,9 @@ class GatewayOptions(Part):
         http: Where it listens over HTTP.
         auth: The authorization server whose tokens are accepted.
         scopes: The scopes that tools need, by their names here or by patterns of names.
+        groups: The groups of people to whom tools are offered, one of them at least, by the names of the tools here or
+            by patterns of names.
+        group_claim: The claim of a token that has the groups of its holder.
         tokens_env: The token of each principal, by name, each from an environment variable; for one machine without
             `auth`.
         defaults: What the section of each server has where it says nothing.
@@ -163,6 +166,8 @@ class GatewayOptions(Part):
     http: _Http = Field(default_factory=_Http)
     auth: _Auth | None = None
     scopes: dict[str, str | list[str]] = Field(default_factory=dict[str, "str | list[str]"])
+    groups: dict[str, str | list[str]] = Field(default_factory=dict[str, "str | list[str]"])
+    group_claim: Text = "groups"
     tokens_env: dict[str, Secret] = Field(default_factory=dict[str, str], repr=False)
     defaults: _Defaults = Field(default_factory=_Defaults)
     credentials: CredentialPlace = Field(default_factory=CredentialPlace)

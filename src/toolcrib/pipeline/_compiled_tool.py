@@ -66,16 +66,16 @@ class CompiledTool:
         steps: The gates of the tool itself; a run may have more.
         begin_gates: Those of them that are asked once more right before the tool begins.
         lists: Its gates with those of runs, by occasion and by the gates of the run.
-        held: Post hooks that need the whole result, so that a stream's values wait for them.
-        each: Post hooks that see each value of a stream.
+        buffered_post_hooks: Post hooks that need the whole result, so that a stream's values wait for them.
+        value_post_hooks: Post hooks that see each value of a stream.
         execution: Makes one execution of the tool's function: what is awaited of one that returns, what is entered of a
             stream; None for a declared input.
         wrappers: What stands around the execution, the outermost first: the executor, and overridden methods.
-        wrapped: Whether other code stands around the execution.
-        direct: Whether executing is nothing but the tool's body.
-        live: Whether the values of a streaming tool can be given as they come.
+        has_wrappers: Whether other code stands around the execution.
+        calls_body_directly: Whether executing is nothing but the tool's body.
+        streams_through: Whether the values of a streaming tool can be given as they come.
         shortener: Makes what is shown in the place of a result that is too long; None where results are cut.
-        awaited: Whether there is something to await when the tool has run.
+        finish_is_async: Whether there is something to await when the tool has run.
     """
 
     def __init__(

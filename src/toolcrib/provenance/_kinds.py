@@ -108,7 +108,7 @@ def phrases(value: str) -> Iterator[str]:
     """Yield the words of a flat text that stand side by side, with their marks.
 
     Dates, times, numbers and addresses part them, which are components by themselves. A word without a mark that
-    stands by itself is none.
+    stands by itself is left out.
     """
     words: list[str] = []
     for piece in [*without_moments(value, " \n ").split(" "), "\n"]:
@@ -186,7 +186,7 @@ def _of_path(path: str) -> Iterator[Component]:
 
 
 def number_of(text: str) -> float | None:
-    """Return the number that a flat text is; None when it is none, has a unit, or is not exact."""
+    """Return the number that a flat text is; None when it is another text, has a unit, or is not exact."""
     match = _NUMBER.fullmatch(text)
     if match is None or sum(map(str.isdigit, text)) > _EXACT or not text.isascii():
         return None
@@ -214,7 +214,7 @@ def numbers_in(text: str, *, is_loose: bool) -> Iterator[float]:
 
 
 def measure_of(text: str) -> tuple[float, str] | None:
-    """Return the number that a flat text is, and the marks of its unit; None when it is none, or has no unit."""
+    """Return the number that a flat text is, and the marks of its unit; None for other texts, and without a unit."""
     number = number_of(text.strip("$\u20ac\u00a3#%")) if text and (text[0] in _UNITS or text[-1] in _UNITS) else None
     return None if number is None else (number, "".join(char for char in text if char in _UNITS))
 

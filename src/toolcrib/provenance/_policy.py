@@ -99,7 +99,7 @@ class Rule:
         private: What becomes of one that sends a private value to others than its readers.
 
     Raises:
-        ValueError: A field is none of these, or the rule says nothing.
+        ValueError: A field is not one of these, or the rule says nothing.
     """
 
     tool: str = "*"
@@ -169,7 +169,7 @@ class Provenance:
         """Return the policy of a TOML file, whose keys are the fields of this class.
 
         Raises:
-            PolicyError: The file is no TOML, or a field is none; the error names the file, the rule and the field.
+            PolicyError: The file is not TOML, or a field is unknown; the error names the file, the rule and the field.
             OSError: The file cannot be read.
         """
         try:
@@ -178,7 +178,7 @@ class Provenance:
             problems = [_problem(each) for each in error.errors(include_url=False)]
             raise PolicyError(str(path), tuple(dict.fromkeys(problems))) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise PolicyError(str(path), (f"it is no TOML: {error}",)) from None
+            raise PolicyError(str(path), (f"it is not TOML: {error}",)) from None
 
     def register(self) -> FeatureParts:
         """Return what the policy registers with a run."""

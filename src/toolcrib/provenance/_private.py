@@ -191,7 +191,7 @@ def _decimals(text: str, *, whole: bool = False) -> Iterator[str]:
 def _digits_in(text: str) -> Iterator[str]:
     """Yield each six digits that stand in a row, whatever is between them, or all of four or five.
 
-    Dates and times are none.
+    Dates and times are left out.
     """
     found = _DIGITS.findall(without_moments(flat(text)))
     for run in (*found, *(_ZEROS.sub("", each) for each in found if _ZEROS.search(each) is not None)):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable, Collection, Iterable, Sequence
-from inspect import isawaitable
+from collections.abc import AsyncIterable, Callable, Collection, Iterable, Mapping, Sequence
+from inspect import isawaitable, iscoroutinefunction
 from typing import Any, Never, TypeAlias, TypedDict, Unpack, cast
 
 from toolcrib._run_sync import run_sync
@@ -19,6 +19,7 @@ from toolcrib.formats import (
     WireReply,
     detected,
     json_shape,
+    refuse_part,
     text_delta,
 )
 from toolcrib.pipeline import Pipeline, Run, run_for
@@ -42,6 +43,7 @@ __all__ = [
     "asks",
     "decode",
     "decode_stream",
+    "reply_listeners",
 ]
 
 Dispatch: TypeAlias = Callable[[DecodedCall[Any]], Any]
@@ -315,8 +317,10 @@ def decode(
     taken = taken_ids(rules, transcript)
     reader = rules.repairing() if repair else rules
     wire = reply if isinstance(reply, WireReply) else _read(reader, reply, taken)
-    if not wire.items and isinstance(format, str):
-        _require_format(format, reply)
+    if not wire.items:
+        if isinstance(format, str):
+            _require_format(format, reply)
+        _require_whole(rules, reply)
     pipeline = pipeline_of(tools)
     run = run_for(run, "round")
     recall_transcript(run, pipeline.toolset, transcript, rules)
@@ -356,7 +360,8 @@ async def decode_stream(
         raise TypeError(f"a {type(chunks).__qualname__} is not an async stream: {mend}")
     known = {*DecodeKeywords.__optional_keys__, *ReplyListeners.__required_keys__}
     refuse_unknown_options("decode_stream()", keywords, known, _OF_OTHERS)
-    pipeline, listeners = pipeline_of(tools), ReplyListeners(on_chunk=on_chunk, on_text=on_text, on_call=on_call)
+    pipeline = pipeline_of(tools)
+    listeners = reply_listeners({"on_chunk": on_chunk, "on_text": on_text, "on_call": on_call})
     watcher = ReplyWatcher(pipeline, keywords.get("format"), listeners, strict=keywords.get("strict", False))
     kept: list[object] = []
     async for chunk in chunks:
@@ -373,6 +378,15 @@ class ReplyListeners(TypedDict):
     on_chunk: Callable[[object], None] | None
     on_text: Callable[[str], None] | None
     on_call: CallListener | None
+
+
+def reply_listeners(options: Mapping[str, Any]) -> ReplyListeners:
+    """Return the listeners among the options of a step; TypeError for an async one, which would never be awaited."""
+    listeners: Any = {name: options.get(name) for name in ReplyListeners.__required_keys__}
+    for name, listener in listeners.items():
+        if iscoroutinefunction(listener):
+            raise TypeError(f"`{name}` is called while the reply comes, and never awaited: give a plain function")
+    return listeners
 
 
 class ReplyWatcher:
@@ -439,6 +453,13 @@ def _read(format: ProviderFormat, reply: object, taken: Collection[str] = ()) ->
     if isinstance(reply, list | tuple):
         return format.gather(cast("Sequence[object]", reply), taken)
     return format.parse(reply, taken)
+
+
+def _require_whole(format: ProviderFormat, reply: object) -> None:
+    """Raise ValueError for a part of a reply, in which nothing was found."""
+    is_whole = isinstance(reply, WireReply) or (not isinstance(reply, list) and format.recognises(json_shape(reply)))
+    if not is_whole:
+        refuse_part(cast("object", reply))
 
 
 def _require_format(name: WireFormat, reply: object) -> None:

@@ -34,6 +34,7 @@ from toolcrib.rounds._round import (
     asks,
     decode,
     decode_stream,
+    reply_listeners,
 )
 from toolcrib.rounds._round_json import run_from
 from toolcrib.rounds._round_state import pipeline_of
@@ -115,6 +116,7 @@ class Session(SessionState):
         **defaults: Unpack[StepKeywords],
     ) -> None:
         require_known("a session", defaults)
+        reply_listeners(defaults)
         chat_model, keeper = as_chat_model(model, model_name, format), session_keeper(store, id, run)
         kept: dict[str, Any] = {} if keeper is None else {"store": keeper.store, "approvals": keeper.store}
         if keeper is not None and (run is None or run.channel.conversation_id is None):
@@ -156,7 +158,7 @@ class Session(SessionState):
         pipeline = pipeline_of(asked.get("tools", ()))
         request = await self._request(pipeline, asked)
         self._activity.open(pipeline.sinks)
-        listeners = _listeners(asked)
+        listeners = reply_listeners(asked)
         with self._activity.request(json=request.output is not None) as sent:
             self._took = Usage()
             round = await self._ask(pipeline, request, asked, listeners, sent)
@@ -304,6 +306,7 @@ class Session(SessionState):
             NotCallable: There is no `dispatch`, and a tool has no function; nothing of the round, which is left open,
                 was executed.
         """
+        require_known("session.run()", keywords)
         async with self._at_work():
             result = await self._run(dispatch, max_rounds, hooks, keywords)
             await self._save(is_over=True)
@@ -481,10 +484,5 @@ class Session(SessionState):
             parallel=require.parallel,
             container=self._container,
             cache=cache,
-            stream=any(_listeners(asked).values()),
+            stream=any(reply_listeners(asked).values()),
         )
-
-
-def _listeners(asked: StepKeywords) -> ReplyListeners:
-    """Return what listens to the reply of a step."""
-    return {"on_chunk": asked.get("on_chunk"), "on_text": asked.get("on_text"), "on_call": asked.get("on_call")}

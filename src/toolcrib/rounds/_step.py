@@ -247,11 +247,18 @@ _OF_OTHERS = {  # what other frameworks call an option, and where it is here
     **dict.fromkeys(("context", "dependencies", "deps"), "Session(..., run=Run(deps=...))"),
     "approver": "Session(..., run=Run(approver=...))",
     **dict.fromkeys(
+        ("answer", "answers", "approvals", "approve", "decisions", "denials", "grant", "grants", "resume"),
+        "`await waiting.resolve([request.grant(...)])` of what a run returned; run the session again after it",
+    ),
+    **dict.fromkeys(
         ("stream", "streaming"), "`on_text=...` of a session, a step or a run: the reply is streamed with it"
     ),
 }
 
 
 def require_known(who: str, keywords: Mapping[str, Any]) -> None:
-    """Raise TypeError for what is not a keyword of a step; it would have no effect."""
+    """Raise TypeError for what is not a keyword of a step, which would have no effect, and for the name of a type."""
     refuse_unknown_options(who, keywords, StepKeywords.__optional_keys__, _OF_OTHERS)
+    output = keywords.get("output")
+    if isinstance(output, str):
+        raise TypeError(f"`output` of {who} is a type, such as a Pydantic model or dict[str, int], and not {output!r}")

@@ -266,7 +266,7 @@ def _room(fields: dict[str, Any], most: int) -> tuple[memoryview, Sequence[memor
 def _typed(fields: dict[str, Any], name: str, kind: type[Any]) -> Any:
     value = fields.get(name)
     if type(value) is not kind:  # a bool is no int here
-        raise ProtocolError(f"`{name}` is no {kind.__name__}")
+        raise ProtocolError(f"`{name}` is not of type {kind.__name__}")
     return value
 
 

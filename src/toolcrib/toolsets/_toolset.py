@@ -408,9 +408,24 @@ class Toolset:
         shown = {self[name].name for name in names_of(names)}
         return self._view(lambda entries: (replace(e, off=False) if e.name in shown else e for e in entries))
 
-    def filtered(self, condition: EntryFilter) -> Toolset:
-        """Return the toolset whose tools are available only while `condition(ctx, entry)` says so; sync or async."""
-        return self._view(lambda entries: (e.with_availability(conditional(condition, e)) for e in entries))
+    def filtered(self, condition: EntryFilter, names: Iterable[str] = ("*",)) -> Toolset:
+        """Return the toolset whose tools are available only while a condition says so.
+
+        Args:
+            condition: A function of the run context and the entry, sync or async.
+            names: The tools that it is for, by name or pattern of names; all of them when left out.
+
+        Raises:
+            UnknownTool: No tool has such a name.
+        """
+        keys = self._known_keys(names)
+        return self._view(
+            lambda entries: (
+                e.with_availability(conditional(condition, e)) if any(fits(e.name, key) for key in keys) else e
+                for e in entries
+            ),
+            [key for key in keys if not is_pattern(key)],
+        )
 
     def prefixed(self, prefix: str) -> Toolset:
         """Return the toolset with `prefix` before every name."""
@@ -494,10 +509,7 @@ class Toolset:
             ValueError: A scope is not a valid scope.
         """
         needed = read_scopes(scopes)
-        unknown = [] if self._sources else [key for key in needed if not any(fits(name, key) for name in self._entries)]
-        if unknown:
-            raise UnknownTool(unknown[0], tuple(self._entries))
-        named = [key for key in needed if not is_pattern(key)]
+        named = [key for key in self._known_keys(needed) if not is_pattern(key)]
         return self._view(lambda entries: (scoped(e, needed) for e in entries), named)
 
     def with_timeout(self, seconds: float) -> Toolset:
@@ -510,6 +522,14 @@ class Toolset:
         return self._view(lambda entries: (e.with_timeout(seconds) for e in entries))
 
     # --- inside
+
+    def _known_keys(self, keys: Iterable[str]) -> tuple[str, ...]:
+        """Return names and patterns of tools; UnknownTool for one that no tool has, where all tools are known."""
+        keys = tuple(keys)
+        unknown = next((key for key in keys if not any(fits(name, key) for name in self._entries)), None)
+        if unknown not in (None, "*") and not self._sources:
+            raise UnknownTool(unknown, tuple(self._entries))
+        return keys
 
     def _with_each(self, change: Callable[[ToolEntry], ToolEntry], names: Iterable[Selectable] | None) -> Toolset:
         """Return the toolset with a change to all its entries, or to those named; UnknownTool for another name."""

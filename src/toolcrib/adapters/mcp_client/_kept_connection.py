@@ -66,8 +66,8 @@ class KeptConnection:
 
     async def first_try(self) -> ServerError | None:
         """Connect, and list what the server has; return what went wrong. It is then tried again until `close`."""
-        made = await self._tried()
-        return made if isinstance(made, ServerError) else None
+        connected = await self._tried()
+        return connected if isinstance(connected, ServerError) else None
 
     async def close(self) -> None:
         """End the connection, or the tries to make it."""
@@ -134,10 +134,10 @@ class KeptConnection:
         left = self._next_try - self._clock.monotonic()
         if left > _SHORT_PAUSE:  # also where it was there, and lost again and again
             raise ServerError(self._name, f"{self._why_down()}\nIt is down, and tried again in {left:.0f} s")
-        made = await self._tried()
-        if isinstance(made, ServerError):
-            raise made
-        return made
+        connected = await self._tried()
+        if isinstance(connected, ServerError):
+            raise connected
+        return connected
 
     def _closed_error(self) -> ServerError:
         return ServerError(self._name, "is closed: the toolset is used after its `async with` block")
@@ -179,12 +179,12 @@ class KeptConnection:
         await self._clock.sleep(pause)
         if self.connection is not None:
             await self.connection.close()
-        made = Connection(self._target, self._name, self._options, self._requests, self)
-        made.on_end = self._lost
-        self.connection = made
+        connection = Connection(self._target, self._name, self._options, self._requests, self)
+        connection.on_end = self._lost
+        self.connection = connection
         try:
-            await made.start()
-            await self._list(made)
+            await connection.start()
+            await self._list(connection)
         except ServerError as error:
             self._failures += 1
             self._report(error)
@@ -192,16 +192,18 @@ class KeptConnection:
             return error
         if self._fault is not None:
             _log.warning("the server `%s` is there again", self._name)
-        self.instructions = made.session.instructions
+        self.instructions = connection.session.instructions
         self._fault, self._loss, self._since = None, "", self._clock.monotonic()
         self._note_state()
         if self._options.log_level is not None:
             await self.set_log_level(self._options.log_level)
-        self._resuming = asyncio.create_task(self.subscriptions.resume(made), name=f"mcp: {self._name}: subscribe")
-        if made.broken:  # it ended at once, when nothing waited for its end
+        self._resuming = asyncio.create_task(
+            self.subscriptions.resume(connection), name=f"mcp: {self._name}: subscribe"
+        )
+        if connection.broken:  # it ended at once, when nothing waited for its end
             self._failures += 1
             self._try_after(self._pause())
-        return made
+        return connection
 
     def _report(self, error: ServerError) -> None:
         known, self._fault, self._last_error = self._fault, error, error.problem

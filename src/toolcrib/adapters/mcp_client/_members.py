@@ -128,7 +128,7 @@ class Member(Offering):
         """Return it as a tool once it is prepared, with the gates of the host, which the server cannot change."""
         about, options = self.about, self._options
         labels: ToolLabels = self._override(options.labels) or options.labels.get("*", {})
-        made: Tool[..., Any] = Tool(
+        tool: Tool[..., Any] = Tool(
             self._spec,
             ToolOptions(
                 tags=self.tags(),
@@ -142,8 +142,8 @@ class Member(Offering):
             ),
             source=self,
         )
-        made.origin = f"{self.label()} of the MCP server `{self._remote.name}`"
-        return made
+        tool.origin = f"{self.label()} of the MCP server `{self._remote.name}`"
+        return tool
 
     def tags(self) -> frozenset[str]:
         """Return its tags, which hooks select by."""
@@ -483,7 +483,7 @@ def members_of(remote: RemoteServer, options: Options) -> list[Member]:
     if options.include_resources is not False:
         members += [ResourceMember(remote, options, resource) for resource in listing.resources]
         members += [
-            made for template in listing.templates if (made := _template(remote, options, template)) is not None
+            member for template in listing.templates if (member := _template(remote, options, template)) is not None
         ]
     if options.include_prompts:
         members += [PromptList(remote, options), PromptText(remote, options)]

@@ -88,8 +88,8 @@ class ServerPins:
     def changes(self, listing: Listing, instructions: str | None) -> list[Change]:
         """Return all that differs from what a person knows of it."""
         found = self._found(listing, instructions)
-        made = [self._change(kind, name, now) for kind, items in found.items() for name, now in items.items()]
-        return [change for change in made if change is not None]
+        changes = [self._change(kind, name, now) for kind, items in found.items() for name, now in items.items()]
+        return [change for change in changes if change is not None]
 
     def known_instructions(self) -> str | None:
         """Return the server's instructions as they were accepted last."""
@@ -158,16 +158,16 @@ class Change:
 
     def shown(self) -> Any:
         """Return it as models and people are shown it until it is accepted: as it was, or without any text."""
-        made = _KINDS[self.kind]
+        shape = _KINDS[self.kind]
         if self.before is not None:
-            return made.model_validate(self.before)
+            return shape.model_validate(self.before)
         if self.kind == "tool":
             schema = _without_texts(self.now.get("inputSchema") or {})
-            return made.model_validate({"name": self.name, "description": _NEW, "inputSchema": schema})
+            return shape.model_validate({"name": self.name, "description": _NEW, "inputSchema": schema})
         shown = {key: self.now[key] for key in _SHOWN_OF_NEW if key in self.now}
         arguments = cast("list[dict[str, Any]]", self.now.get("arguments") or [])
         bare = [{key: one[key] for key in ("name", "required") if key in one} for one in arguments]
-        return made.model_validate({**shown, "arguments": bare} if bare else shown)
+        return shape.model_validate({**shown, "arguments": bare} if bare else shown)
 
     async def accept(self, by: str) -> None:
         """Keep it as it is now."""

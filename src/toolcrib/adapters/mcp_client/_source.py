@@ -128,11 +128,11 @@ class _ServerTools:
                     # a grant holds on only where its definition is the same: `Member.get_definition`
                     _log.warning("%s: it describes %s in another way than before", self._remote.name, member.label())
             await asyncio.to_thread(_prepare, [member for member in members if member not in before])
-            made = {member: before.get(member) or member.tool() for member in self._readable(members)}
-            self.live.renew([*made.values()])
-            self._made = made
+            tools = {member: before.get(member) or member.tool() for member in self._readable(members)}
+            self.live.renew([*tools.values()])
+            self._made = tools
             for gone in before:
-                gone.listed = gone in made
+                gone.listed = gone in tools
 
     def _wanted(self) -> list[Member]:
         if self._remote.is_locked:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
+from urllib.parse import quote
 
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
-from mcp.server.auth.provider import AccessToken
+from mcp.server.auth.provider import AccessToken, principal_components
 from pydantic import ConfigDict, SkipValidation
 from pydantic_core import from_json
 from starlette.authentication import AuthCredentials
@@ -20,9 +21,18 @@ from toolcrib.adapters.mcp_server._incoming import read_body
 from toolcrib.pipeline import Access
 from toolcrib.serving.oauth import AuthorizationServerUnavailable, TokenRefused
 
-__all__ = ["BearerAuth", "Challenge", "CheckBearer", "KnowsScopes", "ScopeChallenge", "VerifiedAccess"]
+__all__ = [
+    "BearerAuth",
+    "Challenge",
+    "CheckBearer",
+    "KnowsScopes",
+    "ScopeChallenge",
+    "VerifiedAccess",
+    "principal_of",
+]
 
 _RETRY_SECONDS = 5
+_READABLE = "@:.+ /"  # characters that a part of a principal's name keeps
 
 
 class VerifiedAccess(AccessToken):
@@ -37,6 +47,15 @@ class VerifiedAccess(AccessToken):
 
     principal: str
     access: SkipValidation[Access]
+
+
+def principal_of(token: AccessToken) -> str:
+    """Return the name of a token's principal: as it was checked, or its client, and where known issuer and subject."""
+    if isinstance(token, VerifiedAccess):
+        return token.principal
+    client, issuer, subject = (part and quote(part, _READABLE) for part in principal_components(token))
+    parts = [client or "", f"iss={issuer}" if issuer else "", f"sub={subject}" if subject else ""]
+    return ";".join(part for part in parts if part)
 
 
 class CheckBearer(Protocol):

@@ -8,7 +8,8 @@ from typing import Any
 from mcp.server.auth.provider import AccessToken, TokenVerifier
 from pydantic import AnyHttpUrl, ValidationError
 
-from toolcrib.adapters.mcp_server._bearer import Challenge, CheckBearer, VerifiedAccess
+from toolcrib._subject_tokens import subject_tokens
+from toolcrib.adapters.mcp_server._bearer import Challenge, CheckBearer, VerifiedAccess, principal_of
 from toolcrib.adapters.mcp_server._http_options import HttpOptions
 from toolcrib.serving.http import TokenTable
 from toolcrib.serving.oauth import TokenCheck, TokenRefused, metadata_url, token_check
@@ -88,6 +89,7 @@ class _Checked:
 
     async def __call__(self, token: str) -> AccessToken:
         known = await self._tokens.check(token)
+        subject_tokens.keep(known.principal, token, known.expires_at)
         return VerifiedAccess(
             token="",
             client_id=known.client_id,
@@ -113,6 +115,7 @@ class _Verified:
             raise TokenRefused("the token has expired")
         if self._resource is not None and not _is_for(found.resource, self._resource):
             raise TokenRefused("the token is for another audience")
+        subject_tokens.keep(principal_of(found), token, found.expires_at)
         return found
 
 

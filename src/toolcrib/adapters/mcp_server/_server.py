@@ -8,11 +8,10 @@ from contextlib import asynccontextmanager
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any, cast
-from urllib.parse import quote
 
 import mcp_types as types
 from mcp.server.auth.middleware.auth_context import get_access_token
-from mcp.server.auth.provider import AccessToken, principal_components
+from mcp.server.auth.provider import AccessToken
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
@@ -20,7 +19,7 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.shared.exceptions import MCPError
 
 from toolcrib.adapters.mcp_server._asking_calls import ASKING
-from toolcrib.adapters.mcp_server._bearer import VerifiedAccess
+from toolcrib.adapters.mcp_server._bearer import VerifiedAccess, principal_of
 from toolcrib.adapters.mcp_server._client_link import LogLevels
 from toolcrib.adapters.mcp_server._elicitation import is_stateless
 from toolcrib.adapters.mcp_server._media import text_in
@@ -56,7 +55,6 @@ _MOST_ASKING = 1_000  # calls of all principals that wait for an answer of their
 _MOST_TASKS = 10_000  # of all principals
 _APPS = "io.modelcontextprotocol/ui"  # the extension
 _IN_DOUBT = "If the call had begun, it may have taken effect: find out before you make it again"
-_READABLE = "@:.+ /"  # characters that a part of a principal's name keeps
 
 
 def build_server(toolset: ToolsetLike, options: ServerOptions | None = None) -> McpServer:
@@ -291,16 +289,8 @@ def _caller() -> tuple[str, Access | None] | None:
     token: AccessToken | None = get_access_token()
     if token is None:
         return None
-    if isinstance(token, VerifiedAccess):
-        return token.principal, token.access
-    return _named(token), Access(frozenset(token.scopes), token.claims or {})
-
-
-def _named(token: AccessToken) -> str:
-    """Return the name of a token's principal: its client, and where known its issuer and its subject."""
-    client, issuer, subject = (part and quote(part, _READABLE) for part in principal_components(token))
-    parts = [client or "", f"iss={issuer}" if issuer else "", f"sub={subject}" if subject else ""]
-    return ";".join(part for part in parts if part)
+    access = token.access if isinstance(token, VerifiedAccess) else Access(frozenset(token.scopes), token.claims or {})
+    return principal_of(token), access
 
 
 async def _outlast_exits(ctx: _Context, call_next: CallNext) -> HandlerResult:
