@@ -299,4 +299,12 @@ MCP_GATES: tuple[Gate, ...] = (
         "        if False:\n",
         _OF_RESOURCES,
     ),
+    # --- messages
+    Gate(
+        "arguments with half a character",
+        "adapters/mcp_server/_incoming.py",
+        "arguments=_odd_arguments(text) if is_altered else None",
+        "arguments=None",
+        (f"{_HERE}/test_incoming.py",),
+    ),
 )
