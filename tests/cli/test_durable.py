@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import signal
@@ -9,14 +10,17 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import Result
 
+from tests.adapters.dbos.durable import count, durable
 from tests.cli.conftest import Command
-from toolcrib.turns import AgentRegistry
+from toolcrib.adapters.dbos import Client, Schedule
+from toolcrib.turns import AgentRegistry, Turn
 
 PROGRAM = "print(add(1, 2))"
 MAIN = "from toolcrib.cli import main; main()"
@@ -220,3 +224,29 @@ def test_whose_work_is_handed_over_is_said_in_one_way(toolcrib: Command, argumen
 
     assert refused.exit_code == 2
     assert problem in " ".join(refused.stderr.replace("│", " ").split())
+
+
+def test_a_schedule_is_listed_paused_triggered_resumed_and_deleted(toolcrib: Command, tmp_path: Path) -> None:
+    agent = durable(count)
+    with closing(Client(tmp_path / "work.db")) as client:
+        agent.use(client)
+        asyncio.run(agent.schedule(Schedule("nightly", "30 2 * * *", "Europe/Berlin"), Turn(count)))
+
+    (before,) = told(toolcrib("schedules", "list", "--json"))
+    shown = toolcrib("schedules", "list").stdout
+    paused = toolcrib("schedules", "pause", "nightly")
+    triggered = toolcrib("schedules", "trigger", "nightly").stdout.strip()
+    page = toolcrib("workflows", "show", triggered).stdout
+    resumed = told(toolcrib("schedules", "resume", "nightly", "--json"))
+    deleted = toolcrib("schedules", "delete", "nightly")
+    after = toolcrib("schedules", "list")
+    missing = toolcrib("schedules", "pause", "nightly")
+
+    assert (before["name"], before["cron"], before["timezone"]) == ("nightly", "30 2 * * *", "Europe/Berlin")
+    assert "Europe/Berlin" in shown
+    assert paused.stderr == "the schedule nightly is paused\n"
+    assert re.search(r"schedule +nightly", page)
+    assert resumed["state"] == "active"
+    assert deleted.stderr == "the schedule nightly is deleted\n"
+    assert after.stderr.startswith("there is no schedule in ")
+    assert (missing.exit_code, "there is no schedule `nightly`" in missing.stderr) == (2, True)

@@ -73,6 +73,7 @@ def _facts(work: Any, more: Mapping[str, Any]) -> dict[str, str]:
         "call": f"{turn['tool_name']}({arguments_text(turn['kwargs'])})" if turn else "",
         "why": work.error or "",
         "part of": f"the conversation {work.conversation_id}" if work.conversation_id else "",
+        "schedule": work.schedule or "",
         "waits for": asks if work.state == "paused" else "",
         "queue": work.queue or "",
         "priority": str(work.priority or ""),

@@ -1,4 +1,4 @@
-"""`toolcrib workflows` and `toolcrib workers`: durable work by its state, and its workers."""
+"""`toolcrib workflows`, `workers` and `schedules`: durable work by its state, who runs it, and when it is enqueued."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ from toolcrib.cli._work_page import printed_result, value_of, when, work_page
 from toolcrib.cli._worker import durable
 from toolcrib.errors import EngineError
 
-__all__ = ["workers", "workflows"]
+__all__ = ["schedules", "workers", "workflows"]
 
 workflows = Commands(name="workflows", help="Durable turns and programs.", no_args_is_help=True)
 workers = Commands(name="workers", help="Workers that run durable work.", no_args_is_help=True)
+schedules = Commands(name="schedules", help="Schedules that enqueue durable work.", no_args_is_help=True)
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The workflow's id.", show_default=False)]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The schedule's name.", show_default=False)]
 IdsArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[ID]...", help="The workflows' ids.", show_default=False)
 ]
@@ -225,6 +227,57 @@ def recover(
         say(f"{len(held)} workflow{'' if len(held) == 1 else 's'} of {one} wait for other workers now")
     if not moved:
         say(f"no worker on {shown_name(database)} is lost")
+
+
+@schedules.command("list")
+def list_schedules(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+    """List the schedules, with the times of their last and next ticks."""
+    with _client(database) as (module, client):
+        found = module.schedules(client)
+    if as_json:
+        print_json([one.to_dict() for one in found])
+    elif found:
+        rows = [
+            (s.name, s.cron, s.timezone, s.kind, s.what, s.queue, s.state, when(s.last_at), when(s.next_at))
+            for s in found
+        ]
+        console().print(_table(("name", "cron", "zone", "kind", "of", "queue", "state", "last", "next"), rows))
+    else:
+        say(f"there is no schedule in {shown_name(database)}")
+
+
+def _add_schedule_change(verb: str, about: str, done: str) -> None:
+    """Add the command that pauses, resumes or deletes a schedule."""
+
+    @schedules.command(verb, help=about)
+    def change(name: NameArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+        with _client(database) as (module, client):
+            changes = {
+                "pause": module.pause_schedule,
+                "resume": module.resume_schedule,
+                "delete": module.delete_schedule,
+            }
+            changed = changes[verb](client, name)
+        if as_json:
+            print_json(changed.to_dict())
+        else:
+            say(f"the schedule {name} {done}")
+
+
+_add_schedule_change("pause", "Let a schedule enqueue nothing until it is resumed.", "is paused")
+_add_schedule_change("resume", "Resume a paused schedule, from its next tick on.", "is active")
+_add_schedule_change("delete", "Delete a schedule; what it enqueued goes on.", "is deleted")
+
+
+@schedules.command()
+def trigger(name: NameArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+    """Enqueue the work of a schedule now, also of a paused one, and print its id."""
+    with _client(database) as (module, client):
+        work_id = module.trigger_schedule(client, name)
+    if as_json:
+        print_json({"id": work_id})
+    else:
+        write(f"{work_id}\n")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from toolcrib.adapters.dbos._continuation import WAITING
 from toolcrib.adapters.dbos._engine import Engine, current_engine
 from toolcrib.adapters.dbos._handle import TurnHandle
 from toolcrib.adapters.dbos._outage import outlast
+from toolcrib.adapters.dbos._schedules import Schedule, apply_schedule
 from toolcrib.adapters.dbos._turn_execution import PLACEMENT, TurnExecution, current_execution
 from toolcrib.adapters.dbos._turn_workflow import TurnWorkflow
 from toolcrib.adapters.dbos._work_store import WorkStore
@@ -126,6 +127,43 @@ class DurableAgent(Answers):
             _putting.reset(token)
         return put.handle or self.handle(turn.id)
 
+    async def schedule(
+        self,
+        schedule: Schedule,
+        turn: Turn[Any],
+        *,
+        time_argument: str | None = None,
+        priority: int = 0,
+        key: str | None = None,
+        timeout: float | None = None,
+        conversation_id: str | None = None,
+    ) -> None:
+        """Enqueue a turn like this one at each tick of a schedule, in place of a schedule of that name.
+
+        Args:
+            time_argument: The argument that is the time of the tick: a text in ISO 8601, or what the tool takes of one,
+                as a datetime.
+            priority: As in `put`, and so are the others.
+            key: With one, a tick is skipped while the turn of an earlier one waits or runs.
+
+        Raises:
+            ValueError: The tool has no such argument.
+            EngineError: Another application of the database has the schedule's name.
+            UnknownTool: The turn's tool is not one of the agent's.
+            NotPortableError: One of its arguments is not JSON; it is named.
+        """
+        known = turn.tool.spec.parameters["properties"]
+        if time_argument is not None and time_argument not in known:
+            names = ", ".join(known) or "none"
+            raise ValueError(f"`{turn.tool_name}` has no argument `{time_argument}` for the time; it has: {names}")
+        placement = {"priority": priority, "key": key, "timeout": timeout}
+        given = {name: value for name, value in placement.items() if value is not None}
+        token = _putting.set(_Put(turn, given, conversation_id, schedule=schedule, time_argument=time_argument))
+        try:
+            await self.agent.put(turn)
+        finally:
+            _putting.reset(token)
+
     async def add(self, turn: Turn[Any]) -> None:
         """Accept what was put on the agent: into the queue at once, or with what the running turn is recorded with."""
         execution, put = current_execution.get(), _putting.get()
@@ -137,6 +175,10 @@ class DurableAgent(Answers):
         conversation_id = put.conversation_id or (execution.conversation_id if execution else None)
         if conversation_id is not None:
             data["conversation_id"] = conversation_id
+        if put.schedule is not None:
+            options = (put.schedule, TURN, self.queue.name, data, put.placement, put.time_argument)
+            await asyncio.to_thread(apply_schedule, self.client, *options)
+            return
         if execution is not None:
             turn.id = execution.add_child(data, put.placement, is_new=is_new)
             return
@@ -302,6 +344,8 @@ class _Put:
     placement: Mapping[str, Any]
     conversation_id: str | None = None
     handle: TurnHandle | None = None
+    schedule: Schedule | None = None
+    time_argument: str | None = None
 
 
 _putting: ContextVar[_Put | None] = ContextVar("toolcrib_durable_put", default=None)

@@ -7,9 +7,11 @@ import json
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, cast
+from uuid import NAMESPACE_URL, UUID, uuid5
 
 import sqlalchemy as sa
 from dbos import DBOSClient, WorkflowStatus
@@ -24,10 +26,26 @@ from toolcrib.approvals import ApprovalEntry, PostgresApprovalStore, ReviewableA
 from toolcrib.database import Database
 from toolcrib.errors import EngineError
 
-__all__ = ["KEY", "TIMEOUT", "AnswerStore", "Client", "JsonSerializer", "Placement", "Queue"]
+__all__ = [
+    "KEY",
+    "SCHEDULE",
+    "TIMEOUT",
+    "AnswerStore",
+    "Client",
+    "JsonSerializer",
+    "Placement",
+    "Queue",
+    "data_of",
+    "turn_id_of",
+    "what_of",
+    "with_id",
+]
 
 KEY, TIMEOUT = "key", "timeout"
 """Where the data of work keeps these of its placement, for what goes on with it."""
+
+SCHEDULE = "schedule"
+"""Where the data of work names the schedule that it comes from."""
 
 _STANDING: dict[str, Any] = {"concurrency": 0}
 
@@ -58,7 +76,7 @@ class JsonSerializer(Serializer):
         elif isinstance(data, dict) and data.keys() == {"args", "kwargs"}:  # the arguments of a workflow
             given = cast("dict[str, Any]", data)
             data = {_ARGUMENTS: list(given["args"]), "kwargs": given["kwargs"]}
-        return valid_text(json.dumps(data, ensure_ascii=False, separators=(",", ":")))
+        return valid_text(json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=_time_text))
 
     def deserialize(self, serialized_data: str) -> Any:
         """Return what `serialize` wrote."""
@@ -71,6 +89,13 @@ class JsonSerializer(Serializer):
 
 
 _ERROR, _ARGUMENTS = "$error", "$arguments"
+
+
+def _time_text(value: object) -> str:
+    """Return a time, which DBOS gives the workflow of a schedule, as text."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
 class DurableFailure(RuntimeError):
@@ -143,6 +168,34 @@ class Placement:
 
     def __post_init__(self) -> None:
         require_numbers("put", self, {"priority": 0}, seconds=("timeout",), seconds_from_zero=("delay",))
+
+
+def turn_id_of(given: str) -> str:
+    """Return the id of a turn with a given name: a UUID is its own id, and another name has always the same one."""
+    try:
+        return str(UUID(given))
+    except ValueError:
+        return str(uuid5(NAMESPACE_URL, f"toolcrib:{given}"))
+
+
+def with_id(data: Mapping[str, Any], work_id: str) -> dict[str, Any]:
+    """Return the data of a turn or program with another id."""
+    if "run" in data:
+        return {**data, "run": work_id}
+    return {**data, "turn": {**data["turn"], "uuid": work_id}}
+
+
+def data_of(status: WorkflowStatus) -> Mapping[str, Any]:
+    """Return what a workflow was given, as JSON shapes; nothing for one of other code."""
+    given: tuple[object, ...] = (*(status.input["args"] if status.input else ()), {})
+    return next(cast("Mapping[str, Any]", one) for one in given if isinstance(one, Mapping))
+
+
+def what_of(data: Mapping[str, Any]) -> str:
+    """Return what the data of work is for: the agent and the tool of a turn, the toolkit of a program."""
+    turn = data.get("turn")
+    tool = cast("Mapping[str, Any]", turn).get("tool_name", "") if isinstance(turn, Mapping) else ""
+    return f"{data.get('agent')}: {tool}" if tool else str(data.get("toolkit") or data.get("agent") or "")
 
 
 class Client:
@@ -247,10 +300,14 @@ class Client:
         found = await asyncio.to_thread(
             self.dbos.list_workflows, name=workflow, queue_name=queue, status=["ENQUEUED", "DELAYED"]
         )
-        return [status.input["args"][0] for status in found if status.input is not None]
+        return [data for status in found if (data := data_of(status))]
 
     async def enqueue(self, workflow: str, queue: str, data: Mapping[str, Any], placement: Placement) -> str:
         """Enqueue work, and return its id: that of the work which has its key already, if one has."""
+        return await asyncio.to_thread(self.enqueue_now, workflow, queue, data, placement)
+
+    def enqueue_now(self, workflow: str, queue: str, data: Mapping[str, Any], placement: Placement) -> str:
+        """Enqueue the same from plain code."""
         options: dict[str, Any] = {
             "workflow_name": workflow,
             "queue_name": queue,
@@ -265,8 +322,7 @@ class Client:
         if placement.delay is not None:
             options["delay_seconds"] = placement.delay
         limits = {name: value for name in (KEY, TIMEOUT) if (value := getattr(placement, name)) is not None}
-        handle = await asyncio.to_thread(self.dbos.enqueue, cast("Any", options), {**data, **limits})
-        return handle.get_workflow_id()
+        return self.dbos.enqueue(cast("Any", options), {**data, **limits}).get_workflow_id()
 
     async def status(self, workflow_id: str) -> WorkflowStatus | None:
         """Return what DBOS knows of a workflow; None without one of that id, and for another application's."""

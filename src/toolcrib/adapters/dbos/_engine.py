@@ -47,6 +47,7 @@ _log = logging.getLogger("toolcrib.durable")
 _POOL = 20  # connections of a worker, one of which listens
 _END_SECONDS = 5.0  # for what is left to say to the database at the end
 
+_SCHEDULES_SECONDS = 1.0  # between two looks at the schedules, for those that are new, changed or paused
 _LEFT_LONG = 30.0  # seconds after which a worker says that it cannot run what waits
 _LEFT_KNOWN = 1_000  # pieces of work of which it has said so
 _ERROR_CHARS = 500  # of the error of a call, in its request
@@ -206,6 +207,7 @@ class Engine:
                 "serializer": JsonSerializer(),
                 "log_level": "ERROR",
                 "notification_listener_polling_interval_sec": 0.25,  # how long it takes at most to leave the engine
+                "scheduler_polling_interval_sec": _SCHEDULES_SECONDS,
             }
         )
         logging.getLogger("dbos").addFilter(_is_trouble)

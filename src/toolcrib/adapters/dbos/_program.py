@@ -30,6 +30,7 @@ from toolcrib.adapters.dbos._program_journal import (
     requests_in,
     requests_of_paused,
 )
+from toolcrib.adapters.dbos._schedules import Schedule, apply_schedule
 from toolcrib.adapters.dbos._work_store import WorkStore
 from toolcrib.adapters.dbos._workflow import UnknownHereError, unless_cancelled, workflow
 from toolcrib.approvals import ApprovalStore
@@ -142,6 +143,34 @@ class DurableToolkit(Answers):
         return await enqueue_program(
             self.client, self.name, self.queue.name, code, placement, principal, conversation_id, tools=tools
         )
+
+    async def schedule(
+        self,
+        schedule: Schedule,
+        code: str,
+        *,
+        priority: int = 0,
+        key: str | None = None,
+        timeout: float | None = None,
+        principal: str | None = None,
+        conversation_id: str | None = None,
+    ) -> None:
+        """Enqueue a program at each tick of a schedule, in place of a schedule of that name.
+
+        Args:
+            code: The program.
+            priority: As in `Placement`, and so are `key` and `timeout`: with a key, a tick is skipped while the program
+                of an earlier one waits or runs.
+            principal: As in `start`, and so is `conversation_id`.
+
+        Raises:
+            EngineError: Another application of the database has the schedule's name.
+        """
+        tools = tools_in(code, self.toolkit.function_names)
+        data = _program_data("", self.name, self.queue.name, code, principal, conversation_id, tools)
+        placement = {"priority": priority, "key": key, "timeout": timeout}
+        given = {name: value for name, value in placement.items() if value is not None}
+        await asyncio.to_thread(apply_schedule, self.client, schedule, PROGRAM, self.queue.name, data, given)
 
     def opened(
         self, data: Mapping[str, Any], engine: Engine, journal: ProgramJournal, begun: Mapping[str, Mapping[str, Any]]
@@ -304,7 +333,20 @@ async def enqueue_program(
     What a tool enqueues says so: its requests name the agent and the conversation of that tool's run.
     """
     placement = placement or Placement(f"program-{uuid4().hex}")
-    data: dict[str, Any] = {"run": placement.id, "toolkit": toolkit, "queue": queue, "code": code}
+    data = _program_data(placement.id, toolkit, queue, code, principal, conversation_id, tools)
+    return DurableProgram(await client.enqueue(PROGRAM, queue, data, placement), client)
+
+
+def _program_data(
+    run: str,
+    toolkit: str,
+    queue: str,
+    code: str,
+    principal: str | None,
+    conversation_id: str | None,
+    tools: Iterable[str],
+) -> dict[str, Any]:
+    data: dict[str, Any] = {"run": run, "toolkit": toolkit, "queue": queue, "code": code}
     data |= {"principal": principal, "generation": 1, "tools": list(tools)}
     if here := current_run():
         data["principal"] = principal or here.principal
@@ -312,8 +354,7 @@ async def enqueue_program(
         conversation_id = conversation_id or here.channel.conversation_id
     asked_by = {"agent": here and here.channel.agent, "parent": current_activity(), "conversation_id": conversation_id}
     data |= {name: value for name, value in asked_by.items() if value is not None}
-    run = await client.enqueue(PROGRAM, queue, versioned("ProgramWork", data), placement)
-    return DurableProgram(run, client)
+    return versioned("ProgramWork", data)
 
 
 async def continue_programs(engine: Engine) -> None:
