@@ -187,11 +187,22 @@ CURSORS = {"record.EventLog.activities.before", "record.EventLog.events.after", 
 
 VALUES = (
     # what is checked by another of these, which takes it
-    *("adapters.dbos.DurableAgent.put", "adapters.dbos.WorkOperator.works", "code.ProgramSession.*"),
+    *(
+        "adapters.dbos.DurableAgent.put",
+        "adapters.dbos.DurableAgent.schedule",
+        "adapters.dbos.WorkOperator.works",
+        "code.ProgramSession.*",
+    ),
     *("console.DurableWork.works", "record.EventLog.changed", "record.EventLog.names", "replay.replay"),
     *("approvals.WaitableApprovalStore.wait", "toolsets.ToolEntry.*", "database.PostgresTables.__init__"),
     # an error, a line of a record, a status, an event, a part of a reply, and what else this library makes itself
-    *("errors.*", "record.*.__init__", "adapters.dbos.Work.__init__", "adapters.dbos.Worker.__init__"),
+    *(
+        "errors.*",
+        "record.*.__init__",
+        "adapters.dbos.Work.__init__",
+        "adapters.dbos.ScheduledWork.__init__",
+        "adapters.dbos.Worker.__init__",
+    ),
     *("adapters.mcp_client.Progress.__init__", "adapters.mcp_client.ServerStatus.__init__", "approvals.SavedSession.*"),
     *("budgets.Charge.*", "budgets.Overrun.*", "budgets.UsageStore.*", "calls.ApprovalRequest.__init__"),
     "calls.RequiredApprovers.__init__",

@@ -250,3 +250,21 @@ def test_a_schedule_is_listed_paused_triggered_resumed_and_deleted(toolcrib: Com
     assert deleted.stderr == "the schedule nightly is deleted\n"
     assert after.stderr.startswith("there is no schedule in ")
     assert (missing.exit_code, "there is no schedule `nightly`" in missing.stderr) == (2, True)
+
+
+def test_work_is_enqueued_listed_and_cancelled_by_its_partition(toolcrib: Command, tools: str) -> None:
+    for tenant in ("north", "south"):
+        AgentRegistry.clear()
+        toolcrib("enqueue", tools, "add", '{"a": 1}', "--partition", tenant)
+
+    (listed,) = told(toolcrib("workflows", "list", "--partition", "north", "--json"))
+    table = toolcrib("workflows", "list").stdout
+    page = toolcrib("workflows", "show", listed["id"]).stdout
+    cancelled = toolcrib("workflows", "cancel", "--all", "--partition", "north", "--yes")
+    left = told(toolcrib("workflows", "list", "--state", "waiting", "--json"))
+
+    assert listed["partition"] == "north"
+    assert "(north)" in re.sub(r"\s", "", table)
+    assert re.search(r"partition +north", page)
+    assert cancelled.exit_code == 0
+    assert [work["partition"] for work in left] == ["south"]

@@ -261,6 +261,7 @@ async def _enqueue_turn(target: str, durable: Durable, job: Job, client: Client)
         key=placement.key,
         delay=placement.delay,
         timeout=placement.timeout,
+        partition=placement.partition,
         conversation_id=job.conversation_id,
     )
     _say_if_known(handle.id, turn.id, before, placement)

@@ -78,6 +78,7 @@ def _facts(work: Any, more: Mapping[str, Any]) -> dict[str, str]:
         "queue": work.queue or "",
         "priority": str(work.priority or ""),
         "key": work.key or "",
+        "partition": work.partition or "",
         "worker": work.worker or "",
         "begun": f"{work.attempts} times" if work.attempts > 1 else "",
         "enqueued": when(work.created_at),

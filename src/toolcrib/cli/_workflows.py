@@ -46,6 +46,9 @@ NameOption = Annotated[
     typer.Option("--name", metavar="NAME", help="With --all: those of this agent, tool or toolkit, or `agent: tool`."),
 ]
 QueueOption = Annotated[str | None, typer.Option("--queue", metavar="NAME", help="With --all: those of this queue.")]
+PartitionOption = Annotated[
+    str | None, typer.Option("--partition", metavar="NAME", help="With --all: those of this partition.")
+]
 BeforeOption = Annotated[
     str | None,
     typer.Option("--before", metavar="TIME", help="With --all: those enqueued before: 2h, 7d, or 2030-01-31T12:00."),
@@ -92,6 +95,9 @@ def list_workflows(
         ),
     ] = None,
     queue: Annotated[str | None, typer.Option("--queue", metavar="NAME", help="Only those of this queue.")] = None,
+    partition: Annotated[
+        str | None, typer.Option("--partition", metavar="NAME", help="Only those of this partition.")
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most this many.")] = 50,
     start: Annotated[int, typer.Option("--start", metavar="N", min=0, help="Leave out the latest N.")] = 0,
     database: DatabaseOption = None,
@@ -102,12 +108,12 @@ def list_workflows(
         known = sorted(module.WORK_STATES)
         if state is not None and state not in known:
             raise typer.BadParameter(f"{state!r} is not one of {', '.join(known)}", param_hint="--state")
-        found = module.list_work(client, state=state, queue=queue, limit=limit, start=start)
+        found = module.list_work(client, state=state, queue=queue, partition=partition, limit=limit, start=start)
     if as_json:
         print_json([work.to_dict() for work in found])
     elif found:
         rows = [
-            (w.id, w.kind, w.what, w.queue, w.state, w.worker, w.attempts, when(w.created_at), _why(w)) for w in found
+            (w.id, w.kind, w.what, _place(w), w.state, w.worker, w.attempts, when(w.created_at), _why(w)) for w in found
         ]
         console().print(_table(("id", "kind", "of", "queue", "state", "worker", "begun", "since", "why"), rows))
     else:
@@ -166,6 +172,7 @@ def _add_change(verb: str, about: str) -> None:
         state: StateOption = None,
         name: NameOption = None,
         queue: QueueOption = None,
+        partition: PartitionOption = None,
         before: BeforeOption = None,
         yes: YesOption = False,
         database: DatabaseOption = None,
@@ -173,7 +180,13 @@ def _add_change(verb: str, about: str) -> None:
     ) -> None:
         until = time_of(before, "--before")
         chosen = _Chosen(
-            tuple(work_ids or ()), everything, state, name, queue, None if until is None else until.timestamp()
+            tuple(work_ids or ()),
+            everything,
+            state,
+            name,
+            queue,
+            partition,
+            None if until is None else until.timestamp(),
         )
         _change(verb, chosen, database, yes=yes, as_json=as_json)
 
@@ -289,13 +302,20 @@ class _Chosen:
     state: str | None
     name: str | None
     queue: str | None
+    partition: str | None
     before: float | None
 
     def require_one_way(self, verb: str) -> None:
         """Refuse ids together with a choice among all, a choice without `--all`, and a state that never fits."""
         if bool(self.ids) == self.everything:
             raise typer.BadParameter("name workflows, or give --all", param_hint="ID")
-        chosen = {"--state": self.state, "--name": self.name, "--queue": self.queue, "--before": self.before}
+        chosen = {
+            "--state": self.state,
+            "--name": self.name,
+            "--queue": self.queue,
+            "--partition": self.partition,
+            "--before": self.before,
+        }
         for option, given in chosen.items():
             if given is not None and not self.everything:
                 raise typer.BadParameter("it chooses among --all", param_hint=option)
@@ -309,7 +329,9 @@ class _Chosen:
         works = [
             work
             for state in states
-            for work in module.list_work(client, state=state, queue=self.queue, limit=sys.maxsize)
+            for work in module.list_work(
+                client, state=state, queue=self.queue, partition=self.partition, limit=sys.maxsize
+            )
         ]
         return {work.id: work.state for work in works if self._has(work)}
 
@@ -358,6 +380,10 @@ def _confirm(verb: str, found: Mapping[str, str], database: str | None, *, yes: 
     say(f"{verb} in {shown_name(database)}: {counts or 'no work fits'}")
     if found and not yes:
         run_sync(confirm("do it?", undone="nothing was done", meant="that is meant"))
+
+
+def _place(work: Any) -> str | None:
+    return f"{work.queue} ({work.partition})" if work.partition else work.queue
 
 
 def _why(work: Any) -> str | None:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import Any, Literal, TypeVar, cast, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 
 import sqlalchemy as sa
 from dbos import WorkflowStatus
@@ -93,6 +93,7 @@ class Work:
         in_doubt: Whether one of them is about a call in doubt.
         conversation_id: The conversation that it is part of, where it was put with one.
         schedule: The schedule that it comes from, where it comes from one.
+        partition: The partition of its queue that it is part of, where it was put with one.
         created_at: When its last workflow was enqueued, in seconds since the epoch, like the other times.
     """
 
@@ -113,6 +114,7 @@ class Work:
     in_doubt: bool = False
     conversation_id: str | None = None
     schedule: str | None = None
+    partition: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the work as JSON shapes."""
@@ -120,25 +122,38 @@ class Work:
 
 
 def list_work(
-    client: Client, *, state: str | None = None, queue: str | None = None, limit: int = 50, start: int = 0
+    client: Client,
+    *,
+    state: str | None = None,
+    queue: str | None = None,
+    partition: str | None = None,
+    limit: int = 50,
+    start: int = 0,
 ) -> list[Work]:
     """Return work, the latest first; what has gone on after a pause is as late as that.
 
     Args:
+        state: Only work in this state.
+        queue: Only work of this queue.
+        partition: Only work of this partition.
         start: How many are left out before the first.
     """
     require_number("list_work", "limit", limit, least=1)
     require_number("list_work", "start", start, least=0)
     page = _PAGE if state is not None or start else limit
-    latest = (work for work in _latest(client, state, queue, page) if work.state != _CONTINUED)
+    latest = (work for work in _latest(client, state, (queue, partition), page) if work.state != _CONTINUED)
     found = (work for work in latest if state in (None, work.state))
     return list(islice(found, start, start + limit))
 
 
-def _latest(client: Client, state: str | None, queue: str | None, page: int) -> Iterator[Work]:
+_Place: TypeAlias = tuple[str | None, str | None]
+"""A queue and a partition; None for any."""
+
+
+def _latest(client: Client, state: str | None, place: _Place, page: int) -> Iterator[Work]:
     before: tuple[int, str] | None = None
     while True:
-        keys = _keys(client, state, queue, page, before)
+        keys = _keys(client, state, place, page, before)
         ids = [work_id for _, work_id in keys]
         found = client.dbos.list_workflows(workflow_ids=ids) if ids else []
         by_id = {status.workflow_id: status for status in found}
@@ -149,7 +164,7 @@ def _latest(client: Client, state: str | None, queue: str | None, page: int) -> 
 
 
 def _keys(
-    client: Client, state: str | None, queue: str | None, limit: int, before: tuple[int, str] | None
+    client: Client, state: str | None, place: _Place, limit: int, before: tuple[int, str] | None
 ) -> list[tuple[int, str]]:
     """Return when what may be in a state was enqueued, and its id, the latest first.
 
@@ -182,8 +197,9 @@ def _keys(
                 )
             )
         )
-    if queue is not None:
-        query = query.where(status.queue_name == queue)
+    for column, value in zip((status.queue_name, status.queue_partition_key), place, strict=True):
+        if value is not None:
+            query = query.where(column == value)
     with database.engine.begin() as connection:
         return [(created_at, work_id) for created_at, work_id in connection.execute(query.limit(limit))]
 
@@ -403,6 +419,7 @@ def _work_of(status: WorkflowStatus) -> Work:
         waits_for=(str(result[WAITS_FOR]),) if WAITS_FOR in result else (),
         conversation_id=data.get("conversation_id"),
         schedule=data.get(SCHEDULE),
+        partition=status.queue_partition_key,
         in_doubt=bool(waiting.get("request", {}).get("in_doubt")),
     )
 

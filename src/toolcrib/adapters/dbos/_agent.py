@@ -6,14 +6,14 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 from uuid import uuid4
 
 from dbos import DBOS
 
 from toolcrib.adapters.dbos._answers import Answers
-from toolcrib.adapters.dbos._client import AnswerStore, Client, Placement, Queue
+from toolcrib.adapters.dbos._client import PARTITION, AnswerStore, Client, Placement, Queue
 from toolcrib.adapters.dbos._context import SharedContext
 from toolcrib.adapters.dbos._continuation import WAITING
 from toolcrib.adapters.dbos._engine import Engine, current_engine
@@ -102,6 +102,7 @@ class DurableAgent(Answers):
         key: str | None = None,
         delay: float | None = None,
         timeout: float | None = None,
+        partition: str | None = None,
         conversation_id: str | None = None,
     ) -> TurnHandle:
         """Enqueue a turn, and return its handle.
@@ -111,15 +112,17 @@ class DurableAgent(Answers):
             key: Of the turns with one key, one waits or runs at a time; the handle is then that one's. See `Placement`.
             delay: Seconds before it may start.
             timeout: Seconds in which it has to end once a worker has begun it, each time that one does.
+            partition: Whose work it is, in a queue with limits for each; that of the turn that puts it when None.
             conversation_id: The conversation that it is part of, which its requests show; turns that come of it are
                 part of the same. That of the run when None.
 
         Raises:
             UnknownTool: The turn's tool is not one of the agent's.
             NotPortableError: One of its arguments is not JSON; it is named.
+            ValueError: The queue has limits for each partition, and none is given.
         """
-        placement = {"priority": priority, "key": key, "delay": delay, "timeout": timeout}
-        put = _Put(turn, {name: value for name, value in placement.items() if value is not None}, conversation_id)
+        placement = Placement("", priority, key, delay, timeout, partition)
+        put = _Put(turn, placement, conversation_id)
         token = _putting.set(put)
         try:
             await self.agent.put(turn)
@@ -136,6 +139,7 @@ class DurableAgent(Answers):
         priority: int = 0,
         key: str | None = None,
         timeout: float | None = None,
+        partition: str | None = None,
         conversation_id: str | None = None,
     ) -> None:
         """Enqueue a turn like this one at each tick of a schedule, in place of a schedule of that name.
@@ -156,9 +160,8 @@ class DurableAgent(Answers):
         if time_argument is not None and time_argument not in known:
             names = ", ".join(known) or "none"
             raise ValueError(f"`{turn.tool_name}` has no argument `{time_argument}` for the time; it has: {names}")
-        placement = {"priority": priority, "key": key, "timeout": timeout}
-        given = {name: value for name, value in placement.items() if value is not None}
-        token = _putting.set(_Put(turn, given, conversation_id, schedule=schedule, time_argument=time_argument))
+        placement = Placement("", priority, key, None, timeout, partition)
+        token = _putting.set(_Put(turn, placement, conversation_id, schedule=schedule, time_argument=time_argument))
         try:
             await self.agent.put(turn)
         finally:
@@ -169,20 +172,24 @@ class DurableAgent(Answers):
         execution, put = current_execution.get(), _putting.get()
         execution = None if execution is None or execution.over else execution
         if put is None or put.turn is not turn:
-            put = _Put(turn, {})
+            put = _Put(turn)
+        placement = put.placement
+        if execution is not None and placement.key is placement.partition is None:
+            placement = replace(placement, partition=execution.partition)
+        self.queue.check(placement.partition)
         is_new = not turn.has_id
         data = self._described(turn.to_dict())
         conversation_id = put.conversation_id or (execution.conversation_id if execution else None)
         if conversation_id is not None:
             data["conversation_id"] = conversation_id
         if put.schedule is not None:
-            options = (put.schedule, TURN, self.queue.name, data, put.placement, put.time_argument)
+            options = (put.schedule, TURN, self.queue.name, data, placement, put.time_argument)
             await asyncio.to_thread(apply_schedule, self.client, *options)
             return
         if execution is not None:
-            turn.id = execution.add_child(data, put.placement, is_new=is_new)
+            turn.id = execution.add_child(data, placement.options, is_new=is_new)
             return
-        placement = Placement(turn.id, **put.placement)
+        placement = replace(placement, id=turn.id)
         put.handle = self.handle(await self.client.enqueue(TURN, self.queue.name, data, placement))
         self._open_turns.append((turn, put.handle))
 
@@ -273,7 +280,7 @@ class DurableAgent(Answers):
             if data["agent"] == self.name and WAITING not in data:
                 copied = {**data["turn"], "uuid": str(uuid4())}
                 again = Turn.from_dict(copied, branched.agent.tools)
-                await branched.put(again, conversation_id=data.get("conversation_id"))
+                await branched.put(again, partition=data.get(PARTITION), conversation_id=data.get("conversation_id"))
         return branched
 
     def branched(self, name: str) -> DurableAgent:
@@ -292,7 +299,7 @@ class DurableAgent(Answers):
         waiting = outcome_from_dict(data[WAITING]) if WAITING in data else None
         work_id = DBOS.workflow_id or turn.id
         execution = TurnExecution(work_id, waiting if isinstance(waiting, Suspended) else None, engine.worker_id)
-        execution.conversation_id = data.get("conversation_id")
+        execution.conversation_id, execution.partition = data.get("conversation_id"), data.get(PARTITION)
         token = current_execution.set(execution)
         try:
             binding = self._binding(engine, execution)
@@ -341,7 +348,7 @@ class DurableAgent(Answers):
 @dataclass(slots=True)
 class _Put:
     turn: Turn[Any]
-    placement: Mapping[str, Any]
+    placement: Placement = field(default_factory=lambda: Placement(""))
     conversation_id: str | None = None
     handle: TurnHandle | None = None
     schedule: Schedule | None = None

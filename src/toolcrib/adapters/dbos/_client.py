@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 import sqlalchemy as sa
 from dbos import DBOSClient, WorkflowStatus
 from dbos._error import DBOSAwaitedWorkflowCancelledError, DBOSNonExistentWorkflowError
+from dbos._queue import QueueRateLimit
 from dbos._serialization import Serializer
 
 from toolcrib._json_writer import valid_text
@@ -28,6 +30,7 @@ from toolcrib.errors import EngineError
 
 __all__ = [
     "KEY",
+    "PARTITION",
     "SCHEDULE",
     "TIMEOUT",
     "AnswerStore",
@@ -41,12 +44,13 @@ __all__ = [
     "with_id",
 ]
 
-KEY, TIMEOUT = "key", "timeout"
+KEY, PARTITION, TIMEOUT = "key", "partition", "timeout"
 """Where the data of work keeps these of its placement, for what goes on with it."""
 
 SCHEDULE = "schedule"
 """Where the data of work names the schedule that it comes from."""
 
+_NO_PARTITION = "none"  # of work that was enqueued without one, before its queue had limits for each
 _STANDING: dict[str, Any] = {"concurrency": 0}
 
 
@@ -121,6 +125,9 @@ class Queue:
         concurrency: The most that runs at a time, on all workers together; with 1 strictly in order.
         worker_concurrency: The most that runs at a time on one worker.
         rate: So many may start in so many seconds, on all workers together: `(100, 60.0)`.
+        partition_concurrency: The most that runs at a time of one partition, on all workers together. With this or the
+            next, all work of the queue has to name its partition.
+        partition_rate: So many of one partition may start in so many seconds.
         polling: Seconds between two looks of a worker that has room.
         tries: How often a program is begun whose sandbox does not start, or whose process is killed from outside,
             before it fails; between two tries it waits in the queue, longer each time.
@@ -132,12 +139,30 @@ class Queue:
     rate: tuple[int, float] | None = None
     polling: float = 0.25
     tries: int = 5
+    partition_concurrency: int | None = None
+    partition_rate: tuple[int, float] | None = None
 
     def __post_init__(self) -> None:
         if not self.name or self.name.startswith("_dbos_"):
             raise ValueError(f"a queue needs a name that does not begin with `_dbos_`, and this is {self.name!r}")
-        sizes = ("concurrency", "worker_concurrency", "tries")
-        require_numbers(f"the queue `{self.name}`", self, dict.fromkeys(sizes, 1), seconds=("polling",))
+        sizes, who = ("concurrency", "worker_concurrency", "tries", "partition_concurrency"), f"the queue `{self.name}`"
+        require_numbers(who, self, dict.fromkeys(sizes, 1), seconds=("polling",))
+        if (self.partition_concurrency or 0) > (self.concurrency or sys.maxsize):
+            one, all_of_them = self.partition_concurrency, self.concurrency
+            raise ValueError(f"{who}: partition_concurrency must be at most concurrency, {all_of_them}, and is {one}")
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether each partition of the work has limits of its own."""
+        return self.partition_concurrency is not None or self.partition_rate is not None
+
+    def check(self, partition: str | None) -> None:
+        """Return if work of this partition can wait in this queue; raises ValueError for none where it is needed."""
+        if self.is_partitioned and partition is None:
+            raise ValueError(
+                f"the queue `{self.name}` has limits for each partition: name the partition of this work, as in "
+                "partition='tenant-7'"
+            )
 
     @property
     def per_worker(self) -> int | None:
@@ -156,6 +181,8 @@ class Placement:
         key: Of those with one key, one waits or runs at a time: a second is not enqueued. Work that is paused for an
             answer lets others of its key run; what goes on with it waits until the key is free.
         delay: Seconds before it may start.
+        partition: Whose work it is, in a queue with limits for each partition: a tenant, for instance. What comes of
+            the work is of the same partition.
         timeout: Seconds in which it has to end once a worker has begun it; then it fails. It has them anew each time
             that it is begun: when it goes on after an answer, on another worker, or by a retry.
     """
@@ -165,9 +192,19 @@ class Placement:
     key: str | None = None
     delay: float | None = None
     timeout: float | None = None
+    partition: str | None = None
 
     def __post_init__(self) -> None:
+        if self.partition is not None and not self.partition:
+            raise ValueError("put: partition must be a text that is not empty")
+        if self.partition is not None and self.key is not None:
+            raise ValueError("put: work of a partition cannot have a key; give it an id, by which it is enqueued once")
         require_numbers("put", self, {"priority": 0}, seconds=("timeout",), seconds_from_zero=("delay",))
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What is given besides the id, as JSON shapes."""
+        return {name: value for name in Placement.__slots__ if name != "id" and (value := getattr(self, name))}
 
 
 def turn_id_of(given: str) -> str:
@@ -196,6 +233,10 @@ def what_of(data: Mapping[str, Any]) -> str:
     turn = data.get("turn")
     tool = cast("Mapping[str, Any]", turn).get("tool_name", "") if isinstance(turn, Mapping) else ""
     return f"{data.get('agent')}: {tool}" if tool else str(data.get("toolkit") or data.get("agent") or "")
+
+
+def _limiter(rate: tuple[int, float] | None) -> QueueRateLimit | None:
+    return None if rate is None else {"limit": rate[0], "period": rate[1]}
 
 
 class Client:
@@ -266,14 +307,27 @@ class Client:
             queue.name,
             global_concurrency=queue.concurrency,
             worker_concurrency=queue.per_worker,
-            limiter=None if queue.rate is None else {"limit": queue.rate[0], "period": queue.rate[1]},
+            limiter=_limiter(queue.rate),
+            partition_concurrency=queue.partition_concurrency,
+            partition_limiter=_limiter(queue.partition_rate),
             polling_interval_sec=queue.polling,
             application_name=self.database.application,
         )
         with ThreadPoolExecutor(1, "toolcrib-queue") as thread:  # on an event loop DBOS warns in words of its own
             thread.submit(write).result()
+        if queue.is_partitioned:
+            self._give_partitions(queue.name)
         if self.is_stopped(queue.name):
             self.dbos._sys_db.update_queue(queue.name, _STANDING)  # pyright: ignore[reportPrivateUsage] -- as below
+
+    def _give_partitions(self, queue: str) -> None:
+        """Put work that was enqueued before its queue had partitions into one; DBOS would never start it."""
+        database = self.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- DBOS changes no partition
+        table = database.tables.workflow_status
+        alone = (table.c.queue_name == queue, table.c.queue_partition_key.is_(None))
+        waits = table.c.status.in_(("ENQUEUED", "DELAYED", "PENDING"))
+        with database.engine.begin() as connection:
+            connection.execute(sa.update(table).where(*alone, waits).values(queue_partition_key=_NO_PARTITION))
 
     def stop(self, queue: str) -> None:
         """Stop a queue: nothing in it is started, on any worker, until `go`."""
@@ -319,9 +373,11 @@ class Client:
             options["priority"] = placement.priority
         if placement.key is not None:
             options |= {"deduplication_id": placement.key, "duplication_policy": "return-existing"}
+        if placement.partition is not None:
+            options["queue_partition_key"] = placement.partition
         if placement.delay is not None:
             options["delay_seconds"] = placement.delay
-        limits = {name: value for name in (KEY, TIMEOUT) if (value := getattr(placement, name)) is not None}
+        limits = {name: value for name in (KEY, PARTITION, TIMEOUT) if (value := getattr(placement, name)) is not None}
         return self.dbos.enqueue(cast("Any", options), {**data, **limits}).get_workflow_id()
 
     async def status(self, workflow_id: str) -> WorkflowStatus | None:

@@ -161,7 +161,8 @@ async def _continue(client: Client, status: WorkflowStatus, request_id: str, *, 
     before: Any = status.input
     result: Any = status.output
     goes_on: dict[str, Any] = {**before["args"][0], WAITING: result[WAITING]}
-    placement = Placement(continuation_id(status.workflow_id, request_id), status.priority or 0, goes_on.get(KEY))
+    work_id, partition = continuation_id(status.workflow_id, request_id), status.queue_partition_key
+    placement = Placement(work_id, status.priority or 0, goes_on.get(KEY), partition=partition)
     if never:
         goes_on[CLOSED] = True
         placement = replace(placement, key=None, delay=_NEVER)

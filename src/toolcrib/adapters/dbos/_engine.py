@@ -14,7 +14,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from types import SimpleNamespace
+from typing import Any, Literal, cast
 
 import dbos._dbos as dbos_module
 from dbos import DBOS
@@ -405,6 +406,23 @@ def _check_before_claims(instance: Any, engine: Engine, lease: Lease) -> None:
             lease.check(connection)  # raises, and what was taken is not
 
     database._begin = checked
+    claiming: Any = _Claiming(database)
+    # its claims of a queue with one at a time for each partition begin their transactions otherwise
+    kind = cast("Any", type(database))
+    database.start_queued_partitioned_workflows = partial(kind.start_queued_partitioned_workflows, claiming)
+
+
+class _Claiming:
+    """A database of DBOS all of whose transactions are checked."""
+
+    def __init__(self, database: Any) -> None:
+        self._database, self.engine = (
+            database,
+            SimpleNamespace(begin=lambda: database._begin(None), dialect=database.engine.dialect),
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
 
 
 def _note_looks(instance: Any, looks: QueueLooks) -> None:

@@ -140,6 +140,7 @@ class DurableToolkit(Answers):
                 it when None, or else of the run.
         """
         tools = tools_in(code, self.toolkit.function_names)
+        self.queue.check(placement and placement.partition)
         return await enqueue_program(
             self.client, self.name, self.queue.name, code, placement, principal, conversation_id, tools=tools
         )
@@ -149,9 +150,7 @@ class DurableToolkit(Answers):
         schedule: Schedule,
         code: str,
         *,
-        priority: int = 0,
-        key: str | None = None,
-        timeout: float | None = None,
+        placement: Placement | None = None,
         principal: str | None = None,
         conversation_id: str | None = None,
     ) -> None:
@@ -159,8 +158,8 @@ class DurableToolkit(Answers):
 
         Args:
             code: The program.
-            priority: As in `Placement`, and so are `key` and `timeout`: with a key, a tick is skipped while the program
-                of an earlier one waits or runs.
+            placement: As in `start`, but for the id, which each program has of its own: with a key, a tick is skipped
+                while the program of an earlier one waits or runs.
             principal: As in `start`, and so is `conversation_id`.
 
         Raises:
@@ -168,9 +167,9 @@ class DurableToolkit(Answers):
         """
         tools = tools_in(code, self.toolkit.function_names)
         data = _program_data("", self.name, self.queue.name, code, principal, conversation_id, tools)
-        placement = {"priority": priority, "key": key, "timeout": timeout}
-        given = {name: value for name, value in placement.items() if value is not None}
-        await asyncio.to_thread(apply_schedule, self.client, schedule, PROGRAM, self.queue.name, data, given)
+        placement = placement or Placement("")
+        self.queue.check(placement.partition)
+        await asyncio.to_thread(apply_schedule, self.client, schedule, PROGRAM, self.queue.name, data, placement)
 
     def opened(
         self, data: Mapping[str, Any], engine: Engine, journal: ProgramJournal, begun: Mapping[str, Mapping[str, Any]]
@@ -383,7 +382,8 @@ async def _enqueue_next(client: Client, run: str, generation: int) -> None:
     first = await client.status(run)
     given: Mapping[str, Any] = {} if first is None or first.input is None else first.input["args"][0]
     if given:
-        placement = Placement(stretch_id(run, generation), (first.priority or 0) if first else 0, given.get(KEY))
+        priority, partition = (first.priority or 0, first.queue_partition_key) if first else (0, None)
+        placement = Placement(stretch_id(run, generation), priority, given.get(KEY), partition=partition)
         await client.enqueue(PROGRAM, given["queue"], {**given, "generation": generation}, placement)
 
 

@@ -129,26 +129,25 @@ def apply_schedule(
     workflow: str,
     queue: str,
     data: Mapping[str, Any],
-    placement: Mapping[str, Any],
+    placement: Placement,
     time_argument: str | None = None,
 ) -> None:
     """Write a schedule into the database, in place of one of its name; one that is paused stays paused.
 
     Args:
         data: What each of its workflows is given, with an id of its own.
-        placement: The options of `Placement`.
+        placement: Where and how it waits; its id is not used.
         time_argument: The argument of a turn that is the time of its tick.
 
     Raises:
         EngineError: Another application of the database has the name.
     """
-    Placement("", **placement)  # raises for a wrong one
     work = {
         SCHEDULE: schedule.name,
         "workflow": workflow,
         "to": queue,
         "data": dict(data),
-        "placement": dict(placement),
+        "placement": placement.options,
     }
     entry = {
         "schedule_name": schedule.name,
