@@ -268,3 +268,16 @@ def test_work_is_enqueued_listed_and_cancelled_by_its_partition(toolcrib: Comman
     assert re.search(r"partition +north", page)
     assert cancelled.exit_code == 0
     assert [work["partition"] for work in left] == ["south"]
+
+
+def test_debounced_work_takes_the_place_of_what_waits_and_says_so(toolcrib: Command, tools: str) -> None:
+    first = toolcrib("enqueue", tools, "add", '{"a": 1}', "--key", "k", "--debounce", "600")
+    AgentRegistry.clear()
+    second = toolcrib("enqueue", tools, "add", '{"a": 2}', "--key", "k", "--debounce", "600")
+    AgentRegistry.clear()
+    wrong = toolcrib("enqueue", tools, "add", '{"a": 2}', "--debounce", "600")
+
+    assert first.stdout == second.stdout
+    assert second.stderr.startswith("it took the place of the work below, which waited with the key k\n")
+    assert told(toolcrib("workflows", "show", first.stdout.strip(), "--json"))["input"]["turn"]["kwargs"] == {"a": 2}
+    assert (wrong.exit_code, "debounce needs a key" in wrong.stderr) == (2, True)

@@ -27,7 +27,7 @@ from toolcrib.adapters.dbos import (
 )
 from toolcrib.calls import Completed
 from toolcrib.code import Toolkit
-from toolcrib.errors import WorkerError
+from toolcrib.errors import EngineError, WorkerError
 from toolcrib.testing import FakeSandbox
 from toolcrib.tools import ez_tool
 from toolcrib.turns import Turn
@@ -169,13 +169,13 @@ async def test_work_of_a_queue_with_partitions_has_to_name_one(file: str) -> Non
     async with Client(file) as client:
         agent.use(client)
         toolkit.use(client)
-        with pytest.raises(ValueError, match=without):
+        with pytest.raises(EngineError, match=without):
             await agent.put(Turn(count))
-        with pytest.raises(ValueError, match=without):
+        with pytest.raises(EngineError, match=without):
             await agent.schedule(Schedule("nightly", "0 2 * * *"), Turn(count))
-        with pytest.raises(ValueError, match=without):
+        with pytest.raises(EngineError, match=without):
             await toolkit.start("1")
-        with pytest.raises(ValueError, match=without):
+        with pytest.raises(EngineError, match=without):
             await toolkit.schedule(Schedule("nightly", "0 2 * * *"), "1", placement=Placement(""))
         assert list_work(client) == []
 

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from dbos import WorkflowStatus
 
 from toolcrib._numbers import require_number
-from toolcrib.adapters.dbos._client import SCHEDULE, Client, data_of, turn_id_of, what_of
+from toolcrib.adapters.dbos._client import DEBOUNCED, SCHEDULE, Client, data_of, turn_id_of, what_of
 from toolcrib.adapters.dbos._continuation import CLOSED, WAITING, WAITS_FOR, cancel_turn, continuation_id
 from toolcrib.adapters.dbos._program import PROGRAM, cancel_program, stretch_id
 from toolcrib.adapters.dbos._program_journal import journal_lines, program_run
@@ -411,7 +411,7 @@ def _work_of(status: WorkflowStatus) -> Work:
         worker=status.executor_id or None,
         attempts=status.recovery_attempts or 0,
         priority=status.priority or 0,
-        key=status.deduplication_id,
+        key=status.deduplication_id and data.get(DEBOUNCED, status.deduplication_id),
         created_at=_seconds(status.created_at),
         started_at=_seconds(status.dequeued_at),
         ended_at=_seconds(status.completed_at),

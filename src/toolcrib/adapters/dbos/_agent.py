@@ -25,7 +25,7 @@ from toolcrib.adapters.dbos._turn_workflow import TurnWorkflow
 from toolcrib.adapters.dbos._work_store import WorkStore
 from toolcrib.adapters.dbos._workflow import UnknownHereError, workflow
 from toolcrib.calls import Failed, StoredFields, Suspended, error_of, outcome_from_dict, versioned
-from toolcrib.errors import UnregisteredAgentError, UnregisteredToolError
+from toolcrib.errors import EngineError, UnregisteredAgentError, UnregisteredToolError
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.registry import Registry
 from toolcrib.tools import Tool
@@ -103,6 +103,8 @@ class DurableAgent(Answers):
         delay: float | None = None,
         timeout: float | None = None,
         partition: str | None = None,
+        debounce: float | None = None,
+        debounce_limit: float | None = None,
         conversation_id: str | None = None,
     ) -> TurnHandle:
         """Enqueue a turn, and return its handle.
@@ -113,15 +115,19 @@ class DurableAgent(Answers):
             delay: Seconds before it may start.
             timeout: Seconds in which it has to end once a worker has begun it, each time that one does.
             partition: Whose work it is, in a queue with limits for each; that of the turn that puts it when None.
+            debounce: Seconds in which it waits for another of its key, which takes its place; the handle is then that
+                of the one that waits. See `Placement`.
+            debounce_limit: Seconds after the first of them, after which the last is done all the same.
             conversation_id: The conversation that it is part of, which its requests show; turns that come of it are
                 part of the same. That of the run when None.
 
         Raises:
             UnknownTool: The turn's tool is not one of the agent's.
             NotPortableError: One of its arguments is not JSON; it is named.
-            ValueError: The queue has limits for each partition, and none is given.
+            EngineError: The queue has limits for each partition, and none is given; or a running turn puts one with
+                `debounce`.
         """
-        placement = Placement("", priority, key, delay, timeout, partition)
+        placement = Placement("", priority, key, delay, timeout, partition, debounce, debounce_limit)
         put = _Put(turn, placement, conversation_id)
         token = _putting.set(put)
         try:
@@ -174,6 +180,8 @@ class DurableAgent(Answers):
         if put is None or put.turn is not turn:
             put = _Put(turn)
         placement = put.placement
+        if execution is not None and placement.debounce is not None:
+            raise EngineError(f"put: the turn of `{turn.tool_name}` is put by a running turn, and cannot be debounced")
         if execution is not None and placement.key is placement.partition is None:
             placement = replace(placement, partition=execution.partition)
         self.queue.check(placement.partition)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,9 +17,14 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 import sqlalchemy as sa
 from dbos import DBOSClient, WorkflowStatus
-from dbos._error import DBOSAwaitedWorkflowCancelledError, DBOSNonExistentWorkflowError
+from dbos._error import (
+    DBOSAwaitedWorkflowCancelledError,
+    DBOSNonExistentWorkflowError,
+    DBOSQueueDeduplicatedError,
+)
 from dbos._queue import QueueRateLimit
-from dbos._serialization import Serializer
+from dbos._serialization import Serializer, serialize_args
+from dbos._sys_db import db_retry
 
 from toolcrib._json_writer import valid_text
 from toolcrib._numbers import require_numbers, require_seconds
@@ -29,6 +35,7 @@ from toolcrib.database import Database
 from toolcrib.errors import EngineError
 
 __all__ = [
+    "DEBOUNCED",
     "KEY",
     "PARTITION",
     "SCHEDULE",
@@ -46,6 +53,9 @@ __all__ = [
 
 KEY, PARTITION, TIMEOUT = "key", "partition", "timeout"
 """Where the data of work keeps these of its placement, for what goes on with it."""
+
+DEBOUNCED = "debounced"
+"""Where the data of work has the key under which it waited for others; the key is free once it is due."""
 
 SCHEDULE = "schedule"
 """Where the data of work names the schedule that it comes from."""
@@ -157,9 +167,9 @@ class Queue:
         return self.partition_concurrency is not None or self.partition_rate is not None
 
     def check(self, partition: str | None) -> None:
-        """Return if work of this partition can wait in this queue; raises ValueError for none where it is needed."""
+        """Return if work of this partition can wait in this queue; raises EngineError for none where it is needed."""
         if self.is_partitioned and partition is None:
-            raise ValueError(
+            raise EngineError(
                 f"the queue `{self.name}` has limits for each partition: name the partition of this work, as in "
                 "partition='tenant-7'"
             )
@@ -183,6 +193,9 @@ class Placement:
         delay: Seconds before it may start.
         partition: Whose work it is, in a queue with limits for each partition: a tenant, for instance. What comes of
             the work is of the same partition.
+        debounce: Seconds in which it waits for another of its key, which takes its place and waits as long again: of
+            several, the last is done, once. A key is free as soon as its work is due.
+        debounce_limit: Seconds after the first of them, after which the last is done all the same.
         timeout: Seconds in which it has to end once a worker has begun it; then it fails. It has them anew each time
             that it is begun: when it goes on after an answer, on another worker, or by a retry.
     """
@@ -193,13 +206,22 @@ class Placement:
     delay: float | None = None
     timeout: float | None = None
     partition: str | None = None
+    debounce: float | None = None
+    debounce_limit: float | None = None
 
     def __post_init__(self) -> None:
         if self.partition is not None and not self.partition:
             raise ValueError("put: partition must be a text that is not empty")
         if self.partition is not None and self.key is not None:
             raise ValueError("put: work of a partition cannot have a key; give it an id, by which it is enqueued once")
-        require_numbers("put", self, {"priority": 0}, seconds=("timeout",), seconds_from_zero=("delay",))
+        seconds = ("timeout", "debounce", "debounce_limit")
+        require_numbers("put", self, {"priority": 0}, seconds=seconds, seconds_from_zero=("delay",))
+        if self.debounce_limit is not None and self.debounce is None:
+            raise ValueError("put: debounce_limit is of no use without debounce")
+        if self.debounce is not None and self.key is None:
+            raise ValueError("put: debounce needs a key, by which one takes the place of another")
+        if self.debounce is not None and (self.delay is not None or self.priority):
+            raise ValueError("put: debounced work can have no delay and no priority, since another may take its place")
 
     @property
     def options(self) -> dict[str, Any]:
@@ -233,6 +255,11 @@ def what_of(data: Mapping[str, Any]) -> str:
     turn = data.get("turn")
     tool = cast("Mapping[str, Any]", turn).get("tool_name", "") if isinstance(turn, Mapping) else ""
     return f"{data.get('agent')}: {tool}" if tool else str(data.get("toolkit") or data.get("agent") or "")
+
+
+def _in_ms(seconds: float) -> int:
+    """Return the time in so many seconds, as DBOS keeps times."""
+    return int((time.time() + seconds) * 1000)
 
 
 def _limiter(rate: tuple[int, float] | None) -> QueueRateLimit | None:
@@ -377,8 +404,54 @@ class Client:
             options["queue_partition_key"] = placement.partition
         if placement.delay is not None:
             options["delay_seconds"] = placement.delay
+        if placement.debounce is not None:
+            return self._debounce(options, data, placement, placement.debounce)
         limits = {name: value for name in (KEY, PARTITION, TIMEOUT) if (value := getattr(placement, name)) is not None}
         return self.dbos.enqueue(cast("Any", options), {**data, **limits}).get_workflow_id()
+
+    def _debounce(self, options: dict[str, Any], data: Mapping[str, Any], placement: Placement, seconds: float) -> str:
+        """Enqueue work that waits for others of its key, or put it in the place of one that waits; return its id.
+
+        DBOS's own function keeps the data as it is given, and work is to have its own id there.
+        """
+        system: Any = self.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- as above
+        limits = {DEBOUNCED: placement.key, TIMEOUT: placement.timeout}
+        data = {**data, **{name: value for name, value in limits.items() if value is not None}}
+        held = f"{options['workflow_name']}-{placement.key}"  # the id by which DBOS's own function knows it
+        options |= {"deduplication_id": held, "delay_seconds": min(seconds, placement.debounce_limit or seconds)}
+        del options["duplication_policy"]
+        limit = None if placement.debounce_limit is None else _in_ms(placement.debounce_limit)
+        table = system.tables.workflow_status.c
+        waits = (table.queue_name == options["queue_name"], table.deduplication_id == held, table.status == "DELAYED")
+
+        @db_retry(sys_db=system)
+        def replace() -> str | None:
+            with system.engine.connect() as connection:
+                holder = connection.execute(sa.select(table.workflow_uuid).where(*waits).with_for_update()).scalar()
+                if holder is None:
+                    return None
+                inputs, form = serialize_args((with_id(data, holder),), {}, None, system.serializer)
+                replaced = system.debounce_delayed_workflow(
+                    workflow_name=options["workflow_name"],
+                    queue_name=options["queue_name"],
+                    deduplication_id=held,
+                    delay_until_epoch_ms=_in_ms(seconds),
+                    inputs=inputs,
+                    serialization=form,
+                    application_name=self.database.application,
+                    conn=connection,
+                )["bounced_workflow_id"]
+                if replaced == holder:
+                    connection.commit()
+                return holder if replaced == holder else None
+
+        while True:
+            if (work_id := replace()) is not None:
+                return work_id
+            try:
+                return self.dbos._enqueue_debounced(cast("Any", options), limit, data)  # pyright: ignore[reportPrivateUsage] -- as above
+            except DBOSQueueDeduplicatedError:  # another process was quicker
+                continue
 
     async def status(self, workflow_id: str) -> WorkflowStatus | None:
         """Return what DBOS knows of a workflow; None without one of that id, and for another application's."""

@@ -149,6 +149,8 @@ def apply_schedule(
         "data": dict(data),
         "placement": placement.options,
     }
+    if placement.debounce is not None:
+        raise ValueError(f"the schedule `{schedule.name}`: what is enqueued by the clock cannot be debounced")
     entry = {
         "schedule_name": schedule.name,
         "workflow_name": TICK,
