@@ -124,7 +124,7 @@ async def test_what_goes_on_after_an_answer_is_the_work_that_was_put_last(file: 
 async def test_a_running_turn_cannot_put_debounced_work(file: str) -> None:
     @ez_tool(idempotent=True)
     async def change() -> str:
-        with pytest.raises(EngineError, match="the turn of `index` is put by a running turn, and cannot be debounced"):
+        with pytest.raises(EngineError, match="the turn of `index` is put by a running turn, which"):
             await agent.put(index_turn(1), key="doc", debounce=1.0)
         return "refused"
 

@@ -23,13 +23,14 @@ from toolcrib.adapters.dbos._admin import (
     turn_id_of,
 )
 from toolcrib.adapters.dbos._agent import DurableAgent
-from toolcrib.adapters.dbos._client import Client, DurableFailure, Placement, Queue
+from toolcrib.adapters.dbos._client import Client, DurableFailure
 from toolcrib.adapters.dbos._engine import Engine, standing_routines
 from toolcrib.adapters.dbos._handle import TurnHandle
 from toolcrib.adapters.dbos._health import serve_health
 from toolcrib.adapters.dbos._lost_work import keep_closing_lost_work
 from toolcrib.adapters.dbos._migrate import grant_use, migrate, table_versions
 from toolcrib.adapters.dbos._operator import WorkOperator
+from toolcrib.adapters.dbos._placement import Placement, Queue
 from toolcrib.adapters.dbos._program import DurableProgram, DurableToolkit, enqueue_program
 from toolcrib.adapters.dbos._prune import prune
 from toolcrib.adapters.dbos._schedules import (

@@ -14,8 +14,9 @@ import sqlalchemy as sa
 from dbos import WorkflowStatus
 
 from toolcrib._numbers import require_number
-from toolcrib.adapters.dbos._client import DEBOUNCED, SCHEDULE, Client, data_of, turn_id_of, what_of
+from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._continuation import CLOSED, WAITING, WAITS_FOR, cancel_turn, continuation_id
+from toolcrib.adapters.dbos._placement import DEBOUNCED, SCHEDULE, data_of, turn_id_of, what_of
 from toolcrib.adapters.dbos._program import PROGRAM, cancel_program, stretch_id
 from toolcrib.adapters.dbos._program_journal import journal_lines, program_run
 from toolcrib.adapters.dbos._retry import put_back, put_cancelled_back, put_program_back

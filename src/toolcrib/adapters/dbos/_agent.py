@@ -13,12 +13,13 @@ from uuid import uuid4
 from dbos import DBOS
 
 from toolcrib.adapters.dbos._answers import Answers
-from toolcrib.adapters.dbos._client import PARTITION, AnswerStore, Client, Placement, Queue
+from toolcrib.adapters.dbos._client import AnswerStore, Client, Transaction
 from toolcrib.adapters.dbos._context import SharedContext
 from toolcrib.adapters.dbos._continuation import WAITING
 from toolcrib.adapters.dbos._engine import Engine, current_engine
 from toolcrib.adapters.dbos._handle import TurnHandle
 from toolcrib.adapters.dbos._outage import outlast
+from toolcrib.adapters.dbos._placement import PARTITION, Placement, Queue
 from toolcrib.adapters.dbos._schedules import Schedule, apply_schedule
 from toolcrib.adapters.dbos._turn_execution import PLACEMENT, TurnExecution, current_execution
 from toolcrib.adapters.dbos._turn_workflow import TurnWorkflow
@@ -106,6 +107,7 @@ class DurableAgent(Answers):
         debounce: float | None = None,
         debounce_limit: float | None = None,
         conversation_id: str | None = None,
+        connection: Transaction | None = None,
     ) -> TurnHandle:
         """Enqueue a turn, and return its handle.
 
@@ -120,15 +122,17 @@ class DurableAgent(Answers):
             debounce_limit: Seconds after the first of them, after which the last is done all the same.
             conversation_id: The conversation that it is part of, which its requests show; turns that come of it are
                 part of the same. That of the run when None.
+            connection: A connection or session of SQLAlchemy to the same database: the turn is put when its transaction
+                is committed, with what else is written there. `run` does not follow it.
 
         Raises:
             UnknownTool: The turn's tool is not one of the agent's.
             NotPortableError: One of its arguments is not JSON; it is named.
-            EngineError: The queue has limits for each partition, and none is given; or a running turn puts one with
-                `debounce`.
+            EngineError: The queue has limits for each partition, and none is given; a running turn puts one with
+                `debounce` or `connection`; the connection is to another database; or it is given, and a key.
         """
         placement = Placement("", priority, key, delay, timeout, partition, debounce, debounce_limit)
-        put = _Put(turn, placement, conversation_id)
+        put = _Put(turn, placement, conversation_id, connection=connection)
         token = _putting.set(put)
         try:
             await self.agent.put(turn)
@@ -180,8 +184,11 @@ class DurableAgent(Answers):
         if put is None or put.turn is not turn:
             put = _Put(turn)
         placement = put.placement
-        if execution is not None and placement.debounce is not None:
-            raise EngineError(f"put: the turn of `{turn.tool_name}` is put by a running turn, and cannot be debounced")
+        if execution is not None and (placement.debounce is not None or put.connection is not None):
+            raise EngineError(
+                f"put: the turn of `{turn.tool_name}` is put by a running turn, which puts it with its own record; "
+                "debounce and connection are for other code"
+            )
         if execution is not None and placement.key is placement.partition is None:
             placement = replace(placement, partition=execution.partition)
         self.queue.check(placement.partition)
@@ -198,8 +205,9 @@ class DurableAgent(Answers):
             turn.id = execution.add_child(data, placement.options, is_new=is_new)
             return
         placement = replace(placement, id=turn.id)
-        put.handle = self.handle(await self.client.enqueue(TURN, self.queue.name, data, placement))
-        self._open_turns.append((turn, put.handle))
+        put.handle = self.handle(await self.client.enqueue(TURN, self.queue.name, data, placement, put.connection))
+        if put.connection is None:
+            self._open_turns.append((turn, put.handle))
 
     async def send(self, agent_name: str, turn: Turn[Any]) -> None:
         """Put a turn on another agent, a durable one if there is one of that name, else a plain one.
@@ -361,6 +369,7 @@ class _Put:
     handle: TurnHandle | None = None
     schedule: Schedule | None = None
     time_argument: str | None = None
+    connection: Transaction | None = None
 
 
 _putting: ContextVar[_Put | None] = ContextVar("toolcrib_durable_put", default=None)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import time
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, cast
-from uuid import NAMESPACE_URL, UUID, uuid5
+from typing import Any, Protocol, TypeAlias, cast
 
 import sqlalchemy as sa
 from dbos import DBOSClient, WorkflowStatus
@@ -25,9 +22,12 @@ from dbos._error import (
 from dbos._queue import QueueRateLimit
 from dbos._serialization import Serializer, serialize_args
 from dbos._sys_db import db_retry
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
+from sqlalchemy.orm import Session
 
 from toolcrib._json_writer import valid_text
-from toolcrib._numbers import require_numbers, require_seconds
+from toolcrib._numbers import require_seconds
+from toolcrib.adapters.dbos._placement import DEBOUNCED, TIMEOUT, Placement, Queue, data_of, limits_of, with_id
 from toolcrib.adapters.dbos._work_tables import REQUEST_TABLES, WORK_TABLES
 from toolcrib.adapters.dbos._work_tables import stopped_queues as _stopped
 from toolcrib.approvals import ApprovalEntry, PostgresApprovalStore, ReviewableApprovalStore, SqliteApprovalStore
@@ -35,30 +35,15 @@ from toolcrib.database import Database
 from toolcrib.errors import EngineError
 
 __all__ = [
-    "DEBOUNCED",
-    "KEY",
-    "PARTITION",
-    "SCHEDULE",
-    "TIMEOUT",
     "AnswerStore",
     "Client",
     "JsonSerializer",
-    "Placement",
-    "Queue",
-    "data_of",
-    "turn_id_of",
-    "what_of",
-    "with_id",
+    "Transaction",
 ]
 
-KEY, PARTITION, TIMEOUT = "key", "partition", "timeout"
-"""Where the data of work keeps these of its placement, for what goes on with it."""
 
-DEBOUNCED = "debounced"
-"""Where the data of work has the key under which it waited for others; the key is free once it is due."""
-
-SCHEDULE = "schedule"
-"""Where the data of work names the schedule that it comes from."""
+Transaction: TypeAlias = "sa.Connection | Session | AsyncConnection | AsyncSession"
+"""A connection or session of SQLAlchemy whose transaction the caller commits."""
 
 _NO_PARTITION = "none"  # of work that was enqueued without one, before its queue had limits for each
 _STANDING: dict[str, Any] = {"concurrency": 0}
@@ -127,134 +112,10 @@ class DurableFailure(RuntimeError):
         return f"{self.error_type}: {self.message}"
 
 
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """A queue of durable work, as DBOS keeps it in the database.
-
-    Attributes:
-        concurrency: The most that runs at a time, on all workers together; with 1 strictly in order.
-        worker_concurrency: The most that runs at a time on one worker.
-        rate: So many may start in so many seconds, on all workers together: `(100, 60.0)`.
-        partition_concurrency: The most that runs at a time of one partition, on all workers together. With this or the
-            next, all work of the queue has to name its partition.
-        partition_rate: So many of one partition may start in so many seconds.
-        polling: Seconds between two looks of a worker that has room.
-        tries: How often a program is begun whose sandbox does not start, or whose process is killed from outside,
-            before it fails; between two tries it waits in the queue, longer each time.
-    """
-
-    name: str
-    concurrency: int | None = None
-    worker_concurrency: int | None = 100
-    rate: tuple[int, float] | None = None
-    polling: float = 0.25
-    tries: int = 5
-    partition_concurrency: int | None = None
-    partition_rate: tuple[int, float] | None = None
-
-    def __post_init__(self) -> None:
-        if not self.name or self.name.startswith("_dbos_"):
-            raise ValueError(f"a queue needs a name that does not begin with `_dbos_`, and this is {self.name!r}")
-        sizes, who = ("concurrency", "worker_concurrency", "tries", "partition_concurrency"), f"the queue `{self.name}`"
-        require_numbers(who, self, dict.fromkeys(sizes, 1), seconds=("polling",))
-        if (self.partition_concurrency or 0) > (self.concurrency or sys.maxsize):
-            one, all_of_them = self.partition_concurrency, self.concurrency
-            raise ValueError(f"{who}: partition_concurrency must be at most concurrency, {all_of_them}, and is {one}")
-
-    @property
-    def is_partitioned(self) -> bool:
-        """Whether each partition of the work has limits of its own."""
-        return self.partition_concurrency is not None or self.partition_rate is not None
-
-    def check(self, partition: str | None) -> None:
-        """Return if work of this partition can wait in this queue; raises EngineError for none where it is needed."""
-        if self.is_partitioned and partition is None:
-            raise EngineError(
-                f"the queue `{self.name}` has limits for each partition: name the partition of this work, as in "
-                "partition='tenant-7'"
-            )
-
-    @property
-    def per_worker(self) -> int | None:
-        """The most on one worker: never more than on all of them."""
-        both = [n for n in (self.concurrency, self.worker_concurrency) if n is not None]
-        return min(both, default=None)
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """Where and how a piece of work waits.
-
-    Attributes:
-        id: Names it; work of an id that exists is not enqueued again.
-        priority: 1 before 2; 0 is before all of them, and the default.
-        key: Of those with one key, one waits or runs at a time: a second is not enqueued. Work that is paused for an
-            answer lets others of its key run; what goes on with it waits until the key is free.
-        delay: Seconds before it may start.
-        partition: Whose work it is, in a queue with limits for each partition: a tenant, for instance. What comes of
-            the work is of the same partition.
-        debounce: Seconds in which it waits for another of its key, which takes its place and waits as long again: of
-            several, the last is done, once. A key is free as soon as its work is due.
-        debounce_limit: Seconds after the first of them, after which the last is done all the same.
-        timeout: Seconds in which it has to end once a worker has begun it; then it fails. It has them anew each time
-            that it is begun: when it goes on after an answer, on another worker, or by a retry.
-    """
-
-    id: str
-    priority: int = 0
-    key: str | None = None
-    delay: float | None = None
-    timeout: float | None = None
-    partition: str | None = None
-    debounce: float | None = None
-    debounce_limit: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.partition is not None and not self.partition:
-            raise ValueError("put: partition must be a text that is not empty")
-        if self.partition is not None and self.key is not None:
-            raise ValueError("put: work of a partition cannot have a key; give it an id, by which it is enqueued once")
-        seconds = ("timeout", "debounce", "debounce_limit")
-        require_numbers("put", self, {"priority": 0}, seconds=seconds, seconds_from_zero=("delay",))
-        if self.debounce_limit is not None and self.debounce is None:
-            raise ValueError("put: debounce_limit is of no use without debounce")
-        if self.debounce is not None and self.key is None:
-            raise ValueError("put: debounce needs a key, by which one takes the place of another")
-        if self.debounce is not None and (self.delay is not None or self.priority):
-            raise ValueError("put: debounced work can have no delay and no priority, since another may take its place")
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """What is given besides the id, as JSON shapes."""
-        return {name: value for name in Placement.__slots__ if name != "id" and (value := getattr(self, name))}
-
-
-def turn_id_of(given: str) -> str:
-    """Return the id of a turn with a given name: a UUID is its own id, and another name has always the same one."""
-    try:
-        return str(UUID(given))
-    except ValueError:
-        return str(uuid5(NAMESPACE_URL, f"toolcrib:{given}"))
-
-
-def with_id(data: Mapping[str, Any], work_id: str) -> dict[str, Any]:
-    """Return the data of a turn or program with another id."""
-    if "run" in data:
-        return {**data, "run": work_id}
-    return {**data, "turn": {**data["turn"], "uuid": work_id}}
-
-
-def data_of(status: WorkflowStatus) -> Mapping[str, Any]:
-    """Return what a workflow was given, as JSON shapes; nothing for one of other code."""
-    given: tuple[object, ...] = (*(status.input["args"] if status.input else ()), {})
-    return next(cast("Mapping[str, Any]", one) for one in given if isinstance(one, Mapping))
-
-
-def what_of(data: Mapping[str, Any]) -> str:
-    """Return what the data of work is for: the agent and the tool of a turn, the toolkit of a program."""
-    turn = data.get("turn")
-    tool = cast("Mapping[str, Any]", turn).get("tool_name", "") if isinstance(turn, Mapping) else ""
-    return f"{data.get('agent')}: {tool}" if tool else str(data.get("toolkit") or data.get("agent") or "")
+def _place(url: sa.URL) -> tuple[str, object]:
+    """Return the kind of a database and its name or file, which are the same however its host is called."""
+    kind = url.get_backend_name()
+    return kind, Path(url.database or "").resolve() if kind == "sqlite" else url.database
 
 
 def _in_ms(seconds: float) -> int:
@@ -383,12 +244,56 @@ class Client:
         )
         return [data for status in found if (data := data_of(status))]
 
-    async def enqueue(self, workflow: str, queue: str, data: Mapping[str, Any], placement: Placement) -> str:
-        """Enqueue work, and return its id: that of the work which has its key already, if one has."""
-        return await asyncio.to_thread(self.enqueue_now, workflow, queue, data, placement)
+    async def enqueue(
+        self,
+        workflow: str,
+        queue: str,
+        data: Mapping[str, Any],
+        placement: Placement,
+        connection: Transaction | None = None,
+    ) -> str:
+        """Enqueue work, and return its id: that of the work which has its key already, if one has.
+
+        Args:
+            connection: Enqueue it in the transaction of this connection or session: it is there when that is committed.
+
+        Raises:
+            EngineError: The connection is to another database, or work that is put in a transaction has a key.
+            TypeError: It is not a connection or session of SQLAlchemy.
+        """
+        if connection is None:
+            return await asyncio.to_thread(self.enqueue_now, workflow, queue, data, placement)
+        if placement.key is not None:
+            raise EngineError(
+                "put: work that is put in a transaction cannot have a key, which DBOS looks for in one of its own; "
+                "give it an id, by which it is enqueued once"
+            )
+        if isinstance(connection, AsyncConnection | AsyncSession):
+            put: Any = partial(self._enqueue_within, workflow, queue, data, placement)
+            return await connection.run_sync(put)
+        return self._enqueue_within(workflow, queue, data, placement, connection)
+
+    def _enqueue_within(
+        self, workflow: str, queue: str, data: Mapping[str, Any], placement: Placement, given: sa.Connection | Session
+    ) -> str:
+        connection = given.connection() if isinstance(given, Session) else given
+        if not isinstance(connection, sa.Connection):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host may pass anything
+            raise TypeError(f"put: connection must be a connection or session of SQLAlchemy, and is {connection!r:.80}")
+        url = connection.engine.url
+        if url.database is not None and _place(url) != _place(self.engine.url):
+            raise EngineError(f"put: the connection is to another database than {self.database}, which has the queue")
+        options, data = self._options(workflow, queue, placement), {**data, **limits_of(placement)}
+        return self.dbos.enqueue_in_transaction(connection, cast("Any", options), data).get_workflow_id()
 
     def enqueue_now(self, workflow: str, queue: str, data: Mapping[str, Any], placement: Placement) -> str:
-        """Enqueue the same from plain code."""
+        """Enqueue the same from plain code, in a transaction of its own."""
+        options = self._options(workflow, queue, placement)
+        if placement.debounce is not None:
+            return self._debounce(options, data, placement, placement.debounce)
+        return self.dbos.enqueue(cast("Any", options), {**data, **limits_of(placement)}).get_workflow_id()
+
+    def _options(self, workflow: str, queue: str, placement: Placement) -> dict[str, Any]:
+        """Return the options of DBOS for work that is placed so."""
         options: dict[str, Any] = {
             "workflow_name": workflow,
             "queue_name": queue,
@@ -404,10 +309,7 @@ class Client:
             options["queue_partition_key"] = placement.partition
         if placement.delay is not None:
             options["delay_seconds"] = placement.delay
-        if placement.debounce is not None:
-            return self._debounce(options, data, placement, placement.debounce)
-        limits = {name: value for name in (KEY, PARTITION, TIMEOUT) if (value := getattr(placement, name)) is not None}
-        return self.dbos.enqueue(cast("Any", options), {**data, **limits}).get_workflow_id()
+        return options
 
     def _debounce(self, options: dict[str, Any], data: Mapping[str, Any], placement: Placement, seconds: float) -> str:
         """Enqueue work that waits for others of its key, or put it in the place of one that waits; return its id.

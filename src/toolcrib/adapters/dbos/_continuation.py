@@ -10,8 +10,9 @@ from typing import Any, Literal, cast
 
 from dbos import WorkflowStatus
 
-from toolcrib.adapters.dbos._client import KEY, AnswerStore, Client, Placement
+from toolcrib.adapters.dbos._client import AnswerStore, Client
 from toolcrib.adapters.dbos._engine import Engine, standing_routines
+from toolcrib.adapters.dbos._placement import KEY, Placement
 from toolcrib.approvals import ApprovalEntry, misfit
 from toolcrib.calls import StoredFields
 from toolcrib.errors import ApprovalError, NewerForm

@@ -22,8 +22,9 @@ from dbos import DBOS
 from dbos._error import DBOSAwaitedWorkflowCancelledError, DBOSWorkflowCancelledError
 
 from toolcrib._numbers import require_seconds
-from toolcrib.adapters.dbos._client import AnswerStore, Client, JsonSerializer, Queue
+from toolcrib.adapters.dbos._client import AnswerStore, Client, JsonSerializer
 from toolcrib.adapters.dbos._outage import outlast
+from toolcrib.adapters.dbos._placement import Queue
 from toolcrib.adapters.dbos._queue_looks import QueueLooks
 from toolcrib.adapters.dbos._sinks import WorkerSink, keeps_events_in, open_sink
 from toolcrib.adapters.dbos._workers import (

@@ -13,8 +13,9 @@ import sqlalchemy as sa
 from dbos import WorkflowStatus
 
 from toolcrib.adapters.dbos._agent import TURN
-from toolcrib.adapters.dbos._client import Client, data_of
+from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._continuation import WAITS_FOR, continuation_id
+from toolcrib.adapters.dbos._placement import data_of
 from toolcrib.adapters.dbos._program import PROGRAM, stretch_id
 from toolcrib.adapters.dbos._program_journal import program_run
 from toolcrib.adapters.dbos._schedules import TICK

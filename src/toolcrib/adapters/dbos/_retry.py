@@ -9,8 +9,9 @@ import sqlalchemy as sa
 from dbos import WorkflowStatus
 from sqlalchemy.exc import IntegrityError
 
-from toolcrib.adapters.dbos._client import KEY, Client, JsonSerializer, data_of
+from toolcrib.adapters.dbos._client import Client, JsonSerializer
 from toolcrib.adapters.dbos._context import forget_changes
+from toolcrib.adapters.dbos._placement import KEY, data_of
 from toolcrib.adapters.dbos._program_journal import reopen_run, revive_run
 from toolcrib.errors import EngineError
 

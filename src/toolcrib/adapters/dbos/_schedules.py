@@ -14,8 +14,9 @@ from croniter import croniter
 from dbos import DBOS
 from dbos._error import DBOSException
 
-from toolcrib.adapters.dbos._client import SCHEDULE, Client, Placement, turn_id_of, what_of, with_id
+from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_routines
+from toolcrib.adapters.dbos._placement import SCHEDULE, Placement, turn_id_of, what_of, with_id
 from toolcrib.adapters.dbos._workflow import workflow
 from toolcrib.calls import StoredFields, versioned
 from toolcrib.errors import EngineError

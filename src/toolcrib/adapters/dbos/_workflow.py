@@ -15,9 +15,10 @@ from dbos._core import _cancellation_watcher as cancellation_watcher  # pyright:
 from dbos._dbos import _get_dbos_instance as dbos_instance  # pyright: ignore[reportPrivateUsage] -- as above
 from dbos._error import DBOSBaseException, DBOSWorkflowCancelledError
 
-from toolcrib.adapters.dbos._client import TIMEOUT, Client
+from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._engine import WorkTimeoutError, current_engine
 from toolcrib.adapters.dbos._outage import outlast
+from toolcrib.adapters.dbos._placement import TIMEOUT
 from toolcrib.database import is_outage
 from toolcrib.errors import NewerForm, register_signal, signal_of_newer_form
 
