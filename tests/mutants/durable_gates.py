@@ -255,7 +255,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     ),
     # --- a program
     Gate("an end that is no doing of a program", "code/_journal_host.py", "in _RUN_AGAIN:", "in ():", _OF_LOST),
-    Gate("the tries of a program", _WORKERS, "        if tries < most:\n", "        if True:\n", _OF_LOST),
+    Gate("the tries of a program", _WORKERS, "        if tries < retry.attempts:\n", "        if True:\n", _OF_LOST),
     Gate(
         "tries that a person asks for",
         "adapters/dbos/_retry.py",

@@ -30,7 +30,7 @@ from toolcrib.adapters.dbos._health import serve_health
 from toolcrib.adapters.dbos._lost_work import keep_closing_lost_work
 from toolcrib.adapters.dbos._migrate import grant_use, migrate, table_versions
 from toolcrib.adapters.dbos._operator import WorkOperator
-from toolcrib.adapters.dbos._placement import Placement, Queue
+from toolcrib.adapters.dbos._placement import Placement, Queue, RetryPolicy
 from toolcrib.adapters.dbos._program import DurableProgram, DurableToolkit, enqueue_program
 from toolcrib.adapters.dbos._prune import prune
 from toolcrib.adapters.dbos._schedules import (
@@ -55,6 +55,7 @@ __all__ = [
     "Engine",
     "Placement",
     "Queue",
+    "RetryPolicy",
     "Schedule",
     "ScheduledWork",
     "TurnHandle",

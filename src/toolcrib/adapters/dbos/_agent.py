@@ -19,7 +19,7 @@ from toolcrib.adapters.dbos._continuation import WAITING
 from toolcrib.adapters.dbos._engine import Engine, current_engine
 from toolcrib.adapters.dbos._handle import TurnHandle
 from toolcrib.adapters.dbos._outage import outlast
-from toolcrib.adapters.dbos._placement import PARTITION, Placement, Queue
+from toolcrib.adapters.dbos._placement import PARTITION, Placement, Queue, RetryPolicy
 from toolcrib.adapters.dbos._schedules import Schedule, apply_schedule
 from toolcrib.adapters.dbos._turn_execution import PLACEMENT, TurnExecution, current_execution
 from toolcrib.adapters.dbos._turn_workflow import TurnWorkflow
@@ -54,6 +54,11 @@ class DurableAgent(Answers):
         run: The run that turns are part of, with its deps, principal and sinks, or what makes one anew for each turn.
             Its limits count on each worker by itself.
         client: What turns are put with where no engine runs in the process.
+        retries: How often a turn of a tool is tried that failed, by the tool's name, in place of what the queue says.
+            The tool has to be idempotent.
+
+    Raises:
+        ValueError: A tool of `retries` is not idempotent, or is not one of the agent's.
 
     Attributes:
         agent: The agent that its turns and hooks are given: what is put on this one is durable, too.
@@ -66,8 +71,12 @@ class DurableAgent(Answers):
         *,
         run: Run | Callable[[], Run] | None = None,
         client: Client | None = None,
+        retries: Mapping[str, RetryPolicy] | None = None,
         _base: DurableAgent | None = None,
     ) -> None:
+        for name in retries or ():
+            _require_idempotent(agent, name)
+        self._retries = dict(retries or {})
         self.agent = agent.with_backend(self)
         self.queue = queue if isinstance(queue, Queue) else Queue(queue or agent.name)
         self._run, self._client, self._base = run, client, _base
@@ -289,7 +298,12 @@ class DurableAgent(Answers):
         base = self._base or self
         await self.context.bring(self.client)
         branched = DurableAgent(
-            self.agent.branch(name, description), self.queue, run=self._run, client=self._client, _base=base
+            self.agent.branch(name, description),
+            self.queue,
+            run=self._run,
+            client=self._client,
+            retries=self._retries,
+            _base=base,
         )
         await branched.context.store(self.client)
         for data in await self.client.waiting(TURN, self.queue.name):
@@ -301,7 +315,9 @@ class DurableAgent(Answers):
 
     def branched(self, name: str) -> DurableAgent:
         """Return the branch of that name, which another process made; for workers."""
-        return DurableAgent(self.agent.branch(name), self.queue, run=self._run, client=self._client, _base=self)
+        return DurableAgent(
+            self.agent.branch(name), self.queue, run=self._run, client=self._client, retries=self._retries, _base=self
+        )
 
     # --- on a worker
 
@@ -320,7 +336,9 @@ class DurableAgent(Answers):
         try:
             binding = self._binding(engine, execution)
             context = self.context if binding.table(turn) or self.looks_around(turn) else None
-            result = await TurnWorkflow(self.agent, context, execution, turn, data["turn"]).run(binding)
+            may_repeat = turn.tool.options.idempotent
+            retry = self._retries.get(turn.tool_name, self.queue.retry) if may_repeat else None
+            result = await TurnWorkflow(self.agent, context, execution, turn, data["turn"], retry).run(binding)
             await outlast(lambda: self.context.apply(engine.client, work_id, result.get("context", [])))
         finally:
             current_execution.reset(token)
@@ -359,6 +377,18 @@ class DurableAgent(Answers):
 
     def __repr__(self) -> str:
         return f"<DurableAgent {self.name} on the queue {self.queue.name}>"
+
+
+def _require_idempotent(agent: Agent, name: str) -> None:
+    tool = next((tool for tool in agent.tools if tool.__name__ == name), None)
+    if tool is None:
+        known = ", ".join(tool.__name__ for tool in agent.tools) or "none"
+        raise ValueError(f"retries: the agent `{agent.name}` has no tool `{name}`; it has: {known}")
+    if not tool.options.idempotent:
+        raise ValueError(
+            f"retries: `{name}` is not idempotent, so that a call of it which failed is not made again unless a person "
+            "says so; mark it with idempotent=True if it may be made twice"
+        )
 
 
 @dataclass(slots=True)

@@ -24,7 +24,7 @@ from dbos._error import DBOSAwaitedWorkflowCancelledError, DBOSWorkflowCancelled
 from toolcrib._numbers import require_seconds
 from toolcrib.adapters.dbos._client import AnswerStore, Client, JsonSerializer
 from toolcrib.adapters.dbos._outage import outlast
-from toolcrib.adapters.dbos._placement import Queue
+from toolcrib.adapters.dbos._placement import Queue, RetryPolicy
 from toolcrib.adapters.dbos._queue_looks import QueueLooks
 from toolcrib.adapters.dbos._sinks import WorkerSink, keeps_events_in, open_sink
 from toolcrib.adapters.dbos._workers import (
@@ -255,16 +255,16 @@ class Engine:
             self._left.append(work_id)
             _log.warning("%s %s since %s; this worker, %s, has not", work_id, why, _time(since), self.worker_id)
 
-    async def put_off(self, work_id: str, why: str, most: int) -> int:
-        """Delay work that failed by no doing of its own until its next try, and return its tries so far.
+    async def put_off(self, work_id: str, why: str, retry: RetryPolicy) -> int:
+        """Delay work that failed until its next try, and return its tries so far.
 
         Args:
             why: What made the try fail.
-            most: The tries that it may have; after the last one it is not delayed.
+            retry: The tries that it may have; after the last one it is not delayed.
         """
         why = why[:_ERROR_CHARS]
-        tries = await outlast(lambda: asyncio.to_thread(put_off, self.client, self.worker_id, work_id, why, most))
-        _log.warning("%s was not run to its end, in try %d of %d: %s", work_id, tries, most, why)
+        tries = await outlast(lambda: asyncio.to_thread(put_off, self.client, self.worker_id, work_id, why, retry))
+        _log.warning("%s was not run to its end, in try %d of %d: %s", work_id, tries, retry.attempts, why)
         return tries
 
     @property

@@ -10,7 +10,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 from dbos import WorkflowStatus
 
-from toolcrib._numbers import require_numbers
+from toolcrib._numbers import require_number, require_numbers
 from toolcrib.errors import EngineError
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "TIMEOUT",
     "Placement",
     "Queue",
+    "RetryPolicy",
     "data_of",
     "limits_of",
     "turn_id_of",
@@ -39,6 +40,36 @@ SCHEDULE = "schedule"
 
 
 @dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often work that failed is tried again by itself, and when: by any worker, and it holds no place meanwhile.
+
+    Attributes:
+        attempts: The tries in all, the first one among them.
+        pause: Seconds before the second try.
+        factor: Each further pause is so many times the one before.
+        longest: The most seconds of one pause.
+        unless: The exceptions of a tool that no further try would mend.
+    """
+
+    attempts: int
+    pause: float = 1.0
+    factor: float = 4.0
+    longest: float = 60.0
+    unless: tuple[type[Exception], ...] = ()
+
+    def __post_init__(self) -> None:
+        require_numbers("RetryPolicy", self, {"attempts": 1}, seconds=("pause", "longest"))
+        require_number("RetryPolicy", "factor", self.factor, least=1, whole=False)
+
+    def pause_after(self, tries: int) -> float:
+        """Return the seconds from the end of so many tries to the next."""
+        try:
+            return min(self.pause * self.factor ** (tries - 1), self.longest)
+        except OverflowError:
+            return self.longest
+
+
+@dataclass(frozen=True, slots=True)
 class Queue:
     """A queue of durable work, as DBOS keeps it in the database.
 
@@ -48,6 +79,8 @@ class Queue:
         rate: So many may start in so many seconds, on all workers together: `(100, 60.0)`.
         partition_concurrency: The most that runs at a time of one partition, on all workers together. With this or the
             next, all work of the queue has to name its partition.
+        retry: How often a turn of an idempotent tool is tried that failed; once when None. A turn of another tool may
+            have had its effect, and is not tried again unless a person says so.
         partition_rate: So many of one partition may start in so many seconds.
         polling: Seconds between two looks of a worker that has room.
         tries: How often a program is begun whose sandbox does not start, or whose process is killed from outside,
@@ -62,6 +95,7 @@ class Queue:
     tries: int = 5
     partition_concurrency: int | None = None
     partition_rate: tuple[int, float] | None = None
+    retry: RetryPolicy | None = None
 
     def __post_init__(self) -> None:
         if not self.name or self.name.startswith("_dbos_"):

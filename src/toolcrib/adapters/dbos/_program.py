@@ -19,7 +19,7 @@ from toolcrib.adapters.dbos._client import AnswerStore, Client, Transaction
 from toolcrib.adapters.dbos._continuation import allowed_meanwhile, deny_cancelled
 from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_routines
 from toolcrib.adapters.dbos._outage import outlast
-from toolcrib.adapters.dbos._placement import KEY, Placement, Queue
+from toolcrib.adapters.dbos._placement import KEY, Placement, Queue, RetryPolicy
 from toolcrib.adapters.dbos._program_journal import (
     ProgramJournal,
     cancel_run,
@@ -440,7 +440,7 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
     finally:
         await journal.written()
     if not isinstance(result, ExecutionResult):
-        result = await _try_again(engine, workflow_id, result, toolkit.queue.tries)
+        result = await _try_again(engine, workflow_id, result, RetryPolicy(toolkit.queue.tries))
     for call in result.suspended_calls:
         await outlast(partial(store.put, call.request))  # one that is in doubt is in no store yet
     stored = result_to_dict(replace(result, records=()))
@@ -451,15 +451,15 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
     return {"state": state, "success": result.success, **({} if error is None else {"error": error})}
 
 
-async def _try_again(engine: Engine, work_id: str, failed: ToolcribError, most: int) -> ExecutionResult:
+async def _try_again(engine: Engine, work_id: str, failed: ToolcribError, retry: RetryPolicy) -> ExecutionResult:
     """Delay a program whose sandbox failed until its next try, and return its result after the last one.
 
     Raises:
         CancelledError: It waits now.
     """
     error = f"{type(failed).__name__}: {failed}"
-    tries = await engine.put_off(work_id, error, most)
-    if tries < most:
+    tries = await engine.put_off(work_id, error, retry)
+    if tries < retry.attempts:
         raise asyncio.CancelledError from failed
     times = "once" if tries == 1 else f"{tries} times"
     said = f"the sandbox could not run this program, which was tried {times}; the last time it was {error}"
