@@ -226,6 +226,7 @@ VALUES = (
     # seams between the rooms, which hosts do not call
     *(
         "adapters.dbos.Engine.put_off",
+        "adapters.dbos.RetryPolicy.pause_after",
         "adapters.dbos.serve_health",
         "calls.ResultReader.*",
         "calls.cut",

@@ -223,12 +223,12 @@ async def test_a_worker_that_dies_in_a_try_takes_the_turn_up_and_its_tries_with_
     async with Client(database) as client:
         agent.use(client)
         handle = await agent.put(Turn(note, kwargs={"folder": str(tmp_path), "dies_in": dies_in}))
-        for _ in range(2):
+        for turn in range(2):
             mine, theirs = spawn.Pipe()
             process = spawn.Process(target=worker_process, args=(database, theirs), daemon=True)
             process.start()
             assert await asyncio.to_thread(mine.recv) == "ready"
-            if _ == 0:
+            if turn == 0:
                 await asyncio.to_thread(process.join)
         outcome: Any = await handle.outcome()
         process.kill()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isinf
 from typing import Any, cast
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -60,6 +61,8 @@ class RetryPolicy:
     def __post_init__(self) -> None:
         require_numbers("RetryPolicy", self, {"attempts": 1}, seconds=("pause", "longest"))
         require_number("RetryPolicy", "factor", self.factor, least=1, whole=False)
+        if isinf(self.factor):
+            raise ValueError("RetryPolicy: factor must be a number that is not infinite")
 
     def pause_after(self, tries: int) -> float:
         """Return the seconds from the end of so many tries to the next."""

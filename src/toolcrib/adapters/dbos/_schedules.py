@@ -176,7 +176,7 @@ def schedules(client: Client) -> list[ScheduledWork]:
 
 
 def pause_schedule(client: Client, name: str) -> ScheduledWork:
-    """Let no tick of a schedule enqueue work until it is resumed, and return it as it is then.
+    """Stop a schedule from enqueuing work until it is resumed, and return it as it is then.
 
     Raises:
         EngineError: There is no such schedule.
