@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isinf
 from typing import Any, cast
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -40,6 +39,9 @@ SCHEDULE = "schedule"
 """Where the data of work names the schedule that it comes from."""
 
 
+_FACTOR = 1_000_000  # the most that a pause between two tries grows by
+
+
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """How often work that failed is tried again by itself, and when: by any worker, and it holds no place meanwhile.
@@ -61,8 +63,8 @@ class RetryPolicy:
     def __post_init__(self) -> None:
         require_numbers("RetryPolicy", self, {"attempts": 1}, seconds=("pause", "longest"))
         require_number("RetryPolicy", "factor", self.factor, least=1, whole=False)
-        if isinf(self.factor):
-            raise ValueError("RetryPolicy: factor must be a number that is not infinite")
+        if self.factor > _FACTOR:
+            raise ValueError(f"RetryPolicy: factor must be at most {_FACTOR}, and is {self.factor!r:.80}")
 
     def pause_after(self, tries: int) -> float:
         """Return the seconds from the end of so many tries to the next."""
