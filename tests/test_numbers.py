@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from toolcrib.adapters import mcp_client, mcp_server
-from toolcrib.adapters.dbos import Client, DurableProgram, Engine, Placement, Queue, TurnHandle, list_work
+from toolcrib.adapters.dbos import Client, DurableProgram, Engine, Placement, Queue, RetryPolicy, TurnHandle, list_work
 from toolcrib.approvals import MemoryApprovalStore, stored_approver
 from toolcrib.approvers import ApproverRule
 from toolcrib.budgets import Limit
@@ -90,6 +90,7 @@ GIVEN: dict[str, Callable[[dict[str, Any]], Any]] = {
     "adapters.dbos.Engine.__init__": lambda n: Engine("work.db", **n),
     "adapters.dbos.Placement.__init__": lambda n: Placement("w", **n),
     "adapters.dbos.Queue.__init__": lambda n: Queue("q", **n),
+    "adapters.dbos.RetryPolicy.__init__": lambda n: RetryPolicy(**{"attempts": 2, **n}),
     "adapters.dbos.TurnHandle.__init__": lambda n: TurnHandle(no_client(), "t", **n),
     "adapters.dbos.list_work": lambda n: list_work(no_client(), **n),
     "adapters.mcp_client.Options.__init__": lambda n: mcp_client.Options(**n),
@@ -187,11 +188,22 @@ CURSORS = {"record.EventLog.activities.before", "record.EventLog.events.after", 
 
 VALUES = (
     # what is checked by another of these, which takes it
-    *("adapters.dbos.DurableAgent.put", "adapters.dbos.WorkOperator.works", "code.ProgramSession.*"),
+    *(
+        "adapters.dbos.DurableAgent.put",
+        "adapters.dbos.DurableAgent.schedule",
+        "adapters.dbos.WorkOperator.works",
+        "code.ProgramSession.*",
+    ),
     *("console.DurableWork.works", "record.EventLog.changed", "record.EventLog.names", "replay.replay"),
     *("approvals.WaitableApprovalStore.wait", "toolsets.ToolEntry.*", "database.PostgresTables.__init__"),
     # an error, a line of a record, a status, an event, a part of a reply, and what else this library makes itself
-    *("errors.*", "record.*.__init__", "adapters.dbos.Work.__init__", "adapters.dbos.Worker.__init__"),
+    *(
+        "errors.*",
+        "record.*.__init__",
+        "adapters.dbos.Work.__init__",
+        "adapters.dbos.ScheduledWork.__init__",
+        "adapters.dbos.Worker.__init__",
+    ),
     *("adapters.mcp_client.Progress.__init__", "adapters.mcp_client.ServerStatus.__init__", "approvals.SavedSession.*"),
     *("budgets.Charge.*", "budgets.Overrun.*", "budgets.UsageStore.*", "calls.ApprovalRequest.__init__"),
     "calls.RequiredApprovers.__init__",
@@ -214,6 +226,7 @@ VALUES = (
     # seams between the rooms, which hosts do not call
     *(
         "adapters.dbos.Engine.put_off",
+        "adapters.dbos.RetryPolicy.pause_after",
         "adapters.dbos.serve_health",
         "calls.ResultReader.*",
         "calls.cut",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import signal
@@ -9,14 +10,17 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import Result
 
+from tests.adapters.dbos.durable import count, durable
 from tests.cli.conftest import Command
-from toolcrib.turns import AgentRegistry
+from toolcrib.adapters.dbos import Client, Schedule
+from toolcrib.turns import AgentRegistry, Turn
 
 PROGRAM = "print(add(1, 2))"
 MAIN = "from toolcrib.cli import main; main()"
@@ -220,3 +224,60 @@ def test_whose_work_is_handed_over_is_said_in_one_way(toolcrib: Command, argumen
 
     assert refused.exit_code == 2
     assert problem in " ".join(refused.stderr.replace("│", " ").split())
+
+
+def test_a_schedule_is_listed_paused_triggered_resumed_and_deleted(toolcrib: Command, tmp_path: Path) -> None:
+    agent = durable(count)
+    with closing(Client(tmp_path / "work.db")) as client:
+        agent.use(client)
+        asyncio.run(agent.schedule(Schedule("nightly", "30 2 * * *", "Europe/Berlin"), Turn(count)))
+
+    (before,) = told(toolcrib("schedules", "list", "--json"))
+    shown = toolcrib("schedules", "list").stdout
+    paused = toolcrib("schedules", "pause", "nightly")
+    triggered = toolcrib("schedules", "trigger", "nightly").stdout.strip()
+    page = toolcrib("workflows", "show", triggered).stdout
+    resumed = told(toolcrib("schedules", "resume", "nightly", "--json"))
+    deleted = toolcrib("schedules", "delete", "nightly")
+    after = toolcrib("schedules", "list")
+    missing = toolcrib("schedules", "pause", "nightly")
+
+    assert (before["name"], before["cron"], before["timezone"]) == ("nightly", "30 2 * * *", "Europe/Berlin")
+    assert "Europe/Berlin" in shown
+    assert paused.stderr == "the schedule nightly is paused\n"
+    assert re.search(r"schedule +nightly", page)
+    assert resumed["state"] == "active"
+    assert deleted.stderr == "the schedule nightly is deleted\n"
+    assert after.stderr.startswith("there is no schedule in ")
+    assert (missing.exit_code, "there is no schedule `nightly`" in missing.stderr) == (2, True)
+
+
+def test_work_is_enqueued_listed_and_cancelled_by_its_partition(toolcrib: Command, tools: str) -> None:
+    for tenant in ("north", "south"):
+        AgentRegistry.clear()
+        toolcrib("enqueue", tools, "add", '{"a": 1}', "--partition", tenant)
+
+    (listed,) = told(toolcrib("workflows", "list", "--partition", "north", "--json"))
+    table = toolcrib("workflows", "list").stdout
+    page = toolcrib("workflows", "show", listed["id"]).stdout
+    cancelled = toolcrib("workflows", "cancel", "--all", "--partition", "north", "--yes")
+    left = told(toolcrib("workflows", "list", "--state", "waiting", "--json"))
+
+    assert listed["partition"] == "north"
+    assert "(north)" in re.sub(r"\s", "", table)
+    assert re.search(r"partition +north", page)
+    assert cancelled.exit_code == 0
+    assert [work["partition"] for work in left] == ["south"]
+
+
+def test_debounced_work_takes_the_place_of_what_waits_and_says_so(toolcrib: Command, tools: str) -> None:
+    first = toolcrib("enqueue", tools, "add", '{"a": 1}', "--key", "k", "--debounce", "600")
+    AgentRegistry.clear()
+    second = toolcrib("enqueue", tools, "add", '{"a": 2}', "--key", "k", "--debounce", "600")
+    AgentRegistry.clear()
+    wrong = toolcrib("enqueue", tools, "add", '{"a": 2}', "--debounce", "600")
+
+    assert first.stdout == second.stdout
+    assert second.stderr.startswith("it took the place of the work below, which waited with the key k\n")
+    assert told(toolcrib("workflows", "show", first.stdout.strip(), "--json"))["input"]["turn"]["kwargs"] == {"a": 2}
+    assert (wrong.exit_code, "debounce needs a key" in wrong.stderr) == (2, True)

@@ -22,6 +22,7 @@ _OF_WORKERS = ("tests/adapters/dbos/test_workers.py",)
 _OF_AGENTS = ("tests/adapters/dbos/test_agent.py",)
 _OF_ONCE = ("tests/adapters/dbos/test_once.py",)
 _OF_LOST = ("tests/adapters/dbos/test_program_lost.py",)
+_OF_PARTITIONS = ("tests/adapters/dbos/test_partitions.py",)
 _OF_PROGRAMS = ("tests/adapters/dbos/test_program.py",)
 
 DURABLE_GATES: tuple[Gate, ...] = (
@@ -164,8 +165,8 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "one continuation of an answer",
         _CONTINUE,
-        "Placement(continuation_id(status.workflow_id, request_id), ",
-        "Placement(f'{continuation_id(status.workflow_id, request_id)}-{id(result)}', ",
+        "work_id, partition = continuation_id(status.workflow_id, request_id), ",
+        "work_id, partition = f'{continuation_id(status.workflow_id, request_id)}-{id(result)}', ",
         _OF_ONCE,
     ),
     Gate(
@@ -261,7 +262,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     ),
     # --- a program
     Gate("an end that is no doing of a program", "code/_journal_host.py", "in _RUN_AGAIN:", "in ():", _OF_LOST),
-    Gate("the tries of a program", _WORKERS, "        if tries < most:\n", "        if True:\n", _OF_LOST),
+    Gate("the tries of a program", _WORKERS, "        if tries < retry.attempts:\n", "        if True:\n", _OF_LOST),
     Gate(
         "tries that a person asks for",
         "adapters/dbos/_retry.py",
@@ -378,23 +379,65 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "the time of work",
         "adapters/dbos/_workflow.py",
-        "_deadline(data.get(TIMEOUT))",
+        "_deadline(given[-1].get(TIMEOUT))",
         "_deadline(None)",
         ("tests/adapters/dbos/test_limits.py",),
     ),
     Gate(
         "the key of a turn after an answer",
         _CONTINUE,
-        "status.priority or 0, goes_on.get(KEY))",
-        "status.priority or 0)",
+        "status.priority or 0, goes_on.get(KEY), ",
+        "status.priority or 0, ",
         ("tests/adapters/dbos/test_limits.py",),
     ),
     Gate(
         "the key of a program after an answer",
         _PROGRAM,
-        "if first else 0, given.get(KEY))",
-        "if first else 0)",
+        "priority, given.get(KEY), ",
+        "priority, ",
         ("tests/adapters/dbos/test_limits.py",),
+    ),
+    Gate(
+        "the partition of a turn after an answer",
+        _CONTINUE,
+        "goes_on.get(KEY), partition=partition)",
+        "goes_on.get(KEY))",
+        _OF_PARTITIONS,
+    ),
+    Gate(
+        "the partition of a program after an answer",
+        _PROGRAM,
+        "given.get(KEY), partition=partition)",
+        "given.get(KEY))",
+        _OF_PARTITIONS,
+    ),
+    Gate(
+        "the lease in claims of one at a time for each partition",
+        "adapters/dbos/_engine.py",
+        "kind.start_queued_partitioned_workflows, claiming)",
+        "kind.start_queued_partitioned_workflows, database)",
+        _OF_PARTITIONS,
+    ),
+    Gate(
+        "a partition that a queue needs",
+        "adapters/dbos/_placement.py",
+        "if self.is_partitioned and partition is None:",
+        "if False:",
+        _OF_PARTITIONS,
+    ),
+    Gate(
+        "only what may be repeated is tried again",
+        "adapters/dbos/_agent.py",
+        "may_repeat = turn.tool.options.idempotent",
+        "may_repeat = True",
+        ("tests/adapters/dbos/test_retries.py",),
+    ),
+    Gate(
+        "a paused schedule enqueues nothing",
+        "adapters/dbos/_schedules.py",
+        'if found is None or found["status"] == _PAUSED:',
+        "if found is None:",
+        ("tests/adapters/dbos/test_schedules.py",),
     ),
     Gate(
         "the key of work that is retried",

@@ -307,7 +307,7 @@ FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
 }
 """By form, what reads it and what writes an example of it that has every field."""
 
-DURABLE = {"AgentContext", "ProgramResult", "ProgramWork", "TurnRecord", "TurnState", "TurnWork"}
+DURABLE = {"AgentContext", "ProgramResult", "ProgramWork", "ScheduledWork", "TurnRecord", "TurnState", "TurnWork"}
 """The forms of durable work; see `tests/adapters/dbos/test_stored_forms.py`."""
 
 

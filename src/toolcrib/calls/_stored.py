@@ -41,6 +41,7 @@ FORM_VERSIONS: Final[dict[str, int]] = {
     "Rejected": 1,
     "Run": 1,
     "SavedProgram": 1,
+    "ScheduledWork": 1,
     "Session": 2,
     "Settings": 1,
     "Suspended": 1,

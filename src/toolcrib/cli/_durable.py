@@ -261,6 +261,9 @@ async def _enqueue_turn(target: str, durable: Durable, job: Job, client: Client)
         key=placement.key,
         delay=placement.delay,
         timeout=placement.timeout,
+        partition=placement.partition,
+        debounce=placement.debounce,
+        debounce_limit=placement.debounce_limit,
         conversation_id=job.conversation_id,
     )
     _say_if_known(handle.id, turn.id, before, placement)
@@ -272,6 +275,8 @@ def _say_if_known(enqueued: str, asked: str, before: object, given: Placement) -
     """Print that nothing was enqueued, if there is such work already."""
     if before is not None:
         say(f"nothing was enqueued: {given.id} was before, and is once")
+    elif enqueued != asked and given.debounce is not None:
+        say(f"it took the place of the work below, which waited with the key {given.key}")
     elif enqueued != asked:
         say(f"nothing was enqueued: the work below has the key {given.key}, and has not ended")
 

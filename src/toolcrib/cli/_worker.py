@@ -116,6 +116,20 @@ def enqueue(
         float | None,
         typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Cancel it when it runs for longer than this."),
     ] = None,
+    partition: Annotated[
+        str | None,
+        typer.Option("--partition", metavar="NAME", help="Whose work it is, in a queue with limits for each."),
+    ] = None,
+    debounce: Annotated[
+        float | None,
+        typer.Option(
+            "--debounce", metavar="SECONDS", min=0.001, help="Wait for another with its key, which takes its place."
+        ),
+    ] = None,
+    debounce_limit: Annotated[
+        float | None,
+        typer.Option("--debounce-limit", metavar="SECONDS", min=0.001, help="Wait no longer after the first of them."),
+    ] = None,
     work_id: Annotated[
         str,
         typer.Option("--id", metavar="ID", help="Its id; only one with this id is enqueued, ever."),
@@ -139,7 +153,10 @@ def enqueue(
         module = durable()
         code = None if program is None else text_of(program)
         given = text_of("-") if arguments == "-" else arguments
-        placement = module.Placement(work_id, priority, key, delay, timeout)
+        try:
+            placement = module.Placement(work_id, priority, key, delay, timeout, partition, debounce, debounce_limit)
+        except ValueError as error:
+            raise typer.BadParameter(str(error).removeprefix("put: ")) from None
         client = module.open_client(database)
         try:
             job = module.Job(tool, given, code, queue, placement, conversation)

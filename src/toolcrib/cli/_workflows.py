@@ -1,4 +1,4 @@
-"""`toolcrib workflows` and `toolcrib workers`: durable work by its state, and its workers."""
+"""`toolcrib workflows`, `workers` and `schedules`: durable work by its state, who runs it, and when it is enqueued."""
 
 from __future__ import annotations
 
@@ -27,12 +27,14 @@ from toolcrib.cli._work_page import printed_result, value_of, when, work_page
 from toolcrib.cli._worker import durable
 from toolcrib.errors import EngineError
 
-__all__ = ["workers", "workflows"]
+__all__ = ["schedules", "workers", "workflows"]
 
 workflows = Commands(name="workflows", help="Durable turns and programs.", no_args_is_help=True)
 workers = Commands(name="workers", help="Workers that run durable work.", no_args_is_help=True)
+schedules = Commands(name="schedules", help="Schedules that enqueue durable work.", no_args_is_help=True)
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The workflow's id.", show_default=False)]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The schedule's name.", show_default=False)]
 IdsArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[ID]...", help="The workflows' ids.", show_default=False)
 ]
@@ -45,6 +47,9 @@ NameOption = Annotated[
     typer.Option("--name", metavar="NAME", help="With --all: those of this agent, tool or toolkit, or `agent: tool`."),
 ]
 QueueOption = Annotated[str | None, typer.Option("--queue", metavar="NAME", help="With --all: those of this queue.")]
+PartitionOption = Annotated[
+    str | None, typer.Option("--partition", metavar="NAME", help="With --all: those of this partition.")
+]
 BeforeOption = Annotated[
     str | None,
     typer.Option("--before", metavar="TIME", help="With --all: those enqueued before: 2h, 7d, or 2030-01-31T12:00."),
@@ -91,6 +96,9 @@ def list_workflows(
         ),
     ] = None,
     queue: Annotated[str | None, typer.Option("--queue", metavar="NAME", help="Only those of this queue.")] = None,
+    partition: Annotated[
+        str | None, typer.Option("--partition", metavar="NAME", help="Only those of this partition.")
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most this many.")] = 50,
     start: Annotated[int, typer.Option("--start", metavar="N", min=0, help="Leave out the latest N.")] = 0,
     database: DatabaseOption = None,
@@ -101,12 +109,12 @@ def list_workflows(
         known = sorted(module.WORK_STATES)
         if state is not None and state not in known:
             raise typer.BadParameter(f"{state!r} is not one of {', '.join(known)}", param_hint="--state")
-        found = module.list_work(client, state=state, queue=queue, limit=limit, start=start)
+        found = module.list_work(client, state=state, queue=queue, partition=partition, limit=limit, start=start)
     if as_json:
         print_json([work.to_dict() for work in found])
     elif found:
         rows = [
-            (w.id, w.kind, w.what, w.queue, w.state, w.worker, w.attempts, when(w.created_at), _why(w)) for w in found
+            (w.id, w.kind, w.what, _place(w), w.state, w.worker, w.attempts, when(w.created_at), _why(w)) for w in found
         ]
         console().print(_table(("id", "kind", "of", "queue", "state", "worker", "begun", "since", "why"), rows))
     else:
@@ -165,6 +173,7 @@ def _add_change(verb: str, about: str) -> None:
         state: StateOption = None,
         name: NameOption = None,
         queue: QueueOption = None,
+        partition: PartitionOption = None,
         before: BeforeOption = None,
         yes: YesOption = False,
         database: DatabaseOption = None,
@@ -172,7 +181,13 @@ def _add_change(verb: str, about: str) -> None:
     ) -> None:
         until = time_of(before, "--before")
         chosen = _Chosen(
-            tuple(work_ids or ()), everything, state, name, queue, None if until is None else until.timestamp()
+            tuple(work_ids or ()),
+            everything,
+            state,
+            name,
+            queue,
+            partition,
+            None if until is None else until.timestamp(),
         )
         _change(verb, chosen, database, yes=yes, as_json=as_json)
 
@@ -229,6 +244,57 @@ def recover(
         say(f"no worker on {shown_name(database)} is lost")
 
 
+@schedules.command("list")
+def list_schedules(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+    """List the schedules, with the times of their last and next ticks."""
+    with _client(database) as (module, client):
+        found = module.schedules(client)
+    if as_json:
+        print_json([one.to_dict() for one in found])
+    elif found:
+        rows = [
+            (s.name, s.cron, s.timezone, s.kind, s.what, s.queue, s.state, when(s.last_at), when(s.next_at))
+            for s in found
+        ]
+        console().print(_table(("name", "cron", "zone", "kind", "of", "queue", "state", "last", "next"), rows))
+    else:
+        say(f"there is no schedule in {shown_name(database)}")
+
+
+def _add_schedule_change(verb: str, about: str, done: str) -> None:
+    """Add the command that pauses, resumes or deletes a schedule."""
+
+    @schedules.command(verb, help=about)
+    def change(name: NameArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+        with _client(database) as (module, client):
+            changes = {
+                "pause": module.pause_schedule,
+                "resume": module.resume_schedule,
+                "delete": module.delete_schedule,
+            }
+            changed = changes[verb](client, name)
+        if as_json:
+            print_json(changed.to_dict())
+        else:
+            say(f"the schedule {name} {done}")
+
+
+_add_schedule_change("pause", "Let a schedule enqueue nothing until it is resumed.", "is paused")
+_add_schedule_change("resume", "Resume a paused schedule, from its next tick on.", "is active")
+_add_schedule_change("delete", "Delete a schedule; what it enqueued goes on.", "is deleted")
+
+
+@schedules.command()
+def trigger(name: NameArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+    """Enqueue the work of a schedule now, also of a paused one, and print its id."""
+    with _client(database) as (module, client):
+        work_id = module.trigger_schedule(client, name)
+    if as_json:
+        print_json({"id": work_id})
+    else:
+        write(f"{work_id}\n")
+
+
 @dataclass(frozen=True, slots=True)
 class _Chosen:
     """Which work a command is for: ids, or all that is so."""
@@ -238,13 +304,20 @@ class _Chosen:
     state: str | None
     name: str | None
     queue: str | None
+    partition: str | None
     before: float | None
 
     def require_one_way(self, verb: str) -> None:
         """Refuse ids together with a choice among all, a choice without `--all`, and a state that never fits."""
         if bool(self.ids) == self.everything:
             raise typer.BadParameter("name workflows, or give --all", param_hint="ID")
-        chosen = {"--state": self.state, "--name": self.name, "--queue": self.queue, "--before": self.before}
+        chosen = {
+            "--state": self.state,
+            "--name": self.name,
+            "--queue": self.queue,
+            "--partition": self.partition,
+            "--before": self.before,
+        }
         for option, given in chosen.items():
             if given is not None and not self.everything:
                 raise typer.BadParameter("it chooses among --all", param_hint=option)
@@ -258,7 +331,9 @@ class _Chosen:
         works = [
             work
             for state in states
-            for work in module.list_work(client, state=state, queue=self.queue, limit=sys.maxsize)
+            for work in module.list_work(
+                client, state=state, queue=self.queue, partition=self.partition, limit=sys.maxsize
+            )
         ]
         return {work.id: work.state for work in works if self._has(work)}
 
@@ -307,6 +382,10 @@ def _confirm(verb: str, found: Mapping[str, str], database: str | None, *, yes: 
     say(f"{verb} in {shown_name(database)}: {counts or 'no work fits'}")
     if found and not yes:
         run_sync(confirm("do it?", undone="nothing was done", meant="that is meant"))
+
+
+def _place(work: Any) -> str | None:
+    return f"{work.queue} ({work.partition})" if work.partition else work.queue
 
 
 def _why(work: Any) -> str | None:

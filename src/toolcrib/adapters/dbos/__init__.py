@@ -23,15 +23,25 @@ from toolcrib.adapters.dbos._admin import (
     turn_id_of,
 )
 from toolcrib.adapters.dbos._agent import DurableAgent
-from toolcrib.adapters.dbos._client import Client, DurableFailure, Placement, Queue
+from toolcrib.adapters.dbos._client import Client, DurableFailure
 from toolcrib.adapters.dbos._engine import Engine, standing_routines
 from toolcrib.adapters.dbos._handle import TurnHandle
 from toolcrib.adapters.dbos._health import serve_health
 from toolcrib.adapters.dbos._lost_work import keep_closing_lost_work
 from toolcrib.adapters.dbos._migrate import grant_use, migrate, table_versions
 from toolcrib.adapters.dbos._operator import WorkOperator
+from toolcrib.adapters.dbos._placement import Placement, Queue, RetryPolicy
 from toolcrib.adapters.dbos._program import DurableProgram, DurableToolkit, enqueue_program
 from toolcrib.adapters.dbos._prune import prune
+from toolcrib.adapters.dbos._schedules import (
+    Schedule,
+    ScheduledWork,
+    delete_schedule,
+    pause_schedule,
+    resume_schedule,
+    schedules,
+    trigger_schedule,
+)
 from toolcrib.adapters.dbos._takeover import keep_recovering, keep_returning
 from toolcrib.adapters.dbos._workers import Worker, recover, workers
 
@@ -45,23 +55,31 @@ __all__ = [
     "Engine",
     "Placement",
     "Queue",
+    "RetryPolicy",
+    "Schedule",
+    "ScheduledWork",
     "TurnHandle",
     "Work",
     "WorkOperator",
     "Worker",
     "cancel_work",
+    "delete_schedule",
     "enqueue_program",
     "find_work",
     "grant_use",
     "list_work",
     "migrate",
+    "pause_schedule",
     "prune",
     "recover",
+    "resume_schedule",
     "resume_work",
     "retry_work",
+    "schedules",
     "serve_health",
     "show_work",
     "table_versions",
+    "trigger_schedule",
     "turn_id_of",
     "workers",
 ]

@@ -8,8 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import Any, Literal, TypeVar, cast, get_args
-from uuid import NAMESPACE_URL, UUID, uuid5
+from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 
 import sqlalchemy as sa
 from dbos import WorkflowStatus
@@ -24,9 +23,11 @@ from toolcrib.adapters.dbos._continuation import (
     cancel_turn,
     continuation_id,
 )
+from toolcrib.adapters.dbos._placement import DEBOUNCED, SCHEDULE, data_of, turn_id_of, what_of
 from toolcrib.adapters.dbos._program import PROGRAM, cancel_program, stretch_id
 from toolcrib.adapters.dbos._program_journal import journal_lines, program_run
 from toolcrib.adapters.dbos._retry import put_back, put_cancelled_back, put_program_back
+from toolcrib.adapters.dbos._schedules import TICK
 from toolcrib.adapters.dbos._workers import lost_among
 from toolcrib.errors import EngineError
 
@@ -99,6 +100,8 @@ class Work:
             calls at once.
         in_doubt: Whether one of them is about a call in doubt.
         conversation_id: The conversation that it is part of, where it was put with one.
+        schedule: The schedule that it comes from, where it comes from one.
+        partition: The partition of its queue that it is part of, where it was put with one.
         created_at: When its last workflow was enqueued, in seconds since the epoch, like the other times.
     """
 
@@ -118,6 +121,8 @@ class Work:
     waits_for: tuple[str, ...] = ()
     in_doubt: bool = False
     conversation_id: str | None = None
+    schedule: str | None = None
+    partition: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the work as JSON shapes."""
@@ -125,25 +130,38 @@ class Work:
 
 
 def list_work(
-    client: Client, *, state: str | None = None, queue: str | None = None, limit: int = 50, start: int = 0
+    client: Client,
+    *,
+    state: str | None = None,
+    queue: str | None = None,
+    partition: str | None = None,
+    limit: int = 50,
+    start: int = 0,
 ) -> list[Work]:
     """Return work, the latest first; what has gone on after a pause is as late as that.
 
     Args:
+        state: Only work in this state.
+        queue: Only work of this queue.
+        partition: Only work of this partition.
         start: How many are left out before the first.
     """
     require_number("list_work", "limit", limit, least=1)
     require_number("list_work", "start", start, least=0)
     page = _PAGE if state is not None or start else limit
-    latest = (work for work in _latest(client, state, queue, page) if work.state != _CONTINUED)
+    latest = (work for work in _latest(client, state, (queue, partition), page) if work.state != _CONTINUED)
     found = (work for work in latest if state in (None, work.state))
     return list(islice(found, start, start + limit))
 
 
-def _latest(client: Client, state: str | None, queue: str | None, page: int) -> Iterator[Work]:
+_Place: TypeAlias = tuple[str | None, str | None]
+"""A queue and a partition; None for any."""
+
+
+def _latest(client: Client, state: str | None, place: _Place, page: int) -> Iterator[Work]:
     before: tuple[int, str] | None = None
     while True:
-        keys = _keys(client, state, queue, page, before)
+        keys = _keys(client, state, place, page, before)
         ids = [work_id for _, work_id in keys]
         found = client.dbos.list_workflows(workflow_ids=ids) if ids else []
         by_id = {status.workflow_id: status for status in found}
@@ -154,7 +172,7 @@ def _latest(client: Client, state: str | None, queue: str | None, page: int) -> 
 
 
 def _keys(
-    client: Client, state: str | None, queue: str | None, limit: int, before: tuple[int, str] | None
+    client: Client, state: str | None, place: _Place, limit: int, before: tuple[int, str] | None
 ) -> list[tuple[int, str]]:
     """Return when what may be in a state was enqueued, and its id, the latest first.
 
@@ -172,6 +190,7 @@ def _keys(
             sa.outerjoin(status.status.table, output.output.table, status.workflow_uuid == output.workflow_uuid)
         )
         .where(status.application_name == client.database.application)
+        .where(sa.or_(status.name != TICK, status.status != "SUCCESS"))  # what it enqueued is there
         .order_by(*(column.desc() for column in key))  # the parts of a program have its id and a number
     )
     if before is not None:
@@ -186,8 +205,9 @@ def _keys(
                 )
             )
         )
-    if queue is not None:
-        query = query.where(status.queue_name == queue)
+    for column, value in zip((status.queue_name, status.queue_partition_key), place, strict=True):
+        if value is not None:
+            query = query.where(column == value)
     with database.engine.begin() as connection:
         return [(created_at, work_id) for created_at, work_id in connection.execute(query.limit(limit))]
 
@@ -212,7 +232,7 @@ def show_work(client: Client, work_id: str) -> tuple[Work, dict[str, Any]]:
     """
     parts = _parts(client, work_id)
     status, work = parts[-1]
-    more: dict[str, Any] = {"input": _input(status), "output": status.output}
+    more: dict[str, Any] = {"input": data_of(status), "output": status.output}
     if status.name == PROGRAM:
         found = program_run(client, work.id)
         more |= {"calls": _calls(journal_lines(client, work.id)), "program": None if found is None else found.state}
@@ -230,7 +250,7 @@ def cancel_work(client: Client, work_id: str) -> Work:
         EngineError: Nothing has this id.
     """
     status = _found(client, work_id)
-    run = str(_input(status).get("run", ""))
+    run = str(data_of(status).get("run", ""))
     cancel = partial(cancel_program, client, run) if run else partial(cancel_turn, client, status.workflow_id)
     return _works(client, [_found(client, _run_aside(cancel))])[0]
 
@@ -247,7 +267,7 @@ def resume_work(client: Client, work_id: str) -> Work:
         raise EngineError(
             f"the workflow {work.id} is {work.state}, and only work that was cancelled or given up is resumed{hint}"
         )
-    data = _input(status)
+    data = data_of(status)
     if status.status == "SUCCESS" or data.get(CLOSED):
         raise EngineError(
             f"the workflow {work.id} was cancelled while it waited for an answer. Its request is denied, so that it "
@@ -269,7 +289,7 @@ def retry_work(client: Client, work_id: str) -> Work:
     if work.state != "failed":
         hint = "; `toolcrib workflows resume` lets it go on" if work.state in ("cancelled", "given up") else ""
         raise EngineError(f"the workflow {work.id} is {work.state}, and only failed work is retried{hint}")
-    data, queue = _input(status), _queue_of(status)
+    data, queue = data_of(status), _queue_of(status)
     if status.name == PROGRAM:
         is_back = put_program_back(client, status, str(data["run"]), queue, work.error or "")
     else:
@@ -291,7 +311,7 @@ def _parts(client: Client, work_id: str) -> list[tuple[WorkflowStatus, Work]]:
 
 def _first(status: WorkflowStatus) -> str:
     """Return the id of the first workflow of the work that a workflow is part of."""
-    data = _input(status)
+    data = data_of(status)
     if status.name == PROGRAM:
         return str(data["run"])
     waited: Mapping[str, Any] = data.get(WAITING) or {}
@@ -299,21 +319,13 @@ def _first(status: WorkflowStatus) -> str:
 
 
 def _queue_of(status: WorkflowStatus) -> str:
-    return str(_input(status).get("queue") or status.queue_name)
+    return str(data_of(status).get("queue") or status.queue_name)
 
 
 def _put_back(client: Client, status: WorkflowStatus, is_back: bool) -> Work:
     if not is_back:
         raise EngineError(f"the workflow {status.workflow_id} changed meanwhile; look at it again")
     return _work_of(_found(client, status.workflow_id))
-
-
-def turn_id_of(given: str) -> str:
-    """Return the id of a turn with a given name: a UUID is its own id, and another name has always the same one."""
-    try:
-        return str(UUID(given))
-    except ValueError:
-        return str(uuid5(NAMESPACE_URL, f"toolcrib:{given}"))
 
 
 def _found(client: Client, work_id: str) -> WorkflowStatus:
@@ -370,7 +382,7 @@ def _unless_cancelled(client: Client, work: Work, status: WorkflowStatus) -> Wor
     """Return a program that was cancelled while it was paused as what it is; its workflow had ended before."""
     if work.state != "paused" or status.name != PROGRAM:
         return work
-    run = program_run(client, str(_input(status)["run"]))
+    run = program_run(client, str(data_of(status)["run"]))
     if run is None:
         return work
     if run.state == "cancelled":
@@ -383,13 +395,13 @@ def _unless_cancelled(client: Client, work: Work, status: WorkflowStatus) -> Wor
 def _after(status: WorkflowStatus) -> str:
     """Return the id of the workflow that goes on after one that was paused, once there is an answer."""
     if status.name == PROGRAM:
-        data = _input(status)
+        data = data_of(status)
         return stretch_id(str(data["run"]), int(data["generation"]) + 1)
     return continuation_id(status.workflow_id, str(cast("Mapping[str, Any]", status.output)[WAITS_FOR]))
 
 
 def _work_of(status: WorkflowStatus) -> Work:
-    data, output = _input(status), cast("Any", status.output)
+    data, output = data_of(status), cast("Any", status.output)
     state, error = _STATES.get(status.status, str(status.status).lower()), _said(status.error)
     result: Mapping[str, Any] = cast("Mapping[str, Any]", output) if isinstance(output, Mapping) else {}
     if state == "done":
@@ -398,25 +410,24 @@ def _work_of(status: WorkflowStatus) -> Work:
     if state in ("delayed", "waiting") and left is not None:
         state, error = "waiting", left
     waiting = cast("Mapping[str, Any]", result.get(WAITING) or {})
-    turn = data.get("turn")
-    tool = cast("Mapping[str, Any]", turn).get("tool_name", "") if isinstance(turn, Mapping) else ""
-    what = f"{data.get('agent')}: {tool}" if tool else str(data.get("toolkit") or data.get("agent") or "")
     return Work(
         id=_first(status),
         kind=status.name.removeprefix("toolcrib."),
-        what=what,
+        what=what_of(data) or str(data.get(SCHEDULE, "")),
         queue=cast("str | None", data.get("queue")) or status.queue_name,
         state=state,
         worker=status.executor_id or None,
         attempts=status.recovery_attempts or 0,
         priority=status.priority or 0,
-        key=status.deduplication_id,
+        key=status.deduplication_id and data.get(DEBOUNCED, status.deduplication_id),
         created_at=_seconds(status.created_at),
         started_at=_seconds(status.dequeued_at),
         ended_at=_seconds(status.completed_at),
         error=error,
         waits_for=(str(result[WAITS_FOR]),) if WAITS_FOR in result else (),
         conversation_id=data.get("conversation_id"),
+        schedule=data.get(SCHEDULE),
+        partition=status.queue_partition_key,
         in_doubt=bool(waiting.get("request", {}).get("in_doubt")),
     )
 
@@ -433,11 +444,6 @@ def _ended(result: Mapping[str, Any]) -> tuple[str, str | None]:
     if outcome.get("kind") == "failed" or result.get("success") is False:
         return "failed", outcome.get("message") or result.get("error")
     return ("cancelled" if result.get("state") == "cancelled" else "done"), None
-
-
-def _input(status: WorkflowStatus) -> Mapping[str, Any]:
-    given = status.input["args"] if status.input else ()
-    return cast("Mapping[str, Any]", given[0]) if given and isinstance(given[0], Mapping) else {}
 
 
 def _calls(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -6,25 +6,27 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 from uuid import uuid4
 
 from dbos import DBOS
 
 from toolcrib.adapters.dbos._answers import Answers
-from toolcrib.adapters.dbos._client import AnswerStore, Client, Placement, Queue
+from toolcrib.adapters.dbos._client import AnswerStore, Client, Transaction
 from toolcrib.adapters.dbos._context import SharedContext
 from toolcrib.adapters.dbos._continuation import WAITING
 from toolcrib.adapters.dbos._engine import Engine, current_engine
 from toolcrib.adapters.dbos._handle import TurnHandle
 from toolcrib.adapters.dbos._outage import outlast
+from toolcrib.adapters.dbos._placement import PARTITION, Placement, Queue, RetryPolicy
+from toolcrib.adapters.dbos._schedules import Schedule, apply_schedule
 from toolcrib.adapters.dbos._turn_execution import PLACEMENT, TurnExecution, arguments_in_names, current_execution
 from toolcrib.adapters.dbos._turn_workflow import TurnWorkflow
 from toolcrib.adapters.dbos._work_store import WorkStore
 from toolcrib.adapters.dbos._workflow import UnknownHereError, workflow
 from toolcrib.calls import Failed, StoredFields, Suspended, error_of, outcome_from_dict, versioned
-from toolcrib.errors import UnregisteredAgentError, UnregisteredToolError, explain_options
+from toolcrib.errors import EngineError, UnregisteredAgentError, UnregisteredToolError, explain_options
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.registry import Registry
 from toolcrib.tools import Tool
@@ -53,6 +55,11 @@ class DurableAgent(Answers):
         run: The run that turns are part of, with its deps, principal and sinks, or what makes one anew for each turn.
             Its limits count on each worker by itself.
         client: What turns are put with where no engine runs in the process.
+        retries: How often a turn of a tool is tried that failed, by the tool's name, in place of what the queue says.
+            The tool has to be idempotent.
+
+    Raises:
+        ValueError: A tool of `retries` is not idempotent, or is not one of the agent's.
 
     Attributes:
         agent: The agent that its turns and hooks are given: what is put on this one is durable, too.
@@ -65,8 +72,12 @@ class DurableAgent(Answers):
         *,
         run: Run | Callable[[], Run] | None = None,
         client: Client | None = None,
+        retries: Mapping[str, RetryPolicy] | None = None,
         _base: DurableAgent | None = None,
     ) -> None:
+        for name in retries or ():
+            _require_idempotent(agent, name)
+        self._retries = dict(retries or {})
         self.agent = agent.with_backend(self)
         self.queue = queue if isinstance(queue, Queue) else Queue(queue or agent.name)
         self._run, self._client, self._base = run, client, _base
@@ -102,7 +113,11 @@ class DurableAgent(Answers):
         key: str | None = None,
         delay: float | None = None,
         timeout: float | None = None,
+        partition: str | None = None,
+        debounce: float | None = None,
+        debounce_limit: float | None = None,
         conversation_id: str | None = None,
+        connection: Transaction | None = None,
     ) -> TurnHandle:
         """Enqueue a turn, and return its handle.
 
@@ -111,15 +126,23 @@ class DurableAgent(Answers):
             key: Of the turns with one key, one waits or runs at a time; the handle is then that one's. See `Placement`.
             delay: Seconds before it may start.
             timeout: Seconds in which it has to end once a worker has begun it, each time that one does.
+            partition: Whose work it is, in a queue with limits for each; that of the turn that puts it when None.
+            debounce: Seconds in which it waits for another of its key, which takes its place; the handle is then that
+                of the one that waits. See `Placement`.
+            debounce_limit: Seconds after the first of them, after which the last is done all the same.
             conversation_id: The conversation that it is part of, which its requests show; turns that come of it are
                 part of the same. That of the run when None.
+            connection: A connection or session of SQLAlchemy to the same database: the turn is put when its transaction
+                is committed, with what else is written there. `run` does not follow it.
 
         Raises:
             UnknownTool: The turn's tool is not one of the agent's.
             NotPortableError: One of its arguments is not JSON; it is named.
+            EngineError: The queue has limits for each partition, and none is given; a running turn puts one with
+                `debounce` or `connection`; the connection is to another database; or it is given, and a key.
         """
-        placement = {"priority": priority, "key": key, "delay": delay, "timeout": timeout}
-        put = _Put(turn, {name: value for name, value in placement.items() if value is not None}, conversation_id)
+        placement = Placement("", priority, key, delay, timeout, partition, debounce, debounce_limit)
+        put = _Put(turn, placement, conversation_id, connection=connection)
         token = _putting.set(put)
         try:
             await self.agent.put(turn)
@@ -127,24 +150,75 @@ class DurableAgent(Answers):
             _putting.reset(token)
         return put.handle or self.handle(turn.id)
 
+    async def schedule(
+        self,
+        schedule: Schedule,
+        turn: Turn[Any],
+        *,
+        time_argument: str | None = None,
+        priority: int = 0,
+        key: str | None = None,
+        timeout: float | None = None,
+        partition: str | None = None,
+        conversation_id: str | None = None,
+    ) -> None:
+        """Enqueue a turn like this one at each tick of a schedule, in place of a schedule of that name.
+
+        Args:
+            time_argument: The argument that is the time of the tick: a text in ISO 8601, or what the tool takes of one,
+                as a datetime.
+            priority: As in `put`, and so are the others.
+            key: With one, a tick is skipped while the turn of an earlier one waits or runs.
+
+        Raises:
+            ValueError: The tool has no such argument.
+            EngineError: Another application of the database has the schedule's name.
+            UnknownTool: The turn's tool is not one of the agent's.
+            NotPortableError: One of its arguments is not JSON; it is named.
+        """
+        known = turn.tool.spec.parameters["properties"]
+        if time_argument is not None and time_argument not in known:
+            names = ", ".join(known) or "none"
+            raise ValueError(f"`{turn.tool_name}` has no argument `{time_argument}` for the time; it has: {names}")
+        placement = Placement("", priority, key, None, timeout, partition)
+        token = _putting.set(_Put(turn, placement, conversation_id, schedule=schedule, time_argument=time_argument))
+        try:
+            await self.agent.put(turn)
+        finally:
+            _putting.reset(token)
+
     async def add(self, turn: Turn[Any]) -> None:
         """Accept what was put on the agent: into the queue at once, or with what the running turn is recorded with."""
         execution, put = current_execution.get(), _putting.get()
         execution = None if execution is None or execution.over else execution
         if put is None or put.turn is not turn:
-            put = _Put(turn, {})
+            put = _Put(turn)
+        placement = put.placement
+        if execution is not None and (placement.debounce is not None or put.connection is not None):
+            raise EngineError(
+                f"put: the turn of `{turn.tool_name}` is put by a running turn, which puts it with its own record; "
+                "debounce and connection are for other code"
+            )
+        if execution is not None and placement.key is placement.partition is None:
+            placement = replace(placement, partition=execution.partition)
+        self.queue.check(placement.partition)
         is_new = not turn.has_id
         data = self._described(turn.to_dict())
         conversation_id = put.conversation_id or (execution.conversation_id if execution else None)
         if conversation_id is not None:
             data["conversation_id"] = conversation_id
+        if put.schedule is not None:
+            options = (put.schedule, TURN, self.queue.name, data, placement, put.time_argument)
+            await asyncio.to_thread(apply_schedule, self.client, *options)
+            return
         if execution is not None:
             named = arguments_in_names(turn, data["turn"]["kwargs"])
-            turn.id = execution.add_child(data, named, put.placement, is_new=is_new)
+            turn.id = execution.add_child(data, named, placement.options, is_new=is_new)
             return
-        placement = Placement(turn.id, **put.placement)
-        put.handle = self.handle(await self.client.enqueue(TURN, self.queue.name, data, placement))
-        self._open_turns.append((turn, put.handle))
+        placement = replace(placement, id=turn.id)
+        put.handle = self.handle(await self.client.enqueue(TURN, self.queue.name, data, placement, put.connection))
+        if put.connection is None:
+            self._open_turns.append((turn, put.handle))
 
     async def send(self, agent_name: str, turn: Turn[Any]) -> None:
         """Put a turn on another agent, a durable one if there is one of that name, else a plain one.
@@ -226,19 +300,26 @@ class DurableAgent(Answers):
         base = self._base or self
         await self.context.bring(self.client)
         branched = DurableAgent(
-            self.agent.branch(name, description), self.queue, run=self._run, client=self._client, _base=base
+            self.agent.branch(name, description),
+            self.queue,
+            run=self._run,
+            client=self._client,
+            retries=self._retries,
+            _base=base,
         )
         await branched.context.store(self.client)
         for data in await self.client.waiting(TURN, self.queue.name):
             if data["agent"] == self.name and WAITING not in data:
                 copied = {**data["turn"], "uuid": str(uuid4())}
                 again = Turn.from_dict(copied, branched.agent.tools)
-                await branched.put(again, conversation_id=data.get("conversation_id"))
+                await branched.put(again, partition=data.get(PARTITION), conversation_id=data.get("conversation_id"))
         return branched
 
     def branched(self, name: str) -> DurableAgent:
         """Return the branch of that name, which another process made; for workers."""
-        return DurableAgent(self.agent.branch(name), self.queue, run=self._run, client=self._client, _base=self)
+        return DurableAgent(
+            self.agent.branch(name), self.queue, run=self._run, client=self._client, retries=self._retries, _base=self
+        )
 
     # --- on a worker
 
@@ -252,12 +333,14 @@ class DurableAgent(Answers):
         waiting = outcome_from_dict(data[WAITING]) if WAITING in data else None
         work_id = DBOS.workflow_id or turn.id
         execution = TurnExecution(work_id, waiting if isinstance(waiting, Suspended) else None, engine.worker_id)
-        execution.conversation_id = data.get("conversation_id")
+        execution.conversation_id, execution.partition = data.get("conversation_id"), data.get(PARTITION)
         token = current_execution.set(execution)
         try:
             binding = self._binding(engine, execution)
             context = self.context if binding.table(turn) or self.looks_around(turn) else None
-            result = await TurnWorkflow(self.agent, context, execution, turn, data["turn"]).run(binding)
+            may_repeat = turn.tool.options.idempotent
+            retry = self._retries.get(turn.tool_name, self.queue.retry) if may_repeat else None
+            result = await TurnWorkflow(self.agent, context, execution, turn, data["turn"], retry).run(binding)
             await outlast(lambda: self.context.apply(engine.client, work_id, result.get("context", [])))
         finally:
             current_execution.reset(token)
@@ -298,12 +381,27 @@ class DurableAgent(Answers):
         return f"<DurableAgent {self.name} on the queue {self.queue.name}>"
 
 
+def _require_idempotent(agent: Agent, name: str) -> None:
+    tool = next((tool for tool in agent.tools if tool.__name__ == name), None)
+    if tool is None:
+        known = ", ".join(tool.__name__ for tool in agent.tools) or "none"
+        raise ValueError(f"retries: the agent `{agent.name}` has no tool `{name}`; it has: {known}")
+    if not tool.options.idempotent:
+        raise ValueError(
+            f"retries: `{name}` is not idempotent, so that a call of it which failed is not made again unless a person "
+            "says so; mark it with idempotent=True if it may be made twice"
+        )
+
+
 @dataclass(slots=True)
 class _Put:
     turn: Turn[Any]
-    placement: Mapping[str, Any]
+    placement: Placement = field(default_factory=lambda: Placement(""))
     conversation_id: str | None = None
     handle: TurnHandle | None = None
+    schedule: Schedule | None = None
+    time_argument: str | None = None
+    connection: Transaction | None = None
 
 
 _putting: ContextVar[_Put | None] = ContextVar("toolcrib_durable_put", default=None)

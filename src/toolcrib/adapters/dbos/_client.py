@@ -4,31 +4,48 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 import sqlalchemy as sa
 from dbos import DBOSClient, WorkflowStatus
-from dbos._error import DBOSAwaitedWorkflowCancelledError, DBOSNonExistentWorkflowError
-from dbos._serialization import Serializer
+from dbos._error import (
+    DBOSAwaitedWorkflowCancelledError,
+    DBOSNonExistentWorkflowError,
+    DBOSQueueDeduplicatedError,
+)
+from dbos._queue import QueueRateLimit
+from dbos._serialization import Serializer, serialize_args
+from dbos._sys_db import db_retry
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
+from sqlalchemy.orm import Session
 
 from toolcrib._json_writer import valid_text
-from toolcrib._numbers import require_numbers, require_seconds
+from toolcrib._numbers import require_seconds
+from toolcrib.adapters.dbos._placement import DEBOUNCED, TIMEOUT, Placement, Queue, data_of, limits_of, with_id
 from toolcrib.adapters.dbos._work_tables import REQUEST_TABLES, WORK_TABLES
 from toolcrib.adapters.dbos._work_tables import stopped_queues as _stopped
 from toolcrib.approvals import ApprovalEntry, PostgresApprovalStore, ReviewableApprovalStore, SqliteApprovalStore
 from toolcrib.database import Database
 from toolcrib.errors import EngineError, explain_options
 
-__all__ = ["KEY", "TIMEOUT", "AnswerStore", "Client", "JsonSerializer", "Placement", "Queue"]
+__all__ = [
+    "AnswerStore",
+    "Client",
+    "JsonSerializer",
+    "Transaction",
+]
 
-KEY, TIMEOUT = "key", "timeout"
-"""Where the data of work keeps these of its placement, for what goes on with it."""
 
+Transaction: TypeAlias = "sa.Connection | Session | AsyncConnection | AsyncSession"
+"""A connection or session of SQLAlchemy whose transaction the caller commits."""
+
+_NO_PARTITION = "none"  # of work that was enqueued without one, before its queue had limits for each
 _STANDING: dict[str, Any] = {"concurrency": 0}
 
 
@@ -58,7 +75,7 @@ class JsonSerializer(Serializer):
         elif isinstance(data, dict) and data.keys() == {"args", "kwargs"}:  # the arguments of a workflow
             given = cast("dict[str, Any]", data)
             data = {_ARGUMENTS: list(given["args"]), "kwargs": given["kwargs"]}
-        return valid_text(json.dumps(data, ensure_ascii=False, separators=(",", ":")))
+        return valid_text(json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=_time_text))
 
     def deserialize(self, serialized_data: str) -> Any:
         """Return what `serialize` wrote."""
@@ -71,6 +88,13 @@ class JsonSerializer(Serializer):
 
 
 _ERROR, _ARGUMENTS = "$error", "$arguments"
+
+
+def _time_text(value: object) -> str:
+    """Return a time, which DBOS gives the workflow of a schedule, as text."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
 class DurableFailure(RuntimeError):
@@ -88,63 +112,19 @@ class DurableFailure(RuntimeError):
         return f"{self.error_type}: {self.message}"
 
 
-@explain_options()
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """A queue of durable work, as DBOS keeps it in the database.
-
-    Attributes:
-        concurrency: The most that runs at a time, on all workers together; with 1 strictly in order.
-        worker_concurrency: The most that runs at a time on one worker.
-        rate: So many may start in so many seconds, on all workers together: `(100, 60.0)`.
-        polling: Seconds between two looks of a worker that has room.
-        tries: How often a program is begun whose sandbox does not start, or whose process is killed from outside,
-            before it fails; between two tries it waits in the queue, longer each time.
-    """
-
-    name: str
-    concurrency: int | None = None
-    worker_concurrency: int | None = 100
-    rate: tuple[int, float] | None = None
-    polling: float = 0.25
-    tries: int = 5
-
-    def __post_init__(self) -> None:
-        if not self.name or self.name.startswith("_dbos_"):
-            raise ValueError(f"a queue needs a name that does not begin with `_dbos_`, and this is {self.name!r}")
-        sizes = ("concurrency", "worker_concurrency", "tries")
-        require_numbers(f"the queue `{self.name}`", self, dict.fromkeys(sizes, 1), seconds=("polling",))
-
-    @property
-    def per_worker(self) -> int | None:
-        """The most on one worker: never more than on all of them."""
-        both = [n for n in (self.concurrency, self.worker_concurrency) if n is not None]
-        return min(both, default=None)
+def _place(url: sa.URL) -> tuple[str, object]:
+    """Return the kind of a database and its name or file, which are the same however its host is called."""
+    kind = url.get_backend_name()
+    return kind, Path(url.database or "").resolve() if kind == "sqlite" else url.database
 
 
-@explain_options()
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """Where and how a piece of work waits.
+def _in_ms(seconds: float) -> int:
+    """Return the time in so many seconds, as DBOS keeps times."""
+    return int((time.time() + seconds) * 1000)
 
-    Attributes:
-        id: Names it; work of an id that exists is not enqueued again.
-        priority: 1 before 2; 0 is before all of them, and the default.
-        key: Of those with one key, one waits or runs at a time: a second is not enqueued. Work that is paused for an
-            answer lets others of its key run; what goes on with it waits until the key is free.
-        delay: Seconds before it may start.
-        timeout: Seconds in which it has to end once a worker has begun it; then it fails. It has them anew each time
-            that it is begun: when it goes on after an answer, on another worker, or by a retry.
-    """
 
-    id: str
-    priority: int = 0
-    key: str | None = None
-    delay: float | None = None
-    timeout: float | None = None
-
-    def __post_init__(self) -> None:
-        require_numbers("put", self, {"priority": 0}, seconds=("timeout",), seconds_from_zero=("delay",))
+def _limiter(rate: tuple[int, float] | None) -> QueueRateLimit | None:
+    return None if rate is None else {"limit": rate[0], "period": rate[1]}
 
 
 @explain_options()
@@ -216,14 +196,27 @@ class Client:
             queue.name,
             global_concurrency=queue.concurrency,
             worker_concurrency=queue.per_worker,
-            limiter=None if queue.rate is None else {"limit": queue.rate[0], "period": queue.rate[1]},
+            limiter=_limiter(queue.rate),
+            partition_concurrency=queue.partition_concurrency,
+            partition_limiter=_limiter(queue.partition_rate),
             polling_interval_sec=queue.polling,
             application_name=self.database.application,
         )
         with ThreadPoolExecutor(1, "toolcrib-queue") as thread:  # on an event loop DBOS warns in words of its own
             thread.submit(write).result()
+        if queue.is_partitioned:
+            self._give_partitions(queue.name)
         if self.is_stopped(queue.name):
             self.dbos._sys_db.update_queue(queue.name, _STANDING)  # pyright: ignore[reportPrivateUsage] -- as below
+
+    def _give_partitions(self, queue: str) -> None:
+        """Put work that was enqueued before its queue had partitions into one; DBOS would never start it."""
+        database = self.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- DBOS changes no partition
+        table = database.tables.workflow_status
+        alone = (table.c.queue_name == queue, table.c.queue_partition_key.is_(None))
+        waits = table.c.status.in_(("ENQUEUED", "DELAYED", "PENDING"))
+        with database.engine.begin() as connection:
+            connection.execute(sa.update(table).where(*alone, waits).values(queue_partition_key=_NO_PARTITION))
 
     def stop(self, queue: str) -> None:
         """Stop a queue: nothing in it is started, on any worker, until `go`."""
@@ -250,10 +243,58 @@ class Client:
         found = await asyncio.to_thread(
             self.dbos.list_workflows, name=workflow, queue_name=queue, status=["ENQUEUED", "DELAYED"]
         )
-        return [status.input["args"][0] for status in found if status.input is not None]
+        return [data for status in found if (data := data_of(status))]
 
-    async def enqueue(self, workflow: str, queue: str, data: Mapping[str, Any], placement: Placement) -> str:
-        """Enqueue work, and return its id: that of the work which has its key already, if one has."""
+    async def enqueue(
+        self,
+        workflow: str,
+        queue: str,
+        data: Mapping[str, Any],
+        placement: Placement,
+        connection: Transaction | None = None,
+    ) -> str:
+        """Enqueue work, and return its id: that of the work which has its key already, if one has.
+
+        Args:
+            connection: Enqueue it in the transaction of this connection or session: it is there when that is committed.
+
+        Raises:
+            EngineError: The connection is to another database, or work that is put in a transaction has a key.
+            TypeError: It is not a connection or session of SQLAlchemy.
+        """
+        if connection is None:
+            return await asyncio.to_thread(self.enqueue_now, workflow, queue, data, placement)
+        if placement.key is not None:
+            raise EngineError(
+                "put: work that is put in a transaction cannot have a key, which DBOS looks for in one of its own; "
+                "give it an id, by which it is enqueued once"
+            )
+        if isinstance(connection, AsyncConnection | AsyncSession):
+            put: Any = partial(self._enqueue_within, workflow, queue, data, placement)
+            return await connection.run_sync(put)
+        return self._enqueue_within(workflow, queue, data, placement, connection)
+
+    def _enqueue_within(
+        self, workflow: str, queue: str, data: Mapping[str, Any], placement: Placement, given: sa.Connection | Session
+    ) -> str:
+        connection = given.connection() if isinstance(given, Session) else given
+        if not isinstance(connection, sa.Connection):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host may pass anything
+            raise TypeError(f"put: connection must be a connection or session of SQLAlchemy, and is {connection!r:.80}")
+        url = connection.engine.url
+        if url.database is not None and _place(url) != _place(self.engine.url):
+            raise EngineError(f"put: the connection is to another database than {self.database}, which has the queue")
+        options, data = self._options(workflow, queue, placement), {**data, **limits_of(placement)}
+        return self.dbos.enqueue_in_transaction(connection, cast("Any", options), data).get_workflow_id()
+
+    def enqueue_now(self, workflow: str, queue: str, data: Mapping[str, Any], placement: Placement) -> str:
+        """Enqueue the same from plain code, in a transaction of its own."""
+        options = self._options(workflow, queue, placement)
+        if placement.debounce is not None:
+            return self._debounce(options, data, placement, placement.debounce)
+        return self.dbos.enqueue(cast("Any", options), {**data, **limits_of(placement)}).get_workflow_id()
+
+    def _options(self, workflow: str, queue: str, placement: Placement) -> dict[str, Any]:
+        """Return the options of DBOS for work that is placed so."""
         options: dict[str, Any] = {
             "workflow_name": workflow,
             "queue_name": queue,
@@ -265,11 +306,55 @@ class Client:
             options["priority"] = placement.priority
         if placement.key is not None:
             options |= {"deduplication_id": placement.key, "duplication_policy": "return-existing"}
+        if placement.partition is not None:
+            options["queue_partition_key"] = placement.partition
         if placement.delay is not None:
             options["delay_seconds"] = placement.delay
-        limits = {name: value for name in (KEY, TIMEOUT) if (value := getattr(placement, name)) is not None}
-        handle = await asyncio.to_thread(self.dbos.enqueue, cast("Any", options), {**data, **limits})
-        return handle.get_workflow_id()
+        return options
+
+    def _debounce(self, options: dict[str, Any], data: Mapping[str, Any], placement: Placement, seconds: float) -> str:
+        """Enqueue work that waits for others of its key, or put it in the place of one that waits; return its id.
+
+        DBOS's own function keeps the data as it is given, and work is to have its own id there.
+        """
+        system: Any = self.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- as above
+        limits = {DEBOUNCED: placement.key, TIMEOUT: placement.timeout}
+        data = {**data, **{name: value for name, value in limits.items() if value is not None}}
+        held = f"{options['workflow_name']}-{placement.key}"  # the id by which DBOS's own function knows it
+        options |= {"deduplication_id": held, "delay_seconds": min(seconds, placement.debounce_limit or seconds)}
+        del options["duplication_policy"]
+        limit = None if placement.debounce_limit is None else _in_ms(placement.debounce_limit)
+        table = system.tables.workflow_status.c
+        waits = (table.queue_name == options["queue_name"], table.deduplication_id == held, table.status == "DELAYED")
+
+        @db_retry(sys_db=system)
+        def replace() -> str | None:
+            with system.engine.connect() as connection:
+                holder = connection.execute(sa.select(table.workflow_uuid).where(*waits).with_for_update()).scalar()
+                if holder is None:
+                    return None
+                inputs, form = serialize_args((with_id(data, holder),), {}, None, system.serializer)
+                replaced = system.debounce_delayed_workflow(
+                    workflow_name=options["workflow_name"],
+                    queue_name=options["queue_name"],
+                    deduplication_id=held,
+                    delay_until_epoch_ms=_in_ms(seconds),
+                    inputs=inputs,
+                    serialization=form,
+                    application_name=self.database.application,
+                    conn=connection,
+                )["bounced_workflow_id"]
+                if replaced == holder:
+                    connection.commit()
+                return holder if replaced == holder else None
+
+        while True:
+            if (work_id := replace()) is not None:
+                return work_id
+            try:
+                return self.dbos._enqueue_debounced(cast("Any", options), limit, data)  # pyright: ignore[reportPrivateUsage] -- as above
+            except DBOSQueueDeduplicatedError:  # another process was quicker
+                continue
 
     async def status(self, workflow_id: str) -> WorkflowStatus | None:
         """Return what DBOS knows of a workflow; None without one of that id, and for another application's."""

@@ -10,8 +10,9 @@ from typing import Any, Literal, cast
 
 from dbos import WorkflowStatus
 
-from toolcrib.adapters.dbos._client import KEY, AnswerStore, Client, Placement
+from toolcrib.adapters.dbos._client import AnswerStore, Client
 from toolcrib.adapters.dbos._engine import Engine, standing_routines
+from toolcrib.adapters.dbos._placement import KEY, Placement
 from toolcrib.approvals import ApprovalEntry, misfit
 from toolcrib.calls import StoredFields
 from toolcrib.errors import ApprovalError, NewerForm
@@ -167,7 +168,8 @@ async def _continue(client: Client, status: WorkflowStatus, request_id: str, *, 
     before: Any = status.input
     result: Any = status.output
     goes_on: dict[str, Any] = {**before["args"][0], WAITING: result[WAITING]}
-    placement = Placement(continuation_id(status.workflow_id, request_id), status.priority or 0, goes_on.get(KEY))
+    work_id, partition = continuation_id(status.workflow_id, request_id), status.queue_partition_key
+    placement = Placement(work_id, status.priority or 0, goes_on.get(KEY), partition=partition)
     if never:
         goes_on[CLOSED] = True
         placement = replace(placement, key=None, delay=_NEVER)

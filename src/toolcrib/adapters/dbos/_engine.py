@@ -14,15 +14,17 @@ from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from types import SimpleNamespace
+from typing import Any, Literal, cast
 
 import dbos._dbos as dbos_module
 from dbos import DBOS
 from dbos._error import DBOSAwaitedWorkflowCancelledError, DBOSWorkflowCancelledError
 
 from toolcrib._numbers import require_seconds
-from toolcrib.adapters.dbos._client import AnswerStore, Client, JsonSerializer, Queue
+from toolcrib.adapters.dbos._client import AnswerStore, Client, JsonSerializer
 from toolcrib.adapters.dbos._outage import outlast
+from toolcrib.adapters.dbos._placement import Queue, RetryPolicy
 from toolcrib.adapters.dbos._queue_looks import QueueLooks
 from toolcrib.adapters.dbos._sinks import WorkerSink, keeps_events_in, open_sink
 from toolcrib.adapters.dbos._workers import (
@@ -47,6 +49,7 @@ _log = logging.getLogger("toolcrib.durable")
 _POOL = 20  # connections of a worker, one of which listens
 _END_SECONDS = 5.0  # for what is left to say to the database at the end
 
+_SCHEDULES_SECONDS = 1.0  # between two looks at the schedules, for those that are new, changed or paused
 _LEFT_LONG = 30.0  # seconds after which a worker says that it cannot run what waits
 _LEFT_KNOWN = 1_000  # pieces of work of which it has said so
 _ERROR_CHARS = 500  # of the error of a call, in its request
@@ -207,6 +210,7 @@ class Engine:
                 "serializer": JsonSerializer(),
                 "log_level": "ERROR",
                 "notification_listener_polling_interval_sec": 0.25,  # how long it takes at most to leave the engine
+                "scheduler_polling_interval_sec": _SCHEDULES_SECONDS,
             }
         )
         logging.getLogger("dbos").addFilter(_is_trouble)
@@ -252,16 +256,16 @@ class Engine:
             self._left.append(work_id)
             _log.warning("%s %s since %s; this worker, %s, has not", work_id, why, _time(since), self.worker_id)
 
-    async def put_off(self, work_id: str, why: str, most: int) -> int:
-        """Delay work that failed by no doing of its own until its next try, and return its tries so far.
+    async def put_off(self, work_id: str, why: str, retry: RetryPolicy) -> int:
+        """Delay work that failed until its next try, and return its tries so far.
 
         Args:
             why: What made the try fail.
-            most: The tries that it may have; after the last one it is not delayed.
+            retry: The tries that it may have; after the last one it is not delayed.
         """
         why = why[:_ERROR_CHARS]
-        tries = await outlast(lambda: asyncio.to_thread(put_off, self.client, self.worker_id, work_id, why, most))
-        _log.warning("%s was not run to its end, in try %d of %d: %s", work_id, tries, most, why)
+        tries = await outlast(lambda: asyncio.to_thread(put_off, self.client, self.worker_id, work_id, why, retry))
+        _log.warning("%s was not run to its end, in try %d of %d: %s", work_id, tries, retry.attempts, why)
         return tries
 
     @property
@@ -404,6 +408,23 @@ def _check_before_claims(instance: Any, engine: Engine, lease: Lease) -> None:
             lease.check(connection)  # raises, and what was taken is not
 
     database._begin = checked
+    claiming: Any = _Claiming(database)
+    # its claims of a queue with one at a time for each partition begin their transactions otherwise
+    kind = cast("Any", type(database))
+    database.start_queued_partitioned_workflows = partial(kind.start_queued_partitioned_workflows, claiming)
+
+
+class _Claiming:
+    """A database of DBOS all of whose transactions are checked."""
+
+    def __init__(self, database: Any) -> None:
+        self._database, self.engine = (
+            database,
+            SimpleNamespace(begin=lambda: database._begin(None), dialect=database.engine.dialect),
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
 
 
 def _note_looks(instance: Any, looks: QueueLooks) -> None:

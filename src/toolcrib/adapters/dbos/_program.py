@@ -15,10 +15,11 @@ from dbos._context import current_owner_xid
 
 from toolcrib._numbers import count_text, require_seconds
 from toolcrib.adapters.dbos._answers import Answers
-from toolcrib.adapters.dbos._client import KEY, AnswerStore, Client, Placement, Queue
+from toolcrib.adapters.dbos._client import AnswerStore, Client, Transaction
 from toolcrib.adapters.dbos._continuation import answered_entries, deny_cancelled
 from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_routines
 from toolcrib.adapters.dbos._outage import outlast
+from toolcrib.adapters.dbos._placement import KEY, Placement, Queue, RetryPolicy
 from toolcrib.adapters.dbos._program_journal import (
     ProgramJournal,
     cancel_run,
@@ -30,15 +31,15 @@ from toolcrib.adapters.dbos._program_journal import (
     requests_in,
     requests_of_paused,
 )
+from toolcrib.adapters.dbos._program_result import result_from_dict, result_to_dict
+from toolcrib.adapters.dbos._schedules import Schedule, apply_schedule
 from toolcrib.adapters.dbos._work_store import WorkStore
 from toolcrib.adapters.dbos._workflow import UnknownHereError, unless_cancelled, workflow
 from toolcrib.approvals import ApprovalStore
-from toolcrib.calls import ApprovalRequest, StoredFields, lenient, versioned
+from toolcrib.calls import StoredFields, versioned
 from toolcrib.code import (
     ExecutionResult,
-    Finding,
     PausedProgram,
-    SuspendedProgramCall,
     Toolkit,
     paused_program_in,
     tools_in,
@@ -130,6 +131,7 @@ class DurableToolkit(Answers):
         placement: Placement | None = None,
         principal: str | None = None,
         conversation_id: str | None = None,
+        connection: Transaction | None = None,
     ) -> DurableProgram:
         """Enqueue a program, and return what follows it.
 
@@ -139,11 +141,47 @@ class DurableToolkit(Answers):
             principal: On whose behalf its calls are made; that of the tool that starts it when None.
             conversation_id: The conversation that it is part of, which its requests show; that of the tool that starts
                 it when None, or else of the run.
+            connection: As in `DurableAgent.put`.
         """
         tools = tools_in(code, self.toolkit.function_names)
+        self.queue.check(placement and placement.partition)
         return await enqueue_program(
-            self.client, self.name, self.queue.name, code, placement, principal, conversation_id, tools=tools
+            self.client,
+            self.name,
+            self.queue.name,
+            code,
+            placement,
+            principal,
+            conversation_id,
+            tools=tools,
+            connection=connection,
         )
+
+    async def schedule(
+        self,
+        schedule: Schedule,
+        code: str,
+        *,
+        placement: Placement | None = None,
+        principal: str | None = None,
+        conversation_id: str | None = None,
+    ) -> None:
+        """Enqueue a program at each tick of a schedule, in place of a schedule of that name.
+
+        Args:
+            code: The program.
+            placement: As in `start`, but for the id, which each program has of its own: with a key, a tick is skipped
+                while the program of an earlier one waits or runs.
+            principal: As in `start`, and so is `conversation_id`.
+
+        Raises:
+            EngineError: Another application of the database has the schedule's name.
+        """
+        tools = tools_in(code, self.toolkit.function_names)
+        data = _program_data("", self.name, self.queue.name, code, principal, conversation_id, tools)
+        placement = placement or Placement("")
+        self.queue.check(placement.partition)
+        await asyncio.to_thread(apply_schedule, self.client, schedule, PROGRAM, self.queue.name, data, placement)
 
     def opened(
         self, data: Mapping[str, Any], engine: Engine, journal: ProgramJournal, begun: Mapping[str, Mapping[str, Any]]
@@ -239,7 +277,7 @@ class DurableProgram:
         while True:
             run = await asyncio.to_thread(program_run, self.client, self.id)
             if run is not None and run.state in ("paused", "done") and run.result is not None:
-                return _result_from_dict(run.result)
+                return result_from_dict(run.result)
             generation = 1 if run is None else run.generation
             if await self.state() in ("failed", "cancelled"):
                 await self.client.result(stretch_id(self.id, generation))
@@ -297,17 +335,32 @@ async def enqueue_program(
     conversation_id: str | None = None,
     *,
     tools: Iterable[str] = (),
+    connection: Transaction | None = None,
 ) -> DurableProgram:
     """Enqueue a program for a worker that has the durable toolkit of this name; this process need not have it.
 
     Args:
         tools: The functions that it calls, where this process knows them: a worker that lacks one leaves the program to
             another.
+        connection: As in `DurableAgent.put`.
 
     What a tool enqueues says so: its requests name the agent and the conversation of that tool's run.
     """
     placement = placement or Placement(f"program-{uuid4().hex}")
-    data: dict[str, Any] = {"run": placement.id, "toolkit": toolkit, "queue": queue, "code": code}
+    data = _program_data(placement.id, toolkit, queue, code, principal, conversation_id, tools)
+    return DurableProgram(await client.enqueue(PROGRAM, queue, data, placement, connection), client)
+
+
+def _program_data(
+    run: str,
+    toolkit: str,
+    queue: str,
+    code: str,
+    principal: str | None,
+    conversation_id: str | None,
+    tools: Iterable[str],
+) -> dict[str, Any]:
+    data: dict[str, Any] = {"run": run, "toolkit": toolkit, "queue": queue, "code": code}
     data |= {"principal": principal, "generation": 1, "tools": list(tools)}
     if here := current_run():
         data["principal"] = principal or here.principal
@@ -315,8 +368,7 @@ async def enqueue_program(
         conversation_id = conversation_id or here.channel.conversation_id
     asked_by = {"agent": here and here.channel.agent, "parent": current_activity(), "conversation_id": conversation_id}
     data |= {name: value for name, value in asked_by.items() if value is not None}
-    run = await client.enqueue(PROGRAM, queue, versioned("ProgramWork", data), placement)
-    return DurableProgram(run, client)
+    return versioned("ProgramWork", data)
 
 
 async def continue_programs(engine: Engine) -> None:
@@ -344,7 +396,8 @@ async def _enqueue_next(client: Client, run: str, generation: int) -> None:
     first = await client.status(run)
     given: Mapping[str, Any] = {} if first is None or first.input is None else first.input["args"][0]
     if given:
-        placement = Placement(stretch_id(run, generation), (first.priority or 0) if first else 0, given.get(KEY))
+        priority, partition = (first.priority or 0, first.queue_partition_key) if first else (0, None)
+        placement = Placement(stretch_id(run, generation), priority, given.get(KEY), partition=partition)
         await client.enqueue(PROGRAM, given["queue"], {**given, "generation": generation}, placement)
 
 
@@ -389,10 +442,10 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
     finally:
         await journal.written()
     if not isinstance(result, ExecutionResult):
-        result = await _try_again(engine, workflow_id, result, toolkit.queue.tries)
+        result = await _try_again(engine, workflow_id, result, RetryPolicy(toolkit.queue.tries))
     for call in result.suspended_calls:
         await outlast(partial(store.put, call.request))  # one that is in doubt is in no store yet
-    stored = _result_to_dict(replace(result, records=()))
+    stored = result_to_dict(replace(result, records=()))
     state = "done" if result.paused is None else "paused"
     if not await outlast(lambda: asyncio.to_thread(journal.finish, state, stored)):
         return {"state": "cancelled"}
@@ -400,15 +453,15 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
     return {"state": state, "success": result.success, **({} if error is None else {"error": error})}
 
 
-async def _try_again(engine: Engine, work_id: str, failed: ToolcribError, most: int) -> ExecutionResult:
+async def _try_again(engine: Engine, work_id: str, failed: ToolcribError, retry: RetryPolicy) -> ExecutionResult:
     """Delay a program whose sandbox failed until its next try, and return its result after the last one.
 
     Raises:
         CancelledError: It waits now.
     """
     error = f"{type(failed).__name__}: {failed}"
-    tries = await engine.put_off(work_id, error, most)
-    if tries < most:
+    tries = await engine.put_off(work_id, error, retry)
+    if tries < retry.attempts:
         raise asyncio.CancelledError from failed
     times = count_text(tries, "time")
     said = f"the sandbox could not run this program, which was tried {times}; the last time it was {error}"
@@ -421,39 +474,3 @@ _LASTING: tuple[type[ToolcribError], ...] = (
     ReplayDiverged,
 )
 """Errors that keep a program from going on however often it is tried: its result names them."""
-
-
-# --- results as JSON
-
-_PLAIN = ("output", "error_output", "return_value", "tool_calls", "success", "error", "hint")
-
-
-def _result_to_dict(result: ExecutionResult) -> dict[str, Any]:
-    """Return a result as JSON shapes: without records, and without what only its own process can use."""
-    data: dict[str, Any] = {
-        **{name: getattr(result, name) for name in _PLAIN},
-        "return_value": lenient(result.return_value),  # of a table its summary
-        "isolation": list(result.isolation),
-        "warnings": list(result.warnings),
-        "pending": [[call.request.to_dict(), call.in_doubt] for call in result.suspended_calls],
-        "findings": [[finding.line, finding.kind, finding.message] for finding in result.findings],
-    }
-    return versioned("ProgramResult", data)
-
-
-def _result_from_dict(data: Mapping[str, Any]) -> ExecutionResult:
-    """Return the result that `_result_to_dict` described."""
-    data = StoredFields("ProgramResult", data)
-    pending = tuple(
-        SuspendedProgramCall(ApprovalRequest.from_dict(request), doubt) for request, doubt in data["pending"]
-    )
-    return ExecutionResult(
-        **{name: data[name] for name in _PLAIN},
-        isolation=tuple(data["isolation"]),
-        warnings=tuple(data["warnings"]),
-        findings=tuple(Finding(*finding) for finding in data["findings"]),
-        suspended=tuple(call.request for call in pending),
-        suspended_calls=pending,
-        # it goes on by itself once there is an answer, and no toolkit can take this up
-        paused=PausedProgram("", "a durable program") if pending else None,
-    )

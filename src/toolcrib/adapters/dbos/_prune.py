@@ -15,8 +15,10 @@ from dbos import WorkflowStatus
 from toolcrib.adapters.dbos._agent import TURN
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._continuation import WAITS_FOR, continuation_id
+from toolcrib.adapters.dbos._placement import data_of
 from toolcrib.adapters.dbos._program import PROGRAM, stretch_id
 from toolcrib.adapters.dbos._program_journal import program_run
+from toolcrib.adapters.dbos._schedules import TICK
 from toolcrib.adapters.dbos._sinks import event_tables
 from toolcrib.adapters.dbos._work_tables import applied_changes, program_lines, program_requests, programs
 from toolcrib.adapters.dbos._work_tables import served_queues as _served
@@ -82,14 +84,16 @@ class _OldWork:
     Attributes:
         turns: For each turn the ids of its workflows; the first is the turn's.
         programs: The same for each program.
+        ticks: The workflows of the ticks of schedules.
     """
 
     turns: list[Sequence[str]] = field(default_factory=list[Sequence[str]])
     programs: list[Sequence[str]] = field(default_factory=list[Sequence[str]])
+    ticks: list[str] = field(default_factory=list[str])
 
 
 def _old_work(client: Client, before: datetime) -> Iterator[_OldWork]:
-    """Yield the turns and programs that ended before a time and will not go on, a page at a time, the oldest first.
+    """Yield what ended before a time and will not go on, a page at a time, the oldest first.
 
     One that waits for an answer goes on, and so may one that was given up. A turn that an unfinished one has put is
     not old work either: should that one be taken up again, it puts the turn again, under the same id.
@@ -101,7 +105,9 @@ def _old_work(client: Client, before: datetime) -> Iterator[_OldWork]:
         for status in page:
             if status.workflow_id in kept:
                 continue
-            if status.name == PROGRAM:
+            if status.name == TICK:
+                found.ticks += [status.workflow_id] if _is_old(status, limit) else []
+            elif status.name == PROGRAM:
                 chain = _stretches(client, status, limit)
                 if chain:
                     found.programs.append(chain)
@@ -121,7 +127,7 @@ def _ended_before(client: Client, before: datetime) -> Iterator[Sequence[Workflo
     while True:
         page = client.dbos.list_workflows(
             status=list(_ENDED),
-            name=[TURN, PROGRAM],
+            name=[TURN, PROGRAM, TICK],
             start_time=datetime.fromtimestamp((since + 0.5) / 1000, UTC).isoformat(),  # DBOS cuts off half of a ms
             end_time=before.isoformat(),  # begun before it, or it did not end before it
             limit=size,
@@ -149,7 +155,7 @@ def _put_by_unfinished(client: Client, before: datetime, limit: float) -> set[st
 
 def _is_first(client: Client, status: WorkflowStatus) -> bool:
     """Return whether a turn begins with this workflow; one that goes on after an answer is looked at with its first."""
-    turn_id = str(_data(status)["turn"]["uuid"])
+    turn_id = str(data_of(status)["turn"]["uuid"])
     return turn_id == status.workflow_id or client.find(turn_id) is None
 
 
@@ -172,7 +178,7 @@ def _chain(client: Client, status: WorkflowStatus, limit: float) -> list[str]:
 
 def _stretches(client: Client, status: WorkflowStatus, limit: float) -> list[str]:
     """Return the workflows of a program, for the first of them; none for another, and when it has not ended."""
-    data = _data(status)
+    data = data_of(status)
     run = str(data["run"])
     if data["generation"] != 1:
         return []
@@ -190,15 +196,13 @@ def _is_old(status: WorkflowStatus, limit: float) -> bool:
     return status.status in _ENDED and ended is not None and ended < limit
 
 
-def _data(status: WorkflowStatus) -> Mapping[str, Any]:
-    return status.input["args"][0] if status.input else {}
-
-
 # --- removing
 
 
 def _remove_work(client: Client, found: _OldWork) -> None:
     """Remove work from DBOS's tables and ours: the workflows of a piece of work in one transaction."""
+    if found.ticks:
+        client.dbos.delete_workflows(found.ticks)
     pieces = [*((chain, False) for chain in found.turns), *((chain, True) for chain in found.programs)]
     for start in range(0, len(pieces), _BATCH):
         batch = pieces[start : start + _BATCH]

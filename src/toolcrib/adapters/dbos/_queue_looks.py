@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from toolcrib.adapters.dbos._client import Queue
+from toolcrib.adapters.dbos._placement import Queue
 from toolcrib.clock import SYSTEM_CLOCK, Clock
 
 __all__ = ["QueueLooks"]

@@ -9,8 +9,9 @@ import sqlalchemy as sa
 from dbos import WorkflowStatus
 from sqlalchemy.exc import IntegrityError
 
-from toolcrib.adapters.dbos._client import KEY, Client, JsonSerializer
+from toolcrib.adapters.dbos._client import Client, JsonSerializer
 from toolcrib.adapters.dbos._context import forget_changes
+from toolcrib.adapters.dbos._placement import KEY, data_of
 from toolcrib.adapters.dbos._program_journal import reopen_run, revive_run
 from toolcrib.errors import EngineError
 
@@ -43,11 +44,10 @@ def put_program_back(client: Client, status: WorkflowStatus, run: str, queue: st
 
     It runs again from its start, its calls answered from the journal; the calls that its error ended are in doubt.
     """
-    given: Any = status.input
     with _database(client).engine.begin() as connection:
         if not _reset(client, connection, status, queue, keep=0):
             return False
-        reopen_run(connection, run, int(given["args"][0]["generation"]), error)
+        reopen_run(connection, run, int(data_of(status)["generation"]), error)
     return True
 
 
@@ -80,8 +80,7 @@ def _reset(
     work, output, steps = found.workflow_status, found.workflow_output, found.operation_outputs
     seen = (work.c.workflow_uuid == status.workflow_id, work.c.status == status.status)
     cleared: dict[str, Any] = dict.fromkeys(_CLEARED)
-    given: Any = status.input
-    key = given["args"][0].get(KEY)
+    key = data_of(status).get(KEY)
     values = {**cleared, "status": "ENQUEUED", "recovery_attempts": 0, "queue_name": queue, "deduplication_id": key}
     try:
         if connection.execute(sa.update(work).where(*seen).values(**values)).rowcount == 0:

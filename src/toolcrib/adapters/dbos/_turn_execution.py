@@ -37,6 +37,7 @@ class TurnExecution:
         changes: The changes of the agent's context meanwhile.
         begun: What is known of an execution that was cut off, by call id.
         conversation_id: The conversation that the turn is part of.
+        partition: The partition that it is part of, and what comes of it.
         over: Whether it has ended, and nothing is gathered any more.
     """
 
@@ -52,6 +53,7 @@ class TurnExecution:
         self.finished = self.over = False
         self.begun: dict[str, Mapping[str, Any]] = {}
         self.conversation_id: str | None = None
+        self.partition: str | None = None
 
     async def begin(self, call: Call) -> None:
         """Hand over the call to be recorded, and wait until it is."""

@@ -12,6 +12,7 @@ from toolcrib.adapters.dbos._context import SharedContext
 from toolcrib.adapters.dbos._continuation import WAITING, WAITS_FOR
 from toolcrib.adapters.dbos._engine import current_engine
 from toolcrib.adapters.dbos._handle import VALUES
+from toolcrib.adapters.dbos._placement import RetryPolicy
 from toolcrib.adapters.dbos._turn_execution import TurnExecution, step_name
 from toolcrib.adapters.dbos._workflow import readable, require_held, step, unless_cancelled
 from toolcrib.calls import Completed, Failed, Outcome, StoredFields, Suspended, lenient, versioned
@@ -32,6 +33,7 @@ class TurnWorkflow:
         agent: Whose turn it is.
         context: What the agent remembers; None where the turn cannot look at it.
         execution: The journal of the turn's call.
+        retry: How often its call is made that fails; None for one that may not be made again.
     """
 
     def __init__(
@@ -41,9 +43,10 @@ class TurnWorkflow:
         execution: TurnExecution,
         turn: Turn[Any],
         data: Mapping[str, Any],
+        retry: RetryPolicy | None = None,
     ) -> None:
         self._agent, self._context, self._execution = agent, context, execution
-        self._turn, self._data = turn, data
+        self._turn, self._data, self._retry = turn, data, retry
         self._task: asyncio.Task[dict[str, Any]] | None = None
         self._values: asyncio.Queue[tuple[bool, Any]] | None = asyncio.Queue() if turn.tool.is_watched else None
 
@@ -92,7 +95,17 @@ class TurnWorkflow:
         await unless_cancelled(
             task if values is None else asyncio.create_task(_pour(values, task)), self._execution.work_id
         )
+        await self._try_again()
         return task.result()
+
+    async def _try_again(self) -> None:
+        """Delay the turn until its next try where its call failed and may be made again, and raise CancelledError."""
+        outcome, retry = self._turn.outcome, self._retry
+        if retry is None or not isinstance(outcome, Failed) or isinstance(outcome.exception, retry.unless):
+            return
+        tries = await current_engine().put_off(self._execution.work_id, outcome.message, retry)
+        if tries < retry.attempts:
+            raise asyncio.CancelledError
 
     async def _drive(self, binding: TurnBinding) -> dict[str, Any]:
         """Run the turn as an agent runs it, as far as the pipeline lets it, and return its record."""

@@ -18,6 +18,7 @@ from dbos._utils import INTERNAL_QUEUE_NAME
 
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._outage import outlast
+from toolcrib.adapters.dbos._placement import RetryPolicy
 from toolcrib.adapters.dbos._work_tables import served_queues as _served
 from toolcrib.adapters.dbos._work_tables import workers as _workers
 from toolcrib.errors import WorkerError, explain_options
@@ -43,7 +44,6 @@ LEASE_SECONDS = 15.0
 """How long a worker that renews nothing counts as alive."""
 
 _LEFT_SECONDS = 2.0  # that other workers have to take what one cannot run, before it looks at it again
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0  # seconds between two tries; each is four times the one before
 
 
 @explain_options()
@@ -290,21 +290,21 @@ def leave(client: Client, worker_id: str, work_id: str, why: str) -> float:
     return since
 
 
-def put_off(client: Client, worker_id: str, work_id: str, why: str, most: int) -> int:
-    """Delay work that failed by no doing of its own until its next try, by any worker, and return its tries so far.
+def put_off(client: Client, worker_id: str, work_id: str, why: str, retry: RetryPolicy) -> int:
+    """Delay work that failed until its next try, by any worker, and return its tries so far.
 
     Args:
         why: What made the try fail.
-        most: The tries that it may have; after the last one it is not delayed.
+        retry: The tries that it may have; after the last one it is not delayed.
     """
     with _database(client).engine.begin() as connection:
         at = database_time(connection)
         noted = _notes_of(client, connection, worker_id, work_id)
         tries = int(noted.get("tries", 0)) + 1
-        if tries < most:
-            pause = min(_FIRST_PAUSE * 4 ** (tries - 1), _LONGEST_PAUSE)
-            noted |= {"tries": tries, "left_at": at, "left": f"waits for another try, after {tries} of {most}: {why}"}
-            _delay(client, connection, worker_id, work_id, at + pause, noted)
+        if tries < retry.attempts:
+            said = f"waits for another try, after {tries} of {retry.attempts}: {why}"
+            noted |= {"tries": tries, "left_at": at, "left": said}
+            _delay(client, connection, worker_id, work_id, at + retry.pause_after(tries), noted)
     return tries
 
 

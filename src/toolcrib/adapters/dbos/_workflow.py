@@ -15,9 +15,10 @@ from dbos._core import _cancellation_watcher as cancellation_watcher  # pyright:
 from dbos._dbos import _get_dbos_instance as dbos_instance  # pyright: ignore[reportPrivateUsage] -- as above
 from dbos._error import DBOSBaseException, DBOSWorkflowCancelledError
 
-from toolcrib.adapters.dbos._client import TIMEOUT, Client
+from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._engine import WorkTimeoutError, current_engine
 from toolcrib.adapters.dbos._outage import outlast
+from toolcrib.adapters.dbos._placement import TIMEOUT
 from toolcrib.database import is_outage
 from toolcrib.errors import NewerForm, register_signal, signal_of_newer_form
 
@@ -26,7 +27,7 @@ __all__ = ["UnknownHereError", "holding", "readable", "require_held", "step", "u
 R = TypeVar("R")
 
 register_signal(DBOSBaseException)
-Body: TypeAlias = Callable[[dict[str, Any]], Awaitable[R]]
+Body: TypeAlias = Callable[..., Awaitable[R]]
 
 _RECOVERIES = 100  # how often work may be begun again before DBOS gives it up: it may kill each worker that takes it
 
@@ -44,6 +45,8 @@ register_signal(UnknownHereError)
 def workflow(name: str) -> Callable[[Body[R]], Body[R]]:
     """Register an async function as what work of this name runs; it takes and returns JSON shapes.
 
+    Its last argument is the data of the work.
+
     It is cut off when the time of the work is over, which begins here: no time without a worker counts.
 
     What it raises because the database is away, or because the engine is left, is not an outcome: the work is cut like
@@ -52,9 +55,9 @@ def workflow(name: str) -> Callable[[Body[R]], Body[R]]:
 
     def register(body: Body[R]) -> Body[R]:
         @wraps(body)
-        async def run(data: dict[str, Any]) -> R:
-            async with _deadline(data.get(TIMEOUT)):
-                return await _run_here(body, data)
+        async def run(*given: Any) -> R:
+            async with _deadline(given[-1].get(TIMEOUT)):
+                return await _run_here(body, given)
 
         return DBOS.workflow(name=name, max_recovery_attempts=_RECOVERIES)(run)
 
@@ -86,13 +89,13 @@ async def _deadline(seconds: float | None) -> AsyncGenerator[None]:
         raise WorkTimeoutError(f"it did not end within {seconds:g} s") from None
 
 
-async def _run_here(body: Body[R], data: dict[str, Any]) -> R:
+async def _run_here(body: Body[R], given: tuple[Any, ...]) -> R:
     engine, task = current_engine(), asyncio.current_task()
     if not engine.takes_work:
         raise asyncio.CancelledError
     token = signal_of_newer_form.set(lambda error: UnknownHereError(_newer_version(error)))
     try:
-        return await body(data)
+        return await body(*given)
     except (UnknownHereError, NewerForm) as error:
         missing = _newer_version(error) if isinstance(error, NewerForm) else str(error)
         await engine.leave(str(DBOS.workflow_id), missing)

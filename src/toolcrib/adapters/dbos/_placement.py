@@ -1,0 +1,214 @@
+"""Places of durable work: queues, where a piece of work waits in one, and what its data keeps of that."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from dbos import WorkflowStatus
+
+from toolcrib._numbers import require_number, require_numbers
+from toolcrib.errors import EngineError, explain_options
+
+__all__ = [
+    "DEBOUNCED",
+    "KEY",
+    "PARTITION",
+    "SCHEDULE",
+    "TIMEOUT",
+    "Placement",
+    "Queue",
+    "RetryPolicy",
+    "data_of",
+    "limits_of",
+    "turn_id_of",
+    "what_of",
+    "with_id",
+]
+
+KEY, PARTITION, TIMEOUT = "key", "partition", "timeout"
+"""Where the data of work keeps these of its placement, for what goes on with it."""
+
+DEBOUNCED = "debounced"
+"""Where the data of work has the key under which it waited for others; the key is free once it is due."""
+
+SCHEDULE = "schedule"
+"""Where the data of work names the schedule that it comes from."""
+
+
+_FACTOR = 1_000_000  # the most that a pause between two tries grows by
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often work that failed is tried again by itself, and when: by any worker, and it holds no place meanwhile.
+
+    Attributes:
+        attempts: The tries in all, the first one among them.
+        pause: Seconds before the second try.
+        factor: Each further pause is so many times the one before.
+        longest: The most seconds of one pause.
+        unless: The exceptions of a tool that no further try would mend.
+    """
+
+    attempts: int
+    pause: float = 1.0
+    factor: float = 4.0
+    longest: float = 60.0
+    unless: tuple[type[Exception], ...] = ()
+
+    def __post_init__(self) -> None:
+        require_numbers("RetryPolicy", self, {"attempts": 1}, seconds=("pause", "longest"))
+        require_number("RetryPolicy", "factor", self.factor, least=1, whole=False)
+        if self.factor > _FACTOR:
+            raise ValueError(f"RetryPolicy: factor must be at most {_FACTOR}, and is {self.factor!r:.80}")
+
+    def pause_after(self, tries: int) -> float:
+        """Return the seconds from the end of so many tries to the next."""
+        try:
+            return min(self.pause * self.factor ** (tries - 1), self.longest)
+        except OverflowError:
+            return self.longest
+
+
+@explain_options()
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue of durable work, as DBOS keeps it in the database.
+
+    Attributes:
+        concurrency: The most that runs at a time, on all workers together; with 1 strictly in order.
+        worker_concurrency: The most that runs at a time on one worker.
+        rate: So many may start in so many seconds, on all workers together: `(100, 60.0)`.
+        partition_concurrency: The most that runs at a time of one partition, on all workers together. With this or the
+            next, all work of the queue has to name its partition.
+        retry: How often a turn of an idempotent tool is tried that failed; once when None. A turn of another tool may
+            have had its effect, and is not tried again unless a person says so.
+        partition_rate: So many of one partition may start in so many seconds.
+        polling: Seconds between two looks of a worker that has room.
+        tries: How often a program is begun whose sandbox does not start, or whose process is killed from outside,
+            before it fails; between two tries it waits in the queue, longer each time.
+    """
+
+    name: str
+    concurrency: int | None = None
+    worker_concurrency: int | None = 100
+    rate: tuple[int, float] | None = None
+    polling: float = 0.25
+    tries: int = 5
+    partition_concurrency: int | None = None
+    partition_rate: tuple[int, float] | None = None
+    retry: RetryPolicy | None = None
+
+    def __post_init__(self) -> None:
+        if not self.name or self.name.startswith("_dbos_"):
+            raise ValueError(f"a queue needs a name that does not begin with `_dbos_`, and this is {self.name!r}")
+        sizes, who = ("concurrency", "worker_concurrency", "tries", "partition_concurrency"), f"the queue `{self.name}`"
+        require_numbers(who, self, dict.fromkeys(sizes, 1), seconds=("polling",))
+        if (self.partition_concurrency or 0) > (self.concurrency or sys.maxsize):
+            one, all_of_them = self.partition_concurrency, self.concurrency
+            raise ValueError(f"{who}: partition_concurrency must be at most concurrency, {all_of_them}, and is {one}")
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether each partition of the work has limits of its own."""
+        return self.partition_concurrency is not None or self.partition_rate is not None
+
+    def check(self, partition: str | None) -> None:
+        """Return if work of this partition can wait in this queue; raises EngineError for none where it is needed."""
+        if self.is_partitioned and partition is None:
+            raise EngineError(
+                f"the queue `{self.name}` has limits for each partition: name the partition of this work, as in "
+                "partition='tenant-7'"
+            )
+
+    @property
+    def per_worker(self) -> int | None:
+        """The most on one worker: never more than on all of them."""
+        both = [n for n in (self.concurrency, self.worker_concurrency) if n is not None]
+        return min(both, default=None)
+
+
+@explain_options()
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where and how a piece of work waits.
+
+    Attributes:
+        id: Names it; work of an id that exists is not enqueued again.
+        priority: 1 before 2; 0 is before all of them, and the default.
+        key: Of those with one key, one waits or runs at a time: a second is not enqueued. Work that is paused for an
+            answer lets others of its key run; what goes on with it waits until the key is free.
+        delay: Seconds before it may start.
+        partition: Whose work it is, in a queue with limits for each partition: a tenant, for instance. What comes of
+            the work is of the same partition.
+        debounce: Seconds in which it waits for another of its key, which takes its place and waits as long again: of
+            several, the last is done, once. A key is free as soon as its work is due.
+        debounce_limit: Seconds after the first of them, after which the last is done all the same.
+        timeout: Seconds in which it has to end once a worker has begun it; then it fails. It has them anew each time
+            that it is begun: when it goes on after an answer, on another worker, or by a retry.
+    """
+
+    id: str
+    priority: int = 0
+    key: str | None = None
+    delay: float | None = None
+    timeout: float | None = None
+    partition: str | None = None
+    debounce: float | None = None
+    debounce_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.partition is not None and not self.partition:
+            raise ValueError("put: partition must be a text that is not empty")
+        if self.partition is not None and self.key is not None:
+            raise ValueError("put: work of a partition cannot have a key; give it an id, by which it is enqueued once")
+        seconds = ("timeout", "debounce", "debounce_limit")
+        require_numbers("put", self, {"priority": 0}, seconds=seconds, seconds_from_zero=("delay",))
+        if self.debounce_limit is not None and self.debounce is None:
+            raise ValueError("put: debounce_limit is of no use without debounce")
+        if self.debounce is not None and self.key is None:
+            raise ValueError("put: debounce needs a key, by which one takes the place of another")
+        if self.debounce is not None and (self.delay is not None or self.priority):
+            raise ValueError("put: debounced work can have no delay and no priority, since another may take its place")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What is given besides the id, as JSON shapes."""
+        return {name: value for name in Placement.__slots__ if name != "id" and (value := getattr(self, name))}
+
+
+def limits_of(placement: Placement) -> dict[str, Any]:
+    """Return what the data of work keeps of its placement."""
+    return {name: value for name in (KEY, PARTITION, TIMEOUT) if (value := getattr(placement, name)) is not None}
+
+
+def turn_id_of(given: str) -> str:
+    """Return the id of a turn with a given name: a UUID is its own id, and another name has always the same one."""
+    try:
+        return str(UUID(given))
+    except ValueError:
+        return str(uuid5(NAMESPACE_URL, f"toolcrib:{given}"))
+
+
+def with_id(data: Mapping[str, Any], work_id: str) -> dict[str, Any]:
+    """Return the data of a turn or program with another id."""
+    if "run" in data:
+        return {**data, "run": work_id}
+    return {**data, "turn": {**data["turn"], "uuid": work_id}}
+
+
+def data_of(status: WorkflowStatus) -> Mapping[str, Any]:
+    """Return what a workflow was given, as JSON shapes; nothing for one of other code."""
+    given: tuple[object, ...] = (*(status.input["args"] if status.input else ()), {})
+    return next(cast("Mapping[str, Any]", one) for one in given if isinstance(one, Mapping))
+
+
+def what_of(data: Mapping[str, Any]) -> str:
+    """Return what the data of work is for: the agent and the tool of a turn, the toolkit of a program."""
+    turn = data.get("turn")
+    tool = cast("Mapping[str, Any]", turn).get("tool_name", "") if isinstance(turn, Mapping) else ""
+    return f"{data.get('agent')}: {tool}" if tool else str(data.get("toolkit") or data.get("agent") or "")

@@ -1,0 +1,316 @@
+"""Schedules: work that is enqueued again and again by a cron expression, once for each tick, by DBOS's scheduler."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from typing import Any, Literal, cast
+from zoneinfo import ZoneInfo
+
+from croniter import croniter
+from dbos import DBOS
+from dbos._error import DBOSException
+
+from toolcrib.adapters.dbos._client import Client
+from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_routines
+from toolcrib.adapters.dbos._placement import SCHEDULE, Placement, turn_id_of, what_of, with_id
+from toolcrib.adapters.dbos._workflow import workflow
+from toolcrib.calls import StoredFields, versioned
+from toolcrib.errors import EngineError
+
+__all__ = [
+    "TICK",
+    "Schedule",
+    "ScheduledWork",
+    "apply_schedule",
+    "delete_schedule",
+    "pause_schedule",
+    "resume_schedule",
+    "schedules",
+    "trigger_schedule",
+]
+
+TICK = "toolcrib.tick"
+"""The name of the workflow in DBOS that enqueues the work of a tick."""
+
+_PREFIX = "sched-"  # of the ids that DBOS gives the workflows of ticks
+_BEGUN_SECONDS = 3.0  # after which DBOS waits for ticks, when a worker begins
+_LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+_RANDOM = re.compile(r"(^|[\s,])r(\W|$)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When a piece of work is enqueued, again and again.
+
+    Attributes:
+        name: Names it in the database, where a schedule of this name is replaced.
+        cron: Minute, hour, day of the month, month and day of the week; a sixth field before them is the second.
+        timezone: The IANA name of the time zone of these, as Europe/Berlin.
+        backfill: Enqueue the ticks that passed while no worker ran as soon as one runs again; they are skipped without
+            it. Ticks of a time in which the schedule was paused are always skipped.
+    """
+
+    name: str
+    cron: str
+    timezone: str = "UTC"
+    backfill: bool = False
+
+    def __post_init__(self) -> None:
+        for field in ("name", "cron", "timezone"):
+            if not isinstance(getattr(self, field), str):
+                raise TypeError(f"a schedule: {field} must be a text, and is {getattr(self, field)!r:.80}")
+        if not self.name.strip():
+            raise ValueError(f"a schedule needs a name, and this is {self.name!r}")
+        who = f"the schedule `{self.name}`"
+        try:
+            zone = _zone(self.timezone)
+        except (LookupError, OSError, ValueError):  # ZoneInfo's
+            raise ValueError(
+                f"{who}: timezone must be the IANA name of a time zone, as Europe/Berlin, and is {self.timezone!r:.80}"
+            ) from None
+        if why := _problem(self.cron, zone):
+            raise ValueError(f"{who}: cron must be an expression such as '0 2 * * *', and is {self.cron!r:.80}: {why}")
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledWork:
+    """A schedule in the database, with the work that it enqueues.
+
+    Attributes:
+        kind: `turn` or `program`.
+        what: The agent and the tool of a turn, the toolkit of a program.
+        state: `active` or `paused`.
+        last_at: When work was last enqueued by it, in seconds since the epoch; None before the first tick.
+        next_at: When its next tick is; None where it is paused, or has no further one.
+    """
+
+    name: str
+    cron: str
+    timezone: str
+    backfill: bool
+    kind: str
+    what: str
+    queue: str
+    state: Literal["active", "paused"]
+    last_at: float | None
+    next_at: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON shapes."""
+        return {name: getattr(self, name) for name in ScheduledWork.__slots__}
+
+
+def _zone(name: str) -> tzinfo:
+    return UTC if name == "UTC" else ZoneInfo(name)
+
+
+def _problem(cron: str, zone: tzinfo) -> str | None:
+    """Return what is wrong with a cron expression; None for a valid one."""
+    if _RANDOM.search(cron):
+        return "each worker would choose another random time"
+    try:
+        _next_tick(cron, _LONG_AGO.astimezone(zone))
+    except (ValueError, LookupError, AttributeError) as error:  # croniter's
+        return str(error)
+    return None
+
+
+def _next_tick(cron: str, after: datetime) -> datetime:
+    """Return the next tick after a time; raises ValueError where there is none."""
+    return croniter(cron, after, second_at_beginning=True).get_next(datetime)
+
+
+def apply_schedule(
+    client: Client,
+    schedule: Schedule,
+    workflow: str,
+    queue: str,
+    data: Mapping[str, Any],
+    placement: Placement,
+    time_argument: str | None = None,
+) -> None:
+    """Write a schedule into the database, in place of one of its name; one that is paused stays paused.
+
+    Args:
+        data: What each of its workflows is given, with an id of its own.
+        placement: Where and how it waits; its id is not used.
+        time_argument: The argument of a turn that is the time of its tick.
+
+    Raises:
+        EngineError: Another application of the database has the name.
+    """
+    work = {
+        SCHEDULE: schedule.name,
+        "workflow": workflow,
+        "to": queue,
+        "data": dict(data),
+        "placement": placement.options,
+    }
+    if placement.debounce is not None:
+        raise ValueError(f"the schedule `{schedule.name}`: what is enqueued by the clock cannot be debounced")
+    entry = {
+        "schedule_name": schedule.name,
+        "workflow_name": TICK,
+        "schedule": schedule.cron,
+        "cron_timezone": None if schedule.timezone == "UTC" else schedule.timezone,
+        "automatic_backfill": schedule.backfill,
+        "context": versioned("ScheduledWork", {**work, "time_argument": time_argument}),
+        "application_name": client.database.application,
+    }
+    try:
+        client.dbos.apply_schedules([cast("Any", entry)])
+    except DBOSException as error:
+        raise EngineError(f"the schedule `{schedule.name}` cannot be made: {error}") from None
+    if _found(client, schedule.name)["last_fired_at"] is None:
+        _skip_until(client, schedule.name, datetime.now(UTC))  # what passes from here on is made up for
+
+
+def schedules(client: Client) -> list[ScheduledWork]:
+    """Return the schedules of the database, by name."""
+    found = client.dbos.list_schedules(workflow_name=TICK, application_name=client.database.application)
+    return sorted((_scheduled(client, one) for one in found), key=lambda one: one.name)
+
+
+def pause_schedule(client: Client, name: str) -> ScheduledWork:
+    """Stop a schedule from enqueuing work until it is resumed, and return it as it is then.
+
+    Raises:
+        EngineError: There is no such schedule.
+    """
+    _found(client, name)
+    client.dbos.pause_schedule(name)
+    return _scheduled(client, _found(client, name))
+
+
+def resume_schedule(client: Client, name: str) -> ScheduledWork:
+    """Resume a schedule that was paused, from its next tick on, and return it as it is then.
+
+    Raises:
+        EngineError: There is no such schedule.
+    """
+    if _found(client, name)["status"] == _PAUSED:
+        _skip_until(client, name, datetime.now(UTC))
+        client.dbos.resume_schedule(name)
+    return _scheduled(client, _found(client, name))
+
+
+def delete_schedule(client: Client, name: str) -> ScheduledWork:
+    """Delete a schedule, and return it as it was; work that it enqueued goes on.
+
+    Raises:
+        EngineError: There is no such schedule.
+    """
+    before = _scheduled(client, _found(client, name))
+    client.dbos.delete_schedule(name)
+    return before
+
+
+def trigger_schedule(client: Client, name: str) -> str:
+    """Enqueue the work of a schedule now, also of a paused one, and return its id.
+
+    Raises:
+        EngineError: There is no such schedule.
+        NewerForm: A newer version made it.
+    """
+    found = _found(client, name)
+    at = datetime.now(_zone(found["cron_timezone"] or "UTC")).isoformat()
+    return _enqueue(client, found["context"], f"{name}-trigger-{at}", at)
+
+
+_PAUSED = "PAUSED"
+
+
+def _found(client: Client, name: str) -> Any:
+    found = client.dbos.get_schedule(name)
+    mine = (TICK, client.database.application)
+    if found is None or (found["workflow_name"], found["application_name"]) != mine:
+        known = ", ".join(one.name for one in schedules(client)) or "none"
+        raise EngineError(f"there is no schedule `{name}` in {client.database}; there are: {known}")
+    return found
+
+
+def _scheduled(client: Client, found: Any) -> ScheduledWork:
+    work: Mapping[str, Any] = found["context"]
+    timezone = found["cron_timezone"] or "UTC"
+    is_paused = found["status"] == _PAUSED
+    last = client.dbos.list_workflows(
+        schedule_name=found["schedule_name"], limit=1, sort_desc=True, load_input=False, load_output=False
+    )
+    try:
+        coming = None if is_paused else _next_tick(found["schedule"], datetime.now(_zone(timezone))).timestamp()
+    except (LookupError, ValueError):  # it has no further one, or this host does not know the zone
+        coming = None
+    return ScheduledWork(
+        found["schedule_name"],
+        found["schedule"],
+        timezone,
+        bool(found["automatic_backfill"]),
+        str(work["workflow"]).removeprefix("toolcrib."),
+        what_of(work["data"]),
+        str(work["to"]),
+        "paused" if is_paused else "active",
+        (last[0].created_at or 0) / 1000 if last else None,
+        coming,
+    )
+
+
+def _skip_until(client: Client, name: str, at: datetime) -> None:
+    """Record that the ticks until a time are dealt with, so that no worker makes up for them."""
+    client.dbos._sys_db.update_last_fired_at(name, at.isoformat())  # pyright: ignore[reportPrivateUsage] -- DBOS has no public way to it
+
+
+# --- on a worker
+
+
+async def _make_up(engine: Engine) -> None:
+    """Enqueue what passed while this worker began, of schedules that make up for it.
+
+    DBOS makes up for what passed before it looked, and waits for what comes after that: the ticks between are here.
+    """
+    client = engine.client
+    found = await asyncio.to_thread(
+        client.dbos.list_schedules, status="ACTIVE", workflow_name=TICK, application_name=client.database.application
+    )
+    marks = {one["schedule_name"]: one["last_fired_at"] for one in found if one["automatic_backfill"]}
+    await engine.clock.sleep(_BEGUN_SECONDS)
+    for name, mark in marks.items():
+        if (
+            mark is not None
+            and (await asyncio.to_thread(client.dbos.get_schedule, name) or {}).get("status") == "ACTIVE"
+        ):
+            since = datetime.fromisoformat(mark)
+            await asyncio.to_thread(client.dbos.backfill_schedule, name, since, datetime.now(UTC))
+
+
+standing_routines.append(_make_up)
+
+
+@workflow(TICK)
+async def _tick(at: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Enqueue the work of a tick, unless its schedule was paused or deleted since."""
+    client, name = current_engine().client, given[SCHEDULE]
+    found = await asyncio.to_thread(client.dbos.get_schedule, name)
+    if found is None or found["status"] == _PAUSED:
+        return {"skipped": "deleted" if found is None else "paused"}
+    tick = str(DBOS.workflow_id).removeprefix(_PREFIX)
+    work_id = await asyncio.to_thread(_enqueue, client, given, tick, at)
+    before, this = found["last_fired_at"], datetime.fromisoformat(at)
+    if before is None or datetime.fromisoformat(before) < this:
+        await asyncio.to_thread(_skip_until, client, name, this)  # DBOS does not, of a tick that it made up for
+    return {"work": work_id}
+
+
+def _enqueue(client: Client, given: Mapping[str, Any], tick: str, at: str) -> str:
+    """Enqueue the work of a tick, and return its id: the same for each try of one tick."""
+    work = StoredFields("ScheduledWork", given)
+    data: dict[str, Any] = {**work["data"], SCHEDULE: work[SCHEDULE]}
+    if work["time_argument"] is not None:
+        data["turn"] = {**data["turn"], "kwargs": {**data["turn"]["kwargs"], work["time_argument"]: at}}
+    work_id = tick if "run" in data else turn_id_of(tick)
+    return client.enqueue_now(
+        work["workflow"], work["to"], with_id(data, work_id), Placement(work_id, **work["placement"])
+    )

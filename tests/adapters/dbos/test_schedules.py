@@ -1,0 +1,366 @@
+"""Schedules enqueue a turn or a program once for each tick, on however many workers, whoever dies."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import time
+from datetime import UTC, datetime, timedelta
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.adapters.dbos.durable import QUICK, Step, Work, count, durable, engine_of, pay
+from tests.stored.golden import require_golden
+from toolcrib.adapters.dbos import (
+    Client,
+    DurableAgent,
+    Engine,
+    Queue,
+    Schedule,
+    delete_schedule,
+    find_work,
+    list_work,
+    pause_schedule,
+    prune,
+    resume_schedule,
+    schedules,
+    trigger_schedule,
+)
+from toolcrib.database import Database
+from toolcrib.errors import EngineError, UnknownTool
+from toolcrib.tools import ez_tool
+from toolcrib.turns import Agent, Turn
+
+KINDS = pytest.mark.parametrize("kind", ["turn", "program"])
+YEARLY = "0 0 1 1 *"
+
+
+@ez_tool
+async def report(day: datetime) -> str:
+    """Write the report of a day."""
+    return day.isoformat()
+
+
+async def schedule(work: Work, client: Client, when: Schedule, **placement: Any) -> None:
+    """Put work on a schedule."""
+    worker, (first, *_) = work.worker, work._steps
+    worker.use(client)
+    if isinstance(worker, DurableAgent):
+        await worker.schedule(when, Turn(first.tool, kwargs=first.arguments), **placement)
+    else:
+        await worker.schedule(when, "...", **placement)
+
+
+def make_up(client: Client, name: str, since: datetime) -> None:
+    """Enqueue the ticks since a time as a worker does that begins, of a schedule with `backfill`."""
+    client.dbos.backfill_schedule(name, since, datetime.now(UTC))
+
+
+async def done(engine: Engine, number: int) -> list[str]:
+    """Return the ids of the work that is done, once it is so much and nothing waits."""
+    while True:
+        found = await asyncio.to_thread(list_work, engine.client)
+        if len(found) == number and {work.state for work in found} == {"done"}:
+            return [work.id for work in found]
+        await asyncio.sleep(QUICK)
+
+
+@KINDS
+async def test_each_tick_enqueues_its_work_once_however_many_workers_see_it(database: str, kind: str) -> None:
+    work = Work(kind, Step(count))
+    async with engine_of(database, work.worker) as engine:
+        await schedule(work, engine.client, Schedule("hourly", "0 * * * *", backfill=True))
+        since = datetime.now(UTC) - timedelta(hours=3)
+        for _ in range(3):
+            await asyncio.to_thread(make_up, engine.client, "hourly", since)
+        ids = await done(engine, 3)
+        again = await asyncio.to_thread(find_work, engine.client, ids[0])
+
+    assert len(set(ids)) == 3
+    assert (again.kind, again.schedule, again.state) == (kind, "hourly", "done")
+
+
+async def test_a_tool_is_given_the_time_of_its_tick_in_the_zone_of_the_schedule(file: str) -> None:
+    agent = durable(report)
+    nightly = Schedule("nightly", "30 2 * * *", "Europe/Berlin")
+    async with engine_of(file, agent) as engine:
+        await agent.schedule(nightly, Turn(report), time_argument="day")
+        await asyncio.to_thread(
+            engine.client.dbos.backfill_schedule,
+            "nightly",
+            datetime(2026, 10, 24, tzinfo=UTC),
+            datetime(2026, 10, 26, tzinfo=UTC),
+        )
+        ids = await done(engine, 3)  # the night in which the hour comes twice has two
+        values = {(await agent.handle(one).outcome()).value for one in ids}  # type: ignore[union-attr]
+
+    assert values == {"2026-10-24T02:30:00+02:00", "2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00"}
+
+
+async def test_a_tick_is_skipped_while_the_work_of_an_earlier_one_has_the_key(file: str) -> None:
+    agent = durable(count)
+    async with Client(file) as client:
+        agent.use(client)
+        await agent.schedule(Schedule("minutely", "* * * * *"), Turn(count), key="one")
+        first, second = trigger_schedule(client, "minutely"), trigger_schedule(client, "minutely")
+        (found,) = list_work(client)
+
+    assert first == second == found.id
+    assert found.key == "one"
+
+
+@KINDS
+async def test_a_paused_schedule_enqueues_nothing_but_when_it_is_triggered(database: str, kind: str) -> None:
+    work = Work(kind, Step(count))
+    async with engine_of(database, work.worker) as engine:
+        client = engine.client
+        await schedule(work, client, Schedule("hourly", "0 * * * *"))
+        paused = await asyncio.to_thread(pause_schedule, client, "hourly")
+        await asyncio.to_thread(make_up, client, "hourly", datetime.now(UTC) - timedelta(hours=3))
+        while await asyncio.to_thread(client.dbos.list_workflows, status=["ENQUEUED", "PENDING"]):  # noqa: ASYNC110
+            await asyncio.sleep(QUICK)
+        triggered = await asyncio.to_thread(trigger_schedule, client, "hourly")
+        ids = await done(engine, 1)
+        resumed = await asyncio.to_thread(resume_schedule, client, "hourly")
+
+    assert (paused.state, paused.next_at, resumed.state) == ("paused", None, "active")
+    assert ids == [triggered]
+    assert resumed.next_at is not None
+
+
+async def test_what_passed_in_a_pause_is_not_made_up_for_and_what_passed_without_a_worker_is(file: str) -> None:
+    async with Client(file) as client:
+        agent = durable(count)
+        agent.use(client)
+        before = datetime.now(UTC)
+        for name in ("paused", "active"):
+            await agent.schedule(Schedule(name, "0 * * * *", backfill=True), Turn(count))
+            client.dbos._sys_db.update_last_fired_at(name, (before - timedelta(hours=3)).isoformat())
+        pause_schedule(client, "paused")
+        resume_schedule(client, "paused")
+    async with engine_of(file, agent) as engine:
+        await done(engine, 3)
+        found = await asyncio.to_thread(list_work, engine.client)
+
+    assert {work.schedule for work in found} == {"active"}
+
+
+async def test_what_is_missed_is_skipped_unless_the_schedule_says_otherwise(file: str) -> None:
+    async with Client(file) as client:
+        agent = durable(count)
+        agent.use(client)
+        for name, backfill in (("skips", False), ("makes-up", True)):
+            await agent.schedule(Schedule(name, "0 * * * *", backfill=backfill), Turn(count))
+            client.dbos._sys_db.update_last_fired_at(name, (datetime.now(UTC) - timedelta(hours=2)).isoformat())
+    async with engine_of(file, agent) as engine:
+        await done(engine, 2)
+        found = await asyncio.to_thread(list_work, engine.client)
+
+    assert {work.schedule for work in found} == {"makes-up"}
+
+
+async def test_a_tick_that_was_made_up_for_is_not_again_when_its_work_was_removed(file: str) -> None:
+    agent = durable(count)
+    async with engine_of(file, agent) as engine:
+        await agent.schedule(Schedule("hourly", "0 * * * *", backfill=True), Turn(count))
+        since = datetime.now(UTC) - timedelta(hours=2)
+        engine.client.dbos._sys_db.update_last_fired_at("hourly", since.isoformat())
+        await asyncio.to_thread(make_up, engine.client, "hourly", since)
+        await done(engine, 2)
+        found = await asyncio.to_thread(engine.client.dbos.get_schedule, "hourly")
+        await asyncio.to_thread(asyncio.run, prune(engine.database, datetime.now(UTC) + timedelta(hours=1)))
+        left = await asyncio.to_thread(engine.client.dbos.list_workflows)
+
+    assert found is not None
+    assert found["last_fired_at"] is not None
+    assert datetime.fromisoformat(found["last_fired_at"]) > datetime.now(UTC) - timedelta(hours=1)
+    assert left == []
+
+
+async def test_schedules_are_listed_replaced_and_deleted(database: str) -> None:
+    work = Work("turn", Step(count))
+    async with Client(database) as client:
+        await schedule(work, client, Schedule("b", YEARLY, "Asia/Tokyo"))
+        await schedule(work, client, Schedule("a", "0 2 * * *"))
+        pause_schedule(client, "b")
+        await schedule(work, client, Schedule("b", "0 3 * * *", backfill=True))
+        first, second = schedules(client)
+        delete_schedule(client, "a")
+        left = [one.name for one in schedules(client)]
+
+    assert (first.name, first.cron, first.timezone, first.backfill, first.state) == (
+        "a",
+        "0 2 * * *",
+        "UTC",
+        False,
+        "active",
+    )
+    assert (second.cron, second.timezone, second.backfill, second.state) == ("0 3 * * *", "UTC", True, "paused")
+    assert (second.kind, second.queue, second.last_at) == ("turn", work.worker.queue.name, None)
+    assert second.what.endswith(": count")
+    assert left == ["b"]
+
+
+@pytest.mark.parametrize("change", [pause_schedule, resume_schedule, delete_schedule, trigger_schedule])
+async def test_a_schedule_that_is_missing_is_an_error_that_names_those_that_are_there(file: str, change: Any) -> None:
+    async with Client(file) as client:
+        agent = durable(count)
+        agent.use(client)
+        await agent.schedule(Schedule("nightly", YEARLY), Turn(count))
+        with pytest.raises(EngineError, match=r"there is no schedule `nightli` in .*; there are: nightly"):
+            change(client, "nightli")
+
+
+async def test_the_name_of_a_schedule_of_another_application_is_an_error(file: str) -> None:
+    agent, other = durable(count), durable(count)
+    async with Client(file) as client, Client(Database.named(file, application="other")) as theirs:
+        agent.use(client)
+        other.use(theirs)
+        await agent.schedule(Schedule("nightly", YEARLY), Turn(count))
+        with pytest.raises(EngineError, match=r"the schedule `nightly` cannot be made: .*application"):
+            await other.schedule(Schedule("nightly", YEARLY), Turn(count))
+        with pytest.raises(EngineError, match="there is no schedule `nightly`"):
+            pause_schedule(theirs, "nightly")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"cron": "61 * * * *"}, "cron must be .* and is '61 . . . .': .*out of range"),
+        ({"cron": ""}, "cron must be .* and is '': "),
+        ({"cron": "0 0 30 2 *"}, "cron must be .*: failed to find next date"),
+        ({"cron": "R * * * *"}, "cron must be .*: each worker would choose another random time"),
+        ({"cron": "H * * * *"}, "cron must be "),
+        ({"timezone": "Mars/Base"}, "timezone must be the IANA name of a time zone, .* and is 'Mars/Base'"),
+        ({"timezone": "Europe"}, "timezone must be "),
+        ({"timezone": ""}, "timezone must be "),
+        ({"name": " "}, "a schedule needs a name"),
+    ],
+)
+def test_a_schedule_that_cannot_be_is_refused_where_it_is_made(options: dict[str, str], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        Schedule(**{"name": "nightly", "cron": "0 2 * * *", **options})
+
+
+def test_what_is_not_a_text_is_refused_by_its_name() -> None:
+    given: Any = 5
+    with pytest.raises(TypeError, match="cron must be a text, and is 5"):
+        Schedule("nightly", given)
+
+
+async def test_a_turn_that_the_agent_cannot_run_is_refused_before_it_is_scheduled(file: str) -> None:
+    agent = durable(report)
+    async with Client(file) as client:
+        agent.use(client)
+        with pytest.raises(ValueError, match="`report` has no argument `night` for the time; it has: day"):
+            await agent.schedule(Schedule("nightly", YEARLY), Turn(report), time_argument="night")
+        with pytest.raises(UnknownTool):
+            await agent.schedule(Schedule("nightly", YEARLY), Turn(pay, kwargs={"cents": 1}))
+        with pytest.raises(ValueError, match="priority must be at least 0"):
+            await agent.schedule(Schedule("nightly", YEARLY), Turn(report), priority=-1)
+        assert schedules(client) == []
+
+
+async def test_a_schedule_is_written_as_its_golden_file_has_it(file: str) -> None:
+    agent = durable(report)
+    async with Client(file) as client:
+        agent.use(client)
+        await agent.schedule(Schedule("nightly", YEARLY), Turn(report), time_argument="day", key="one", timeout=60.0)
+        found = client.dbos.get_schedule("nightly")
+
+    assert found is not None
+    require_golden("ScheduledWork", found["context"])
+
+
+# --- worker processes that are killed
+
+
+def put_line(folder: str, at: str) -> None:
+    with (Path(folder) / "effects").open("a") as file:
+        file.write(f"{at}\n")
+
+
+@ez_tool(idempotent=True)
+async def note(folder: str, at: str) -> None:
+    """Write a line that can be seen from outside."""
+    put_line(folder, at)
+
+
+def noting() -> DurableAgent:
+    """Return the agent, as every process makes it."""
+    return DurableAgent(Agent("noting", "Notes.", [note]), Queue("noting", polling=QUICK))
+
+
+def worker_process(database: str, worker_id: str, ready: Connection) -> None:
+    """Work until the process is killed."""
+
+    async def work() -> None:
+        async with Engine(database, worker_id=worker_id, queues=[noting().queue], recover_lost=False):
+            ready.send("ready")
+            await asyncio.Event().wait()
+
+    asyncio.run(work())
+
+
+@pytest.mark.systems
+async def test_workers_that_are_killed_at_any_moment_lose_and_double_no_tick(database: str, tmp_path: Path) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    agent, workers = noting(), dict[str, Any]()
+
+    def start(worker_id: str) -> None:
+        mine, theirs = spawn.Pipe()
+        workers[worker_id] = spawn.Process(target=worker_process, args=(database, worker_id, theirs), daemon=True)
+        workers[worker_id].start()
+        assert mine.recv() == "ready"
+
+    async with Client(database) as client:
+        agent.use(client)
+        turn: Turn[Any] = Turn(note, kwargs={"folder": str(tmp_path)})
+        await agent.schedule(Schedule("secondly", "* * * * * *", backfill=True), turn, time_argument="at")
+        for worker_id in ("one", "two"):
+            await asyncio.to_thread(start, worker_id)
+        for number in range(4):
+            await asyncio.sleep(0.6)  # the moment within a tick is another one each time
+            worker_id = ("one", "two")[number % 2]
+            os.kill(workers[worker_id].pid, signal.SIGKILL)
+            workers[worker_id].join()
+            await asyncio.to_thread(start, worker_id)
+        until = datetime.now(UTC)
+        found = await asyncio.to_thread(ticks_through, client, until)
+        for process in workers.values():
+            process.kill()
+            process.join()
+
+    first = min(found)
+    expected = {(first + timedelta(seconds=n)) for n in range(int((until - first).total_seconds()))}
+    assert expected <= set(found)
+    lines = (tmp_path / "effects").read_text().split()
+    assert {datetime.fromisoformat(line) for line in lines} >= expected
+    doubled = {line for line in lines if lines.count(line) > 1}
+    assert len(doubled) <= 4  # a call that a kill cut off, of a tool that may be called twice
+
+
+def ticks_through(client: Client, until: datetime) -> list[datetime]:
+    """Return the ticks whose work is done, once all until a time are; each is there once."""
+    while True:
+        works = list_work(client, limit=1000)
+        ended = [work for work in works if work.state == "done"]
+        times = [datetime.fromisoformat(tick_time(client, work.id)) for work in ended if work.schedule == "secondly"]
+        if times and max(times) >= until - timedelta(seconds=1) and len(ended) >= len(set(times)):
+            waiting = [work for work in works if work.state != "done" and (work.created_at or 0) < until.timestamp()]
+            if not waiting:
+                assert len(set(times)) == len(times)
+                return times
+        time.sleep(QUICK)
+
+
+def tick_time(client: Client, work_id: str) -> str:
+    status = client.find(work_id)
+    assert status is not None
+    given: Any = status.input
+    return given["args"][0]["turn"]["kwargs"]["at"]
