@@ -169,4 +169,4 @@ def test_what_is_not_checked_at_all_is_in_the_log_once(caplog: pytest.LogCapture
 
     assert [check({"cents": "a lot"}) for _ in range(2)] == [{"cents": "a lot"}] * 2
     [line] = caplog.messages
-    assert "`pay`: its arguments are not checked" in line
+    assert "the arguments of `pay`: not checked" in line

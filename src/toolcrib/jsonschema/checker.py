@@ -49,6 +49,7 @@ __all__ = [
     "checker_of",
     "checks_of",
     "misfits",
+    "repaired_checker",
     "require_schema",
 ]
 
@@ -65,6 +66,8 @@ _UNCHECKED = (
     "takes too long to be checked against the schema; send fewer values, or values that are nested less",
     "cannot be checked: the schema refers to one that is not in it",
 )
+
+_UNFINISHED = ("that takes too long", "the schema refers to one that is not in it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +94,18 @@ class Misfit:
 class Checker:
     """A schema of another party, which may have been made to keep its readers busy.
 
-    A check that takes too long ends with what it has found until then.
+    A check that takes too long ends with what it has found until then; where that is nothing, the log says so.
+
+    Args:
+        schema: The schema.
+        what: What is checked, for the log.
 
     Raises:
         SchemaError: It is not a schema.
     """
 
-    def __init__(self, schema: Mapping[str, Any]) -> None:
+    def __init__(self, schema: Mapping[str, Any], what: str = "a value") -> None:
+        self._what = what
         kind: Any = validators.validator_for(dict(schema), default=Draft202012Validator)
         for error in schema_validator(kind).iter_errors(schema):
             raise SchemaError.create_from(error)
@@ -110,7 +118,7 @@ class Checker:
         Raises:
             Unresolvable: The schema refers to one that is not in it.
         """
-        return _resolved(*self._errors(value))
+        return self._resolved(*self._errors(value))
 
     async def find_errors(self, value: Any) -> Sequence[Any]:
         """Return what `iter_errors` does; a check that takes more than a few milliseconds is made in a worker thread.
@@ -121,7 +129,7 @@ class Checker:
         found, unfinished = self._errors(value, _STEPS_ON_LOOP)
         if isinstance(unfinished, TooLongError):
             found, unfinished = await asyncio.to_thread(self._errors, value)
-        return _resolved(found, unfinished)
+        return self._resolved(found, unfinished)
 
     def misfits(self, value: Any, *, whole: bool = False) -> list[Misfit]:
         """Return where a value does not fit.
@@ -134,6 +142,7 @@ class Checker:
         found = [misfit for error in errors for misfit in _misfits_of(error)][:_MOST]
         if whole and unfinished is not None and not found:
             return [Misfit((), "unchecked", _UNCHECKED[isinstance(unfinished, Unresolvable)], value)]
+        self._log_unfinished(found, unfinished)
         return found
 
     def with_integers(self, value: Any) -> Any:
@@ -142,6 +151,18 @@ class Checker:
         A float of more than 53 bits stays as it is: the text that was sent may have been another integer.
         """
         return _Integers(self._schema).of(value, self._schema) if _has_whole_float(value) else value
+
+    def _resolved(self, found: list[Any], unfinished: Exception | None) -> list[Any]:
+        """Return the errors of a check; raise what ended it where the schema refers to one that is not in it."""
+        if isinstance(unfinished, Unresolvable):
+            raise unfinished
+        self._log_unfinished(found, unfinished)
+        return found
+
+    def _log_unfinished(self, found: list[Any], unfinished: Exception | None) -> None:
+        if unfinished is not None and not found:
+            why = _UNFINISHED[isinstance(unfinished, Unresolvable)]
+            _log.warning("%s: not all of it is checked against its schema, as %s", self._what, why)
 
     def _errors(self, value: Any, steps: int = _STEPS) -> tuple[list[Any], Exception | None]:
         """Return the first few errors, and what ended the check before its end."""
@@ -154,13 +175,6 @@ class Checker:
         finally:
             budget_of_check.reset(token)
         return found, None
-
-
-def _resolved(found: list[Any], unfinished: Exception | None) -> list[Any]:
-    """Return the errors of a check; raise what ended it where the schema refers to one that is not in it."""
-    if isinstance(unfinished, Unresolvable):
-        raise unfinished
-    return found
 
 
 def checker_of(schema: Mapping[str, Any]) -> Checker | None:
@@ -250,9 +264,15 @@ def _leads_nowhere(schema: Mapping[str, Any]) -> FieldProblem | None:
     return FieldProblem(path_of((*place, "$ref")), f"{ref!r:.200} is not in the schema; put it into `$defs`")
 
 
-def misfits(schema: Mapping[str, Any], value: Any) -> list[Misfit]:
-    """Return where a value does not fit a schema, and why; nothing where the schema itself is broken."""
-    checker = checker_of(schema)
+def misfits(schema: Mapping[str, Any], value: Any, what: str = "an answer") -> list[Misfit]:
+    """Return where a value does not fit a schema, and why, as `repaired_checker` checks it.
+
+    Args:
+        schema: The schema.
+        value: The value.
+        what: What the value is, for the log.
+    """
+    checker = repaired_checker(what, schema, log_wrong=True)
     return [] if checker is None else checker.misfits(value)
 
 
@@ -267,7 +287,7 @@ def checks_of(
         whole: Whether arguments that could not be checked to their end do not fit; see `Checker.misfits`.
         prepared: Whether the schema is read now; else when the first arguments are checked.
     """
-    cached = cache(partial(_repaired_checker, tool, schema))
+    cached = cache(partial(repaired_checker, f"the arguments of `{tool}`", schema))
     if prepared:
         cached()
 
@@ -281,18 +301,29 @@ def checks_of(
     return check
 
 
-def _repaired_checker(tool: str, schema: Mapping[str, Any]) -> Checker | None:
-    """Return what checks arguments against the schema that a model is shown, in which faults are repaired.
+def repaired_checker(what: str, schema: Mapping[str, Any], *, log_wrong: bool = False) -> Checker | None:
+    """Return what checks values against a schema of another party as a model is shown it, its faults repaired.
 
-    Where there is no such check, the log says so.
+    Where there is no such check, it is None, and the log says so.
+
+    Args:
+        what: What is checked, for the log: `the arguments of "pay"`.
+        schema: The schema.
+        log_wrong: Whether the log says which keywords are wrong, and left out.
     """
     try:
-        return Checker(satisfiable(tool, well_formed(tool, schema).schema))
+        repaired = well_formed(what, schema)
+        checker = Checker(satisfiable(what, repaired.schema), what)
     except (AttributeError, TypeError, ValueError, RecursionError, SchemaError) as error:
         problem = str(getattr(error, "message", error))  # it is not a schema, or too large to be repaired
+    else:
+        if log_wrong and repaired.wrong:
+            text = "%s: the schema is wrong at %s, which is left out and not checked"
+            _log.warning(text, what, repaired.wrong_text)
+        return checker
     checker = checker_of(schema)
     if checker is None:
-        _log.error("`%s`: its arguments are not checked, as its schema cannot be read: %.300r", tool, problem)
+        _log.error("%s: not checked, as the schema cannot be read: %.300r", what, problem)
     return checker
 
 
