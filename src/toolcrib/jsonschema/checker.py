@@ -35,9 +35,10 @@ from toolcrib.jsonschema._bounded import (
     of_one_version,
     schema_validator,
 )
+from toolcrib.jsonschema._patterns import matches
 from toolcrib.jsonschema._references import dangling
 from toolcrib.jsonschema._repair import satisfiable
-from toolcrib.jsonschema._visitor import kinds_of, properties_of
+from toolcrib.jsonschema._visitor import kinds_of, properties_of, values_of
 from toolcrib.jsonschema._walk import SchemaWalk, check_nesting
 from toolcrib.jsonschema._well_formed import well_formed
 from toolcrib.jsonschema._words import brief, path_of
@@ -60,7 +61,7 @@ _log = logging.getLogger("toolcrib.tools")
 _NOTHING: Any = Registry[Any]()  # of schemas that others may refer to
 _MOST = 20  # problems that are named
 _STEPS = 20_000  # of one check: a schema may double with each step, or lead into itself
-_EXACT = 2**53  # up to which a float is one integer alone
+_LARGEST = 2**63  # below which pydantic, which checks the arguments of Python functions, reads a float as an integer
 _STEPS_ON_LOOP = 500  # of a check, before it goes on in a worker thread
 _UNCHECKED = (
     "takes too long to be checked against the schema; send fewer values, or values that are nested less",
@@ -148,9 +149,10 @@ class Checker:
     def with_integers(self, value: Any) -> Any:
         """Return a value that fits, with integers for the floats, as `2.0`, that are where the schema has integers.
 
-        A float of more than 53 bits stays as it is: the text that was sent may have been another integer.
+        Raises:
+            LostDigitsError: A float is too large to be read as an integer.
         """
-        return _Integers(self._schema).of(value, self._schema) if _has_whole_float(value) else value
+        return _Integers(self._schema).of(value, self._schema, ()) if _has_whole_float(value) else value
 
     def _resolved(self, found: list[Any], unfinished: Exception | None) -> list[Any]:
         """Return the errors of a check; raise what ended it where the schema refers to one that is not in it."""
@@ -296,7 +298,11 @@ def checks_of(
         found = [] if checker is None else checker.misfits(arguments, whole=whole)
         if found:
             raise InvalidInput.from_exception_data(tool, [_detail(misfit) for misfit in found])
-        return arguments if checker is None else checker.with_integers(arguments)
+        try:
+            return arguments if checker is None else checker.with_integers(arguments)
+        except LostDigitsError as error:
+            wrong = error.misfit
+        raise InvalidInput.from_exception_data(tool, [_detail(wrong)])
 
     return check
 
@@ -342,7 +348,7 @@ def _detail(misfit: Misfit) -> InitErrorDetails:
 
 
 def _is_whole_float(value: object) -> bool:
-    return type(value) is float and value.is_integer() and abs(value) <= _EXACT
+    return type(value) is float and value.is_integer()
 
 
 def _has_whole_float(value: object) -> bool:
@@ -358,6 +364,21 @@ def _has_whole_float(value: object) -> bool:
     return False
 
 
+_OTHERS = ("additionalProperties", "unevaluatedProperties")
+
+
+class LostDigitsError(ValueError):
+    """A float stands for an integer, and has not all of its digits.
+
+    Attributes:
+        misfit: Where it is.
+    """
+
+    def __init__(self, misfit: Misfit) -> None:
+        super().__init__(str(misfit))
+        self.misfit = misfit
+
+
 class _Integers:
     """A walk over a value and its schema; what the schema has of a value is looked up once."""
 
@@ -365,21 +386,29 @@ class _Integers:
         self._walk = SchemaWalk(schema)
         self._known: dict[int, list[dict[str, Any]]] = {}
 
-    def of(self, value: Any, schema: Any, deep: int = 0) -> Any:
+    def of(self, value: Any, schema: Any, place: tuple[int | str, ...]) -> Any:
         """Return one part of a value; it stays as it is where the schema says nothing, or too deep to be checked."""
-        if not schema or deep > DEEPEST:
+        if not schema or len(place) > DEEPEST:
             return value
         choices = self._choices(schema)
         if isinstance(value, list):
             items = enumerate(cast("list[Any]", value))
-            return [self.of(item, self._item(choices, place), deep + 1) for place, item in items]
+            return [self.of(item, self._item(choices, at), (*place, at)) for at, item in items]
         if isinstance(value, dict):
             named = cast("dict[str, Any]", value).items()
-            return {name: self.of(part, self._named(choices, name), deep + 1) for name, part in named}
-        if not _is_whole_float(value):
-            return value
+            return {name: self.of(part, self._named(choices, name), (*place, name)) for name, part in named}
+        return self._integer(value, choices, place) if _is_whole_float(value) else value
+
+    def _integer(self, value: float, choices: Sequence[Mapping[str, Any]], place: tuple[int | str, ...]) -> float:
+        values = [one for choice in choices for one in values_of(choice) or ()]
+        if any(type(one) is int and one == value for one in values):
+            return int(value)
         kinds = {kind for choice in choices for kind in kinds_of(choice)}
-        return int(value) if "integer" in kinds and "number" not in kinds else value
+        if "integer" not in kinds or "number" in kinds:
+            return value
+        if abs(value) >= _LARGEST:
+            raise LostDigitsError(Misfit(place, "type", "must be an integer, with all of its digits", value))
+        return int(value)
 
     def _choices(self, schema: Any) -> list[dict[str, Any]]:
         if id(schema) not in self._known:
@@ -388,10 +417,11 @@ class _Integers:
 
     def _named(self, choices: Sequence[Mapping[str, Any]], name: str) -> Any:
         tables = (properties_of(choice) for choice in choices)
-        said = next((table[name] for table in tables if table.get(name)), None)
-        return said or next(
-            (choice["additionalProperties"] for choice in choices if "additionalProperties" in choice), None
-        )
+        said = next((table[name] for table in tables if table.get(name) not in (None, True, {})), None)
+        patterns = (item for choice in choices for item in properties_of(choice, "patternProperties").items())
+        said = said or next((part for pattern, part in patterns if matches(pattern, name)), None)
+        others = (choice[key] for key in _OTHERS for choice in choices if key in choice)
+        return said or next(others, None)
 
     def _item(self, choices: Sequence[Mapping[str, Any]], place: int) -> Any:
         for choice in choices:
