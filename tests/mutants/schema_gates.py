@@ -13,10 +13,10 @@ _OF_UNEVALUATED = ("tests/jsonschema/test_unevaluated.py",)
 
 SCHEMA_GATES: tuple[Gate, ...] = (
     Gate(
-        "patterns that look around, or set flags, for a provider",
+        "names of groups in a pattern for a provider",
         _PORTABLE,
-        'if len(self._groups) > _DEEPEST or self._text.startswith("?", self._at):',
-        "if len(self._groups) > _DEEPEST:",
+        '"(?:" if text == "(?:" else "("',
+        "text",
         _OF_PORTABLE,
     ),
     Gate(

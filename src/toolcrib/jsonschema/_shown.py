@@ -297,7 +297,7 @@ def _write_items(shown_schema: dict[str, Any]) -> None:
 
 
 def _write_booleans(shown_schema: dict[str, Any]) -> None:
-    """Write `true` and `false` in the place of schemas as objects, which Gemini takes alone; `false` is no choice."""
+    """Write `true` and `false` in the place of schemas as objects, as Gemini wants them; drop choices of `false`."""
     for key in ("properties", "patternProperties"):
         if table := properties_of(shown_schema, key):
             shown_schema[key] = {name: _as_object(part) for name, part in table.items()}
