@@ -196,6 +196,21 @@ KINDS: dict[str, dict[str, Any]] = {
     "items that nothing evaluates beside some": with_one(
         {"type": "array", "contains": WHOLE, "items": True, "unevaluatedItems": False}
     ),
+    "true and false in choices and lists": object_of(
+        {
+            "a": {"anyOf": [True]},
+            "b": {"anyOf": [False, TEXT]},
+            "c": {"oneOf": [False, True]},
+            "d": {"type": "array", "items": True},
+            "e": {"type": "array", "prefixItems": [True, TEXT]},
+            "f": {"anyOf": [False]},
+        },
+        "a",
+    ),
+    "dependencies of draft 7": object_of(
+        {"a": TEXT, "b": WHOLE, "c": TEXT},
+        dependencies={"a": ["b"], "c": {"properties": {"b": {"minimum": 5}}, "required": ["b"]}},
+    ),
     "true and false": object_of({"a": True, "b": False}, "a"),
     "several types for the root": {"type": ["object", "null"], "properties": {"a": TEXT}},
 }

@@ -77,6 +77,8 @@ def _part(part: dict[str, Any], provider: WireFormat, path: str) -> Iterator[str
     kinds = [kinds] if isinstance(kinds, str) else kinds
     if not set(kinds) <= _KINDS or len(set(kinds)) < len(kinds):
         yield f"{path}: type {kinds}"
+    if "dependencies" in part:
+        yield f"{path}: `dependencies`, which versions since 2019-09 do not have"
     if "array" in kinds and not part.keys() & {"items", "prefixItems"}:
         yield f"{path}: an array without items"  # OpenAI: "array schema missing items"
     if part.get("enum") == []:

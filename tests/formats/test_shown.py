@@ -32,6 +32,7 @@ NARROWED = {  # to the type that its keywords are of; the library that finds val
     "objects without a type", "arrays without a type", "bounds without a type",
     "letters of all languages", "a pattern that names a group", "draft 7 with a tuple",
     "characters by their numbers", "conditions with patterns that cannot be written",
+    "dependencies of draft 7",
 }  # fmt: skip
 SOME = {name: schema for name, (schema, _) in CLOSED.items() if re.search("(root|item), closed both", name)}
 CORPUS = [*KINDS.values(), *SOME.values(), *REAL]

@@ -142,3 +142,39 @@ def test_a_schema_of_too_many_parts_or_characters_is_too_large(schema: dict[str,
 
 def test_the_parts_of_a_schema_are_its_objects_and_lists() -> None:
     assert check_size("odd", {"enum": [0] * 20_000}, None, {"type": "object", "properties": {"a": {}}}) == 5
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"required": 3}, {"type": "text"}, {"minLength": -1}, {"anyOf": []}, {"pattern": "("}, {"not": 5},
+        {"properties": {"b": 7}}, {"$ref": "#/$defs/Gone"}, {"allOf": [3]}, {"enum": "x"}, {"dependentRequired": []},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_wrong_keyword_is_left_out_alone_and_the_log_says_so(
+    wrong: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "allOf": [{"properties": {"a": {"type": "string"}}}],
+        "maxProperties": 1,
+    }
+
+    whole = misfits({**schema, **wrong}, {"a": 1, "c": 2}, "the form")
+    inner = misfits({"properties": {"in": {**schema, **wrong}}}, {"in": {"a": 1, "c": 2}}, "the form")
+
+    for found in (whole, inner):
+        assert {misfit.keyword for misfit in found} >= {"maxProperties"} | ({"type"} if "allOf" not in wrong else set())
+    kinds = {"type": "text"}  # a name of a type of an older version, which any value fits
+    assert wrong == kinds or all("the form: the schema is wrong at" in line for line in caplog.messages)
+    assert len(caplog.messages) == (0 if wrong == kinds else 2)
+
+
+def test_a_check_that_takes_too_long_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    schema: dict[str, Any] = {
+        "properties": {"a": {"$ref": "#/$defs/a0"}}, "$defs": {**DOUBLED, "a40": {"type": "object"}},
+    }  # fmt: skip
+
+    assert Checker(schema, "the answer").misfits({"a": "x"}) == []
+    assert caplog.messages == ["the answer: not all of it is checked against its schema, as that takes too long"]

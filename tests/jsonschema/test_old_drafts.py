@@ -10,6 +10,8 @@ from mcp.server.lowlevel import Server
 
 from toolcrib.adapters.mcp_client import connect
 from toolcrib.calls import ToolCall
+from toolcrib.errors import InvalidArguments
+from toolcrib.jsonschema import shown_arguments
 from toolcrib.pipeline import Pipeline
 from toolcrib.tools.from_schema import schema_tool
 from toolcrib.toolsets import Toolset
@@ -76,3 +78,20 @@ async def test_a_schema_of_an_old_draft_is_read_in_one_way(case: str, declared: 
     assert "required': True" not in str(shown)
     assert "any'" not in str(shown)
     assert "file'" not in str(shown)
+
+
+@pytest.mark.parametrize("version", [{}, {"$schema": "http://json-schema.org/draft-07/schema#"}], ids=["none", "7"])
+def test_dependencies_are_checked_and_shown_as_newer_versions_say_them(version: dict[str, Any]) -> None:
+    needs = {"a": ["b"], "c": {"properties": {"b": {"minimum": 5}}}}
+    schema: dict[str, Any] = {"type": "object", "properties": {"b": {"type": "integer"}}, "dependencies": needs}
+    tool = schema_tool("take", {**version, **schema})
+
+    shown = shown_arguments("take", tool.parameters)
+
+    for value in ({"a": 1, "b": 1}, {"c": 1, "b": 5}):
+        tool.spec.read(value)
+    for value in ({"a": 1}, {"c": 1, "b": 1}):
+        with pytest.raises(InvalidArguments):
+            tool.spec.read(value)
+    assert (shown["dependentRequired"], [*shown["dependentSchemas"]]) == ({"a": ["b"]}, ["c"])
+    assert "dependencies" not in shown

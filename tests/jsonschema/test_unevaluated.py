@@ -84,7 +84,7 @@ def test_an_item_that_nothing_evaluates_has_its_place() -> None:
 def test_what_cannot_be_looked_up_may_evaluate_anything(part: dict[str, Any]) -> None:
     schema: dict[str, Any] = {"anyOf": [True, part], "unevaluatedProperties": False, "unevaluatedItems": False}
 
-    assert misfits(schema, {"c": 2}) == misfits(schema, [1]) == []
+    assert Checker(schema).misfits({"c": 2}) == Checker(schema).misfits([1]) == []
 
 
 def test_references_that_double_with_each_step_keep_no_check_busy() -> None:

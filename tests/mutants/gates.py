@@ -33,6 +33,7 @@ from tests.mutants.recovery_gates import RECOVERY_GATES
 from tests.mutants.replay_gates import REPLAY_GATES
 from tests.mutants.results_gates import RESULTS_GATES
 from tests.mutants.rounds_gates import ROUNDS_GATES
+from tests.mutants.schema_gates import SCHEMA_GATES
 from tests.mutants.seal_gates import SEAL_GATES
 from tests.mutants.smolagents_gates import SMOLAGENTS_GATES
 from tests.mutants.task_gates import TASK_GATES
@@ -882,6 +883,7 @@ GATES: tuple[Gate, ...] = (
     *DURABLE_WORKER_GATES,
     *FRONT_END_GATES,
     *FORMATS_GATES,
+    *SCHEMA_GATES,
     *FRAMEWORKS_GATES,
     *GRANT_GATES,
     *APPROVER_GATES,

@@ -135,7 +135,8 @@ class ProgramLibrary:
             self._tool_of(program, self._toolkit, None)
         except InvalidSchema as error:
             raise SavedProgramError(program.name, f"the schema of its inputs is not valid: {error.problem}") from None
-        wrong = [each for each in misfits(program.inputs, program.defaults) if program.defaults.keys() & each.place[:1]]
+        found = misfits(program.inputs, program.defaults, f"the defaults of the program `{program.name}`")
+        wrong = [misfit for misfit in found if program.defaults.keys() & misfit.place[:1]]
         if wrong:
             raise SavedProgramError(program.name, f"a default does not fit its schema: {wrong[0]}")
 

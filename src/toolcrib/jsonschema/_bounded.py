@@ -9,9 +9,9 @@ from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
-from jsonschema import FormatChecker, ValidationError, validators
+from jsonschema import Draft202012Validator, FormatChecker, ValidationError, validators
 
-from toolcrib.jsonschema._patterns import is_pattern, pattern_of
+from toolcrib.jsonschema._patterns import is_pattern, matches
 from toolcrib.jsonschema._visitor import CHOICES, pointed_at, properties_of, ref_of
 
 __all__ = [
@@ -33,6 +33,7 @@ WIDEST = 300
 
 _Keyword: TypeAlias = Callable[[Any, Any, Any, Any], Iterable[ValidationError] | None]
 _SECONDS = 2.0
+_OF_ALL_VERSIONS = ("dependentRequired", "dependentSchemas")  # in place of `dependencies` of older ones
 
 
 class TooLongError(Exception):
@@ -75,7 +76,8 @@ budget_of_check: ContextVar[Budget] = ContextVar("toolcrib_schema_check")
 @lru_cache(maxsize=16)
 def bounded(kind: Any) -> Any:
     """Return a version of JSON Schema whose every keyword counts, and whose patterns cannot take for ever."""
-    keywords: dict[str, _Keyword] = {name: _counted(check) for name, check in kind.VALIDATORS.items()}
+    checks = {name: Draft202012Validator.VALIDATORS[name] for name in _OF_ALL_VERSIONS} | {**kind.VALIDATORS}
+    keywords: dict[str, _Keyword] = {name: _counted(check) for name, check in checks.items()}
     ours = {name: _counted(check) for name, check in _OURS.items() if name in keywords}
     make = cast("Any", validators).extend
     return make(kind, {**keywords, **ours})
@@ -121,8 +123,7 @@ _FORMATS.checks("regex")(is_pattern)
 def _fits(pattern: str, text: str) -> bool | None:
     """Return whether a pattern is in a text; None where that cannot be known."""
     budget_of_check.get().step()
-    validators = pattern_of(pattern)
-    return None if validators is None else all(one.isinstance_python(text) is wanted for one, wanted in validators)
+    return matches(pattern, text)
 
 
 def _check_pattern(validator: Any, pattern: Any, value: Any, schema: Any) -> Generator[ValidationError]:

@@ -13,7 +13,7 @@ from pydantic_core.core_schema import str_schema
 
 from toolcrib.jsonschema._portable import portable
 
-__all__ = ["is_pattern", "pattern_of"]
+__all__ = ["is_pattern", "matches", "pattern_of"]
 
 # What ECMAScript takes and Python does not, each with something that both take in its place:
 _UNICODE_CLASS = re.compile(r"\\[pP](?:\{[^{}]*\}|.)|\\c[a-zA-Z]")
@@ -40,6 +40,12 @@ def pattern_of(text: str) -> tuple[tuple[SchemaValidator, bool], ...] | None:
         return tuple((_validator(one), wanted) for one, wanted in [*found, (rest, True)])
     except PatternError:
         return None
+
+
+def matches(pattern: str, text: str) -> bool | None:
+    """Return whether a pattern is in a text; None where that cannot be known."""
+    parts = pattern_of(pattern)
+    return None if parts is None else all(part.isinstance_python(text) is wanted for part, wanted in parts)
 
 
 def _validator(pattern: str) -> SchemaValidator:

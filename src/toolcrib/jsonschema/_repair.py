@@ -46,7 +46,8 @@ def of_newer_version(tool: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a schema with what only drafts 3 and 4 say in their way said as the drafts after them do.
 
     An exclusive limit was `true` beside the limit, and a property itself said that it is required. A type of another
-    name than JSON Schema has, as `any` and `file`, was one that any value fits. A schema that names no version is often
+    name than JSON Schema has, as `any` and `file`, was one that any value fits. What `dependencies` say is said by
+    `dependentRequired` and `dependentSchemas`. A schema that names no version is often
     of these. A keyword that is null is left out, and null in a list of types is the type of that name. A name that is
     required twice is so once.
 
@@ -73,11 +74,20 @@ def _newer(part: Mapping[str, Any]) -> dict[str, Any]:
     for exclusive, limit in _LIMITS:
         if isinstance(newer.get(exclusive), bool) and newer.pop(exclusive) and limit in newer:
             newer[exclusive] = newer.pop(limit)
+    rest = dict(properties_of(newer, "dependencies"))
+    for name, needed in [*rest.items()]:
+        key = "dependentSchemas" if isinstance(needed, Mapping | bool) else "dependentRequired"
+        if isinstance(needed, Mapping | bool | list):
+            newer[key] = {**properties_of(newer, key), name: rest.pop(name)}
+    if isinstance(newer.get("dependencies"), Mapping):
+        newer["dependencies"] = rest
+        newer = newer if rest else {key: part for key, part in newer.items() if key != "dependencies"}
     table = properties_of(newer).items()
     flagged = [name for name, inner in table if _flag(inner) is True]
-    rest: Any = newer.get("required", [])
-    if isinstance(rest, list) and (flagged or rest) and all(isinstance(name, str) for name in cast("list[Any]", rest)):
-        newer["required"] = [*dict.fromkeys([*cast("list[str]", rest), *flagged])]
+    given: Any = newer.get("required", [])
+    names = cast("list[Any]", given if isinstance(given, list) else [None])
+    if (flagged or names) and all(isinstance(name, str) for name in names):
+        newer["required"] = [*dict.fromkeys([*names, *flagged])]
     if table:
         newer["properties"] = {name: _without_flag(inner) for name, inner in table}
     return newer

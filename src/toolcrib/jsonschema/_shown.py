@@ -138,6 +138,7 @@ class _Shown:
         _declare_required(shown_schema)
         shown_schema = self._conditions(self._patterns(shown_schema))
         self._drop_impossible(shown_schema)
+        _write_booleans(shown_schema)
         kept = {key: shown_schema.pop(key) for key in ("not", "if") if key in shown_schema}
         return {**rewrite(shown_schema, self.of), **kept}
 
@@ -250,7 +251,10 @@ def _declare_required(shown_schema: dict[str, Any]) -> None:
 
 
 def _is_impossible(part: Any) -> bool:
-    return part is False or (isinstance(part, Mapping) and cast("Mapping[str, Any]", part).get("enum") == [])
+    if not isinstance(part, Mapping):
+        return part is False
+    named = cast("Mapping[str, Any]", part)
+    return named.get("enum") == [] or any(all(choice is False for choice in named.get(key, [True])) for key in CHOICES)
 
 
 class _InexactError(Exception):
@@ -290,6 +294,24 @@ def _write_items(shown_schema: dict[str, Any]) -> None:
         shown_schema["items"] = shown_schema.pop("additionalItems", True)
     if "array" in kinds_of(shown_schema) and not shown_schema.keys() & {"items", "prefixItems"}:
         shown_schema["items"] = {}
+
+
+def _write_booleans(shown_schema: dict[str, Any]) -> None:
+    """Write `true` and `false` in the place of schemas as objects, as Gemini wants them; drop choices of `false`."""
+    for key in ("properties", "patternProperties"):
+        if table := properties_of(shown_schema, key):
+            shown_schema[key] = {name: _as_object(part) for name, part in table.items()}
+    for key in (*CHOICES, "prefixItems"):
+        parts: Any = shown_schema.get(key)
+        if isinstance(parts, list):
+            kept = [part for part in cast("list[Any]", parts) if part is not False or key == "prefixItems"]
+            shown_schema[key] = [_as_object(part) for part in kept or [False]]
+    if "items" in shown_schema and shown_schema["items"] is True:
+        shown_schema["items"] = {}
+
+
+def _as_object(part: Any) -> Any:
+    return part if not isinstance(part, bool) else {} if part else {"not": {}}
 
 
 def _infer_type(shown_schema: dict[str, Any]) -> None:

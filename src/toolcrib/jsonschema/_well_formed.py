@@ -215,7 +215,7 @@ def _read_dependencies(value: Any) -> _Read:
     table = cast("Mapping[str, Any]", value)
     read = {name: (part, True) if _is_schema(part) else _read_names(part) for name, part in table.items()}
     kept = {name: part for name, (part, _) in read.items() if part is not _WRONG}
-    return kept, all(is_right for _, is_right in read.values())
+    return kept if kept or not table else _WRONG, all(is_right for _, is_right in read.values())
 
 
 def _read_dependent_names(value: Any) -> _Read:

@@ -35,9 +35,10 @@ from toolcrib.jsonschema._bounded import (
     of_one_version,
     schema_validator,
 )
+from toolcrib.jsonschema._patterns import matches
 from toolcrib.jsonschema._references import dangling
 from toolcrib.jsonschema._repair import satisfiable
-from toolcrib.jsonschema._visitor import kinds_of, properties_of
+from toolcrib.jsonschema._visitor import kinds_of, properties_of, values_of
 from toolcrib.jsonschema._walk import SchemaWalk, check_nesting
 from toolcrib.jsonschema._well_formed import well_formed
 from toolcrib.jsonschema._words import brief, path_of
@@ -49,6 +50,7 @@ __all__ = [
     "checker_of",
     "checks_of",
     "misfits",
+    "repaired_checker",
     "require_schema",
 ]
 
@@ -59,12 +61,14 @@ _log = logging.getLogger("toolcrib.tools")
 _NOTHING: Any = Registry[Any]()  # of schemas that others may refer to
 _MOST = 20  # problems that are named
 _STEPS = 20_000  # of one check: a schema may double with each step, or lead into itself
-_EXACT = 2**53  # up to which a float is one integer alone
+_LARGEST = 2**63  # below which pydantic, which checks the arguments of Python functions, reads a float as an integer
 _STEPS_ON_LOOP = 500  # of a check, before it goes on in a worker thread
 _UNCHECKED = (
     "takes too long to be checked against the schema; send fewer values, or values that are nested less",
     "cannot be checked: the schema refers to one that is not in it",
 )
+
+_UNFINISHED = ("that takes too long", "the schema refers to one that is not in it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +95,18 @@ class Misfit:
 class Checker:
     """A schema of another party, which may have been made to keep its readers busy.
 
-    A check that takes too long ends with what it has found until then.
+    A check that takes too long ends with what it has found until then; where that is nothing, the log says so.
+
+    Args:
+        schema: The schema.
+        what: What is checked, for the log.
 
     Raises:
         SchemaError: It is not a schema.
     """
 
-    def __init__(self, schema: Mapping[str, Any]) -> None:
+    def __init__(self, schema: Mapping[str, Any], what: str = "a value") -> None:
+        self._what = what
         kind: Any = validators.validator_for(dict(schema), default=Draft202012Validator)
         for error in schema_validator(kind).iter_errors(schema):
             raise SchemaError.create_from(error)
@@ -110,7 +119,7 @@ class Checker:
         Raises:
             Unresolvable: The schema refers to one that is not in it.
         """
-        return _resolved(*self._errors(value))
+        return self._resolved(*self._errors(value))
 
     async def find_errors(self, value: Any) -> Sequence[Any]:
         """Return what `iter_errors` does; a check that takes more than a few milliseconds is made in a worker thread.
@@ -121,7 +130,7 @@ class Checker:
         found, unfinished = self._errors(value, _STEPS_ON_LOOP)
         if isinstance(unfinished, TooLongError):
             found, unfinished = await asyncio.to_thread(self._errors, value)
-        return _resolved(found, unfinished)
+        return self._resolved(found, unfinished)
 
     def misfits(self, value: Any, *, whole: bool = False) -> list[Misfit]:
         """Return where a value does not fit.
@@ -134,14 +143,28 @@ class Checker:
         found = [misfit for error in errors for misfit in _misfits_of(error)][:_MOST]
         if whole and unfinished is not None and not found:
             return [Misfit((), "unchecked", _UNCHECKED[isinstance(unfinished, Unresolvable)], value)]
+        self._log_unfinished(found, unfinished)
         return found
 
     def with_integers(self, value: Any) -> Any:
         """Return a value that fits, with integers for the floats, as `2.0`, that are where the schema has integers.
 
-        A float of more than 53 bits stays as it is: the text that was sent may have been another integer.
+        Raises:
+            LostDigitsError: A float is too large to be read as an integer.
         """
-        return _Integers(self._schema).of(value, self._schema) if _has_whole_float(value) else value
+        return _Integers(self._schema).of(value, self._schema, ()) if _has_whole_float(value) else value
+
+    def _resolved(self, found: list[Any], unfinished: Exception | None) -> list[Any]:
+        """Return the errors of a check; raise what ended it where the schema refers to one that is not in it."""
+        if isinstance(unfinished, Unresolvable):
+            raise unfinished
+        self._log_unfinished(found, unfinished)
+        return found
+
+    def _log_unfinished(self, found: list[Any], unfinished: Exception | None) -> None:
+        if unfinished is not None and not found:
+            why = _UNFINISHED[isinstance(unfinished, Unresolvable)]
+            _log.warning("%s: not all of it is checked against its schema, as %s", self._what, why)
 
     def _errors(self, value: Any, steps: int = _STEPS) -> tuple[list[Any], Exception | None]:
         """Return the first few errors, and what ended the check before its end."""
@@ -154,13 +177,6 @@ class Checker:
         finally:
             budget_of_check.reset(token)
         return found, None
-
-
-def _resolved(found: list[Any], unfinished: Exception | None) -> list[Any]:
-    """Return the errors of a check; raise what ended it where the schema refers to one that is not in it."""
-    if isinstance(unfinished, Unresolvable):
-        raise unfinished
-    return found
 
 
 def checker_of(schema: Mapping[str, Any]) -> Checker | None:
@@ -250,9 +266,15 @@ def _leads_nowhere(schema: Mapping[str, Any]) -> FieldProblem | None:
     return FieldProblem(path_of((*place, "$ref")), f"{ref!r:.200} is not in the schema; put it into `$defs`")
 
 
-def misfits(schema: Mapping[str, Any], value: Any) -> list[Misfit]:
-    """Return where a value does not fit a schema, and why; nothing where the schema itself is broken."""
-    checker = checker_of(schema)
+def misfits(schema: Mapping[str, Any], value: Any, what: str = "an answer") -> list[Misfit]:
+    """Return where a value does not fit a schema, and why, as `repaired_checker` checks it.
+
+    Args:
+        schema: The schema.
+        value: The value.
+        what: What the value is, for the log.
+    """
+    checker = repaired_checker(what, schema, log_wrong=True)
     return [] if checker is None else checker.misfits(value)
 
 
@@ -267,7 +289,7 @@ def checks_of(
         whole: Whether arguments that could not be checked to their end do not fit; see `Checker.misfits`.
         prepared: Whether the schema is read now; else when the first arguments are checked.
     """
-    cached = cache(partial(_repaired_checker, tool, schema))
+    cached = cache(partial(repaired_checker, f"the arguments of `{tool}`", schema))
     if prepared:
         cached()
 
@@ -276,23 +298,38 @@ def checks_of(
         found = [] if checker is None else checker.misfits(arguments, whole=whole)
         if found:
             raise InvalidInput.from_exception_data(tool, [_detail(misfit) for misfit in found])
-        return arguments if checker is None else checker.with_integers(arguments)
+        try:
+            return arguments if checker is None else checker.with_integers(arguments)
+        except LostDigitsError as error:
+            wrong = error.misfit
+        raise InvalidInput.from_exception_data(tool, [_detail(wrong)])
 
     return check
 
 
-def _repaired_checker(tool: str, schema: Mapping[str, Any]) -> Checker | None:
-    """Return what checks arguments against the schema that a model is shown, in which faults are repaired.
+def repaired_checker(what: str, schema: Mapping[str, Any], *, log_wrong: bool = False) -> Checker | None:
+    """Return what checks values against a schema of another party as a model is shown it, its faults repaired.
 
-    Where there is no such check, the log says so.
+    Where there is no such check, it is None, and the log says so.
+
+    Args:
+        what: What is checked, for the log: `the arguments of "pay"`.
+        schema: The schema.
+        log_wrong: Whether the log says which keywords are wrong, and left out.
     """
     try:
-        return Checker(satisfiable(tool, well_formed(tool, schema).schema))
+        repaired = well_formed(what, schema)
+        checker = Checker(satisfiable(what, repaired.schema), what)
     except (AttributeError, TypeError, ValueError, RecursionError, SchemaError) as error:
         problem = str(getattr(error, "message", error))  # it is not a schema, or too large to be repaired
+    else:
+        if log_wrong and repaired.wrong:
+            text = "%s: the schema is wrong at %s, which is left out and not checked"
+            _log.warning(text, what, repaired.wrong_text)
+        return checker
     checker = checker_of(schema)
     if checker is None:
-        _log.error("`%s`: its arguments are not checked, as its schema cannot be read: %.300r", tool, problem)
+        _log.error("%s: not checked, as the schema cannot be read: %.300r", what, problem)
     return checker
 
 
@@ -311,7 +348,7 @@ def _detail(misfit: Misfit) -> InitErrorDetails:
 
 
 def _is_whole_float(value: object) -> bool:
-    return type(value) is float and value.is_integer() and abs(value) <= _EXACT
+    return type(value) is float and value.is_integer()
 
 
 def _has_whole_float(value: object) -> bool:
@@ -327,6 +364,21 @@ def _has_whole_float(value: object) -> bool:
     return False
 
 
+_OTHERS = ("additionalProperties", "unevaluatedProperties")
+
+
+class LostDigitsError(ValueError):
+    """A float stands for an integer, and has not all of its digits.
+
+    Attributes:
+        misfit: Where it is.
+    """
+
+    def __init__(self, misfit: Misfit) -> None:
+        super().__init__(str(misfit))
+        self.misfit = misfit
+
+
 class _Integers:
     """A walk over a value and its schema; what the schema has of a value is looked up once."""
 
@@ -334,21 +386,29 @@ class _Integers:
         self._walk = SchemaWalk(schema)
         self._known: dict[int, list[dict[str, Any]]] = {}
 
-    def of(self, value: Any, schema: Any, deep: int = 0) -> Any:
+    def of(self, value: Any, schema: Any, place: tuple[int | str, ...]) -> Any:
         """Return one part of a value; it stays as it is where the schema says nothing, or too deep to be checked."""
-        if not schema or deep > DEEPEST:
+        if not schema or len(place) > DEEPEST:
             return value
         choices = self._choices(schema)
         if isinstance(value, list):
             items = enumerate(cast("list[Any]", value))
-            return [self.of(item, self._item(choices, place), deep + 1) for place, item in items]
+            return [self.of(item, self._item(choices, at), (*place, at)) for at, item in items]
         if isinstance(value, dict):
             named = cast("dict[str, Any]", value).items()
-            return {name: self.of(part, self._named(choices, name), deep + 1) for name, part in named}
-        if not _is_whole_float(value):
-            return value
+            return {name: self.of(part, self._named(choices, name), (*place, name)) for name, part in named}
+        return self._integer(value, choices, place) if _is_whole_float(value) else value
+
+    def _integer(self, value: float, choices: Sequence[Mapping[str, Any]], place: tuple[int | str, ...]) -> float:
+        values = [one for choice in choices for one in values_of(choice) or ()]
+        if any(type(one) is int and one == value for one in values):
+            return int(value)
         kinds = {kind for choice in choices for kind in kinds_of(choice)}
-        return int(value) if "integer" in kinds and "number" not in kinds else value
+        if "integer" not in kinds or "number" in kinds:
+            return value
+        if abs(value) >= _LARGEST:
+            raise LostDigitsError(Misfit(place, "type", "must be an integer, with all of its digits", value))
+        return int(value)
 
     def _choices(self, schema: Any) -> list[dict[str, Any]]:
         if id(schema) not in self._known:
@@ -357,10 +417,11 @@ class _Integers:
 
     def _named(self, choices: Sequence[Mapping[str, Any]], name: str) -> Any:
         tables = (properties_of(choice) for choice in choices)
-        said = next((table[name] for table in tables if table.get(name)), None)
-        return said or next(
-            (choice["additionalProperties"] for choice in choices if "additionalProperties" in choice), None
-        )
+        said = next((table[name] for table in tables if table.get(name) not in (None, True, {})), None)
+        patterns = (item for choice in choices for item in properties_of(choice, "patternProperties").items())
+        said = said or next((part for pattern, part in patterns if matches(pattern, name)), None)
+        others = (choice[key] for key in _OTHERS for choice in choices if key in choice)
+        return said or next(others, None)
 
     def _item(self, choices: Sequence[Mapping[str, Any]], place: int) -> Any:
         for choice in choices:

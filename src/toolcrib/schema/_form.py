@@ -94,7 +94,7 @@ class Form:
         if not self.schema.get("properties"):
             return given
         checker: Any = importlib.import_module("toolcrib.jsonschema.checker")  # which few tools need
-        problem = next(map(str, checker.misfits(self.schema, given)), None)
+        problem = next(map(str, checker.misfits(self.schema, given, f"an answer to `{self._tool}`")), None)
         if problem is not None:
             raise ClientAnswerError(self._tool, problem)
         return given

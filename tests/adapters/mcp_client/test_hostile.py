@@ -654,3 +654,30 @@ async def test_pages_that_name_each_other_are_listed_once() -> None:
 async def test_a_tool_is_taken_without_what_need_not_be_there(listed: dict[str, Any], tmp_path: Path) -> None:
     async with connect(listing(tmp_path, {**EVEN, **listed}), mode="legacy").open() as tools:
         assert await called(tools, "even") == "called even"
+
+
+async def test_a_wrong_keyword_of_a_results_schema_is_left_out_alone(caplog: pytest.LogCaptureFixture) -> None:
+    schema: dict[str, Any] = {"type": "object", "required": "a", "properties": {"a": {"type": "integer"}}}
+    good, bad = (types.CallToolResult(content=[], structured_content={"a": value}) for value in (1, "x"))
+
+    async with connect(telling({"type": "object"}, good, output_schema=schema)).open() as tools:
+        assert await called(tools, "odd") == {"a": 1}
+    async with connect(telling({"type": "object"}, bad, output_schema=schema)).open() as tools:
+        outcome = await failed(tools, "odd")
+
+    assert outcome.code == "remote_tool_error"
+    text = "the result of `odd`: the schema is wrong at 'required', which is left out and not checked"
+    assert [line for line in caplog.messages if "the result of" in line] == [text, text]
+
+
+async def test_a_check_that_is_not_made_to_its_end_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    schema: dict[str, Any] = {"type": "object", **BUSY[2]}
+    result = types.CallToolResult(content=[], structured_content={"a": EVIL})
+
+    async with connect(telling(schema, result, output_schema=schema)).open() as tools:
+        await called(tools, "odd", a=EVIL)
+
+    end = "not all of it is checked against its schema, as that takes too long"
+    assert [line for line in caplog.messages if line.endswith(end)] == [
+        f"the arguments of `odd`: {end}", f"the result of `odd`: {end}"
+    ]  # fmt: skip

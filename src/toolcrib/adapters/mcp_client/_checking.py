@@ -7,11 +7,11 @@ import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, cast
 
 import mcp_types as types
 from jsonschema import exceptions
-from jsonschema.exceptions import SchemaError
 from mcp.client import ClientSession
 from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
@@ -25,7 +25,7 @@ from toolcrib.adapters.mcp_client._handshake import HANDSHAKES, readable_handsha
 from toolcrib.adapters.mcp_client._task_calls import current_task
 from toolcrib.errors import SchemaTooLarge
 from toolcrib.jsonschema import check_size
-from toolcrib.jsonschema.checker import SMALL, Checker, checks_of
+from toolcrib.jsonschema.checker import SMALL, Checker, checks_of, repaired_checker
 
 __all__ = ["argument_checks", "check_results", "check_tools_one_by_one", "unreadable_tools"]
 
@@ -79,13 +79,13 @@ class _ResultChecks:
 
     def __init__(self, session: ClientSession) -> None:
         self._session = session
-        self._checkers: dict[str, tuple[Mapping[str, Any], Checker]] = {}
+        self._checkers: dict[str, tuple[Mapping[str, Any], Checker | None]] = {}
 
     async def check(self, name: str, result: types.CallToolResult) -> None:
         """Check the result of a tool against the schema that the server gave for it.
 
         Raises:
-            RuntimeError: It does not fit, or the schema cannot be read; as the SDK does.
+            RuntimeError: It does not fit, or the schema is too large; as the SDK does.
         """
         own: Any = self._session
         schemas: Mapping[str, dict[str, Any] | None] = own._tool_output_schemas
@@ -98,19 +98,20 @@ class _ResultChecks:
             raise RuntimeError(f"Tool {name} has an output schema but did not return structured content")
         try:
             checker = await self._checker(name, schema)
-            errors = await checker.find_errors(result.structured_content)
-        except (SchemaError, SchemaTooLarge, RecursionError, Unresolvable) as error:
+            errors: Sequence[Any] = () if checker is None else await checker.find_errors(result.structured_content)
+        except (SchemaTooLarge, RecursionError, Unresolvable) as error:
             raise RuntimeError(f"Invalid schema for tool {name}: {error}") from error
         problem = cast("Exception | None", cast("Any", exceptions).best_match(iter(errors)))
         if problem is not None:
             raise RuntimeError(f"Invalid structured content returned by tool {name}: {problem}") from problem
 
-    async def _checker(self, name: str, schema: Mapping[str, Any]) -> Checker:
+    async def _checker(self, name: str, schema: Mapping[str, Any]) -> Checker | None:
         known = self._checkers.get(name)
         if known is not None and known[0] is schema:
             return known[1]
         is_small = check_size(name, schema) <= SMALL
-        checker = Checker(schema) if is_small else await asyncio.to_thread(Checker, schema)
+        read = partial(repaired_checker, f"the result of `{name}`", schema, log_wrong=True)
+        checker = read() if is_small else await asyncio.to_thread(read)
         self._checkers[name] = schema, checker
         return checker
 

@@ -100,7 +100,7 @@ def elicit_result(answer: Answer, asked: Elicitation) -> types.ElicitResult | ty
     if asked.url is not None:
         return types.ElicitResult(action="accept")
     content = _filled({} if answer is True else answer, asked.schema)
-    problem = next(map(str, misfits(asked.schema, content)), None)
+    problem = next(map(str, misfits(asked.schema, content, f"an answer to {asked.server}")), None)
     if problem is not None:
         _log.error("%s: the answer to a question during %s does not fit what it asked", asked.server, asked.tool)
         text = f"the answer does not fit what {asked.server} asked: {problem}"
