@@ -86,6 +86,7 @@ def test_a_database_without_tables_says_what_is_missing(roles: Roles, tmp_path: 
             "journals",
             "grant uses",
             "expiry",
+            "notices",
             "suspended calls",
             "events",
             "words",
