@@ -50,6 +50,7 @@ from toolcrib.calls import (
     ApprovalRequest,
     CallEvent,
     Denial,
+    RequiredApprovers,
     Suspended,
     ToolCall,
     now,
@@ -488,6 +489,26 @@ def test_of_two_approvers_each_sees_the_other(path: Path, served: Console, visit
     request_card(ben).get_by_role("button", name="Approve").click()
 
     expect(request_card(ann)).to_contain_text("Approved by Ann (console), Ben (console)")
+
+
+def test_a_request_shows_who_may_answer_it_now_and_from_when_on(
+    path: Path, served: Console, visit: Callable[..., Page]
+) -> None:
+    rule = RequiredApprovers(
+        "refunds",
+        {"finance": 1},
+        {"finance": [["bob"]], "managers": [["eve"]]},
+        escalation=((3600.0, "managers"),),
+    )
+    request = ApprovalRequest("ask_1", "c1", "refund", {"order": "A-1"}, "d", required=(rule,))
+    _elsewhere(SqliteApprovalStore(path).put(request))
+
+    card = request_card(visit(served.url + "#/inbox/ask_1", name="Ann"))
+
+    lines = card.locator("[data-shows=answerers] li")
+    expect(lines).to_have_count(2)
+    expect(lines.first).to_have_text("may answer now: finance (bob)")
+    expect(lines.last).to_have_text(re.compile(r"^from .*: managers \(eve\)$"))
 
 
 # --- however it is used

@@ -248,7 +248,7 @@ APPROVER_GATES: tuple[Gate, ...] = (
         _REQUIRED,
         "known = [one if is_own else _later(one, at) for one in identities]",
         "known = [_later(one, at) for one in identities]",
-        _OF_GATE,
+        _OF_DELEGATION,
     ),
     Gate(
         "a standing answer is judged at the time of the call",

@@ -249,8 +249,9 @@ class RequiredApprovers:
             f"; after {span_text(after)} {self._group(group)} may answer, too" for after, group in self.escalation
         )
         listed = {id for people in self.members.values() for ids in people for id in ids}
-        given = "".join(f"; {each.text()}" for each in self.delegations if each.person in listed)
-        return f"{printable(self.rule)}: {parts}{asked}{within}{later}{given}"
+        given = [f"; {each.text()}" for each in self.delegations if each.person in listed]
+        given[_MOST_NAMED:] = ["; ..."] if len(given) > _MOST_NAMED else []
+        return f"{printable(self.rule)}: {parts}{asked}{within}{later}{''.join(given)}"
 
     def _group(self, group: str) -> str:
         if group == ANYBODY:

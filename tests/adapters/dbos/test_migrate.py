@@ -87,6 +87,7 @@ def test_a_database_without_tables_says_what_is_missing(roles: Roles, tmp_path: 
             "grant uses",
             "digest keys",
             "expiry",
+            "notices",
             "suspended calls",
             "events",
             "words",
