@@ -196,13 +196,18 @@ def test_a_limit_for_tools_that_are_named_later_is_taken() -> None:
         assert Toolset([free]).with_gates(each).prefixed("shop").names
 
 
-@pytest.mark.parametrize("place", ["run", "later"])
-async def test_a_limit_that_counts_nothing_is_in_the_log_once(place: str, caplog: pytest.LogCaptureFixture) -> None:
-    gate = Budgets([Limit(spend=1, currency="USD", per="day")])
-    later = Toolset([LaterTools()])
-    run = Run(gates=[gate] if place == "run" else [])
+async def test_a_limit_that_counts_no_tool_of_a_source_is_refused_when_it_is_open() -> None:
+    tools = Toolset([LaterTools()]).with_gates(Budgets([Limit(spend=1, currency="USD", per="day")]))
 
-    async with (later if place == "run" else later.with_gates(gate)).open() as tools:
+    with pytest.raises(ValueError, match="no tool here has a cost in USD"):
+        async with tools.open():
+            pass
+
+
+async def test_a_limit_of_a_run_that_counts_nothing_is_in_the_log_once(caplog: pytest.LogCaptureFixture) -> None:
+    run = Run(gates=[Budgets([Limit(spend=1, currency="USD", per="day")])])
+
+    async with Toolset([LaterTools()]).open() as tools:
         outcomes = [await called(Pipeline(tools), name, run) for name in ("free", "refund")]
 
     assert kinds(outcomes) == ["completed", "completed"]

@@ -51,7 +51,9 @@ class Gate(Protocol):
     which calls pass it (else all of them), and `begin(call)`, which is asked right before the tool's first line, once a
     call has passed every gate and has its approval: what counts calls counts there. `check_tools(tools,
     is_complete=...)` is asked where a toolset is given the gate, with the tools by name, and whether no more come
-    later; it raises ValueError where the gate cannot hold for them.
+    later, and once more when these have come; it raises ValueError where the gate cannot hold for them. `tool_names`
+    are the names of tools, or patterns such as `shop_*`, that the gate is about: where all tools are known, a name that
+    none of them has is an error.
 
     Attributes:
         stage: Where in the way of a call it is asked. From `decide` on, `call.arguments` are read and validated.
@@ -91,6 +93,7 @@ class GateStep:
             where it is not known; None for a gate that suspends no call.
         begin: Checks a call right before its tool begins, and answers as `check`; None for a gate that does not.
         check_tools: Checks the tools of a toolset that is given the gate; None for a gate that does not.
+        tool_names: The names and patterns of tools that the gate is about.
     """
 
     name: str
@@ -102,6 +105,7 @@ class GateStep:
     resume: Callable[[Any, Grant | Denial | None], Awaitable[Any]] | None = None
     begin: Callable[[Any], Any] | None = None
     check_tools: Callable[..., None] | None = None
+    tool_names: tuple[str, ...] = ()
 
 
 def stage_of(step: GateStep) -> int:
@@ -144,8 +148,12 @@ def _step_of(who: str, gate: GateLike) -> GateStep:
     begin: Callable[[Any], Any] | None = getattr(gate, "begin", None)
     if begin is not None:
         require_parameters("gate", begin, "call")
+    tool_names: Any = getattr(gate, "tool_names", ())
+    if isinstance(tool_names, str):
+        raise TypeError(f"{who}: tool_names of the gate {name} is a list of names, as in [{tool_names!r}]")
+    check_tools: Callable[..., None] | None = getattr(gate, "check_tools", None)
     return GateStep(
-        name, gate.stage, gate.check, occasions, begin=begin, check_tools=getattr(gate, "check_tools", None)
+        name, gate.stage, gate.check, occasions, begin=begin, check_tools=check_tools, tool_names=tuple(tool_names)
     )
 
 
