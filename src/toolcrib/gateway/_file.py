@@ -88,6 +88,9 @@ def toolset_of_file(path: Path, environment: Mapping[str, str] | None = None) ->
         tools = tools.with_scopes(options.scopes) if options.scopes else tools
     except ValueError as error:
         raise FilePlace(path).wrong("toolcrib.scopes", str(error)) from None
+    limits = options.limits.of_calls
+    if limits is not None and limits.tool_names:
+        tools = tools.requiring(limits.tool_names, "toolcrib.limits.per_tool")
     return _under_rules(path, document, texts, _within_budgets(path, document, texts, tools))
 
 

@@ -485,6 +485,21 @@ class Toolset:
                 step.check_tools(tools, is_complete=False)
         return gated
 
+    def requiring(self, names: Iterable[str], who: str) -> Toolset:
+        """Return the toolset, which checks that it has the tools that something beside it is about.
+
+        Args:
+            names: Names of tools, and patterns.
+            who: What is about them, for errors.
+
+        Raises:
+            ToolConstraintError: There is no such tool. Where tools come later, the toolset raises it when it is opened.
+        """
+        step = GateStep(who, "resolve", _never_asked, tool_names=tuple(names))
+        if self.is_open:
+            check_gates([step], {name: entry.tool for name, entry in self._entries.items()})
+        return self._view(lambda entries: entries, gates=[step])
+
     def beside(self, names: ToolNames) -> Toolset:
         """Return the toolset as a part of more tools, whose names may grow: gates of a run are about all."""
         view = self._view(lambda entries: entries)
@@ -540,8 +555,9 @@ class Toolset:
         unknown = [] if self._sources else [key for key in needed if not any(fits(name, key) for name in self._entries)]
         if unknown:
             raise UnknownTool(unknown[0], tuple(self._entries))
-        named = [key for key in needed if not is_pattern(key)]
-        return self._view(lambda entries: (scoped(e, needed) for e in entries), named)
+        exact = [key for key in needed if not is_pattern(key)]
+        patterns = GateStep("scopes", "resolve", _never_asked, tool_names=tuple(needed))
+        return self._view(lambda entries: (scoped(e, needed) for e in entries), exact, [patterns])
 
     def with_timeout(self, seconds: float) -> Toolset:
         """Return the toolset with at most `seconds` for one execution of each tool; a shorter time of its own stays.
@@ -630,6 +646,10 @@ def nested(item: T, *, off: bool = False) -> T:
 def sources_of(toolset: Toolset) -> tuple[ToolSource, ...]:
     """Return the members whose tools are known only when the toolset is opened, such as MCP servers."""
     return tuple(source for source, _ in toolset._sources)  # pyright: ignore[reportPrivateUsage] -- of this file
+
+
+def _never_asked(call: Any) -> None:
+    """Stand for the check of a gate that is put on no tool: its names are looked at alone."""
 
 
 def _is_toolset(item: object) -> bool:
