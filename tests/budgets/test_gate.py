@@ -253,7 +253,7 @@ async def test_what_did_not_begin_is_not_counted() -> None:
     pipeline = Pipeline(tools.with_gates(refuse).with_approval(lambda arguments, ctx: arguments["euros"] > 2))
 
     refused, waiting = await called(pipeline, euros=2), await called(pipeline, euros=3)
-    denied = await pipeline.run(waiting, Run(principal="ann"), grant=waiting.request.deny("no"))  # type: ignore[arg-type]
+    denied = await pipeline.run(waiting, Run(principal="ann"), grant=waiting.request.deny(message="no"))  # type: ignore[arg-type]
 
     assert kinds([refused, waiting, denied]) == ["rejected", "suspended", "rejected"]
     assert kinds([await called(pipeline), await called(pipeline)]) == ["completed", "rejected"]
@@ -306,7 +306,7 @@ async def test_what_is_over_may_be_asked_about_and_is_counted_when_it_is_approve
     waiting = [await called(pipeline, run=run, euros=euros) for euros in (20, 30)]
     assert all(isinstance(one, Suspended) for one in waiting), waiting
 
-    answers = [waiting[0].request.deny("no"), waiting[1].request.grant("bob")]
+    answers = [waiting[0].request.deny(message="no"), waiting[1].request.grant("bob")]
     outcomes = [await pipeline.run(one, run, grant=answer) for one, answer in zip(waiting, answers, strict=True)]  # type: ignore[arg-type]
     after = await called(pipeline, run=run, euros=1)
 
