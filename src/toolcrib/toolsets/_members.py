@@ -11,7 +11,7 @@ from toolcrib import results as _results
 from toolcrib.errors import DuplicateNameError, ToolConstraintError
 from toolcrib.hooks import GateStep, GlobalHooks, HookSet
 from toolcrib.schema import RunContext
-from toolcrib.tools import Tool
+from toolcrib.tools import Tool, require_own_object
 from toolcrib.toolsets._entry import Availability, ToolEntry, steps_after, steps_before
 from toolcrib.toolsets._names import check_gates, require_same_gates
 from toolcrib.toolsets._select import Definition, ToolAvailability
@@ -83,8 +83,9 @@ EntryFilter: TypeAlias = Callable[[RunContext[Any], ToolEntry], Any]
 
 def listed(tools: object) -> Iterable[Any]:
     """Return tools that were given as a list; TypeError for one tool by itself, or for anything else."""
-    if isinstance(tools, Iterable) and not isinstance(tools, str | type):
+    if isinstance(tools, Iterable) and not isinstance(tools, str | type | Mapping):
         return cast("Iterable[Any]", tools)
+    require_own_object(tools)
     mend = "write [tool] for one" if callable(tools) else "give tools, functions or toolsets"
     raise TypeError(f"{tools!r} is not a list of tools; {mend}")
 
