@@ -120,7 +120,7 @@ async def test_a_question_of_a_gate_suspends_the_call_until_it_is_answered(
     assert isinstance(waiting, Suspended), waiting
     assert "more than three" in waiting.request.reason
     assert ran == []
-    answer = waiting.request.grant() if is_granted else waiting.request.deny("no")
+    answer = waiting.request.grant() if is_granted else waiting.request.deny(message="no")
     outcome = await caller.answer(waiting, answer)
 
     assert isinstance(outcome, Completed if is_granted else Rejected), outcome
@@ -209,7 +209,7 @@ async def test_a_yes_within_bounds_covers_further_calls_of_the_run_and_no_others
     async def approver(request: ApprovalRequest) -> Grant | Denial:
         asked.append(request.arguments["times"])
         if len(asked) > 1:
-            return request.deny("too many")
+            return request.deny(message="too many")
         return request.always("ann", within={"text": Bound.any(), "times": Bound.between(1, 3)}, uses=2)
 
     store = MemoryApprovalStore()

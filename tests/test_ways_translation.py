@@ -316,7 +316,7 @@ async def test_a_denial_message_is_what_the_model_reads(way: Way) -> None:
     waiting = await caller.call("append", {"text": "x"})
     assert isinstance(waiting, Suspended)
 
-    outcome = await caller.answer(waiting, waiting.request.deny("use a shorter text"))
+    outcome = await caller.answer(waiting, waiting.request.deny(message="use a shorter text"))
 
     assert isinstance(outcome, Rejected)
     assert (outcome.reason, outcome.source, ran) == ("use a shorter text", "user", [])

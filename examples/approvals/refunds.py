@@ -86,7 +86,7 @@ def answer_of(request: ApprovalRequest, line: str) -> Grant | Denial | None:
         case "y":
             return request.grant(who, message=rest)
         case "n":
-            return request.deny(rest, who)
+            return request.deny(message=rest, by=who)
         case "a":
             return request.always(who, message=rest)
         case _:

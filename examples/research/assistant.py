@@ -77,7 +77,7 @@ async def ask(request: ApprovalRequest) -> Grant | Denial | None:
     with view.paused():
         console.print(f"\n{request.text()}", markup=False)
         yes = await asyncio.to_thread(Confirm.ask, "Pay?", console=console)
-    return request.grant("you") if yes else request.deny("not now", "you")
+    return request.grant("you") if yes else request.deny(message="not now", by="you")
 
 
 view = LiveView()

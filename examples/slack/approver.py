@@ -85,7 +85,7 @@ def answer_to(request: ApprovalRequest, action: str, typed: str, approver: str) 
     identity = Identity(approver)  # the chat's signature says who pressed, and `approvers` who that is
     if action == "done":
         return request.done(json.loads(typed), identity)
-    return request.grant(identity) if action == "approve" else request.deny("An approver said no.", approver)
+    return request.grant(identity) if action == "approve" else request.deny(message="An approver said no.", by=approver)
 
 
 class Chat:

@@ -100,7 +100,7 @@ async def answer(text: str, said: str, name: Format, saved: Path) -> None:
     assert isinstance(waiting, Waiting)
     requests = [call.request for call in waiting.suspended]
     grants = [request.grant(by="desk") for request in requests] if said == "yes" else []
-    denials = [] if grants else [request.deny(said, by="desk") for request in requests]
+    denials = [] if grants else [request.deny(message=said, by="desk") for request in requests]
     await waiting.resolve(grants, denials)
     show(session, await session.run(), saved)
 

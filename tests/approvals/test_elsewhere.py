@@ -48,7 +48,7 @@ async def test_a_no_from_elsewhere_ends_it(tmp_path: Path) -> None:
     going = run(path)
     desk = SqliteApprovalStore(path)
 
-    await desk.answer((await desk.show(await waiting(desk))).request.deny("not today", "ann"))
+    await desk.answer((await desk.show(await waiting(desk))).request.deny(message="not today", by="ann"))
 
     outcome = await going
     assert isinstance(outcome, Rejected)

@@ -92,7 +92,7 @@ async def test_after_a_denial_a_grant_comes_too_late() -> None:
     counter = Counter()
     waiting = await counter.suspended()
 
-    await counter.pipeline.run(waiting, grant=waiting.request.deny("no"))
+    await counter.pipeline.run(waiting, grant=waiting.request.deny(message="no"))
     outcome = await counter.pipeline.run(waiting, grant=waiting.request.grant())
 
     assert counter.ran == []

@@ -139,7 +139,7 @@ async def test_an_answer_about_a_call_in_doubt_ends_its_execution(store: Store) 
     question = asked("ask_2", in_doubt=True, follows="ask_1")
     await store.put(question)
 
-    await store.answer(question.deny("it must not be done"))
+    await store.answer(question.deny(message="it must not be done"))
     await store.take(question)
 
     assert (await store.show("ask_1")).execution_state == "ended"
@@ -184,7 +184,7 @@ async def test_what_is_executed_or_in_doubt_is_not_pruned(store: Store) -> None:
 async def test_a_denial_is_the_answer_to_its_request_alone(store: Store) -> None:
     request = asked()
     await store.put(request)
-    denial = request.deny("too much", by="ann")
+    denial = request.deny(message="too much", by="ann")
     await store.answer(denial)
 
     taken = await store.take(request)
@@ -518,7 +518,7 @@ async def test_waiting_ends_without_an_answer(store: Store) -> None:
 async def test_history_is_kept_in_order(store: Store) -> None:
     for n in (1, 2, 3):
         await store.put(asked(f"ask_{n}", call_id=f"call_{n}", metadata={"why": [n]}, principal="bob"))
-    await store.answer(asked("ask_2", call_id="call_2", principal="bob").deny("no"))
+    await store.answer(asked("ask_2", call_id="call_2", principal="bob").deny(message="no"))
 
     everything, pending = await store.list(), await store.list(pending=True)
 
@@ -633,7 +633,7 @@ async def test_one_no_is_enough(store: Store) -> None:
     await store.put(request)
     await store.answer(request.grant("ann"))
 
-    await store.answer(request.deny("too much", "ben"))
+    await store.answer(request.deny(message="too much", by="ben"))
 
     answer = await store.take(request)
     assert isinstance(answer, Denial)

@@ -33,7 +33,7 @@ answers = st.one_of(
     requests.map(lambda request: request.grant("ann", override_args={"cents": 4})),
     requests.map(lambda request: request.always("ann")),
     requests.map(lambda request: request.always("ann", scope="arguments")),
-    requests.map(lambda request: request.deny("no", by="ann")),
+    requests.map(lambda request: request.deny(message="no", by="ann")),
     requests.map(lambda request: request.grant(request_id=None)),
     requests.map(lambda request: request.grant(scope="tool", request_id=None, principal="*")),
 )

@@ -80,7 +80,7 @@ async def test_a_call_that_is_not_approved_in_time_is_refused_by_the_rule_and_th
     [
         lambda request: request.grant(BOB),
         lambda request: request.always(BOB),
-        lambda request: request.deny("no", "bob"),
+        lambda request: request.deny(message="no", by="bob"),
     ],
     ids=["yes", "always", "no"],
 )

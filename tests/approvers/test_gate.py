@@ -103,7 +103,7 @@ async def test_everybody_may_say_no(store: Any) -> None:
     pipeline, run = guarded(), Run(principal="ada", approvals=store)
     waiting = await asked(pipeline, run)
 
-    await store.answer(waiting.request.deny("no", "eve"))
+    await store.answer(waiting.request.deny(message="no", by="eve"))
 
     assert (await pipeline.run(waiting, run)).kind == "rejected"
 

@@ -26,7 +26,7 @@ async def refund(amount: Any = None, order: int = 7) -> str:
     return f"refunded {amount}"
 
 
-@ez_tool(effect="fetch")
+@ez_tool(effect="fetch", tags={"quiet"})
 async def find(order: int = 7) -> str:
     """Find an order."""
     return "found"
@@ -68,7 +68,8 @@ async def fitting(rule: ApproverRule, *tools: str) -> list[str]:
     [
         ({}, ["refund", "find", "note", "remote"]),
         ({"tools": ["ref*", "note"]}, ["refund", "note"]),
-        ({"tags": ["money", "other"]}, ["refund"]),
+        ({"tags": ["money", "quiet"]}, ["refund", "find"]),
+        ({"tags": ["mon*"]}, ["refund"]),
         ({"effects": ["spend"]}, ["refund", "note", "remote"]),
         ({"servers": ["https://shop.*"]}, ["remote"]),
         ({"principals": ["bob"]}, []),

@@ -196,13 +196,18 @@ def test_a_limit_for_tools_that_are_named_later_is_taken() -> None:
         assert Toolset([free]).with_gates(each).prefixed("shop").names
 
 
-@pytest.mark.parametrize("place", ["run", "later"])
-async def test_a_limit_that_counts_nothing_is_in_the_log_once(place: str, caplog: pytest.LogCaptureFixture) -> None:
-    gate = Budgets([Limit(spend=1, currency="USD", per="day")])
-    later = Toolset([LaterTools()])
-    run = Run(gates=[gate] if place == "run" else [])
+async def test_a_limit_that_counts_no_tool_of_a_source_is_refused_when_it_is_open() -> None:
+    tools = Toolset([LaterTools()]).with_gates(Budgets([Limit(spend=1, currency="USD", per="day")]))
 
-    async with (later if place == "run" else later.with_gates(gate)).open() as tools:
+    with pytest.raises(ValueError, match="no tool here has a cost in USD"):
+        async with tools.open():
+            pass
+
+
+async def test_a_limit_of_a_run_that_counts_nothing_is_in_the_log_once(caplog: pytest.LogCaptureFixture) -> None:
+    run = Run(gates=[Budgets([Limit(spend=1, currency="USD", per="day")])])
+
+    async with Toolset([LaterTools()]).open() as tools:
         outcomes = [await called(Pipeline(tools), name, run) for name in ("free", "refund")]
 
     assert kinds(outcomes) == ["completed", "completed"]
@@ -248,7 +253,7 @@ async def test_what_did_not_begin_is_not_counted() -> None:
     pipeline = Pipeline(tools.with_gates(refuse).with_approval(lambda arguments, ctx: arguments["euros"] > 2))
 
     refused, waiting = await called(pipeline, euros=2), await called(pipeline, euros=3)
-    denied = await pipeline.run(waiting, Run(principal="ann"), grant=waiting.request.deny("no"))  # type: ignore[arg-type]
+    denied = await pipeline.run(waiting, Run(principal="ann"), grant=waiting.request.deny(message="no"))  # type: ignore[arg-type]
 
     assert kinds([refused, waiting, denied]) == ["rejected", "suspended", "rejected"]
     assert kinds([await called(pipeline), await called(pipeline)]) == ["completed", "rejected"]
@@ -301,7 +306,7 @@ async def test_what_is_over_may_be_asked_about_and_is_counted_when_it_is_approve
     waiting = [await called(pipeline, run=run, euros=euros) for euros in (20, 30)]
     assert all(isinstance(one, Suspended) for one in waiting), waiting
 
-    answers = [waiting[0].request.deny("no"), waiting[1].request.grant("bob")]
+    answers = [waiting[0].request.deny(message="no"), waiting[1].request.grant("bob")]
     outcomes = [await pipeline.run(one, run, grant=answer) for one, answer in zip(waiting, answers, strict=True)]  # type: ignore[arg-type]
     after = await called(pipeline, run=run, euros=1)
 

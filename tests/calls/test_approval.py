@@ -59,3 +59,14 @@ def test_every_answer_says_what_its_option_is_called_here(answer: str) -> None:
 )
 def test_a_truth_value_in_the_place_of_a_number_is_a_difference(before: Any, after: Any, line: str) -> None:
     assert [*differences(before, after)] == [line]
+
+
+@pytest.mark.parametrize("given", [("ann",), ("too much", "ann")])
+def test_a_denial_does_not_guess_who_is_the_person(given: tuple[Any, ...]) -> None:
+    asked = ApprovalRequest("ask_1", "call_1", "refund", {"order": 7}, "d")
+    deny: Any = asked.deny
+
+    with pytest.raises(TypeError, match=r"whether '.*' is the person or the message: write deny\(by='ann', message="):
+        deny(*given)
+
+    assert (asked.deny(by="ann").by, asked.deny(message="no").by) == ("ann", "host")

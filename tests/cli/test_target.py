@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.cli._find_toolset import tools_of
+from toolcrib.cli._find_toolset import listed_tools, tools_of
 from toolcrib.errors import TargetError
 
 ONE = "from toolcrib.tools import tool\n\n\n@tool\nasync def one() -> int:\n    return 1\n"
@@ -129,6 +129,42 @@ def test_what_an_attribute_may_be(attribute: str, names: list[str]) -> None:
     toolset = tools_of("crib.py" + attribute)
 
     assert toolset.names() == names
+
+
+SERVER = """
+from mcp.server import MCPServer
+
+server = MCPServer("maths")
+
+
+@server.tool()
+def add(a: int, b: int) -> int:
+    "Add."
+    return a + b
+"""
+
+
+@pytest.mark.parametrize("attribute", ["", ":server"])
+def test_a_server_of_the_sdk_is_connected_to(attribute: str) -> None:
+    write("served.py", SERVER)
+
+    assert listed_tools("served.py" + attribute).names() == ["add"]
+
+
+@pytest.mark.parametrize(
+    ("module", "problem"),
+    [
+        ("fastmcp.server.server", r"is of an MCP server: connect\('python server.py'\)"),
+        ("json.decoder", r"names a Theirs of the package json, .* `tools = Toolset.from_object\(...\)` in the file"),
+        ("pytest", r"names a Theirs of the package pytest, .* in the file"),
+    ],
+)
+def test_methods_of_a_class_of_another_package_are_no_tools(module: str, problem: str) -> None:
+    text = "import json.decoder, pytest\n\n\nclass Theirs:\n    def go(self) -> int:\n        return 1\n\n\n"
+    write("theirs.py", f"{text}Theirs.__module__ = {module!r}\ntheirs = Theirs()\n")
+
+    with pytest.raises(TargetError, match=problem):
+        tools_of("theirs.py:theirs")
 
 
 def test_the_only_toolset_of_a_module_is_the_module() -> None:

@@ -172,7 +172,7 @@ await asyncio.gather(*[trip(n) for n in range(3)])
     calls = first.suspended_calls
 
     second = await kit.resume_async(sent(first), grants=[calls[2].grant(), calls[0].grant()])
-    third = await kit.resume_async(sent(second), denials=[second.suspended_calls[0].deny("no")])
+    third = await kit.resume_async(sent(second), denials=[second.suspended_calls[0].deny(message="no")])
 
     assert [call.arguments["sum"] for call in calls] == [0, 1, 2]
     assert [call.arguments["sum"] for call in second.suspended_calls] == [1]

@@ -215,7 +215,7 @@ def test_what_is_in_doubt_may_be_left_as_it_is(left: PausedProgram) -> None:
     first = here(done).resume(left)
     assert first.paused is not None
 
-    result = here(done).resume(first.paused, denials=[first.suspended_calls[0].deny("it was paid")])
+    result = here(done).resume(first.paused, denials=[first.suspended_calls[0].deny(message="it was paid")])
 
     assert (result.error, done) == ("PermissionError: it was paid", [])
 

@@ -88,7 +88,7 @@ async def test_a_denied_program_does_not_begin() -> None:
     result = await late(toolkit, frozen())
     assert result.paused is not None
     denied = await toolkit.resume_async(
-        result.paused, frozen(), denials=[result.suspended_calls[0].deny("not that", "ann")]
+        result.paused, frozen(), denials=[result.suspended_calls[0].deny(message="not that", by="ann")]
     )
     assert (denied.success, denied.is_paused, saved) == (False, False, [])
     assert "not that" in (denied.error or "")

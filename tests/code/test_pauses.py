@@ -71,7 +71,7 @@ def tools(done: list[str]) -> list[Tool[..., Any]]:
 def answer(request: ApprovalRequest, *, refuses: bool) -> Grant | Denial:
     """Say the same to the same call, asked at once or days later."""
     if refuses and request.arguments["sum"] % 3 == 0:
-        return request.deny(f"{request.arguments['sum']} is not to be paid")
+        return request.deny(message=f"{request.arguments['sum']} is not to be paid")
     return request.grant("ada")
 
 

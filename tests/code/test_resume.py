@@ -106,7 +106,10 @@ async def test_a_grant_takes_it_on_and_nothing_is_made_twice(kit: Toolkit, desk:
 async def test_a_denial_is_an_error_that_the_program_can_catch(kit: Toolkit, desk: Desk) -> None:
     first = await kit.execute_async("# caught")
 
-    result = await kit.resume_async(paused(first), denials=[first.suspended_calls[0].deny("too dear", "ada")])
+    deny: Any = first.suspended_calls[0].deny
+    with pytest.raises(TypeError, match="'ada' is the person or the message"):
+        deny("ada")
+    result = await kit.resume_async(paused(first), denials=[deny(message="too dear", by="ada")])
 
     assert (result.return_value, desk.done) == ("no: too dear", [])
 

@@ -140,7 +140,7 @@ async def test_an_approver_is_asked_while_the_program_waits(sandbox: MontySandbo
 
 async def test_a_denial_is_an_exception_with_what_the_person_said(sandbox: MontySandbox) -> None:
     async def no(request: ApprovalRequest) -> Denial:
-        return request.deny("too dear")
+        return request.deny(message="too dear")
 
     kit = Toolkit([book], sandbox=sandbox, approver=no)
     result = await kit.execute_async("try:\n    book('Oslo')\nexcept PermissionError as error:\n    print(error)")

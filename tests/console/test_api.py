@@ -235,7 +235,7 @@ async def test_halves_of_surrogate_pairs_keep_nothing_from_being_shown(console: 
         assert console.get(path).status == 200
     assert console.get(f"/api/request?id={request.id}").json["reason"] == half
     assert b"\\ud83d" in console.get(f"/api/value?request={request.id}&path=arguments").body
-    await console.store.answer(request.deny("no", "ann"))
+    await console.store.answer(request.deny(message="no", by="ann"))
 
 
 @pytest.mark.parametrize("field", ["request", "requests", "id", "grant", "name", "message", "arguments", "answer"])

@@ -95,7 +95,7 @@ async def test_a_request_of_something_unrecorded_says_nothing_of_it(inbox: Conso
 
 async def test_several_are_answered_at_once(inbox: Console) -> None:
     await many(inbox.path)
-    await inbox.store.answer((await inbox.store.show("ask_c1")).request.deny("no", "Ben"))
+    await inbox.store.answer((await inbox.store.show("ask_c1")).request.deny(message="no", by="Ben"))
 
     sent = {"requests": ["ask_c0", "ask_c1", "ask_c2", "ask_no"], "answer": "approve", "name": "Ann"}
     reply = inbox.post("/api/answers", sent)

@@ -207,7 +207,7 @@ class Trial:
                     await self._store.answer(request.done(PAID, "ann"))
                 else:
                     self.row.asked.append("no?")
-                    await self._store.answer(request.deny(DONE, "ann"))
+                    await self._store.answer(request.deny(message=DONE, by="ann"))
             if done and not doubted:
                 self.row.problems.append(f"asked without a word of doubt after the effect: {request.text()!r}")
 

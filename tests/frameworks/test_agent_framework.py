@@ -118,7 +118,7 @@ async def test_two_calls_wait_beside_one_that_runs_and_are_answered_at_once(way:
     oslo, rome = chat.asked
     assert (outputs(asked), ran) == (["saw Rome"], [])
 
-    done = await chat.answer(oslo.deny("too far"), rome.grant("ben", override_args={"city": "Nice"}))
+    done = await chat.answer(oslo.deny(message="too far"), rome.grant("ben", override_args={"city": "Nice"}))
 
     assert (outputs(done), ran) == (["Rejected: too far", "booked Nice"], ["Nice"])
     told = [content.result for message in chat.client.asked[-1] for content in message.contents]
@@ -154,8 +154,8 @@ async def test_a_call_of_another_session_with_the_same_id_is_another_one() -> No
         await chat.say("go")
     first, second = [chat.asked[0] for chat in chats]
 
-    denied = await chats[0].answer(first.deny("too far"))
-    other = await chats[1].answer(second.deny("too dear"))
+    denied = await chats[0].answer(first.deny(message="too far"))
+    other = await chats[1].answer(second.deny(message="too dear"))
 
     assert first.id != second.id
     assert (outputs(denied), outputs(other)) == (["Rejected: too far"], ["Rejected: too dear"])
@@ -430,7 +430,7 @@ async def test_what_the_framework_itself_asks_is_asked_and_answered_as_ours_is(g
 
     [request] = chat.asked
     assert (request.tool, request.arguments, ran) == ("delete", {"path": "x"}, [])
-    done = await chat.answer(request.grant("ann") if says_yes else request.deny("no", "ann"))
+    done = await chat.answer(request.grant("ann") if says_yes else request.deny(message="no", by="ann"))
 
     assert ran == (["x"] if says_yes else [])
     assert (outputs(done) == ["deleted x"]) is says_yes
@@ -457,7 +457,7 @@ async def test_a_call_beside_one_that_the_framework_asks_about_is_asked_about_to
     if how == "their way":
         await chat.answer_their_way(True)
     else:
-        await chat.answer(request.grant("ann") if how == "yes" else request.deny("no", "ann"))
+        await chat.answer(request.grant("ann") if how == "yes" else request.deny(message="no", by="ann"))
     [further] = chat.asked
     assert (further.tool, ran) == ("book", [] if how == "no" else ["x"])
     done = await chat.answer(further.grant("ann"))

@@ -43,7 +43,7 @@ async def test_the_same_tool_is_denied_approved_and_limited_and_fails_in_all_of_
         assert isinstance(denied, Suspended)
         assert isinstance(granted, Suspended)
         said[way.title] = [
-            await caller.answer(denied, denied.request.deny("too far")),
+            await caller.answer(denied, denied.request.deny(message="too far")),
             await caller.answer(granted, granted.request.grant("ann")),
             await caller.call("book", {"city": "Bonn"}),
             await caller.call("book", {"city": "Nice"}),

@@ -316,7 +316,7 @@ async def test_what_adk_itself_asks_is_asked_and_answered_as_ours_is(gates: str,
 
     [request] = approval_requests(asked)
     assert (request.tool, request.arguments, ran) == ("delete", {"path": "x"}, [])
-    given = request.grant("ann") if says_yes else request.deny("no", "ann")
+    given = request.grant("ann") if says_yes else request.deny(message="no", by="ann")
     done = await chat.say(answers(asked, given))
 
     assert ran == (["x"] if says_yes else [])

@@ -112,7 +112,9 @@ async def test_two_calls_of_one_message_wait_and_are_answered_one_by_one() -> No
         Command(resume=answers(first["__interrupt__"], rome.grant("ann", override_args={"city": "Nice"}))), where
     )
     [left] = approval_requests(second["__interrupt__"])
-    last = await agent.ainvoke(Command(resume=answers(second["__interrupt__"], left.deny("too far", "ann"))), where)
+    last = await agent.ainvoke(
+        Command(resume=answers(second["__interrupt__"], left.deny(message="too far", by="ann"))), where
+    )
 
     assert (left.id, ran) == (oslo.id, ["Nice"])
     assert outputs(last) == ["Rejected: too far", "booked Nice"]

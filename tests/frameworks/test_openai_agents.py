@@ -131,7 +131,7 @@ async def test_a_state_asks_anew_about_a_tool_that_has_changed_and_an_old_no_is_
     await answers(state, before.grant("ann"))
     still = await Runner.run(state._current_agent, state, run_config=UNTRACED)
     state = still.to_state()
-    await answers(state, before.deny("too far", "ann"))
+    await answers(state, before.deny(message="too far", by="ann"))
     done = await Runner.run(state._current_agent, state, run_config=UNTRACED)
 
     assert (request.replaces, request.arguments) == (before.id, {"city": "Oslo", "nights": 7})
@@ -195,7 +195,7 @@ async def test_a_denial_is_in_the_record_with_the_name_of_who_said_it() -> None:
 
     state = (await Runner.run(agent, "go", run_config=UNTRACED)).to_state()
     [request] = await approval_requests(state)
-    await answers(state, request.deny("too far", "ann"))
+    await answers(state, request.deny(message="too far", by="ann"))
     done = await Runner.run(agent, state, run_config=UNTRACED)
 
     assert outputs(done) == ["Rejected: too far"]

@@ -142,7 +142,7 @@ def test_an_answer_of_the_store_is_found_and_a_denial_is_recorded() -> None:
         agent.run("go")
     oslo, rome = sorted(approval_requests(agent), key=lambda request: request.arguments["city"])
     asyncio.run(store.answer(oslo.grant("ann")))
-    task = answers(agent, oslo, rome.deny("too far", "ben"))
+    task = answers(agent, oslo, rome.deny(message="too far", by="ben"))
 
     assert ("booked Oslo" in task, "Rejected: too far" in task, ran) == (True, True, ["Oslo"])
     assert sink.records[-1].approval["approver"] == "ben"  # type: ignore[index]

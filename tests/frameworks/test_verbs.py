@@ -73,7 +73,7 @@ async def test_two_calls_wait_beside_one_that_runs_and_are_answered_at_once(chat
 
     before = await talk.say()
     oslo, rome = sorted(talk.asked, key=lambda request: request.arguments["city"])
-    after = await talk.answer(oslo.deny("too far", "ann"), rome.grant("ann"))
+    after = await talk.answer(oslo.deny(message="too far", by="ann"), rome.grant("ann"))
 
     assert (oslo.arguments, rome.arguments) == ({"city": "Oslo"}, {"city": "Rome"})
     assert (ran, talk.asked) == (["Rome"], [])
@@ -135,7 +135,7 @@ async def test_a_guard_asks_about_the_tools_that_an_agent_has(chat: type[Chat], 
 
     await talk.say()
     [request] = talk.asked
-    done = await talk.answer(request.grant("ann") if says_yes else request.deny("keep it", "ann"))
+    done = await talk.answer(request.grant("ann") if says_yes else request.deny(message="keep it", by="ann"))
 
     assert (request.tool, request.arguments) == ("delete", {"path": "x"})
     assert (ran, talk.asked) == (["x"] if says_yes else [], [])

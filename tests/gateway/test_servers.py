@@ -17,7 +17,7 @@ from tests.networks import free_port
 from toolcrib.adapters.mcp_client import server_statuses
 from toolcrib.approvals import ToolPins
 from toolcrib.calls import Suspended
-from toolcrib.errors import TargetError
+from toolcrib.errors import TargetError, ToolConstraintError
 from toolcrib.gateway import read_gateway, toolset_of_file
 from toolcrib.toolsets import Toolset
 
@@ -336,3 +336,41 @@ async def test_a_call_that_takes_longer_than_the_limit_ends(tmp_path: Path) -> N
 
     assert outcome.code == "server_error"
     assert "the server `a` did not answer within 0.2 s while `wait` ran. Whether it took effect" in outcome.text()
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        {"limits": {"per_tool": {"add": 1}}},
+        {"budgets": {"limits": [{"calls": 1, "tools": ["add"]}]}},
+        {"budgets": {"limits": [{"calls": 1}], "costs": {"add": {"amount": 1, "currency": "EUR"}}}},
+        {"approvers": {"rules": [{"name": "sums", "tools": ["add"]}]}},
+        {"scopes": {"add": "sums"}},
+    ],
+    ids=["per_tool", "limit", "cost", "rule", "scope"],
+)
+async def test_an_option_of_the_gateway_names_a_tool_with_its_prefix(tmp_path: Path, section: dict[str, Any]) -> None:
+    path = written(tmp_path, {"north": small(), "south": small()})
+    text = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps({**text, "toolcrib": section}), "utf-8")
+    fitting = path.read_text("utf-8").replace('"add"', '"north_add"')
+
+    with pytest.raises(ToolConstraintError, match=r"`add`: .* Did you mean `north_add` or `south_add`"):
+        async with toolset_of_file(path, ENVIRONMENT).open():
+            pass
+    path.write_text(fitting, "utf-8")
+    async with toolset_of_file(path, ENVIRONMENT).open() as opened:
+        assert "north_add" in opened.names()
+
+
+async def test_a_pattern_of_the_gateway_that_fits_no_tool_is_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = written(tmp_path, {"north": small()})
+    text = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps({**text, "toolcrib": {"scopes": {"south_*": "sums"}}}), "utf-8")
+
+    async with toolset_of_file(path, ENVIRONMENT).open():
+        pass
+
+    assert "the gate `scopes` is about `south_*`, which fits no tool here" in caplog.text

@@ -179,7 +179,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "denial of a durable turn",
         "adapters/dbos/_answers.py",
-        "asked.deny(message, by, **unknown)",
+        "asked.deny(*unnamed, by=by, message=message, **unknown)",
         "asked.grant(by)",
         _OF_AGENTS,
     ),

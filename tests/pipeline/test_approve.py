@@ -221,7 +221,7 @@ async def test_an_answer_for_another_call_is_an_error() -> None:
     waiting, other = await suspended(pipeline), await suspended(pipeline)
 
     granted = await pipeline.run(waiting, grant=other.request.grant())
-    denied = await pipeline.run(waiting, grant=other.request.deny("no"))
+    denied = await pipeline.run(waiting, grant=other.request.deny(message="no"))
 
     assert [getattr(o, "code", o) for o in (granted, denied)] == ["approval_error", "approval_error"]
 
@@ -250,7 +250,7 @@ async def test_an_answer_to_another_runs_request_is_not_taken_for_a_call_of_the_
 
         crossed = [
             await pipeline.run(second, runs[1], grant=answer)
-            for answer in (first.request.grant("ann"), first.request.deny("no"))
+            for answer in (first.request.grant("ann"), first.request.deny(message="no"))
         ]
         own = await pipeline.run(first, runs[0], grant=first.request.grant("ann"))
 
@@ -508,7 +508,7 @@ async def test_a_question_is_kept_and_its_answer_found() -> None:
     store = MemoryApprovalStore()
     pipeline, scope = Pipeline([pay]), Run(approvals=store)
     waiting = await suspended(pipeline, approvals=store)
-    await store.answer(waiting.request.deny("too dear", "bob"))
+    await store.answer(waiting.request.deny(message="too dear", by="bob"))
 
     outcome = await pipeline.run(waiting, scope)
 

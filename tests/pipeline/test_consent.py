@@ -156,7 +156,7 @@ async def test_denial_refuses_the_call() -> None:
     mailbox, store = Mailbox(), MemoryApprovalStore()
     tools, run = Toolset([mailbox]), Run(principal="ann", approvals=store)
     first = await suspended(tools, run)
-    await store.answer(first.request.deny("not that one", "eve"))
+    await store.answer(first.request.deny(message="not that one", by="eve"))
     mailbox.consented = True
 
     outcome = await Pipeline(tools).run(first, run)

@@ -235,7 +235,7 @@ async def test_what_is_denied_is_not_approved() -> None:
     run = Run(features=[Notes(asks=True)])
     asked = await suspended(run)
 
-    await Pipeline([send]).run(asked, run, grant=asked.request.deny("no"))
+    await Pipeline([send]).run(asked, run, grant=asked.request.deny(message="no"))
 
     assert notebook(run).approved == []
 

@@ -483,7 +483,7 @@ async def test_a_call_that_a_person_denies_or_another_gate_refuses_does_not_begi
     asking = Pipeline(Toolset([send]).with_gates(gate).with_approval())
 
     waiting = await asking.run(ToolCall("send", {"text": "x"}))
-    denied = await asking.run(waiting, grant=waiting.request.deny("no"))  # type: ignore[arg-type]
+    denied = await asking.run(waiting, grant=waiting.request.deny(message="no"))  # type: ignore[arg-type]
     refused = await called(gate, refusing)
 
     assert (denied.kind, refused.kind, gate.begun) == ("rejected", "rejected", [])
@@ -514,7 +514,7 @@ async def test_a_gate_may_have_a_person_asked_about_a_call_that_is_about_to_begi
 
     waiting = await pipeline.run(ToolCall("send", {"text": "x"}))
     assert isinstance(waiting, Suspended), waiting
-    answer = waiting.request.grant("ann") if is_granted else waiting.request.deny("no")
+    answer = waiting.request.grant("ann") if is_granted else waiting.request.deny(message="no")
     outcome = await pipeline.run(waiting, grant=answer)
 
     assert waiting.request.reason == "used up"

@@ -81,7 +81,9 @@ async def test_the_three_answers_about_a_call_in_doubt() -> None:
         await cut_off(store, call)
         doubt = await pipeline.run(call, Run(approvals=store))
         assert isinstance(doubt, Suspended)
-        answer = [doubt.request.grant(), doubt.request.done("paid by hand"), doubt.request.deny("leave it")][cents - 1]
+        answer = [doubt.request.grant(), doubt.request.done("paid by hand"), doubt.request.deny(message="leave it")][
+            cents - 1
+        ]
         await store.answer(answer)
         outcomes.append(await pipeline.run(call, Run(approvals=store)))
 

@@ -112,7 +112,7 @@ async def test_a_call_in_doubt_is_one_request_however_often_it_is_recovered() ->
     [
         (lambda request: request.grant("ann"), Completed, [5]),
         (lambda request: request.done("paid by hand", "ann"), Completed, []),
-        (lambda request: request.deny("it must not be"), Rejected, []),
+        (lambda request: request.deny(message="it must not be"), Rejected, []),
     ],
     ids=["do it", "it was done", "it must not be done"],
 )
@@ -515,7 +515,7 @@ async def test_a_call_that_was_executed_keeps_its_result_though_the_tool_has_cha
         (lambda request, _: request.done("paid 5", "ann"), "paid 5"),
         (lambda request, edited: request.grant("ann", override_args={"amount": edited}), "paid 7"),
         (lambda request, _: request.grant("ann"), "ApprovalError: "),
-        (lambda request, _: request.deny("never"), "Rejected: never"),
+        (lambda request, _: request.deny(message="never"), "Rejected: never"),
     ],
     ids=["done", "edited", "as it is", "denied"],
 )

@@ -210,7 +210,7 @@ async def settled_meanwhile(settler: str, *, asks: bool = False, denied: bool = 
     waiting = await pipeline.run(ToolCall("settled", {}), run)
     assert isinstance(waiting, Suspended)
     if denied:
-        await run.approvals.answer(waiting.request.deny("no", "bob"))
+        await run.approvals.answer(waiting.request.deny(message="no", by="bob"))
     tool.asks, tool.settler = asks, settler
     return await pipeline.run(waiting, run)
 

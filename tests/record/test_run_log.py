@@ -237,7 +237,7 @@ async def test_the_tree_of_a_run_has_its_calls_and_who_approved_what(sink: Any) 
     [
         (lambda request: request.grant("ann"), "approved by ann"),
         (lambda request: request.done("refunded 7", "ann"), "ann says that it was done; not run again"),
-        (lambda request: request.deny("leave it", "ann"), "denied by ann leave it"),
+        (lambda request: request.deny(message="leave it", by="ann"), "denied by ann leave it"),
     ],
 )
 async def test_the_tree_tells_how_a_call_in_doubt_was_answered(tmp_path: Path, answer: Any, expected: str) -> None:
@@ -280,7 +280,7 @@ async def test_a_call_that_goes_on_in_another_run_waits_no_more_in_the_first(sin
     asked = [
         elsewhere(await pipeline.run(ToolCall("refund", {"order": n}, f"call_{n}"), Run("run_1"))) for n in range(4)
     ]
-    grant, denial = asked[0].request.grant("ann"), asked[1].request.deny("no", "ann")
+    grant, denial = asked[0].request.grant("ann"), asked[1].request.deny(message="no", by="ann")
     answers: list[Grant | Denial | None] = [grant, denial, None, grant]  # the last is of another call
 
     for suspended, answer in zip(asked, answers, strict=True):

@@ -185,7 +185,7 @@ def _answer(request: ApprovalRequest, said: str) -> Grant | Denial | None:
         case "always":
             return request.always("carol", scope="tool")
         case "no":
-            return request.deny("no", "carol")
+            return request.deny(message="no", by="carol")
         case _:
             return None
 

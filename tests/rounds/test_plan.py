@@ -135,7 +135,7 @@ async def test_people_answer_what_awaits() -> None:
     plan = await adds(1, 2, 3, ran=ran, requires_approval=True).apply_hooks()
     first, second, third = [one.request for one in plan.suspended]
 
-    await plan.resolve([first.grant("ada")], [second.deny("no")])
+    await plan.resolve([first.grant("ada")], [second.deny(message="no")])
     results = await plan.run_pending()
 
     assert (ran, [result.output for result in results]) == ([(1, 1)], [2])

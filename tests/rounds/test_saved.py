@@ -43,7 +43,7 @@ async def test_a_call_that_waits_is_granted_in_another_process(format: WireForma
 async def test_a_call_that_waits_is_denied_in_another_process() -> None:
     ran: list[Any] = []
     plan = await round_of([adding(ran, requires_approval=True)], ("add", {"a": 1})).apply_hooks()
-    denial = plan.suspended[0].request.deny("too much")
+    denial = plan.suspended[0].request.deny(message="too much")
     messages: list[Any] = []
 
     plan = await elsewhere(plan, [adding(ran, requires_approval=True)])
@@ -274,7 +274,7 @@ async def saved_while_it_executes(**options: Any) -> tuple[list[Any], str, list[
     [
         (lambda request: {"grants": [request.grant("ann")]}, "saved", 2),
         (lambda request: {"grants": [request.done("by hand", "ann")]}, "by hand", 1),
-        (lambda request: {"denials": [request.deny("leave it")]}, "Rejected: leave it", 1),
+        (lambda request: {"denials": [request.deny(message="leave it")]}, "Rejected: leave it", 1),
     ],
     ids=["do it", "it was done", "it must not be done"],
 )

@@ -362,7 +362,7 @@ async def test_a_session_from_json_goes_on_with_the_answer_in_the_store() -> Non
     first = Session(ScriptedModel(ToolCall("add", {"a": 1})), tools=tools, run=Run(approvals=store)).say("Add.")
     plan = await first.run()
     assert isinstance(plan, ToolRoundPlan)
-    await store.answer(plan.suspended[0].request.deny("no", "ada"))
+    await store.answer(plan.suspended[0].request.deny(message="no", by="ada"))
 
     session = await Session.from_json(ScriptedModel("done"), first.to_json(), tools=tools, run=Run(approvals=store))
     made = await session.run()
@@ -379,7 +379,7 @@ async def test_a_session_goes_on_with_a_round_whose_requests_the_host_has_answer
     assert isinstance(plan, ToolRoundPlan)
 
     one, two = (call.request for call in plan.suspended)
-    await plan.resolve([one.grant("ada")], [two.deny("no", "ada")])
+    await plan.resolve([one.grant("ada")], [two.deny(message="no", by="ada")])
     made = await session.run()
 
     assert (isinstance(made, Finished), ran) == (True, [(1, 1)])

@@ -212,14 +212,14 @@ async def test_a_denial_is_recorded_and_no_grant_opens_the_call_any_more() -> No
     waiting = await inside.call(CALL, run)
     assert isinstance(waiting, Suspended)
 
-    outcome = await inside.deny(waiting, waiting.request.deny("no", "ben"), Run())
+    outcome = await inside.deny(waiting, waiting.request.deny(message="no", by="ben"), Run())
     later = await inside.call(CALL, run, answer=grant)
 
     assert isinstance(outcome, Rejected)
     assert sink.records[1].principal == "ann"
     assert isinstance(later, Failed)
     with pytest.raises(ApprovalError):
-        await inside.deny(waiting, waiting.request.deny("no", "ben"), run)
+        await inside.deny(waiting, waiting.request.deny(message="no", by="ben"), run)
     assert ran == []
 
 
@@ -383,8 +383,8 @@ REQUEST = ApprovalRequest("ask_1", "c1", "book", {"city": "Oslo"}, "digest", {"c
         (False, False),
         ([{"type": "reject"}], False),
         ({"type": "respond", "message": "no"}, False),
-        (REQUEST.deny("no"), False),
-        (REQUEST.deny("no").to_dict(), False),
+        (REQUEST.deny(message="no"), False),
+        (REQUEST.deny(message="no").to_dict(), False),
     ],
 )
 def test_what_a_person_said_is_an_answer(said: Any, approved: bool) -> None:

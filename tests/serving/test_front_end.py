@@ -234,7 +234,7 @@ async def test_an_answer_that_was_given_elsewhere_counts() -> None:
     trips, store = Trips(BOOK, "Then not."), MemoryApprovalStore()
     front = FrontEnd(trips, store)
     (request,) = asked(await front.say("Book."))
-    await store.answer((await store.show(request)).request.deny("not today", "the boss"))
+    await store.answer((await store.show(request)).request.deny(message="not today", by="the boss"))
 
     events = await front.answer((request, True))
 

@@ -173,7 +173,7 @@ def agent() -> Agent:
         await one.put(Turn(find, kwargs={"city": "Rome"}))
 
     asyncio.run(fill())
-    one.deny(one.requests[0], "no")
+    one.deny(one.requests[0], message="no")
     return one
 
 

@@ -478,7 +478,7 @@ async def test_an_approver_is_asked_with_the_clock_standing() -> None:
 
     async def think(request: ApprovalRequest) -> Grant | Denial:
         await asyncio.sleep(0.3)
-        return request.grant("Ada") if request.arguments["amount"] < 10 else request.deny("too much")
+        return request.grant("Ada") if request.arguments["amount"] < 10 else request.deny(message="too much")
 
     agent = Agent("till", "", [pay], approver=think)
     turns = [Turn(pay, 0.25, args=[amount]) for amount in (5, 50, 6)]
@@ -513,7 +513,10 @@ async def test_a_denied_turn_is_an_error_and_the_agent_goes_on() -> None:
     await values_of(agent)
     await agent.put(Turn(double, args=[1]))
 
-    agent.deny(agent.requests[0].id, "not today")
+    deny: Any = agent.deny
+    with pytest.raises(TypeError, match="'ann' is the person or the message"):
+        deny(agent.requests[0].id, "ann")
+    agent.deny(agent.requests[0].id, message="not today")
 
     assert await values_of(agent) == [2]
     assert (turn.stop_reason, ran) == (StopReason.ERROR, [])

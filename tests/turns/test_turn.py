@@ -446,7 +446,7 @@ async def test_a_no_is_an_error_and_the_tool_never_runs(answer: str) -> None:
     with pytest.raises((ApprovalDenied, ApprovalRequired)):
         await turn.returning(run=scope)
     if turn.request is not None:
-        said = turn.request.deny("not today")
+        said = turn.request.deny(message="not today")
         assert isinstance(said, Denial)
         with pytest.raises(ApprovalDenied, match="not today"):
             await turn.returning(grant=said)

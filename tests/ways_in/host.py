@@ -125,7 +125,7 @@ class AgentWay(Way):
                 options = {name: getattr(grant, name) for name in _GRANT_OPTIONS}
                 agent.approve(replace(waiting.request, tool=grant.tool), grant.by, **options)
             case Denial() as denial:
-                agent.deny(waiting.request, denial.message, denial.by)
+                agent.deny(waiting.request, message=denial.message, by=denial.by)
             case None:
                 pass
         return agent

@@ -47,7 +47,7 @@ class ApprovalEntry:
             return None
         within = f"it was not approved within {span_text(rule.expires_after or 0)}"
         message = f"{within}, which the rule {rule.rule} sets, and has not run"
-        return replace(self.request.deny(message, f"{rule.rule} (rule)"), at=at)
+        return replace(self.request.deny(message=message, by=f"{rule.rule} (rule)"), at=at)
 
     @property
     def has_expired(self) -> bool:

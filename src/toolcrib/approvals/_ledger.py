@@ -192,7 +192,9 @@ def _close_outdated(ledger: Ledger, request: ApprovalRequest, why: str) -> None:
     for older in ledger.entries_of(request.call_id):
         is_same = _is_same_call(older.request, request)
         if older.used_at is None and is_same and _is_outdated(older.request, request):
-            answer = older.answer if older.state == "answered" else older.request.deny(why, "a newer request")
+            answer = (
+                older.answer if older.state == "answered" else older.request.deny(message=why, by="a newer request")
+            )
             ledger.write(replace(older, answer=answer, used_at=now()))
 
 

@@ -59,7 +59,7 @@ async def answer_of(approver: Approver, request: ApprovalRequest) -> Any:
         name = getattr(approver, "__name__", type(approver).__name__)
         problem = (
             f"nobody has answered, as the approver `{name}` returned {answer!r:.40}; "
-            "it returns request.grant(by=...), request.deny(by=...), or None where it has no answer"
+            "it returns request.grant(by=...), request.deny(by=..., message=...), or None where it has no answer"
         )
         _log.error("the call %s of `%s` was not approved: %s", request.call_id, request.tool, problem)
         raise ApprovalError(request.tool, problem)
@@ -84,7 +84,7 @@ async def approve_all(request: ApprovalRequest) -> Grant:
 
 async def deny_all(request: ApprovalRequest) -> Denial:
     """Deny every request."""
-    return request.deny(f"`{request.tool}` needs approval, and this run denies all requests", by="deny_all")
+    return request.deny(message=f"`{request.tool}` needs approval, and this run denies all requests", by="deny_all")
 
 
 @explain_options()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -14,6 +14,7 @@ from toolcrib.approvers._rule import ApproverRule
 from toolcrib.calls import ANYBODY, APPROVER_RULES, Ask, Rejected, RequiredApprovers, now
 from toolcrib.errors import explain_options
 from toolcrib.hooks import WITH_ARGUMENTS, Stage
+from toolcrib.tools import Tool
 
 __all__ = ["ApproverRules"]
 
@@ -45,6 +46,24 @@ class ApproverRules:
         self.rules, self.groups, self.name = tuple(rules), groups or Groups(), name
         for rule in self.rules:
             _require_people(rule, self.groups)
+
+    @property
+    def tool_names(self) -> tuple[str, ...]:
+        """The names and patterns of the tools that the rules are about."""
+        return tuple(dict.fromkeys(name for rule in self.rules for name in rule.tools))
+
+    def check_tools(self, tools: Mapping[str, Tool[..., Any]], *, is_complete: bool) -> None:
+        """Check that some tool has each tag, server and argument that a rule is about.
+
+        Args:
+            tools: The tools of a toolset that is given the gate, by name.
+            is_complete: Whether no further tools come later.
+
+        Raises:
+            ToolConstraintError: No tool has one of them.
+        """
+        for rule in self.rules if is_complete and tools else ():
+            rule.check_tools(tools)
 
     def refresh(self) -> None:
         """Read the rules and groups anew where they are kept elsewhere, as `load_rules` has them in a file."""

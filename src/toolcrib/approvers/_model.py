@@ -51,7 +51,7 @@ def model_approver(
             except Exception as error:  # of the host's model; a person decides then
                 verdict = ModelVerdict("unsure", str(error))
             if verdict.says == "no":
-                return request.deny(verdict.why, identity)
+                return request.deny(message=verdict.why, by=identity)
             if verdict.says == "yes" and _may_approve(identity, request):
                 return request.grant(identity, message=verdict.why)
         return None if otherwise is None else await approvals.answer_of(otherwise, request)

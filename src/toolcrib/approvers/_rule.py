@@ -12,7 +12,8 @@ from typing import Any, Final
 from toolcrib._numbers import require_span, span_text
 from toolcrib.calls import ANYBODY, number_of
 from toolcrib.errors import SchemaError, explain_options
-from toolcrib.tools import require_effect
+from toolcrib.tools import Tool, require_effect
+from toolcrib.toolsets import check_names, log_names
 
 __all__ = ["ApproverRule"]
 
@@ -107,12 +108,28 @@ class ApproverRule:
         """How many people of each group have to approve."""
         return {self.of: 1} if isinstance(self.of, str) else dict(self.of)
 
-    def fits_tool(self, name: str, tool: Any) -> bool:
+    def check_tools(self, tools: Mapping[str, Tool[..., Any]]) -> None:
+        """Check that the tools have the tags, servers and arguments that the rule is about: else it fits no call.
+
+        Raises:
+            ToolConstraintError: None of them has one.
+        """
+        who = f"ApproverRule {self.name!r}"
+        about = [tool for name, tool in tools.items() if _is_one(self.tools, [name])]
+        check_names(who, self.tags, {tag for tool in tools.values() for tag in tool.options.tags}, kind="tag")
+        servers = {server for tool in tools.values() for server in _servers_of(tool)}
+        log_names(who, self.servers, servers, kind="server")
+        taken = [_properties_of(tool) for tool in about]
+        known = {name for names in taken if names is not None for name in names}
+        if about and None not in taken:
+            check_names(who, (*self.over, *self.up_to), known, kind="argument")
+
+    def fits_tool(self, name: str, tool: Tool[..., Any]) -> bool:
         """Return whether calls of a tool (`Tool`) may be ones that the rule is about."""
         options = tool.options
         return (
             _is_one(self.tools, [name])
-            and (not self.tags or bool({*self.tags} & {*options.tags}))
+            and _is_one(self.tags, options.tags)
             and (not self.effects or options.effect is None or options.effect in self.effects)
             and (not self.servers or _is_one(self.servers, _servers_of(tool)))
         )
@@ -132,7 +149,7 @@ def _is_one(patterns: Sequence[str], names: Iterable[str]) -> bool:
     return not patterns or any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
 
 
-def _servers_of(tool: Any) -> Iterable[str]:
+def _servers_of(tool: Tool[..., Any]) -> Iterable[str]:
     """Return by what the server behind a tool is known: its URL, its command line, or the name of an object."""
     identity: Mapping[str, Any] = (None if tool.source is None else tool.source.get_identity()) or {}
     for value in (identity.get(name) for name in ("url", "command", "object")):
@@ -154,7 +171,13 @@ def _number(given: Any) -> Decimal | None:
 
 def _takes(call: Any, name: str) -> bool:
     """Return whether a call has an argument, or could have had it."""
+    names = None if name in call.arguments else _properties_of(call.tool)
+    return names is None or name in names
+
+
+def _properties_of(tool: Tool[..., Any]) -> frozenset[str] | None:
+    """Return the names of the arguments that a tool takes; None where nothing is known of them."""
     try:
-        return name in call.arguments or name in call.tool.spec.parameters.get("properties", {})
-    except SchemaError:  # nothing is known of what the tool takes
-        return True
+        return frozenset(tool.spec.parameters.get("properties", {}))
+    except SchemaError:
+        return None

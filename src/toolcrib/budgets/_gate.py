@@ -44,8 +44,9 @@ class Budgets:
     A call is counted when it begins, and once: one that another gate refuses, that waits for a person, or that is
     denied uses nothing. What a person approves that was asked about for a limit is counted, and may be over.
 
-    A toolset that has tools for a limit of money and no cost in its currency refuses the gate with ValueError. Where
-    tools come later, and on a run, a warning is logged at the first call instead.
+    A toolset refuses the gate with ValueError where one of its limits or costs names a tool that does not exist, or
+    where it has tools for a limit of money and no cost in its currency. Where tools come later, it does so when it is
+    opened. On a run, a name that is nearly that of a tool refuses each call, and any other is logged at the first call.
 
     Args:
         limits: The limits, all of which hold.
@@ -77,6 +78,7 @@ class Budgets:
         self.limits, self.name = tuple(limits), name
         self._store = MemoryUsageStore() if store is None else store
         self._groups, self._costs, self._clock = groups, dict(costs or {}), clock
+        self.tool_names = tuple(dict.fromkeys((*(name for one in self.limits for name in one.tools), *self._costs)))
         self._unchecked = [limit for limit in self.limits if limit.spend is not None]
 
     def check_tools(self, tools: Mapping[str, Tool[..., Any]], *, is_complete: bool) -> None:

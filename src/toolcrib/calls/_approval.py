@@ -273,8 +273,22 @@ class ApprovalRequest(ShortRepr):
             )
         return {name: Bound.exactly(value) for name, value in self.arguments.items()} | dict(within)
 
-    def deny(self, message: str = "", by: str | Identity = "host", **unknown: Never) -> Denial:
-        """Return a `Denial` of this request; the model is shown `message`."""
+    def deny(self, *unnamed: Never, by: str | Identity = "host", message: str = "", **unknown: Never) -> Denial:
+        """Return a `Denial` of this request.
+
+        Args:
+            unnamed: Nothing: a text alone might be the person or the message.
+            by: Who says no, for the record.
+            message: What the model is shown.
+
+        Raises:
+            TypeError: A value has no name, or is not one of these.
+        """
+        if unnamed:
+            raise TypeError(
+                f"deny() does not know whether {unnamed[0]!r:.60} is the person or the message: write "
+                "deny(by='ann', message='too much')"
+            )
         refuse_unknown_options("deny()", unknown, ("by", "message"), _OF_OTHERS)
         who = str(by)
         return Denial(tool=self.tool, call_id=self.call_id, request_id=self.id, by=who, message=message)

@@ -191,7 +191,7 @@ def deny(
     """Deny requests: their calls do not run, and the model is shown that."""
 
     def answer(entry: ApprovalEntry, by: str) -> Denial:
-        return entry.request.deny(message, by)
+        return entry.request.deny(message=message, by=by)
 
     _answer(requests, tool, database, answer, name, as_json=as_json, yes=yes, unproven=True)
 

@@ -76,7 +76,7 @@ def approver_of(flags: ApprovalFlags, toolset: Toolset, terminal: Terminal | Non
     async def approver(request: ApprovalRequest) -> Grant | Denial | None:
         tool = request.tool
         if tool in flags.deny:
-            return request.deny(flags.message or f"`{tool}` was denied with --deny {tool}", by="--deny")
+            return request.deny(message=flags.message or f"`{tool}` was denied with --deny {tool}", by="--deny")
         if (tool in flags.approve or flags.yes) and not request.in_doubt:  # a person knows whether it was done
             return request.grant(by="--approve" if tool in flags.approve else "--yes")
         if flags.suspend:
@@ -90,7 +90,7 @@ def approver_of(flags: ApprovalFlags, toolset: Toolset, terminal: Terminal | Non
             return None
         options = f"--approve {tool}, --deny {tool}, --yes, or --suspend"
         message = f"`{tool}` needs approval, and there is no terminal to ask on; decide with {options}"
-        return request.deny(message, by="no terminal")
+        return request.deny(message=message, by="no terminal")
 
     return approver
 
@@ -130,7 +130,7 @@ class _TerminalApprover:
                         return request.grant(self._name)
                     case "n":
                         message = await self._terminal.ask("message for the model (Enter for none): ") or ""
-                        return request.deny(message.strip(), self._name)
+                        return request.deny(message=message.strip(), by=self._name)
                     case "r":
                         result = await self._result(request)
                         if result is not None:
@@ -168,7 +168,7 @@ class _TerminalApprover:
                 question = _YES_OR_NO if not parts else _ANSWER if only is None else _PLAIN
                 line = (await self._terminal.ask(question) or "decline").lower()
                 if line in ("d", "decline") or (only is None and line in ("n", "no")):
-                    return request.deny("", self._name)
+                    return request.deny(message="", by=self._name)
                 if line not in ("y", "yes", "n", "no"):
                     self._terminal.say("Type y or n.")
                     continue
@@ -197,14 +197,14 @@ class _TerminalApprover:
 
     async def _answer_line(self, request: ApprovalRequest, line: str | None) -> Grant | Denial | None:
         if line is None:
-            return request.deny(f"`{request.tool}` needs approval, and no answer came", self._name)
+            return request.deny(message=f"`{request.tool}` needs approval, and no answer came", by=self._name)
         word, _, rest = line.partition(" ")
         match word.lower():
             case "y" | "yes":
                 return request.grant(self._name)
             case "n" | "no":
                 message = rest or await self._terminal.ask("message for the model (Enter for none): ") or ""
-                return request.deny(message.strip(), self._name)
+                return request.deny(message=message.strip(), by=self._name)
             case "a" | "always":
                 if not request.origins:
                     self._always.add(request.tool)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import sys
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +19,7 @@ from toolcrib.cli._api import api_place, is_api, toolset_of_api
 from toolcrib.cli._framework_members import member_of
 from toolcrib.cli._target import load
 from toolcrib.errors import TargetError, ToolcribError
-from toolcrib.tools import BaseTool, Tool, as_tool
+from toolcrib.tools import BaseTool, Tool, adapter_of, as_tool
 from toolcrib.toolsets import Toolset
 
 __all__ = [
@@ -136,6 +137,13 @@ def _to_toolset(target: str, value: object) -> Toolset:
         return value.toolset
     if type(value).__module__ == "builtins":
         raise TargetError(target, f"it names {_describe(value)}; name a toolset, a list of tools, a tool or an object")
+    if adapter_of(value) is None and _is_installed(type(value)):
+        kind = type(value)
+        raise TargetError(
+            target,
+            f"it names {_describe(value)} of the package {kind.__module__.partition('.')[0]}, whose methods are tools "
+            f"only where that is said: write `tools = Toolset.from_object(...)` in the file, and name that",
+        )
     return Toolset.from_object(value)
 
 
@@ -203,6 +211,13 @@ def _is_tool(value: object) -> bool:
     except TypeError:
         return False
     return True
+
+
+def _is_installed(kind: type) -> bool:
+    """Return whether a class is of the standard library or of an installed package, and not the user's own."""
+    root = kind.__module__.partition(".")[0]
+    place = str(getattr(sys.modules.get(kind.__module__), "__file__", None) or "")
+    return root in sys.stdlib_module_names - {"__main__"} or "site-packages" in place or "dist-packages" in place
 
 
 def _describe(value: object) -> str:

@@ -8,22 +8,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from toolcrib.errors import TargetError
-from toolcrib.tools import Tool
+from toolcrib.tools import Tool, adapter_of
 from toolcrib.toolsets import Toolset
 
 __all__ = ["member_of"]
-
-_ADAPTERS = {
-    "agent_framework": "agent_framework",
-    "agents": "openai_agents",
-    "claude_agent_sdk": "claude_agent_sdk",
-    "google.adk": "google_adk",
-    "langchain_core": "langchain",
-    "langgraph": "langchain",
-    "pydantic_ai": "pydantic_ai",
-    "smolagents": "smolagents",
-}
-"""The adapter for objects whose class, or a base of it, is from this package."""
 
 
 def member_of(target: str, value: object) -> Toolset | Tool[..., Any] | None:
@@ -34,19 +22,24 @@ def member_of(target: str, value: object) -> Toolset | Tool[..., Any] | None:
         TargetError: An MCP server among the options of an agent cannot be used.
         TypeError: The agent has gates that would be lost.
     """
-    name = _adapter_of(value)
+    name = adapter_of(value)
     if name is None:
         return None
+    if name == "mcp_client":
+        return _server_of(value)
     adapter: Any = importlib.import_module(f"toolcrib.adapters.{name}")  # of an extra, which its error names
     member = adapter.member_of(value)
     servers = adapter.servers_of(value) if member is None and name == "claude_agent_sdk" else None
     return member if servers is None else _connected(target, servers)
 
 
-def _adapter_of(value: object) -> str | None:
-    modules = [f"{base.__module__}." for base in type(value).__mro__]
-    found = (name for package, name in _ADAPTERS.items() if any(each.startswith(f"{package}.") for each in modules))
-    return next(found, None)
+def _server_of(value: object) -> Toolset | None:
+    """Return the tools of an MCP server; None for another object of its package, and for one that cannot be used so."""
+    client: Any = importlib.import_module("toolcrib.adapters.mcp_client")
+    try:
+        return client.connect(value)
+    except TypeError:
+        return None
 
 
 def _connected(target: str, servers: Mapping[str, Any] | Path) -> Toolset:

@@ -71,9 +71,9 @@ class SuspendedProgramCall:
         """Return a yes to this call; see `ApprovalRequest.grant`."""
         return self.request.grant(by, **options)
 
-    def deny(self, message: str = "", by: str | Identity = "host", **unknown: Never) -> Denial:
+    def deny(self, *unnamed: Never, by: str | Identity = "host", message: str = "", **unknown: Never) -> Denial:
         """Return a no to this call; the program gets `message` in a PermissionError."""
-        return self.request.deny(message, by, **unknown)
+        return self.request.deny(*unnamed, by=by, message=message, **unknown)
 
 
 @dataclass(frozen=True, slots=True)

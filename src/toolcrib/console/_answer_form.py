@@ -42,7 +42,7 @@ def answer_to(entry: ApprovalEntry, sent: Mapping[str, Any], visitor: Visitor) -
     message = _text(sent, "message", _LONGEST_MESSAGE)
     match sent.get("answer"):
         case "deny":
-            return request.deny(message, by)
+            return request.deny(message=message, by=by)
         case "approve":
             if sent.get("arguments") is None:
                 if request.asked_by is not None:

@@ -25,11 +25,12 @@ def nearest(name: str, names: Iterable[str], most: int = 1, cutoff: float = 0.6)
 def closest(name: str, names: Iterable[str]) -> str:
     """Return a sentence that helps with a misspelt `name`: the nearest of `names`, or all of them when they are few.
 
-    The nearest is one that `name` ends with, as `functions.get_weather` does.
+    The nearest is one that `name` ends with, as `functions.get_weather` does, or those that end with `name`.
     """
     known = sorted(names)
     ends = [own for own in known if own and name.endswith(own) and not name[: -len(own)][-1:].isalnum()]
-    near = [max(ends, key=len)] if ends else nearest(name, known, most=3)
+    longer = [own for own in known if name and own.endswith(name) and not own[: -len(name)][-1:].isalnum()]
+    near = [max(ends, key=len)] if ends else longer[:3] or nearest(name, known, most=3)
     if near:
         return "Did you mean " + " or ".join(f"`{n}`" for n in near) + "?"
     if not known:

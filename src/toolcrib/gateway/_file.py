@@ -95,6 +95,9 @@ def toolset_of_file(path: Path, environment: Mapping[str, str] | None = None) ->
             tools = tools.filtered(_for_groups(groups, options.group_claim), [pattern])
         except UnknownTool as error:
             raise FilePlace(path).wrong("toolcrib.groups", str(error)) from None
+    limits = options.limits.of_calls
+    if limits is not None and limits.tool_names:
+        tools = tools.requiring(limits.tool_names, "toolcrib.limits.per_tool")
     return _under_rules(path, document, texts, _within_budgets(path, document, texts, tools))
 
 

@@ -51,8 +51,10 @@ class Gate(Protocol):
     which calls pass it (else all of them), and `begin(call)`, which is asked right before the tool's first line, once a
     call has passed every gate and has its approval: what counts calls counts there. `check_tools(tools,
     is_complete=...)` is asked where a toolset is given the gate, with the tools by name, and whether no more come
-    later; it raises ValueError where the gate cannot hold for them. `explain(name, tool)` returns in words what it
-    holds for a tool, for `Pipeline.explain` and `toolcrib inspect`.
+    later, and once more when these have come; it raises ValueError where the gate cannot hold for them. `tool_names`
+    are the names of tools, or patterns such as `shop_*`, that the gate is about: where all tools are known, a name that
+    none of them has is an error. `explain(name, tool)` returns in words what it holds for a tool, for
+    `Pipeline.explain` and `toolcrib inspect`.
 
     Attributes:
         stage: Where in the way of a call it is asked. From `decide` on, `call.arguments` are read and validated.
@@ -94,6 +96,7 @@ class GateStep:
         begin: Checks a call right before its tool begins, and answers as `check`; None for a gate that does not.
         check_tools: Checks the tools of a toolset that is given the gate; None for a gate that does not.
         explain: Says in words what it holds for a tool, given its name and the tool; None for a gate that does not.
+        tool_names: The names and patterns of tools that the gate is about.
     """
 
     name: str
@@ -105,6 +108,7 @@ class GateStep:
     resume: Callable[[Any, Grant | Denial | None], Awaitable[Any]] | None = None
     begin: Callable[[Any], Any] | None = None
     check_tools: Callable[..., None] | None = None
+    tool_names: tuple[str, ...] = ()
     explain: Callable[[str, Any], str] | None = None
 
     def title(self, name: str, tool: Any) -> str:
@@ -154,8 +158,11 @@ def _step_of(who: str, gate: GateLike) -> GateStep:
     begin: Callable[[Any], Any] | None = getattr(gate, "begin", None)
     if begin is not None:
         require_parameters("gate", begin, "call")
+    tool_names: Any = getattr(gate, "tool_names", ())
+    if isinstance(tool_names, str):
+        raise TypeError(f"{who}: tool_names of the gate {name} is a list of names, as in [{tool_names!r}]")
     further: dict[str, Any] = {each: getattr(gate, each, None) for each in ("check_tools", "explain")}
-    return GateStep(name, gate.stage, gate.check, occasions, begin=begin, **further)
+    return GateStep(name, gate.stage, gate.check, occasions, begin=begin, tool_names=tuple(tool_names), **further)
 
 
 def refused_by(call: Any, error: ToolcribError) -> Failed:

@@ -268,7 +268,7 @@ def check_answer(plan: CompiledTool | None, name: str, answer: Any) -> None:
     if not isinstance(answer, Grant | Denial | None):
         raise TypeError(
             f"the answer about `{name}` is {answer!r:.80}; give one to its request, as in "
-            "suspended.request.grant('ann') or suspended.request.deny('why', 'ann')"
+            "suspended.request.grant('ann') or suspended.request.deny(by='ann', message='why')"
         )
     if plan is not None and isinstance(answer, Grant) and answer.done is not None:
         tools.checked_output(plan.tool, plan.name, answer.done.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -213,9 +214,9 @@ def run_steps(run: Run) -> tuple[GateStep, ...]:
         steps = (
             _OFFER if run.available is not None else None,
             *run.gate_steps,
-            _LIMITS if run.limits is not None else None,
+            None if run.limits is None else replace(_LIMITS, tool_names=run.limits.tool_names),
             *run.feature_gates,
-            _DEPS if run.has_asking_deps else None,
+            replace(_DEPS, tool_names=run.asking_tools) if run.has_asking_deps else None,
         )
         run.set_compiled_gates(tuple(step for step in steps if step is not None))
     return run.compiled_gates or ()
@@ -233,7 +234,8 @@ def gates_of(call: LiveCall, occasion: Occasion = "new") -> GateList:
         steps = (_OFFER, *steps)
     gates = call.plan.lists[occasion].get(steps)
     if gates is None:
-        gates = call.plan.list_gates(_ordered(call.plan.steps, steps), occasion, steps)
+        refusals = call.plan.toolset.refusals_of(steps)
+        gates = call.plan.list_gates(_ordered((*refusals, *call.plan.steps), steps), occasion, steps)
     return gates
 
 

@@ -273,6 +273,11 @@ class Run(RunState):
         """Whether the run's deps may say that a tool needs approval."""
         return isinstance(self.deps, _approvals.AgentContext)
 
+    @property
+    def asking_tools(self) -> tuple[str, ...]:
+        """The tools that need approval as the run's deps say."""
+        return tuple(self.deps.need_user_approve_tools) if isinstance(self.deps, _approvals.AgentContext) else ()
+
     def asks_for(self, tool: str) -> bool:
         """Return whether the run's deps say that this tool needs approval."""
         return isinstance(self.deps, _approvals.AgentContext) and tool in self.deps.need_user_approve_tools

@@ -14,7 +14,7 @@ from toolcrib._numbers import require_number, require_seconds
 from toolcrib.calls import MODEL, Access, ResultReader
 from toolcrib.errors import explain_options
 from toolcrib.hooks import target_name
-from toolcrib.toolsets import Selectable
+from toolcrib.toolsets import Selectable, is_pattern
 
 __all__ = [
     "DEFAULT_CHANNEL",
@@ -81,6 +81,17 @@ class CallLimits:
         require_number("CallLimits", "concurrency", self.concurrency, least=1)
         for value in several:
             require_number("CallLimits", "per_tool", value, least=0)
+        if pattern := next((name for name in self.tool_names if is_pattern(name)), None):
+            mend = f"Run(gates=[Budgets([Limit(calls=10, by='tool', tools=[{pattern!r}])])])"
+            raise ValueError(
+                f"CallLimits: {pattern!r} is a pattern, and limits are of tools by their names; use {mend}"
+            )
+
+    @property
+    def tool_names(self) -> tuple[str, ...]:
+        """The names of the tools that have limits of their own, or have to be called."""
+        limited = self.per_tool if isinstance(self.per_tool, Mapping) else ()
+        return (*limited, *(requirement.tool for requirement in self.requirements))
 
     def of(self, tool: str) -> int | None:
         """Return how often one tool may be called."""

@@ -320,7 +320,8 @@ _GATE: Final = GateStep(_NAME, "authorize", check_origins, frozenset({"new", "ed
 
 def parts_of(policy: Provenance) -> FeatureParts:
     """Return what a policy registers with a run."""
-    return FeatureParts(_NAME, lambda run: RunProvenance(policy), (_GATE,))
+    names = tuple(dict.fromkeys(rule.tool for rule in policy.rules if rule.tool != "*"))
+    return FeatureParts(_NAME, lambda run: RunProvenance(policy), (replace(_GATE, tool_names=names),))
 
 
 def _found(call: Call, memory: Memory, labels: ToolLabels, settled: list[Question] | None) -> list[Question]:

@@ -69,7 +69,7 @@ class RecordedAnswers:
             return next((grant for grant in self._standing if not misfit(grant, request)), None)
         by, message = str(said.get("approver") or ""), str(said.get("message") or "")
         if said.get("kind") == "denial":
-            return request.deny(message, by)
+            return request.deny(message=message, by=by)
         scope: Any = said.get("scope", "once")
         grant = request.grant(by, message=message, scope=scope, override_args=self._override())
         if grant.standing:

@@ -57,7 +57,7 @@ from toolcrib.rounds._transcript import Transcript
 from toolcrib.rounds._typed_answer import answer_schema, typed_answer
 from toolcrib.rounds._unkept_turns import UnkeptTurns
 from toolcrib.rounds._usage import Usage, UsageCounter
-from toolcrib.toolsets import ToolRequirement
+from toolcrib.toolsets import ToolRequirement, Toolset
 
 __all__ = ["Session"]
 
@@ -118,6 +118,8 @@ class Session(SessionState):
     ) -> None:
         require_known("a session", defaults)
         reply_listeners(defaults)
+        if "tools" in defaults and not isinstance(tools := defaults["tools"], Pipeline | Toolset | type):
+            defaults["tools"] = Toolset.of(tools)  # what is wrong with them is said here, and not in the first step
         chat_model, keeper = as_chat_model(model, model_name, format), session_keeper(store, id, run)
         kept: dict[str, Any] = {} if keeper is None else {"store": keeper.store, "approvals": keeper.store}
         if keeper is not None and (run is None or run.channel.conversation_id is None):

@@ -9,12 +9,14 @@ import functools
 import inspect
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, cast
 
+from toolcrib.errors import SchemaError
 from toolcrib.schema._docstring import docstring_of
-from toolcrib.schema._parameters import Annotations, Resolved, evaluate, resolve
+from toolcrib.schema._foreign import foreign_problem
+from toolcrib.schema._parameters import Annotations, Resolved, evaluate, find_injected, resolve
 from toolcrib.schema._returns import awaited_type, yielded_type
 
 __all__ = ["Function"]
@@ -32,7 +34,7 @@ class Function:
     """
 
     def __init__(self, name: str, fn: Callable[..., Any], context_first: bool) -> None:
-        self.fn = fn
+        self._name, self.fn = name, fn
         self.code = plain_function(fn)
         signature = read_signature(name, fn)
         self.written = tuple(signature.parameters.values())
@@ -65,6 +67,24 @@ class Function:
         """Return whether it can be given an argument of this name."""
         rest = inspect.Parameter.VAR_KEYWORD
         return any(parameter.name == name or parameter.kind is rest for parameter in self.written)
+
+    def require_own_parameters(self, fixed: Collection[str]) -> None:
+        """Check that no parameter is one that another framework fills, as far as annotations are no texts.
+
+        Args:
+            fixed: Those that the definition of the tool supplies.
+
+        Raises:
+            SchemaError: One is.
+        """
+        for index, parameter in enumerate(self.written):
+            note = parameter.annotation
+            is_read = isinstance(note, str) or (self._context_first and index == 0)
+            if is_read or parameter.name in fixed or find_injected(parameter.name, note, parameter.default):
+                continue
+            problem = foreign_problem(index, parameter.name, note, parameter.default)
+            if problem:
+                raise SchemaError(self._name, parameter.name, problem)
 
     def names(self) -> Annotations:
         """Return the names that its annotations may use."""

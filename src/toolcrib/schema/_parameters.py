@@ -20,6 +20,7 @@ from pydantic.fields import FieldInfo
 from typing_extensions import ReadOnly, get_type_hints
 
 from toolcrib.schema._context import RunContext
+from toolcrib.schema._foreign import foreign_problem
 from toolcrib.schema._markers import Injectable, Injected, InjectedParameter
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Annotations",
     "Resolved",
     "evaluate",
+    "find_injected",
     "is_parameter_name",
     "resolve",
 ]
@@ -200,6 +202,8 @@ def resolve(parameters: Sequence[inspect.Parameter], names: Annotations, context
             injected = InjectedParameter(name, RunContext, "context", default is not EMPTY, default is not EMPTY)
         else:
             injected = find_injected(name, annotation, default)
+            given = EMPTY if parameter.annotation is EMPTY else annotation
+            problem = problem or foreign_problem(index, name, given, default)
         if default is EMPTY and injected is None:
             default = default_in(annotation)
         if default is None and annotation is not Any and not problem:  # `x: int = None` means that None will do

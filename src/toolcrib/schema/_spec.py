@@ -71,9 +71,10 @@ class ToolSpec(InputSpec):
             context_first: The first parameter is the RunContext, with any annotation or none.
 
         Raises:
-            TypeError: `fn` is built in and has no signature.
+            TypeError: `fn` is built in and has no signature, or a parameter is one that another framework fills.
         """
         function = Function(name, fn, context_first)
+        function.require_own_parameters(fixed)
         spec = cls(name, function, None)
         spec.fixed, spec._given_description, spec._given_return = fixed, description, return_schema
         spec._note_kind(function)

@@ -385,7 +385,7 @@ class Exchange:
         elif answer.approved:
             said = request.grant(who, message=answer.reason, override_args=answer.arguments)
         else:
-            said = request.deny(answer.reason, who)
+            said = request.deny(message=answer.reason, by=who)
         try:
             await store.answer(said)
         except ApprovalError as error:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from toolcrib._numbers import require_seconds
 from toolcrib.approvals import ApprovalPolicy
@@ -12,7 +12,7 @@ from toolcrib.errors import explain_options
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
-from toolcrib.toolsets import Toolset
+from toolcrib.toolsets import ToolNames, Toolset, check_names, is_pattern
 
 __all__ = ["GuardPolicy"]
 
@@ -45,6 +45,9 @@ class GuardPolicy:
         timeout: Seconds for one execution.
         leave: Names of tools that stay as they are. A tool that the framework does not let us guard, such as one that
             a provider runs, is an error unless it is named here.
+
+    A name that no tool has is an error where `guard` is given all tools. Where they are known in a run alone, one that
+    is nearly that of a tool is an error there, and any other is logged.
     """
 
     approve: ApprovalPolicy | Collection[str] = False
@@ -53,13 +56,31 @@ class GuardPolicy:
     hooks: HookSet | None = None
     timeout: float | None = None
     leave: Collection[str] = field(default=())
+    _known: ToolNames = field(default_factory=ToolNames, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         require_seconds("GuardPolicy", "timeout", self.timeout)
-        if isinstance(self.approve, str):
-            raise TypeError(f"GuardPolicy: approve takes several names, as in approve=[{self.approve!r}]")
-        if isinstance(self.leave, str):
-            raise TypeError(f"GuardPolicy: leave takes several names, as in leave=[{self.leave!r}]")
+        for option, names in self._named():
+            _require_names(option, names)
+
+    def _named(self) -> list[tuple[str, Collection[str]]]:
+        """Return the options that name tools, with the names."""
+        approve = () if isinstance(self.approve, bool) or callable(self.approve) else self.approve
+        return [("approve", approve), ("leave", self.leave)]
+
+    def check_names(self, names: Iterable[str], *, are_all: bool = True) -> None:
+        """Check that the tools that the policy names are among those of an agent.
+
+        Args:
+            names: The agent's tools, as far as they are known; those of earlier calls are known, too.
+            are_all: Whether there are no others: see `check_names` of `toolsets`.
+
+        Raises:
+            ToolConstraintError: There is no such tool.
+        """
+        self._known.update(names)
+        for option, named in self._named():
+            check_names(f"GuardPolicy({option}=...)", named, self._known, are_all=are_all)
 
     @classmethod
     def checked(cls, policy: object) -> GuardPolicy:
@@ -86,9 +107,12 @@ class GuardPolicy:
 
     def around(self, tools: Toolset) -> Toolset:
         """Return a toolset with the gates around its tools, but for those that stay as they are."""
+        return self._around(tools).beside(self._known)
+
+    def _around(self, tools: Toolset) -> Toolset:
         left = [name for name in tools.entries if name in self.leave]
         if left:
-            return Toolset.combined(self.around(tools.subset(tools.entries.keys() - left)), tools.subset(left))
+            return Toolset.combined(self._around(tools.subset(tools.entries.keys() - left)), tools.subset(left))
         if isinstance(self.approve, bool) or callable(self.approve):
             guarded = tools if self.approve is False else tools.with_approval(self.approve)
         else:
@@ -97,3 +121,17 @@ class GuardPolicy:
         if self.hooks is not None:
             guarded = guarded.with_hooks(self.hooks)
         return guarded if self.timeout is None else guarded.with_timeout(self.timeout)
+
+
+def _require_names(option: str, names: Collection[str]) -> None:
+    """Check that an option has several names of tools; raises TypeError and ValueError."""
+    if isinstance(names, str):
+        raise TypeError(f"GuardPolicy: {option} takes several names, as in {option}=[{names!r}]")
+    if isinstance(names, Mapping):
+        raise TypeError(f"GuardPolicy: {option} is a list of names, as in {option}={[*cast('Any', names)]!r:.200}")
+    for given in cast("Collection[Any]", names):
+        if not isinstance(given, str):
+            name = getattr(given, "name", None) or getattr(given, "__name__", "NAME")
+            raise TypeError(f"GuardPolicy: {option} has {given!r:.60}; give the name of the tool: {option}=[{name!r}]")
+        if is_pattern(given):
+            raise ValueError(f"GuardPolicy: {option} has {given!r}, a pattern; name each tool, or give approve=True")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from toolcrib.tools._call_client import LinkedClient
     from toolcrib.tools._deadline import Deadline, current_deadline, stopped_clocks
     from toolcrib.tools._decorators import as_tool, ez_tool, object_tools, stand_for, tool, tool_input
+    from toolcrib.tools._foreign import adapter_of, require_own_object
     from toolcrib.tools._labels import INSIDE, Effect, Labels, Source, Trust, labelled, require_effect, require_source
     from toolcrib.tools._metadata import ToolMetadata
     from toolcrib.tools._offers import (
@@ -54,6 +55,7 @@ else:
             "._body": "Body is_thunk",
             "._deadline": "Deadline current_deadline stopped_clocks",
             "._decorators": "as_tool ez_tool object_tools stand_for tool tool_input",
+            "._foreign": "adapter_of require_own_object",
             "._labels": "INSIDE Effect Labels Source Trust labelled require_effect require_source",
             "._metadata": "ToolMetadata",
             "._offers": (
@@ -95,6 +97,7 @@ __all__ = [
     "ToolRegistry",
     "ToolType",
     "Trust",
+    "adapter_of",
     "as_tool",
     "ask_approver",
     "ask_person",
@@ -113,6 +116,7 @@ __all__ = [
     "prompt",
     "require_arguments",
     "require_effect",
+    "require_own_object",
     "require_source",
     "resource",
     "resource_changed",

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from toolcrib import schema
 from toolcrib.tools._base import BaseTool
+from toolcrib.tools._foreign import require_own_object
 from toolcrib.tools._options import ToolKeywords, ToolOptions, class_options, only_options, split_keywords
 from toolcrib.tools._tool import Tool, function_name, make_tool, register_tool
 
@@ -183,8 +184,9 @@ def as_tool(item: object) -> Tool[..., Any]:
         return declared
     if inspect.isroutine(cast("object", item)):
         return _function_tool(cast("Callable[..., Any]", item), ToolOptions(), {})
+    require_own_object(cast("object", item))
     hint = "decorate it with @tool_input(...)" if isinstance(item, type) else "give a tool, a function or a BaseTool"
-    raise TypeError(f"{item!r} is not a tool; {hint}")
+    raise TypeError(f"{item!r:.200} is not a tool; {hint}")
 
 
 def _instance(cls: type[BaseTool]) -> BaseTool:
@@ -238,12 +240,13 @@ def object_tools(
     that a class of Toolcrib's own defines are the host's: an agent's `approve` is not a tool.
 
     Raises:
-        TypeError: It is a class or a module, whose functions are not methods of an object.
+        TypeError: It is a class or a module, whose functions are not methods of an object, or of another framework.
     """
     if isinstance(item, type):
         raise TypeError(f"{item.__name__} is a class; give an object of it: {item.__name__}(...)")
     if isinstance(item, ModuleType):
         raise TypeError(f"{item.__name__} is a module; give a list of its functions")
+    require_own_object(item)
     cls = type(item)
     seen: set[str] = set()
     for owner in reversed(cls.__mro__[:-1]):

@@ -233,4 +233,4 @@ async def _from_store(
 
 
 async def _withdraw(store: approvals.ApprovalStore, request: ApprovalRequest) -> None:
-    await store.answer(request.deny("the call that it belongs to has ended, or waits no longer", "toolcrib"))
+    await store.answer(request.deny(message="the call that it belongs to has ended, or waits no longer", by="toolcrib"))

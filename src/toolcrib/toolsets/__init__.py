@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from toolcrib.toolsets._gates import steps_of
     from toolcrib.toolsets._live import LiveTools
     from toolcrib.toolsets._members import EntryFilter, is_available
+    from toolcrib.toolsets._names import ToolNames, check_names, log_names
     from toolcrib.toolsets._results import shortener_of
+    from toolcrib.toolsets._scopes import is_pattern
     from toolcrib.toolsets._select import Definition, Group, Selectable, Selector, ToolAvailability, ToolRequirement
     from toolcrib.toolsets._sources import ToolSource
     from toolcrib.toolsets._toolset import Toolset, ToolsetLike, nested, sources_of
@@ -29,7 +31,9 @@ else:
             "._gates": "steps_of",
             "._live": "LiveTools",
             "._members": "EntryFilter is_available",
+            "._names": "ToolNames check_names log_names",
             "._results": "shortener_of",
+            "._scopes": "is_pattern",
             "._select": "Definition Group Selectable Selector ToolAvailability ToolRequirement",
             "._sources": "ToolSource",
             "._toolset": "Toolset ToolsetLike nested sources_of",
@@ -49,12 +53,16 @@ __all__ = [
     "Selector",
     "ToolAvailability",
     "ToolEntry",
+    "ToolNames",
     "ToolRequirement",
     "ToolRunner",
     "ToolSource",
     "Toolset",
     "ToolsetLike",
+    "check_names",
     "is_available",
+    "is_pattern",
+    "log_names",
     "nested",
     "off",
     "shortener_of",

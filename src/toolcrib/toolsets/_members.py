@@ -9,9 +9,11 @@ from typing import Any, TypeAlias, cast
 
 from toolcrib import results as _results
 from toolcrib.errors import DuplicateNameError, ToolConstraintError
-from toolcrib.hooks import GlobalHooks, HookSet
+from toolcrib.hooks import GateStep, GlobalHooks, HookSet
 from toolcrib.schema import RunContext
+from toolcrib.tools import Tool, require_own_object
 from toolcrib.toolsets._entry import Availability, ToolEntry, steps_after, steps_before
+from toolcrib.toolsets._names import check_gates, require_same_gates
 from toolcrib.toolsets._select import Definition, ToolAvailability
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "keeping",
     "listed",
     "merged",
+    "named",
     "offered_names",
     "require",
     "switched_off",
@@ -39,22 +42,39 @@ class Step:
 
     Attributes:
         names: The tools that it names, each of which some member has to have.
-        known: The names that members had when it was made.
+        known: The entries that members had when it was made, by name.
+        gates: The gates that it puts on its tools: those that it names, or all.
     """
 
-    __slots__ = ("change", "known", "names")
+    __slots__ = ("change", "gates", "known", "names")
 
-    def __init__(self, change: Change, names: Iterable[str] = (), known: Iterable[str] = ()) -> None:
-        self.change, self.names, self.known = change, frozenset(names), frozenset(known)
+    def __init__(
+        self,
+        change: Change,
+        names: Iterable[str] = (),
+        known: Mapping[str, ToolEntry] | None = None,
+        gates: Iterable[GateStep] = (),
+    ) -> None:
+        self.change, self.names, self.known, self.gates = change, frozenset(names), {**(known or {})}, tuple(gates)
+
+    def chosen(self, entries: Mapping[str, ToolEntry]) -> dict[str, Tool[..., Any]]:
+        """Return the tools that its gates are put on, of the entries that passed it."""
+        return {name: entry.tool for name, entry in entries.items() if not self.names or name in self.names}
 
 
-def require(found: Mapping[Step, set[str]]) -> None:
-    """Raise ToolConstraintError when a step names a tool that no member has: its gate would be missing in silence."""
-    for step, names in found.items():
-        missing = next(iter(sorted(step.names - names)), None)
+def require(found: Mapping[Step, Mapping[str, ToolEntry]]) -> None:
+    """Check the names of all steps, given the entries that passed each: a gate would be missing in silence.
+
+    Raises:
+        ToolConstraintError: A step, or one of its gates, is about a tool that no member has.
+        ValueError: One of its gates cannot hold for the tools.
+    """
+    for step, entries in found.items():
+        missing = next(iter(sorted(step.names - entries.keys())), None)
         if missing is not None:
             problem = "a hook, an approval or another name is given for it, and no member has it"
-            raise ToolConstraintError(missing, problem, tuple(sorted(names)))
+            raise ToolConstraintError(missing, problem, tuple(sorted(entries)))
+        check_gates(step.gates, step.chosen(entries))
 
 
 EntryFilter: TypeAlias = Callable[[RunContext[Any], ToolEntry], Any]
@@ -63,8 +83,9 @@ EntryFilter: TypeAlias = Callable[[RunContext[Any], ToolEntry], Any]
 
 def listed(tools: object) -> Iterable[Any]:
     """Return tools that were given as a list; TypeError for one tool by itself, or for anything else."""
-    if isinstance(tools, Iterable) and not isinstance(tools, str | type):
+    if isinstance(tools, Iterable) and not isinstance(tools, str | type | Mapping):
         return cast("Iterable[Any]", tools)
+    require_own_object(tools)
     mend = "write [tool] for one" if callable(tools) else "give tools, functions or toolsets"
     raise TypeError(f"{tools!r} is not a list of tools; {mend}")
 
@@ -96,6 +117,13 @@ def offered_names(entries: Mapping[str, ToolEntry], available: ToolAvailability 
 def switched_off(entries: Iterable[ToolEntry]) -> Iterable[ToolEntry]:
     """Return the entries, none of them offered by default."""
     return (replace(entry, off=True) for entry in entries)
+
+
+def named(entry: ToolEntry, name: str) -> ToolEntry:
+    """Return the entry with another name; ValueError where one of its gates is about the name that it has."""
+    if name != entry.name:
+        require_same_gates(entry.gates, entry.name, name)
+    return replace(entry, name=name)
 
 
 def conditional(condition: EntryFilter, entry: ToolEntry) -> Availability:

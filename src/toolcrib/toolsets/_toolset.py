@@ -18,6 +18,7 @@ from toolcrib.errors import UnknownTool, closest, explain_missing, explain_optio
 from toolcrib.hooks import (
     DeliveryLike,
     GateLike,
+    GateStep,
     GlobalHooks,
     HookSet,
     PerValue,
@@ -50,10 +51,12 @@ from toolcrib.toolsets._members import (
     keeping,
     listed,
     merged,
+    named,
     offered_names,
     require,
     switched_off,
 )
+from toolcrib.toolsets._names import ToolNames, check_gates, log_names, refusals
 from toolcrib.toolsets._scopes import fits, is_pattern, read_scopes, scoped
 from toolcrib.toolsets._select import Definition, Selectable, Selector, ToolAvailability, names_of
 from toolcrib.toolsets._sources import RenewalListener, ToolSource, open_sources
@@ -157,6 +160,10 @@ class Toolset:
         # once it is open: its own tools, and those of each source, with the rank of each; and what clashed
         self._parts: list[tuple[int | None, Iterable[ToolEntry]]] = []
         self._clashes: dict[tuple[str, str], None] = {}
+        # the parts whose source is not there, and the steps that wait for its names, with the entries that passed them
+        self._absent: set[int] = set()
+        self._late: dict[Step, dict[str, ToolEntry]] = {}
+        self._names: ToolNames | None = None
         self._defaults = (max_retries, timeout, skip_unavailable)
         for _, member in declared_members(type(self)):
             self._admit(member.item, off=member.off)
@@ -310,13 +317,14 @@ class Toolset:
         """
         context: RunContext[Any] = RunContext(None, "", "", "") if ctx is None else ctx
         async with AsyncExitStack() as stack:
-            bound, found, unknown, absent = self._copy(), dict[Step, set[str]](), set[Step](), list[Toolset]()
+            bound, found = self._copy(), dict[Step, dict[str, ToolEntry]]()
+            unknown, absent = set[Step](), list[Toolset]()
             bound._parts.append((None, [*bound]))
             opened = await open_sources(stack, sources_of(self), context)
             for (_, steps), given in zip(self._sources, opened, strict=True):
                 entries: list[ToolEntry] = [*given]
                 for step in steps:
-                    found.setdefault(step, set(step.known)).update(entry.name for entry in entries)
+                    found.setdefault(step, {**step.known}).update((entry.name, entry) for entry in entries)
                     entries = [*step.change(entries)]
                 bound._parts.append((given._rank if isinstance(given, Toolset) else None, entries))
                 bound._entries = merged(bound._parts, bound._note_clash)
@@ -325,12 +333,14 @@ class Toolset:
                     if given._fault is not None:
                         unknown.update(steps)
                         absent.append(given)
+                        bound._absent.add(len(bound._parts) - 1)
             for given in absent:
                 if given._fault is not None and not (bound._entries or given._may_be_empty):
                     raise given._fault
             for given in absent:
                 given._note_left_out()
-            require({step: names for step, names in found.items() if step not in unknown})
+            require({step: entries for step, entries in found.items() if step not in unknown})
+            bound._late = {step: entries for step, entries in found.items() if step in unknown}
             asked = [entry for entry in bound if hide_unavailable and entry.skip_unavailable]
             hidden = [entry.name for entry in asked if not await is_available(entry, context)]
             for name in hidden:
@@ -344,8 +354,20 @@ class Toolset:
         parts[at] = self._parts[at][0], entries
         self._entries = merged(parts, self._note_clash)
         self._parts = parts
+        self._absent.discard(at)
+        if not self._absent:
+            self._warn_of_late_names()
         for listener in [*(self._listeners or ())]:
             listener.renewed()
+
+    def _warn_of_late_names(self) -> None:
+        """Log the names of no tool that gates are about, now that all sources have their tools."""
+        for step, entries in self._late.items():
+            known = ToolNames((*self._entries, *entries))
+            log_names("a hook, an approval or another name", step.names, known)
+            for gate in step.gates:
+                log_names(f"the gate `{gate.name}`", gate.tool_names, known)
+        self._late = {}
 
     def _note_clash(self, entry: ToolEntry, other: ToolEntry) -> None:
         """Log, once, that a tool is left out, as another has its name."""
@@ -430,18 +452,19 @@ class Toolset:
                 for e in entries
             ),
             [key for key in keys if not is_pattern(key)],
+            [GateStep("filter", "resolve", _never_asked, tool_names=tuple(key for key in keys if key != "*"))],
         )
 
     def prefixed(self, prefix: str) -> Toolset:
         """Return the toolset with `prefix` before every name."""
-        return self._view(lambda entries: (replace(e, name=prefix + e.name) for e in entries))
+        return self._view(lambda entries: (named(e, prefix + e.name) for e in entries))
 
     def renamed(self, names: Mapping[str, str]) -> Toolset:
         """Return the toolset with other names, given as `{old: new}`; UnknownTool for an old one it does not have."""
         if not self._sources:
             for old in names:
                 self[old]
-        return self._view(lambda entries: (replace(e, name=names.get(e.name, e.name)) for e in entries), names)
+        return self._view(lambda entries: (named(e, names.get(e.name, e.name)) for e in entries), names)
 
     def with_hooks(self, hooks: HookSet) -> Toolset:
         """Return the toolset with a hook set that is asked before those it has.
@@ -468,17 +491,53 @@ class Toolset:
 
         Raises:
             TypeError: One is not a gate.
-            ValueError: A gate has a stage or an occasion that does not exist, or cannot hold for the tools.
+            ValueError: A gate has a stage or an occasion that does not exist, or cannot hold for the tools; or it is
+                about a tool (`tool_names`) that none of them is (ToolConstraintError).
             UnknownTool: A name is not in the toolset.
         """
         steps = gate_steps("with_gates", gates)
-        gated = self._with_each(lambda entry: entry.with_gates(gates), names)
+        gated = self._with_each(lambda entry: entry.with_gates(gates), names, steps)
         chosen = None if names is None else frozenset(names_of(names))
         tools = {name: entry.tool for name, entry in self._entries.items() if chosen is None or name in chosen}
-        for step in steps:
+        if self.is_open:
+            check_gates(steps, tools)
+        for step in () if self.is_open else steps:
             if step.check_tools is not None:
-                step.check_tools(tools, is_complete=self.is_open)
+                step.check_tools(tools, is_complete=False)
         return gated
+
+    def requiring(self, names: Iterable[str], who: str) -> Toolset:
+        """Return the toolset, which checks that it has the tools that something beside it is about.
+
+        Args:
+            names: Names of tools, and patterns.
+            who: What is about them, for errors.
+
+        Raises:
+            ToolConstraintError: There is no such tool. Where tools come later, the toolset raises it when it is opened.
+        """
+        step = GateStep(who, "resolve", _never_asked, tool_names=tuple(names))
+        if self.is_open:
+            check_gates([step], {name: entry.tool for name, entry in self._entries.items()})
+        return self._view(lambda entries: entries, gates=[step])
+
+    def beside(self, names: ToolNames) -> Toolset:
+        """Return the toolset as a part of more tools, whose names may grow: gates of a run are about all."""
+        view = self._view(lambda entries: entries)
+        view._names = names
+        return view
+
+    def refusals_of(self, steps: Iterable[GateStep]) -> list[GateStep]:
+        """Return a gate that refuses calls for each gate of a run with a name that is nearly that of a tool.
+
+        Another name that no tool here has is logged once: the run may pass other toolsets.
+        """
+        if not any(step.tool_names for step in steps):
+            return []
+        if self._names is None:
+            self._names = ToolNames()
+        self._names.update(self._entries)
+        return refusals(steps, self._names)
 
     def with_deliveries(self, *deliveries: DeliveryLike, names: Iterable[Selectable] | None = None) -> Toolset:
         """Return the toolset whose values and results pass deliveries of your own before anyone has them.
@@ -514,8 +573,9 @@ class Toolset:
             ValueError: A scope is not a valid scope.
         """
         needed = read_scopes(scopes)
-        named = [key for key in self._known_keys(needed) if not is_pattern(key)]
-        return self._view(lambda entries: (scoped(e, needed) for e in entries), named)
+        exact = [key for key in self._known_keys(needed) if not is_pattern(key)]
+        patterns = GateStep("scopes", "resolve", _never_asked, tool_names=tuple(needed))
+        return self._view(lambda entries: (scoped(e, needed) for e in entries), exact, [patterns])
 
     def with_timeout(self, seconds: float) -> Toolset:
         """Return the toolset with at most `seconds` for one execution of each tool; a shorter time of its own stays.
@@ -536,14 +596,21 @@ class Toolset:
             raise UnknownTool(unknown, tuple(self._entries))
         return keys
 
-    def _with_each(self, change: Callable[[ToolEntry], ToolEntry], names: Iterable[Selectable] | None) -> Toolset:
+    def _with_each(
+        self,
+        change: Callable[[ToolEntry], ToolEntry],
+        names: Iterable[Selectable] | None,
+        gates: Iterable[GateStep] = (),
+    ) -> Toolset:
         """Return the toolset with a change to all its entries, or to those named; UnknownTool for another name."""
         chosen = None if names is None else frozenset(names_of(names))
         unknown = next((name for name in chosen or () if name not in self._entries), None)
         if unknown is not None and not self._sources:
             raise UnknownTool(unknown, tuple(self._entries))
         return self._view(
-            lambda entries: (change(e) if chosen is None or e.name in chosen else e for e in entries), chosen or ()
+            lambda entries: (change(e) if chosen is None or e.name in chosen else e for e in entries),
+            chosen or (),
+            gates,
         )
 
     def _note_left_out(self) -> None:
@@ -572,10 +639,10 @@ class Toolset:
         for entry in entries:
             add(self._entries, entry)
 
-    def _apply(self, change: Change, names: Iterable[str] = ()) -> None:
+    def _apply(self, change: Change, names: Iterable[str] = (), gates: Iterable[GateStep] = ()) -> None:
         before, self._entries = self._entries, {}
         self._extend(change(before.values()))
-        step = Step(change, names, before)
+        step = Step(change, names, before, gates)
         self._sources = tuple((source, (*steps, step)) for source, steps in self._sources)
 
     def _copy(self) -> Toolset:
@@ -583,10 +650,10 @@ class Toolset:
         view._entries = dict(self._entries)
         return view
 
-    def _view(self, change: Change, names: Iterable[str] = ()) -> Toolset:
+    def _view(self, change: Change, names: Iterable[str] = (), gates: Iterable[GateStep] = ()) -> Toolset:
         view = self._copy()
         view._sources = self._sources
-        view._apply(change, names)
+        view._apply(change, names, gates)
         return view
 
     def __repr__(self) -> str:
@@ -606,6 +673,10 @@ def nested(item: T, *, off: bool = False) -> T:
 def sources_of(toolset: Toolset) -> tuple[ToolSource, ...]:
     """Return the members whose tools are known only when the toolset is opened, such as MCP servers."""
     return tuple(source for source, _ in toolset._sources)  # pyright: ignore[reportPrivateUsage] -- of this file
+
+
+def _never_asked(call: Any) -> None:
+    """Stand for the check of a gate that is put on no tool: its names are looked at alone."""
 
 
 def _is_toolset(item: object) -> bool:

@@ -264,7 +264,12 @@ class Agent(Observed):
         self._queue.answer(asked, grant)
 
     def deny(
-        self, request: ApprovalRequest | str, message: str = "", by: str | Identity = "host", **unknown: Never
+        self,
+        request: ApprovalRequest | str,
+        *unnamed: Never,
+        by: str | Identity = "host",
+        message: str = "",
+        **unknown: Never,
     ) -> None:
         """Deny a request, or the one with that id: its turn ends as an ERROR, and its tool never runs.
 
@@ -272,7 +277,7 @@ class Agent(Observed):
             ApprovalError: No turn waits for it.
         """
         asked = self._queue.request(request)
-        self._queue.answer(asked, asked.deny(message, by, **unknown))
+        self._queue.answer(asked, asked.deny(*unnamed, by=by, message=message, **unknown))
 
     # --- running
 

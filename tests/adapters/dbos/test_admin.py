@@ -229,7 +229,7 @@ async def test_failed_work_is_listed_as_that_with_its_reason(database: str) -> N
         refused = await agent.put(Turn(pay, kwargs={"cents": 3}))
         asked = await refused.outcome()
         assert isinstance(asked, Suspended)
-        await agent.deny(asked.request, "too dear")
+        await agent.deny(asked.request, message="too dear")
         await refused.outcome(through=True)
         await raised.outcome()
         await engine.client.result(program.id)

@@ -242,7 +242,7 @@ async def test_a_denial_ends_the_turn_with_the_person_s_words(file: str) -> None
         handle = await agent.put(Turn(pay, kwargs={"amount": 3}))
         asked = await handle.outcome()
         assert isinstance(asked, Suspended)
-        await agent.deny(asked.request, "not today", "ann")
+        await agent.deny(asked.request, message="not today", by="ann")
         outcome = await handle.outcome(through=True)
 
     assert isinstance(outcome, Rejected)

@@ -70,7 +70,7 @@ async def test_a_denial_is_an_error_in_the_program(file: str) -> None:
     async with engine_of(file, toolkit) as engine:
         program = await toolkit.start("try:\n    pay(1)\nexcept PermissionError as error:\n    print(error)")
         waiting = await program.settled(polling=QUICK)
-        await engine.client.approvals.answer(waiting.suspended[0].deny("too much", "ann"))
+        await engine.client.approvals.answer(waiting.suspended[0].deny(message="too much", by="ann"))
         result = await program.result(polling=QUICK)
 
     assert "too much" in result.output

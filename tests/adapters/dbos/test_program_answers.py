@@ -118,7 +118,7 @@ async def test_a_call_that_may_have_been_made_and_is_denied_raises_in_the_progra
     async with in_doubt(file, made) as (_, doubted):
         waiting = await doubted.settled(polling=QUICK)
         following = await next_stretch(doubted.client, doubted)
-        await doubted.client.approvals.answer(waiting.suspended[0].deny("it was made", "ann"))
+        await doubted.client.approvals.answer(waiting.suspended[0].deny(message="it was made", by="ann"))
         while await doubted.client.status(following) is None:  # noqa: ASYNC110 -- it waits for the database
             await asyncio.sleep(QUICK)
         await doubted.client.result(following)
@@ -274,7 +274,7 @@ async def test_an_answer_that_was_used_up_by_a_lost_execution_lets_the_program_g
     async with engine_of(database, toolkit) as engine:
         program = await toolkit.start("pay(3)")
         (request,) = (await program.settled(polling=QUICK)).suspended
-        await engine.client.approvals.use(request, request.deny("no", "ann"))
+        await engine.client.approvals.use(request, request.deny(message="no", by="ann"))
         result = await program.result(polling=QUICK)
 
     assert "no" in str(result.error or result.output)

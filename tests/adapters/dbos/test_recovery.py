@@ -144,7 +144,7 @@ async def test_a_person_gives_the_result_of_a_call_in_doubt_or_leaves_it(file_sh
         with pytest.raises(InvalidOutput, match="`charge`"):
             await shop.agent.done(requests[0], 5, "ann")
         await shop.agent.done(requests[0], "charged 5, by the bank's books", "ann")
-        await shop.agent.deny(requests[1], "the bank knows nothing of it", "ann")
+        await shop.agent.deny(requests[1], message="the bank knows nothing of it", by="ann")
         given, left = [await handle.outcome(through=True) for handle in (first, second)]
 
     assert given == Completed("charge", first.id, "charged 5, by the bank's books")

@@ -247,6 +247,7 @@ async def test_a_url_where_nobody_listens() -> None:
     ("source", "options", "problem"),
     [
         (3, {}, "takes a command line, a URL"),
+        (type("FastMCP", (), {"__module__": "fastmcp.server"})(), {}, "runs as a process: connect"),
         ({"mcpServers": {}}, {}, r"toolset_of_file\('mcp.json'\) has the servers of a client's file"),
         ("server", {"headers": {"a": "b"}}, "`headers` goes with a URL"),
         ("http://x/mcp", {"env": {"a": "b"}}, "`env` goes with a command line"),

@@ -259,7 +259,7 @@ async def test_a_call_that_waited_for_a_change_goes_on_when_it_is_accepted_elsew
         denied = await call(tools, run)
         assert isinstance(asked, Suspended)
         assert isinstance(denied, Suspended)
-        await run.approvals.answer(denied.request.deny("no", "bob"))
+        await run.approvals.answer(denied.request.deny(message="no", by="bob"))
         await accept_all(tmp_path, server(POISON))
         if opened_anew:
             tools = await stack.enter_async_context(tools_of(tmp_path, server(POISON)).open())

@@ -91,7 +91,7 @@ async def test_a_denial_is_an_error_in_the_program(way: Way) -> None:
     booked, store = list[str](), MemoryApprovalStore()
     async with way(coding(booked, approvals=store)) as client:
         request = (await store.show(request_of(await client.call_tool("run_python", {"code": _TWO})))).request
-        await store.answer(request.deny("too far"))
+        await store.answer(request.deny(message="too far"))
         refused = await client.call_tool("run_python", {"code": _TWO})
 
     assert refused.is_error

@@ -28,7 +28,7 @@ async def test_a_tool_is_denied_alike_in_a_program_a_round_and_over_mcp() -> Non
         return "deleted"
 
     async def no(request: ApprovalRequest) -> Denial:
-        return request.deny(f"{request.arguments['path']} is needed", "ann")
+        return request.deny(message=f"{request.arguments['path']} is needed", by="ann")
 
     crib = Toolset([delete_file])
     said = [await ask(crib, no, watch) for ask in (in_a_program, in_a_round, over_mcp)]

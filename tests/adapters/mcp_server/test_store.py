@@ -98,7 +98,7 @@ async def test_a_denial_is_told_with_the_approvers_words(way: Way) -> None:
     async with way(build_server([booking(booked)], ServerOptions(approvals=store))) as client:
         waiting = await client.call_tool("book", {"place": "Oslo"})
         request = (await store.show(request_of(waiting))).request
-        await store.answer(request.deny("too far", "bob"))
+        await store.answer(request.deny(message="too far", by="bob"))
 
         refused = await client.call_tool("book", {"place": "Oslo"})
 

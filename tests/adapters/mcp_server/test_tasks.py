@@ -163,7 +163,7 @@ async def test_a_denied_task_ends_with_what_the_person_said(way: Way) -> None:
     async with of_tasks(way, build_server([booking(booked)], ServerOptions(approvals=store))) as client:
         task = await waiting(client, way)
         [entry] = await store.list()
-        await store.answer(entry.request.deny("not this week", "boss"))
+        await store.answer(entry.request.deny(message="not this week", by="boss"))
         text = await result(client, way, task)
 
     assert "not this week" in text

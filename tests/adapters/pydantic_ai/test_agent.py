@@ -159,7 +159,7 @@ async def test_a_denial_is_recorded_at_the_agent_that_was_made_in_one_call(deps:
     run = await runtime.run("Edit a.", deps=deps)
     [request] = approval_requests(run.output)
 
-    no = await answers(run.output, request.deny("not that one", "ann"), toolset=runtime)
+    no = await answers(run.output, request.deny(message="not that one", by="ann"), toolset=runtime)
     done = await runtime.run(message_history=run.all_messages(), deferred_tool_results=no, deps=deps)
 
     assert results(done.all_messages()) == [("c1", "denied", "not that one")]

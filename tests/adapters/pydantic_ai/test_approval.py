@@ -88,7 +88,9 @@ async def test_a_denial_is_what_the_model_reads_and_is_recorded() -> None:
     waiting = await desk()
     [request] = approval_requests(waiting.asked)
 
-    answered = await answers(waiting.asked, request.deny("it was never paid", "ann"), toolset=waiting.toolset)
+    answered = await answers(
+        waiting.asked, request.deny(message="it was never paid", by="ann"), toolset=waiting.toolset
+    )
     run = await waiting.go_on(answered)
 
     assert results(run.all_messages()) == [("c1", "denied", "it was never paid")]
@@ -101,7 +103,7 @@ async def test_a_denial_is_what_the_model_reads_and_is_recorded() -> None:
 async def test_what_was_denied_is_not_granted_afterwards() -> None:
     waiting = await desk()
     [request] = approval_requests(waiting.asked)
-    await answers(waiting.asked, request.deny("no"), toolset=waiting.toolset)
+    await answers(waiting.asked, request.deny(message="no"), toolset=waiting.toolset)
 
     run = await waiting.go_on(await answers(waiting.asked, request.grant()))
 

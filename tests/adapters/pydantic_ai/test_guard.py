@@ -72,7 +72,7 @@ async def test_a_guard_asks_about_a_tool_wherever_the_agent_has_it(place: str, s
         given = await answers(asked.output, request.grant("ann"))
     else:
         where = made if hasattr(made, "guarded") else made.toolsets[-1]
-        given = await answers(asked.output, request.deny("not that one", "ann"), toolset=where)
+        given = await answers(asked.output, request.deny(message="not that one", by="ann"), toolset=where)
     done = await made.run(message_history=asked.all_messages(), deferred_tool_results=given)
 
     assert ran == (["x"] if says_yes else [])

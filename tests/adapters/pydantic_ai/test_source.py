@@ -251,7 +251,7 @@ async def test_ours_in_theirs_in_ours_in_their_agent() -> None:
 
 async def test_a_refusal_inside_is_a_failure_outside() -> None:
     async def no(request: Any) -> Any:
-        return request.deny("not today", "ann")
+        return request.deny(message="not today", by="ann")
 
     crib = Toolset(from_tools(as_tools([refunding([])], run=lambda ctx: Run(approver=no))))
 

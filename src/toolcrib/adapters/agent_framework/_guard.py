@@ -82,6 +82,7 @@ class _GuardGates(Gates):
     async def before_model(self, context: ChatContext, run: Run) -> None:
         await super().before_model(context, run)
         given: Sequence[Any] = (context.options or {}).get("tools") or ()
+        self._tools.check_names(_name_of(tool) for tool in given)
         for tool in given:
             if not isinstance(tool, FunctionTool):
                 self._tools.refuse(_name_of(tool))

@@ -69,7 +69,12 @@ class Answers(ABC):
         await self._answer(asked.done(kept, by, message, **unknown))
 
     async def deny(
-        self, request: ApprovalRequest | str, message: str = "", by: str | Identity = "host", **unknown: Never
+        self,
+        request: ApprovalRequest | str,
+        *unnamed: Never,
+        by: str | Identity = "host",
+        message: str = "",
+        **unknown: Never,
     ) -> None:
         """Deny a request, or the one with that id: its tool does not run, and the caller is shown `message`.
 
@@ -77,7 +82,7 @@ class Answers(ABC):
             ApprovalError: The request is unknown or answered already.
         """
         asked = await self._request(request)
-        await self._answer(asked.deny(message, by, **unknown))
+        await self._answer(asked.deny(*unnamed, by=by, message=message, **unknown))
 
     async def _request(self, request: ApprovalRequest | str) -> ApprovalRequest:
         return (await self.client.approvals.show(request)).request if isinstance(request, str) else request

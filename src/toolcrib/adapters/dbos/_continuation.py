@@ -141,7 +141,7 @@ async def deny_cancelled(client: Client, request_id: str, what: str) -> None:
     """Deny the request of work that was cancelled, unless it is answered; no work will use the answer."""
     with suppress(ApprovalError):  # it is used, or missing
         entry = await client.approvals.show(request_id)
-        denied = entry.request.deny(f"the {what} was cancelled", "cancel")
+        denied = entry.request.deny(message=f"the {what} was cancelled", by="cancel")
         await client.approvals.use(
             entry.request, entry.answer if entry.state == "answered" and entry.answer else denied
         )

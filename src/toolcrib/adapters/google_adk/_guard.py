@@ -77,6 +77,7 @@ class GuardPlugin(UsagePlugin):
         self, *, callback_context: CallbackContext, llm_request: LlmRequest
     ) -> LlmResponse | None:
         """Refuse a model with tools that its provider runs, unless the policy leaves them."""
+        self._tools.check_names(llm_request.tools_dict)
         for tool in llm_request.config.tools or []:
             given: Any = tool
             described: dict[str, Any] = given.model_dump(exclude_none=True) if hasattr(given, "model_dump") else {}

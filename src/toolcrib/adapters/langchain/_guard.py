@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from inspect import iscoroutinefunction
 from typing import Any, cast
 
@@ -115,7 +115,8 @@ class GuardMiddleware(UsageMiddleware):
 
     # --- inside
 
-    def _check(self, tools: Iterable[Any]) -> None:
+    def _check(self, tools: Sequence[Any]) -> None:
+        self._tools.check_names(tool.name for tool in tools if isinstance(tool, TheirTool))
         for tool in tools:
             described = cast("dict[str, Any]", tool) if isinstance(tool, dict) else {}
             name = described.get("name") or described.get("type")

@@ -37,13 +37,15 @@ def guard(
 
     Raises:
         TypeError: An agent or a graph is given, to which nothing can be added any more.
+        ValueError: No tool has a name that the policy has.
     """
     if isinstance(tools, Pregel):
         raise TypeError(
             "an agent has its gates from the beginning: create_agent(..., middleware=[GuardMiddleware(policy)]); a "
             "graph of your own has them around the tools of its ToolNode: ToolNode(guard(tools, policy))"
         )
-    gates = GuardMiddleware(policy, suspended=suspended)
+    tools, gates = [*tools], GuardMiddleware(policy, suspended=suspended)
+    policy.check_names(tool.name for tool in tools)
     return [tool if tool.name in policy.leave else _guarded(tool, gates) for tool in tools]
 
 

@@ -28,7 +28,7 @@ from toolcrib.approvals import ToolPins
 from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.credentials import Credentials
 from toolcrib.formats import Refused
-from toolcrib.tools import Effect, Labels
+from toolcrib.tools import Effect, Labels, adapter_of
 
 __all__ = [
     "DEFAULT_KINDS",
@@ -286,6 +286,8 @@ def read_source(source: Any, options: Options) -> Any:
     if not isinstance(target, kinds):
         wanted = "a command line, a URL, or a session, a Client or a server of the SDK"
         mend = "toolset_of_file('mcp.json') has the servers of a client's file"
+        if adapter_of(target) is not None:
+            mend = "an object of another package runs as a process: connect('python server.py'), or the URL of it"
         raise TypeError(f"connect() takes {wanted}, and got {target!r:.100}; {mend}")
     for option, kind, fits in _OPTION_SOURCES:
         if getattr(options, option) is not None and not isinstance(target, fits):

@@ -124,7 +124,7 @@ def form_approver(link: McpClientLink, pending: PendingApprovals) -> Approver:
             _log.warning("the client did not answer the request %s: %s", request.id, error)
             return None
         if page:  # what counts is what the user does there
-            return request.deny("", UNVERIFIED) if result.action == "decline" else None
+            return request.deny(message="", by=UNVERIFIED) if result.action == "decline" else None
         return _answer(request, result)
 
     return approver
@@ -171,7 +171,7 @@ def _answer(request: ApprovalRequest, result: types.ElicitResult) -> Grant | Den
         return request.grant(UNVERIFIED, message=said)
     if request.in_doubt and result.action == "accept" and content.get("decision") == "done":
         return request.done(_result_in(content.get("result")), UNVERIFIED, said)
-    return request.deny(said, UNVERIFIED)
+    return request.deny(message=said, by=UNVERIFIED)
 
 
 def _result_in(given: object) -> Any:

@@ -251,7 +251,7 @@ class Tasks:
         for request_id in call.requests:
             try:
                 request = (await approvals.show(request_id)).request
-                await approvals.answer(request.deny("its client has cancelled the call", "its client"))
+                await approvals.answer(request.deny(message="its client has cancelled the call", by="its client"))
             except ApprovalError as error:  # a person has answered it meanwhile
                 _log.debug("the request %s is not closed: %s", request_id, error)
 

@@ -42,7 +42,7 @@ async def answers(state: RunState[Any, Any], *given: Grant | Denial) -> RunState
             if replaced and isinstance(each, Grant):
                 continue
             run = invocation.run_of(_context(state), suspended.request.run_id)
-            answer = suspended.request.deny(each.message, each.by) if replaced else each
+            answer = suspended.request.deny(message=each.message, by=each.by) if replaced else each
             text = await invocation.tools.take_answer(suspended, answer, run)
             if text is None:
                 state.approve(item)

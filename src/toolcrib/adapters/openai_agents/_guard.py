@@ -42,10 +42,13 @@ def guard(
         suspended: Where suspended calls are kept; when None, beside the approval store of the run, or in memory.
 
     Raises:
-        ValueError: The SDK or a provider runs one of the tools itself, and the policy does not leave it.
+        ValueError: The SDK or a provider runs one of the tools itself, and the policy does not leave it; or no tool has
+            a name that the policy has.
     """
     gate = _Gate(GuardedTools(ENTRY, policy, suspended))
-    return gate.agent(guarded) if isinstance(guarded, Agent) else [gate.tool(tool) for tool in guarded]
+    made = gate.agent(guarded) if isinstance(guarded, Agent) else [gate.tool(tool) for tool in guarded]
+    gate.check_names()
+    return made
 
 
 @dataclass
@@ -57,7 +60,11 @@ class GuardedAgent(Agent[T]):
     async def get_mcp_tools(self, run_context: RunContextWrapper[T]) -> list[Tool]:
         """Return the tools of the agent's MCP servers, guarded."""
         found = await super().get_mcp_tools(run_context)
-        return found if self.gate is None else [self.gate.tool(tool) for tool in found]
+        if self.gate is None:
+            return found
+        guarded = [self.gate.tool(tool) for tool in found]
+        self.gate.check_names(self.name)
+        return guarded
 
 
 class _Gate:
@@ -70,7 +77,16 @@ class _Gate:
     def __init__(self, tools: GuardedTools) -> None:
         self._tools = tools
         self._made: dict[int, tuple[Agent[Any], GuardedAgent[Any]]] = {}  # agents may hand off in a circle
+        self._names: set[str] = set()
+        self._unlisted: set[str] = set()  # the agents whose MCP servers have listed no tools yet
+        self._are_all = True
         self.agent_itself = Invocation(tools.none, "")
+
+    def check_names(self, listed: str = "") -> None:
+        """Check the names of the policy, once the MCP servers of all agents, or of the last one, have listed tools."""
+        self._unlisted.discard(listed)
+        if not self._unlisted:
+            self._tools.check_names(self._names, are_all=self._are_all)
 
     def agent(self, agent: Agent[Any]) -> GuardedAgent[Any]:
         known = self._made.get(id(agent))
@@ -78,6 +94,9 @@ class _Gate:
             return known[1]
         if isinstance(agent, GuardedAgent) and agent.gate is self:
             return agent
+        if agent.mcp_servers:
+            self._unlisted.add(agent.name)
+            self._are_all = False
         values: dict[str, Any] = {each.name: getattr(agent, each.name) for each in fields(agent) if each.init}
         values |= {"tools": [self.tool(tool) for tool in agent.tools], "gate": self}
         guarded: GuardedAgent[Any] = GuardedAgent(**values)
@@ -88,6 +107,7 @@ class _Gate:
         return guarded
 
     def tool(self, tool: Tool) -> Tool:
+        self._names.add(tool.name)
         if not isinstance(tool, FunctionTool):
             self._tools.refuse(tool.name, "the SDK or a provider runs it itself")
         if self._tools.leaves(tool.name) or not isinstance(tool, FunctionTool):
@@ -99,6 +119,7 @@ class _Gate:
 
     def _handoff(self, handoff: Handoff[Any, Any]) -> Handoff[Any, Any]:
         invoke: Callable[[RunContextWrapper[Any], str], Awaitable[Any]] = handoff.on_invoke_handoff
+        self._are_all = False
 
         async def guarded(ctx: RunContextWrapper[Any], arguments: str) -> Any:
             return self.agent(await invoke(ctx, arguments))

@@ -86,6 +86,7 @@ class _GuardedSource:
     @asynccontextmanager
     async def _opened(self, ctx: RunContext[Any]) -> AsyncGenerator[Toolset]:
         async with self._source.open_source(ctx) as tools:
+            self._policy.check_names(tools.names(), are_all=False)
             yield self._policy.around(tools)
 
 
@@ -129,6 +130,7 @@ class _GuardedRun(ToolsetRun[Any]):
         if outside is not None:
             self._policy.refuse(outside, "it is executed outside of the agent")
         if step != self._step:
+            self._policy.check_names(theirs, are_all=False)
             members = Toolset([self._source.member(self._guarded, tool) for tool in step.values()])
             self._toolset.tools = self._policy.around(members)
             self._pipeline = Pipeline(self._toolset.tools, sinks=self._toolset.sinks)

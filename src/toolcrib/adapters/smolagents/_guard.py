@@ -35,13 +35,13 @@ def guard(agent: A, policy: GuardPolicy, *, suspended: SuspendedCallStore | None
             the policy does not leave it.
     """
     guarded = GuardedTools(ENTRY, policy, suspended)
-    _check(agent, guarded)
+    guarded.check_names(_check(agent, guarded), are_all=True)
     _put(agent, guarded, None)
     return agent
 
 
-def _check(agent: MultiStepAgent, guarded: GuardedTools) -> None:
-    """Refuse what cannot be guarded, before anything is changed."""
+def _check(agent: MultiStepAgent, guarded: GuardedTools) -> set[str]:
+    """Refuse what cannot be guarded, before anything is changed; return the names of all tools."""
     if isinstance(agent, CodeAgent) and not isinstance(agent.python_executor, LocalPythonExecutor | SandboxExecutor):
         raise ValueError(
             f"the tools of this agent run in its {type(agent.python_executor).__name__}, out of reach of any gate: "
@@ -53,8 +53,8 @@ def _check(agent: MultiStepAgent, guarded: GuardedTools) -> None:
                 f"`{name}` has gates already. Put those of the policy on its toolset, or leave it as it is: "
                 f"GuardPolicy(leave=[{name!r}])"
             )
-    for each in managed_by(agent):
-        _check(each, guarded)
+    names = [_check(each, guarded) for each in managed_by(agent)]
+    return {*tools_of(agent)}.union(*names)
 
 
 def _put(agent: MultiStepAgent, guarded: GuardedTools, above: AgentCalls | None) -> None:

@@ -116,7 +116,7 @@ def _decided(request: ApprovalRequest, said: Mapping[str, Any]) -> Grant | Denia
         case "edit" if isinstance(edited, Mapping) and "args" in edited:
             return request.grant(override_args=dict(cast("Mapping[str, Any]", edited)["args"]))
         case "reject" | "respond":
-            return request.deny(str(said.get("message") or ""))
+            return request.deny(message=str(said.get("message") or ""))
         case "" if "decisions" in said:
             return answer_of(request, said["decisions"])
         case _:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from toolcrib.approvals import SuspendedCallStore
@@ -47,6 +47,18 @@ class GuardedTools:
             ValueError: The policy does not leave it.
         """
         self._policy.refuse(name, because)
+
+    def check_names(self, names: Iterable[str], *, are_all: bool = False) -> None:
+        """Check that the tools that the policy names are among those of an agent.
+
+        Args:
+            names: The agent's tools, as far as they are known.
+            are_all: Whether there are no others.
+
+        Raises:
+            ToolConstraintError: There is no such tool.
+        """
+        self._policy.check_names(names, are_all=are_all)
 
     def around(self, *members: Tool[..., Any]) -> FrameworkTools:
         """Return tools, as members, with the gates around them."""

@@ -1,0 +1,54 @@
+"""Objects of other frameworks: which adapter makes tools of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+__all__ = ["adapter_of", "require_own_object"]
+
+_ADAPTERS: Final = {
+    "agent_framework": "agent_framework",
+    "agents": "openai_agents",
+    "claude_agent_sdk": "claude_agent_sdk",
+    "fastmcp": "mcp_client",
+    "google.adk": "google_adk",
+    "langchain_core": "langchain",
+    "langgraph": "langchain",
+    "mcp": "mcp_client",
+    "pydantic_ai": "pydantic_ai",
+    "smolagents": "smolagents",
+}
+"""The adapter for objects whose class, or a base of it, is from this package."""
+
+
+def adapter_of(value: object) -> str | None:
+    """Return the adapter for an object of another framework, as `toolcrib.adapters` has it; None for any other."""
+    modules = [f"{base.__module__}." for base in type(value).__mro__]
+    found = (name for package, name in _ADAPTERS.items() if any(each.startswith(f"{package}.") for each in modules))
+    return next(found, None)
+
+
+def require_own_object(value: object) -> None:
+    """Check that an object that is no tool is not one that another way makes tools of; raises TypeError."""
+    adapter = adapter_of(value)
+    name = str(getattr(value, "name", None) or type(value).__name__)
+    if isinstance(value, Mapping):
+        described = cast("Mapping[str, Any]", value)
+        name = str(described.get("name") or cast("Any", described.get("function") or {}).get("name") or "a tool")
+        raise TypeError(
+            f"a dict describes `{name:.60}` to a provider, and nothing here could execute it: give the function; what "
+            "the provider executes itself are the provider_tools of a session"
+        )
+    if adapter == "mcp_client":
+        own = "connect(server)" if type(value).__module__.startswith("mcp.") else "connect('python server.py')"
+        raise TypeError(
+            f"`{name:.60}` ({type(value).__name__}) is of an MCP server: {own} of toolcrib.adapters.mcp_client has its "
+            "tools; a server in a process of its own is given by its command or its URL"
+        )
+    if adapter is not None:
+        raise TypeError(
+            f"`{name:.60}` ({type(value).__name__}) is of another framework: from_tools([...]) of "
+            f"toolcrib.adapters.{adapter} makes tools of its tools, and member_of(...) of those of an agent. For what "
+            "as_tools made give the toolset that it was made of"
+        )

@@ -1,0 +1,115 @@
+"""Names of tools that a gate is about: one that fits no tool would leave a tool without its gate, in silence."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from toolcrib.errors import ToolConstraintError, nearest
+from toolcrib.hooks import GateStep, refused_by
+from toolcrib.toolsets._scopes import fits, is_pattern
+
+__all__ = ["ToolNames", "check_gates", "check_names", "log_names", "refusals", "require_same_gates"]
+
+_log = logging.getLogger("toolcrib.tools")
+_TYPING_ERROR = 0.8  # how near a name is to that of a tool, at least, to be meant for it
+
+
+class ToolNames(set[str]):
+    """Names of the tools that gates may be about, and the names of no tool that were logged already."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        super().__init__(names)
+        self.logged: set[tuple[str, str]] = set()
+
+
+def check_names(
+    who: str, named: Iterable[str], known: Collection[str], *, are_all: bool = True, kind: str = "tool"
+) -> None:
+    """Check that each name that a gate is about is that of a tool. A pattern that fits none is logged as a warning.
+
+    Args:
+        who: The gate, for errors.
+        named: The names and patterns that it is about.
+        known: The names of the tools.
+        are_all: Whether there are no other tools. If there may be, a name that is nearly one of these is an error, and
+            any other name is logged; with `ToolNames` it is logged once.
+        kind: What the names are of, where they are not of tools.
+
+    Raises:
+        ToolConstraintError: There is no such tool.
+    """
+    given = [*named]
+    unnamed = {*known}.difference(given)
+    for name in _unfit(given, known):
+        if not is_pattern(name) and (are_all or nearest(name, unnamed, cutoff=_TYPING_ERROR)):
+            raise ToolConstraintError(name, f"{who} is about it, and there is no such {kind}", tuple(known))
+    log_names(who, given, known, kind=kind)
+
+
+def log_names(who: str, named: Iterable[str], known: Collection[str], *, kind: str = "tool") -> None:
+    """Log each name and pattern that fits none of the tools; see `check_names`."""
+    logged = known.logged if isinstance(known, ToolNames) else set[tuple[str, str]]()
+    for name in _unfit(named, known):
+        if (who, name) not in logged:
+            logged.add((who, name))
+            _log.warning("%s is about `%s`, which fits no %s here. There are: %s", who, name, kind, _listed(known))
+
+
+def _unfit(named: Iterable[str], known: Collection[str]) -> list[str]:
+    return [name for name in named if not any(fits(one, name) for one in known)]
+
+
+def check_gates(steps: Iterable[GateStep], tools: Mapping[str, Any]) -> None:
+    """Check that gates can hold for tools (`Tool`, by name), which are all that there are.
+
+    Raises:
+        ToolConstraintError: A gate is about a tool that is not one of them.
+        ValueError: A gate cannot hold for them.
+    """
+    for step in steps:
+        if tools:
+            check_names(f"the gate `{step.name}`", step.tool_names, tools)
+        if step.check_tools is not None:
+            step.check_tools(tools, is_complete=True)
+
+
+def refusals(steps: Iterable[GateStep], known: ToolNames) -> list[GateStep]:
+    """Return a gate that refuses each call for each of these gates that is about a name that is nearly that of a tool.
+
+    Args:
+        steps: The gates of a run, which may pass other toolsets, too.
+        known: The names of the tools here.
+    """
+    found: list[GateStep] = []
+    for step in steps:
+        try:
+            check_names(f"the gate `{step.name}`", step.tool_names, known, are_all=False)
+        except ToolConstraintError as error:
+            found.append(GateStep(step.name, "resolve", _Refusal(error)))
+    return found
+
+
+class _Refusal:
+    def __init__(self, error: ToolConstraintError) -> None:
+        self._error = error
+
+    def __call__(self, call: Any) -> Any:
+        return refused_by(call, self._error)
+
+
+def require_same_gates(steps: Iterable[GateStep], old: str, new: str) -> None:
+    """Check that gates which are about a tool are about it under its new name, too; raises ValueError."""
+    for step in steps:
+        is_about = {name: any(fits(name, named) for named in step.tool_names) for name in (old, new)}
+        if is_about[old] and not is_about[new]:
+            raise ValueError(
+                f"the gate `{step.name}` is about `{old}`, which would be `{new}`: put the gate on after the new name, "
+                "and have it name that"
+            )
+
+
+def _listed(names: Collection[str]) -> str:
+    first = sorted(names)[:12]
+    return ", ".join(f"`{name}`" for name in first) + (", ..." if len(names) > len(first) else "")
