@@ -11,6 +11,7 @@ from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.serving.frameworks import (
     answer_of,
     is_as_seen,
+    plain_grant,
     request_in,
     request_of_framework,
     request_payload,
@@ -94,4 +95,4 @@ def answer_in(context: FunctionInvocationContext, request: ApprovalRequest, *, i
     if "kind" in given:
         return answer_of(request, given)
     was_shown = is_known or bool(given) or context.function.approval_mode == "always_require"
-    return request.grant(given.get("approver", "host")) if was_shown and is_as_seen(request) else None
+    return plain_grant(request, given.get("approver", "host")) if was_shown and is_as_seen(request) else None

@@ -13,7 +13,14 @@ from toolcrib.approvals import is_answer_to
 from toolcrib.calls import ApprovalRequest, Denial, Grant, Suspended, ToolCall
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
-from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, RecentValues, UsageNames, record_usage
+from toolcrib.serving.frameworks import (
+    FrameworkRuns,
+    FrameworkTools,
+    RecentValues,
+    UsageNames,
+    is_to_earlier,
+    record_usage,
+)
 
 __all__ = ["ENTRY", "Gates", "Options", "decision"]
 
@@ -131,13 +138,16 @@ class Gates(ABC):
         run = self.run_of({"session_id": session_id})
         found = await self.runs.find_request(answer.request_id or "", run)
         tools = None if found is None else self.known(found[1].tool)
-        if found is None or tools is None or not is_answer_to(answer, found[1].request):
+        if found is None or tools is None:
             return False
         request = found[1].request
-        self._waiting.get(session_id, {}).pop(request.id, None)
-        text = await tools.take_answer(found[1], answer, run)
-        if text is not None:
-            self._denied.keep(request.id, text)
+        if not (is_answer_to(answer, request) or is_to_earlier(answer, request)):
+            return False
+        verdict = await tools.take_answer(found[1], answer, run)
+        if isinstance(verdict, str):
+            self._denied.keep(request.id, verdict)
+        if verdict is not False:
+            self._waiting.get(session_id, {}).pop(request.id, None)
         return True
 
     def note(self, session_id: str, request: ApprovalRequest) -> None:

@@ -11,7 +11,7 @@ from google.genai import types
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.serving.frameworks import answered, request_in, request_of_framework, require_plain
 
-__all__ = ["CONFIRMATION", "CONFIRMED_BY", "KEY", "answers", "approval_requests"]
+__all__ = ["CONFIRMATION", "CONFIRMED_BY", "KEY", "answers", "approval_requests", "confirmed_request"]
 
 KEY = "toolcrib"
 """The entry of an answer in the payload of a confirmation."""
@@ -44,6 +44,20 @@ def answers(events: Iterable[Event], *given: Grant | Denial) -> types.Content:
     return types.Content(role="user", parts=parts)
 
 
+def confirmed_request(events: Iterable[Event], call_id: str) -> str | None:
+    """Return the id of the request about a call that was confirmed last; None where none was."""
+    asked: dict[str, ApprovalRequest] = {}
+    confirmed: str | None = None
+    for event in events:
+        asked.update((id, request) for id, _, request in _asked_in(event) if request.call_id == call_id)
+        confirmed = next((asked[id].id for id in _replied_to(event) if id in asked), confirmed)
+    return confirmed
+
+
+def _replied_to(event: Event) -> list[str]:
+    return [reply.id or "" for reply in event.get_function_responses()]
+
+
 def _part(id: str, asked: Mapping[str, Any], answer: Grant | Denial) -> types.Part:
     payload: Any = {KEY: answer.to_dict()}
     if request_in(asked.get("payload")) is None:
@@ -61,8 +75,8 @@ def _confirmations(events: Iterable[Event]) -> list[tuple[str, Mapping[str, Any]
     """Return the confirmations that wait, each with the id of its call and its request."""
     found: dict[str, tuple[str, Mapping[str, Any], ApprovalRequest]] = {}
     for event in events:
-        for reply in event.get_function_responses():
-            found.pop(reply.id or "", None)
+        for id in _replied_to(event):
+            found.pop(id, None)
         for id, confirmation, request in _asked_in(event):
             found[id] = id, confirmation, request
     return [*found.values()]

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from toolcrib import schema
 from toolcrib.approvals import meant_by
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.errors import ApprovalError
+from toolcrib.pipeline import Run
 
 __all__ = [
     "answer_of",
     "answered",
     "is_as_seen",
+    "is_to_earlier",
+    "plain_grant",
+    "rebound",
     "request_in",
     "request_of_framework",
     "request_payload",
     "require_plain",
+    "unknown_call",
 ]
 
 T = TypeVar("T")
@@ -121,6 +127,40 @@ def _decided(request: ApprovalRequest, said: Mapping[str, Any]) -> Grant | Denia
             return answer_of(request, said["decisions"])
         case _:
             return None
+
+
+def plain_grant(request: ApprovalRequest, by: str = "host") -> Grant | None:
+    """Return the grant that a framework's own yes is, which names no request.
+
+    It answers neither a call in doubt nor a tool that has changed: it may be the yes by which the call began.
+    """
+    return None if request.in_doubt or request.replaces is not None else request.grant(by)
+
+
+def is_to_earlier(answer: Grant | Denial, request: ApprovalRequest) -> bool:
+    """Return whether an answer is to a request which this one replaces, or by which its call in doubt began."""
+    return answer.request_id is not None and answer.request_id in (request.replaces, request.follows)
+
+
+def unknown_call(tool: str, run: Run, request_id: str = "") -> ApprovalError:
+    """Return the error for a call which another process asked about, and of which nothing is known here."""
+    about = f" (request {request_id})" if request_id else ""
+    known = "the approval store of its run here has nothing of it" if run.approvals else "its run has no approval store"
+    return ApprovalError(
+        tool,
+        f"the call was suspended in another process{about}, and {known}: give the run one store in both processes, as "
+        'in Run(approvals=SqliteApprovalStore("approvals.db")), and run the agent anew',
+    )
+
+
+def rebound(answer: Grant | Denial, request: ApprovalRequest, run: Run) -> Grant | Denial:
+    """Return an answer to a question of another process as one to the request that is made anew of the same call.
+
+    With an approval store, which knows the question, the answer stays as it is.
+    """
+    if run.approvals is not None or answer.request_id is None or answer.call_id != request.call_id:
+        return answer
+    return replace(answer, request_id=request.id)
 
 
 def is_as_seen(request: ApprovalRequest) -> bool:
