@@ -30,6 +30,8 @@ from toolcrib.serving.frameworks import (
     UsageNames,
     answer_of,
     is_as_seen,
+    is_to_earlier,
+    rebound,
     request_payload,
 )
 
@@ -81,7 +83,7 @@ class CallOfGraph:
         if not isinstance(suspended, Suspended) or self._runtime is None:
             return suspended
         outcome = await self._answered(self._ask(suspended.request, known))
-        if isinstance(outcome, Suspended) and outcome.request.replaces == suspended.request.id:
+        if isinstance(outcome, Suspended) and is_to_earlier(suspended.request, outcome.request):
             outcome = await self._answered(self._ask(outcome.request, known))
         return outcome
 
@@ -91,7 +93,7 @@ class CallOfGraph:
         if not isinstance(suspended, Suspended) or self._runtime is None:
             return suspended
         outcome = run_sync(self._answered(self._ask(suspended.request, known)))
-        if isinstance(outcome, Suspended) and outcome.request.replaces == suspended.request.id:
+        if isinstance(outcome, Suspended) and is_to_earlier(suspended.request, outcome.request):
             outcome = run_sync(self._answered(self._ask(outcome.request, known)))
         return outcome
 
@@ -118,13 +120,13 @@ class CallOfGraph:
         follows = request.replaces is not None or request.in_doubt
         while follows and not (_is_for(request, said) or _denies(request, said)):
             said = interrupt(value)  # a plain yes may be that to the request before, which LangGraph gives again
-        if (
-            not known
-            and not isinstance(answer_of(request, said), Denial)
-            and not (_is_bound(said) or is_as_seen(request))
-        ):
-            said = interrupt(value)  # another process was asked, and what it asked is not known here
-        return answer_of(request, said)
+        answer = answer_of(request, said)
+        if known:
+            return answer
+        fitting = rebound(answer, request, self._run)
+        if fitting is None or not (isinstance(answer, Denial) or _is_bound(said) or is_as_seen(request)):
+            return answer_of(request, interrupt(value))  # another process was asked, and for something else
+        return fitting
 
     async def _answered(self, answer: Grant | Denial) -> Outcome:
         return await self._tools.call_once(self._call, self._run, answer=lambda request: answer, report=self._report())

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from toolcrib import schema
-from toolcrib.approvals import meant_by
+from toolcrib.approvals import meant_by, misfit
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Run
@@ -137,9 +137,10 @@ def plain_grant(request: ApprovalRequest, by: str = "host") -> Grant | None:
     return None if request.in_doubt or request.replaces is not None else request.grant(by)
 
 
-def is_to_earlier(answer: Grant | Denial, request: ApprovalRequest) -> bool:
-    """Return whether an answer is to a request which this one replaces, or by which its call in doubt began."""
-    return answer.request_id is not None and answer.request_id in (request.replaces, request.follows)
+def is_to_earlier(earlier: Grant | Denial | ApprovalRequest, request: ApprovalRequest) -> bool:
+    """Return whether an answer is to a request, or is one, which this one replaces, or which its call in doubt began by."""
+    id = earlier.id if isinstance(earlier, ApprovalRequest) else earlier.request_id
+    return id is not None and id in (request.replaces, request.follows)
 
 
 def unknown_call(tool: str, run: Run, request_id: str = "") -> ApprovalError:
@@ -153,14 +154,17 @@ def unknown_call(tool: str, run: Run, request_id: str = "") -> ApprovalError:
     )
 
 
-def rebound(answer: Grant | Denial, request: ApprovalRequest, run: Run) -> Grant | Denial:
+def rebound(answer: Grant | Denial, request: ApprovalRequest, run: Run) -> Grant | Denial | None:
     """Return an answer to a question of another process as one to the request that is made anew of the same call.
 
-    With an approval store, which knows the question, the answer stays as it is.
+    None for one to another call, or to other arguments; and where the run has an approval store, which would know of
+    the question.
     """
-    if run.approvals is not None or answer.request_id is None or answer.call_id != request.call_id:
-        return answer
-    return replace(answer, request_id=request.id)
+    if answer.request_id not in (None, request.id):
+        if run.approvals is not None or answer.call_id != request.call_id:
+            return None
+        answer = replace(answer, request_id=request.id)
+    return None if isinstance(answer, Grant) and misfit(answer, request) else answer
 
 
 def is_as_seen(request: ApprovalRequest) -> bool:

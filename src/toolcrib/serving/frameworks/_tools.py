@@ -203,9 +203,9 @@ class FrameworkTools:
         grant = None if suspended is None or answer is None else answer(suspended.request)
         outcome = await self._kept(await self._run(suspended or call, run, grant, report), call, run)
         if suspended is None and lost is not None and isinstance(outcome, Suspended):
-            grant = lost(outcome.request)
+            said = lost(outcome.request)
+            grant = None if said is None else rebound(said, outcome.request, run)
             if grant is not None:
-                grant = rebound(grant, outcome.request, run)
                 return await self._kept(await self._run(outcome, run, grant, report), call, run)
         return outcome
 
