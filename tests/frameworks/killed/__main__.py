@@ -15,7 +15,7 @@ async def main(framework: str, step: str, folder: Path) -> None:
     desk: Desk = import_module(f"tests.frameworks.killed.{framework}").Agent(folder, step)
     if step in ("named", "plain"):
         await desk.ask()
-        await desk.approve(plain=step == "plain")
+        await desk.approve("plain" if step == "plain" else "named")
     resumed = await desk.resume()
     print([request.id for request in resumed.asked if request.in_doubt])
     if step == "settle":

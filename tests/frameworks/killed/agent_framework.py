@@ -8,7 +8,7 @@ from typing import Any
 import agent_framework
 from agent_framework import AgentSession, Content, Message
 
-from tests.frameworks.killed.desk import Desk, Resumed
+from tests.frameworks.killed.desk import Desk, How, Resumed
 from tests.frameworks.scripted_agent_framework import ScriptedClient, calling, outputs
 from toolcrib.adapters.agent_framework import answers, approval_requests, as_tools
 from toolcrib.calls import Denial, Grant
@@ -34,13 +34,13 @@ class Agent(Desk):
         asked = (await agent.run("go", session=session)).user_input_requests
         self.write("session", json.dumps([session.to_dict(), [content.to_dict() for content in asked]]))
 
-    async def approve(self, *, plain: bool) -> None:
+    async def approve(self, how: How) -> None:
         session, asked = self.stored()
-        if plain:
+        if how == "plain":
             message = Message(role="user", contents=[asked[0].to_function_approval_response(True)])
         else:
             [request] = approval_requests(asked)
-            message = await answers(asked, request.grant("ann"), agent=self.agent(), session=session)
+            message = await answers(asked, self.yes(request, how), agent=self.agent(), session=session)
         self.write("yes", json.dumps(message.to_dict()))
 
     async def resume(self) -> Resumed:

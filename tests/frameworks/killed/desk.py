@@ -14,14 +14,17 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.pipeline import Run
 from toolcrib.tools import ez_tool
 
-__all__ = ["Desk", "Resumed"]
+__all__ = ["Desk", "How", "Resumed"]
+
+How: TypeAlias = Literal["named", "plain", "stored"]
+"""A yes as `answers` makes it, as the framework has it, or as the approval store has it."""
 
 
 @dataclass
@@ -87,8 +90,12 @@ class Desk(ABC):
         """Run the agent until it asks."""
 
     @abstractmethod
-    async def approve(self, *, plain: bool) -> None:
-        """Keep a yes, as the framework has it, or as `answers` makes it."""
+    async def approve(self, how: How) -> None:
+        """Keep a yes."""
+
+    def yes(self, request: ApprovalRequest, how: How) -> Grant | ApprovalRequest:
+        """Return what `answers` is given."""
+        return request if how == "stored" else request.grant("ann")
 
     @abstractmethod
     async def resume(self) -> Resumed:

@@ -10,7 +10,7 @@ from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService, Session
 from google.genai import types
 
-from tests.frameworks.killed.desk import Desk, Resumed
+from tests.frameworks.killed.desk import Desk, How, Resumed
 from tests.frameworks.scripted_adk import ScriptedLlm, calling, saying
 from toolcrib.adapters.google_adk import answers, approval_requests, as_tools
 from toolcrib.calls import Denial, Grant
@@ -43,11 +43,11 @@ class Agent(Desk):
         assert found is not None
         self.write("session", found.model_dump_json())
 
-    async def approve(self, *, plain: bool) -> None:
+    async def approve(self, how: How) -> None:
         events = self.events()
         [request] = approval_requests(events)
-        said = answers(events, request.grant("ann"))
-        if plain:
+        said = answers(events, self.yes(request, how))
+        if how == "plain":
             [part] = said.parts or []
             assert part.function_response is not None
             part.function_response.response = {"confirmed": True}

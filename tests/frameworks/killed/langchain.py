@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from tests.frameworks.killed.desk import Desk, Resumed
+from tests.frameworks.killed.desk import Desk, How, Resumed
 from tests.frameworks.scripted import Scripted
 from toolcrib.adapters.langchain import answers, approval_requests, as_tools
 from toolcrib.calls import Denial, Grant
@@ -48,10 +48,10 @@ class Agent(Desk):
         writes = {key: dict(value) for key, value in saver.writes.items()}
         (self.folder / "checkpoints").write_bytes(pickle.dumps((storage, writes, dict(saver.blobs))))
 
-    async def approve(self, *, plain: bool) -> None:
+    async def approve(self, how: How) -> None:
         waiting = (await self.resumed_agent().aget_state(_CONFIG)).interrupts
         [request] = approval_requests(waiting)
-        given = {"type": "approve"} if plain else answers(waiting, request.grant("ann"))
+        given = {"type": "approve"} if how == "plain" else answers(waiting, self.yes(request, how))
         self.write("yes", json.dumps(given))
 
     async def resume(self) -> Resumed:

@@ -8,7 +8,7 @@ import agents
 from agents import Runner, RunState
 from agents.testing import ScriptedModel, assistant_message, function_call
 
-from tests.frameworks.killed.desk import Desk, Resumed
+from tests.frameworks.killed.desk import Desk, How, Resumed
 from toolcrib.adapters.openai_agents import answers, approval_requests, as_tools
 from toolcrib.calls import Denial, Grant
 
@@ -25,12 +25,12 @@ class Agent(Desk):
         result = await Runner.run(self.agent([function_call("book", {"city": "Oslo"}, call_id="c1")]), "go")
         self.write("state", result.to_state().to_string())
 
-    async def approve(self, *, plain: bool) -> None:
+    async def approve(self, how: How) -> None:
         state = await RunState.from_string(self.agent(), self.read("state"))
-        if plain:
+        if how == "plain":
             state.approve(state.get_interruptions()[0])
         else:
-            await answers(state, *[request.grant("ann") for request in await approval_requests(state)])
+            await answers(state, *[self.yes(request, how) for request in await approval_requests(state)])
         self.write("state", state.to_string())
 
     async def resume(self) -> Resumed:
@@ -43,8 +43,11 @@ class Agent(Desk):
         if not result.interruptions:
             return Resumed(outputs)
         after = result.to_state()
+        asked = await approval_requests(after)
+        if not asked:  # the store has the answers
+            return await self._resumed(agent, await answers(after))
 
         async def answer(given: Grant | Denial) -> Resumed:
             return await self._resumed(agent, await answers(after, given))
 
-        return Resumed(outputs, await approval_requests(after), answer)
+        return Resumed(outputs, asked, answer)

@@ -18,7 +18,7 @@ from pydantic_ai import (
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from tests.frameworks.killed.desk import Desk, Resumed
+from tests.frameworks.killed.desk import Desk, How, Resumed
 from toolcrib.adapters.pydantic_ai import answers, approval_requests, as_tools
 from toolcrib.calls import Denial, Grant
 
@@ -36,22 +36,20 @@ class Agent(Desk):
     def agent(self) -> pydantic_ai.Agent[None, Any]:
         """Return the agent."""
         toolset = as_tools([self.book], run=self.run)
-        return pydantic_ai.Agent(
-            FunctionModel(_model), toolsets=[toolset], output_type=[str, DeferredToolRequests]
-        )
+        return pydantic_ai.Agent(FunctionModel(_model), toolsets=[toolset], output_type=[str, DeferredToolRequests])
 
     async def ask(self) -> None:
         done = await self.agent().run("go")
         self.write("messages", done.all_messages_json().decode())
         self.write("requests", _REQUESTS.dump_json(done.output).decode())
 
-    async def approve(self, *, plain: bool) -> None:
+    async def approve(self, how: How) -> None:
         asked = _REQUESTS.validate_json(self.read("requests"))
-        if plain:
+        if how == "plain":
             given = DeferredToolResults(approvals={"c1": True}, metadata=asked.metadata)
         else:
             [request] = approval_requests(asked)
-            given = await answers(asked, request.grant("ann"))
+            given = await answers(asked, self.yes(request, how))
         self.write("yes", _RESULTS.dump_json(given).decode())
 
     async def resume(self) -> Resumed:

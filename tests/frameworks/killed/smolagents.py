@@ -8,10 +8,11 @@ import pickle
 
 from smolagents import AgentError, ToolCallingAgent
 
-from tests.frameworks.killed.desk import Desk, Resumed
+from tests.frameworks.killed.desk import Desk, How, Resumed
 from tests.frameworks.scripted_smolagents import QUIET, Script
 from toolcrib.adapters.smolagents import answers, approval_requests, as_tools
 from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.serving.frameworks import Given, answer_of, answer_payload
 
 
 class Agent(Desk):
@@ -32,16 +33,17 @@ class Agent(Desk):
         [request] = approval_requests(agent)
         self.write("request", json.dumps(request.to_dict()))
 
-    async def approve(self, *, plain: bool) -> None:
+    async def approve(self, how: How) -> None:
         request = ApprovalRequest.from_dict(json.loads(self.read("request")))
-        self.write("yes", json.dumps(request.grant("ann").to_dict()))
+        self.write("yes", json.dumps(answer_payload(self.yes(request, how))))
 
     async def resume(self) -> Resumed:
         agent = self.agent(Script())
         agent.memory.steps = pickle.loads((self.folder / "memory").read_bytes())
-        return await self._resumed(agent, Grant.from_dict(json.loads(self.read("yes"))))
+        request = ApprovalRequest.from_dict(json.loads(self.read("request")))
+        return await self._resumed(agent, answer_of(request, json.loads(self.read("yes"))) or request)
 
-    async def _resumed(self, agent: ToolCallingAgent, given: Grant | Denial) -> Resumed:
+    async def _resumed(self, agent: ToolCallingAgent, given: Given) -> Resumed:
         task = await asyncio.to_thread(answers, agent, given)
 
         async def answer(given: Grant | Denial) -> Resumed:

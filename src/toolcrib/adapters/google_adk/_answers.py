@@ -8,8 +8,15 @@ from typing import Any
 from google.adk.events import Event
 from google.genai import types
 
-from toolcrib.calls import ApprovalRequest, Denial, Grant
-from toolcrib.serving.frameworks import answered, request_in, request_of_framework, require_plain
+from toolcrib.calls import ApprovalRequest, Denial
+from toolcrib.serving.frameworks import (
+    Given,
+    answer_payload,
+    answered,
+    request_in,
+    request_of_framework,
+    require_plain,
+)
 
 __all__ = ["CONFIRMATION", "CONFIRMED_BY", "KEY", "answers", "approval_requests", "confirmed_request"]
 
@@ -32,8 +39,12 @@ def approval_requests(events: Iterable[Event]) -> list[ApprovalRequest]:
     return [request for _, request in _asked(events)]
 
 
-def answers(events: Iterable[Event], *given: Grant | Denial) -> types.Content:
+def answers(events: Iterable[Event], *given: Given) -> types.Content:
     """Return answers as the `new_message` that the next run of the agent is given.
+
+    Args:
+        events: What the agent's run, or its session, came to.
+        given: The answers of a person; or a request itself, whose answer the approval store has.
 
     Raises:
         ApprovalError: An answer is for nothing that is asked, or answers ADK's own question with more than a yes or no.
@@ -58,12 +69,12 @@ def _replied_to(event: Event) -> list[str]:
     return [reply.id or "" for reply in event.get_function_responses()]
 
 
-def _part(id: str, asked: Mapping[str, Any], answer: Grant | Denial) -> types.Part:
-    payload: Any = {KEY: answer.to_dict()}
+def _part(id: str, asked: Mapping[str, Any], answer: Given) -> types.Part:
+    payload: Any = {KEY: answer_payload(answer)}
     if request_in(asked.get("payload")) is None:
         require_plain(answer, "the confirmation")
         payload = asked.get("payload")  # the tool's own, which it reads
-    response: dict[str, Any] = {"confirmed": isinstance(answer, Grant), "payload": payload}
+    response: dict[str, Any] = {"confirmed": not isinstance(answer, Denial), "payload": payload}
     return types.Part(function_response=types.FunctionResponse(id=id, name=CONFIRMATION, response=response))
 
 

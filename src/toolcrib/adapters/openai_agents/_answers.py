@@ -10,10 +10,9 @@ from agents.items import ToolApprovalItem
 from openai.types.responses import ResponseFunctionToolCall
 
 from toolcrib.adapters.openai_agents._tools import Invocation, is_object, normal
-from toolcrib.approvals import meant_by
 from toolcrib.calls import ApprovalRequest, Denial, Grant, Rejected, ToolCall
 from toolcrib.pipeline import Run
-from toolcrib.serving.frameworks import AskedCall, is_to_earlier, unknown_call
+from toolcrib.serving.frameworks import AskedCall, Given, answered, is_to_earlier, unknown_call
 
 __all__ = ["answers", "approval_requests"]
 
@@ -29,7 +28,7 @@ async def approval_requests(state: RunState[Any, Any]) -> list[ApprovalRequest]:
     return [one.asked.request for one in await _interruptions(state) if one.asked.is_open]
 
 
-async def answers(state: RunState[Any, Any], *given: Grant | Denial) -> RunState[Any, Any]:
+async def answers(state: RunState[Any, Any], *given: Given) -> RunState[Any, Any]:
     """Return the state with the answers of people, which the agent goes on with: `Runner.run(agent, state)`.
 
     Those are the answers that are given, and those that the approval store has. `state.approve` and `state.reject` do
@@ -39,7 +38,7 @@ async def answers(state: RunState[Any, Any], *given: Grant | Denial) -> RunState
 
     Args:
         state: The state of the run that stopped, which is changed.
-        given: The answers of a person.
+        given: The answers of a person. A request whose answer the approval store has may be among them.
 
     Raises:
         ApprovalError: An answer is for nothing that is asked, a request was answered otherwise before, or a call waits
@@ -47,10 +46,11 @@ async def answers(state: RunState[Any, Any], *given: Grant | Denial) -> RunState
     """
     interruptions = await _interruptions(state)
     waiting = [(one, one.asked.request) for one in interruptions]
-    for answer in given:
-        earlier = [one for one, request in waiting if is_to_earlier(answer, request)]
-        for one in earlier or meant_by(answer, waiting):
-            one.decide(state, await one.take(answer))
+    for each in given:
+        earlier = [(one, each) for one, request in waiting if is_to_earlier(each, request)]
+        for one, answer in earlier or [*answered(waiting, [each])]:
+            if not isinstance(answer, ApprovalRequest):
+                one.decide(state, await one.take(answer))
     for one in interruptions:
         if not one.asked.is_open and not one.is_decided:
             one.decide(state, await one.stored())

@@ -12,7 +12,9 @@ from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from toolcrib.serving.frameworks._answers import (
+        Given,
         answer_of,
+        answer_payload,
         answered,
         is_as_seen,
         is_to_earlier,
@@ -35,8 +37,8 @@ else:
         __name__,
         {
             "._answers": (
-                "answer_of answered is_as_seen is_to_earlier plain_grant rebound request_in request_of_framework "
-                "request_payload require_plain unknown_call"
+                "Given answer_of answer_payload answered is_as_seen is_to_earlier plain_grant rebound request_in "
+                "request_of_framework request_payload require_plain unknown_call"
             ),
             "._guarded": "GuardedTools",
             "._media": "MediaForms media_at",
@@ -55,12 +57,14 @@ __all__ = [
     "FrameworkMember",
     "FrameworkRuns",
     "FrameworkTools",
+    "Given",
     "GuardedTools",
     "MediaForms",
     "OpenFrameworkRun",
     "RecentValues",
     "UsageNames",
     "answer_of",
+    "answer_payload",
     "answered",
     "gates_lost",
     "is_as_seen",

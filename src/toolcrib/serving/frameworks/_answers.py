@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from toolcrib import schema
 from toolcrib.approvals import meant_by, misfit
@@ -13,7 +13,9 @@ from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Run
 
 __all__ = [
+    "Given",
     "answer_of",
+    "answer_payload",
     "answered",
     "is_as_seen",
     "is_to_earlier",
@@ -27,6 +29,9 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+Given: TypeAlias = Grant | Denial | ApprovalRequest
+"""What a host gives for a call that waits: an answer, or the request itself where the approval store has its answer."""
 
 _KEY = "toolcrib"
 """The entry of ours in what a framework carries for us: a payload, metadata, additional properties."""
@@ -50,13 +55,15 @@ def request_of_framework(
     return ApprovalRequest(id, call_id, tool, arguments, schema.digest(tool, arguments), reason=reason)
 
 
-def require_plain(answer: Grant | Denial, mend: str) -> None:
+def require_plain(answer: Given, mend: str) -> None:
     """Raise ApprovalError for an answer to a framework's own request that is more than a yes or no to this call.
 
     Args:
         answer: The answer.
         mend: What to leave out in the framework, so that a policy asks in its place.
     """
+    if isinstance(answer, ApprovalRequest):
+        raise ApprovalError(answer.tool, "the framework itself asks, and no store has an answer to it")
     if isinstance(answer, Grant) and (answer.standing or answer.override_args is not None):
         problem = "the framework itself asks, and takes a yes or no to this call alone; for another answer"
         raise ApprovalError(
@@ -64,29 +71,33 @@ def require_plain(answer: Grant | Denial, mend: str) -> None:
         )
 
 
-def answered(
-    asked: Iterable[tuple[T, ApprovalRequest]], given: Iterable[Grant | Denial]
-) -> Iterator[tuple[T, Grant | Denial]]:
+def answered(asked: Iterable[tuple[T, ApprovalRequest]], given: Iterable[Given]) -> Iterator[tuple[T, Given]]:
     """Yield each of what is asked that an answer is meant for, with the answer.
 
     Args:
         asked: What the framework asks, in its own shape, each with the request.
-        given: The answers of a person.
+        given: The answers of a person, and requests whose answers the store has.
 
     Raises:
         ApprovalError: An answer is for nothing that is asked.
     """
     waiting = [*asked]
     for answer in given:
-        for one in meant_by(answer, waiting):
+        named = answer.deny() if isinstance(answer, ApprovalRequest) else answer  # a denial names the request
+        for one in meant_by(named, waiting):
             yield one, answer
 
 
-def answer_of(request: ApprovalRequest, said: object) -> Grant | Denial:
-    """Return the answer to a request that a person's word is.
+def answer_payload(answer: Given) -> dict[str, Any]:
+    """Return an answer in the JSON shapes that `answer_of` reads."""
+    return {"kind": "stored", "request_id": answer.id} if isinstance(answer, ApprovalRequest) else answer.to_dict()
+
+
+def answer_of(request: ApprovalRequest, said: object) -> Grant | Denial | None:
+    """Return the answer to a request that a person's word is; None where it says that the approval store has it.
 
     Args:
-        said: A `Grant` or `Denial`, the JSON of one, True or False, or a decision as front ends for agents give it:
+        said: What `answer_payload` made, an answer, True or False, or a decision as front ends for agents give it:
             `{"type": "approve"}`, `{"type": "edit", "edited_action": {"args": {...}}}`, and `{"type": "reject"}` or
             `{"type": "respond"}` with a `message`. A list of one decision counts as that decision.
 
@@ -100,6 +111,8 @@ def answer_of(request: ApprovalRequest, said: object) -> Grant | Denial:
             return request.grant() if said else request.deny()
         case list() if len(cast("list[Any]", said)) == 1:
             return answer_of(request, cast("list[Any]", said)[0])
+        case Mapping() if cast("Mapping[str, Any]", said).get("kind") == "stored":
+            return None
         case Mapping():
             answer = _decided(request, cast("Mapping[str, Any]", said))
         case _:
@@ -138,7 +151,7 @@ def plain_grant(request: ApprovalRequest, by: str = "host") -> Grant | None:
 
 
 def is_to_earlier(earlier: Grant | Denial | ApprovalRequest, request: ApprovalRequest) -> bool:
-    """Return whether an answer is to a request, or is one, which this one replaces, or which its call in doubt began by."""
+    """Return whether it is, or answers, a request that this one replaces, or by which its call in doubt began."""
     id = earlier.id if isinstance(earlier, ApprovalRequest) else earlier.request_id
     return id is not None and id in (request.replaces, request.follows)
 
