@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from toolcrib.approvals._answers import answered_fields, field_choices, field_value, typed_bounds
     from toolcrib.approvals._entry import ApprovalEntry, answer_row, grant_row
     from toolcrib.approvals._executions import Execution, ExecutionState
-    from toolcrib.approvals._fit import is_answer_to, meant_by, misfit
+    from toolcrib.approvals._fit import counts_before, is_answer_to, meant_by, misfit
     from toolcrib.approvals._ledger_store import LedgerStore
     from toolcrib.approvals._memory_store import MemoryApprovalStore
     from toolcrib.approvals._notices import KeepsNotices, Notice, NoticeKind
@@ -73,7 +73,7 @@ else:
             "._answers": "answered_fields field_choices field_value typed_bounds",
             "._entry": "ApprovalEntry answer_row grant_row",
             "._executions": "Execution ExecutionState",
-            "._fit": "is_answer_to meant_by misfit",
+            "._fit": "counts_before is_answer_to meant_by misfit",
             "._ledger_store": "LedgerStore",
             "._memory_store": "MemoryApprovalStore",
             "._notices": "KeepsNotices Notice NoticeKind",
@@ -147,6 +147,7 @@ __all__ = [
     "approve_all",
     "approvers_problem",
     "can_be_met",
+    "counts_before",
     "deny_all",
     "digest",
     "field_choices",

@@ -11,7 +11,15 @@ from toolcrib.approvals._required import approvers_problem, count_people, identi
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse, now
 from toolcrib.errors import ApprovalError
 
-__all__ = ["EVERYBODY", "expiry_problem", "is_answer_to", "meant_by", "misfit", "people_behind"]
+__all__ = [
+    "EVERYBODY",
+    "counts_before",
+    "expiry_problem",
+    "is_answer_to",
+    "meant_by",
+    "misfit",
+    "people_behind",
+]
 
 T = TypeVar("T")
 
@@ -105,6 +113,18 @@ def meant_by(answer: Grant | Denial, asked: Iterable[tuple[T, ApprovalRequest]])
     if not found:
         raise ApprovalError(answer.tool, f"no call that waits is meant by it ({answer.request_id or answer.call_id})")
     return found
+
+
+def counts_before(stored: Grant | Denial, given: Grant | Denial) -> bool:
+    """Return whether the answer that a store has counts in the place of one that comes with the call.
+
+    That is a denial, and a grant that says the same: a request may be answered in both places.
+    """
+    if isinstance(stored, Denial):
+        return True
+    return isinstance(given, Grant) and all(
+        getattr(stored, name) == getattr(given, name) for name in ("scope", "override_args", "user_input", "done")
+    )
 
 
 def _serves(grant: Grant, principal: str | None) -> bool:

@@ -178,7 +178,7 @@ async def _ask(
                 if found.execution is not None:
                     return await _begun_before(call, found, given)
                 request = _wait_by(call, request, found.request)
-            elif answer is None:
+            elif answer is None or (found is not None and approvals.counts_before(found, answer)):
                 answer, stored = found, found is not None
         if answer is None:
             answer = run.standing_grant(request)

@@ -9,8 +9,11 @@ from agent_framework import Content, FunctionInvocationContext
 
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.serving.frameworks import (
+    Given,
     answer_of,
+    answer_payload,
     is_as_seen,
+    plain_grant,
     request_in,
     request_of_framework,
     request_payload,
@@ -59,15 +62,15 @@ def request_content(
     return Content.from_function_approval_request(own_id, call, additional_properties=about)
 
 
-def response_content(asked: Content, answer: Grant | Denial) -> Content:
+def response_content(asked: Content, answer: Given) -> Content:
     """Return the content that answers one.
 
     Raises:
         ApprovalError: It answers a question of the framework's own with more than a yes or no to this call.
     """
-    response = asked.to_function_approval_response(isinstance(answer, Grant))
+    response = asked.to_function_approval_response(not isinstance(answer, Denial))
     if request_in(asked.additional_properties) is not None:
-        response.additional_properties = {_KEY: answer.to_dict()}
+        response.additional_properties = {_KEY: answer_payload(answer)}
         return response
     require_plain(answer, "`approval_mode`")
     if isinstance(answer, Grant):
@@ -94,4 +97,4 @@ def answer_in(context: FunctionInvocationContext, request: ApprovalRequest, *, i
     if "kind" in given:
         return answer_of(request, given)
     was_shown = is_known or bool(given) or context.function.approval_mode == "always_require"
-    return request.grant(given.get("approver", "host")) if was_shown and is_as_seen(request) else None
+    return plain_grant(request, given.get("approver", "host")) if was_shown and is_as_seen(request) else None

@@ -28,11 +28,11 @@ from toolcrib.adapters.agent_framework._calls import (
     contents_of,
 )
 from toolcrib.approvals import SuspendedCallStore
-from toolcrib.calls import Denial, Grant
+from toolcrib.calls import Denial
 from toolcrib.errors import ToolcribError, explain_options
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
-from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, answered
+from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, Given, answered
 from toolcrib.toolsets import Toolset, ToolsetLike
 
 __all__ = ["GatedProvider", "ToolProvider", "answers", "as_tools"]
@@ -65,16 +65,14 @@ def as_tools(
     return ToolProvider(toolset, FrameworkTools(toolset, FrameworkRuns(ENTRY, run, suspended), sinks), source_id)
 
 
-async def answers(
-    asked: Iterable[Content], *given: Grant | Denial, agent: Agent[Any], session: AgentSession
-) -> Message:
+async def answers(asked: Iterable[Content], *given: Given, agent: Agent[Any], session: AgentSession) -> Message:
     """Return the message with which the agent goes on: `await agent.run(message, session=session)`.
 
     The model is shown the message of a denial. It is in the record, too, unless the framework itself asked.
 
     Args:
         asked: What the agent asked for: `response.user_input_requests`.
-        given: The answers of a person.
+        given: The answers of a person; or a request itself, whose answer the approval store has.
         agent: The agent, or one with the same tools and gates in another process.
         session: The session that it ran in.
 

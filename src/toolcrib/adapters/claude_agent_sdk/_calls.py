@@ -10,10 +10,18 @@ from uuid import uuid4
 from claude_agent_sdk import ClaudeAgentOptions, PreToolUseHookInput, ResultMessage
 
 from toolcrib.approvals import is_answer_to
-from toolcrib.calls import ApprovalRequest, Denial, Grant, Suspended, ToolCall
+from toolcrib.calls import ApprovalRequest, Suspended, ToolCall
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
-from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, RecentValues, UsageNames, record_usage
+from toolcrib.serving.frameworks import (
+    FrameworkRuns,
+    FrameworkTools,
+    Given,
+    RecentValues,
+    UsageNames,
+    is_to_earlier,
+    record_usage,
+)
 
 __all__ = ["ENTRY", "Gates", "Options", "decision"]
 
@@ -122,22 +130,31 @@ class Gates(ABC):
         """Return what a person has to decide in a session that this process ran."""
         return [*self._waiting.get(session_id, {}).values()]
 
-    async def answer(self, session_id: str, answer: Grant | Denial) -> bool:
+    async def answer(self, session_id: str, answer: Given) -> bool:
         """Keep an answer for the session that goes on; False where nothing that it is for waits here.
+
+        Nothing is kept for a request whose answer the store has: the store is asked when the call comes.
 
         Raises:
             ApprovalError: The request was answered before.
         """
         run = self.run_of({"session_id": session_id})
-        found = await self.runs.find_request(answer.request_id or "", run)
+        asked = answer.id if isinstance(answer, ApprovalRequest) else answer.request_id
+        found = await self.runs.find_request(asked or "", run)
         tools = None if found is None else self.known(found[1].tool)
-        if found is None or tools is None or not is_answer_to(answer, found[1].request):
+        if found is None or tools is None:
             return False
         request = found[1].request
-        self._waiting.get(session_id, {}).pop(request.id, None)
-        text = await tools.take_answer(found[1], answer, run)
-        if text is not None:
-            self._denied.keep(request.id, text)
+        if isinstance(answer, ApprovalRequest):
+            self._waiting.get(session_id, {}).pop(request.id, None)
+            return True
+        if not (is_answer_to(answer, request) or is_to_earlier(answer, request)):
+            return False
+        verdict = await tools.take_answer(found[1], answer, run)
+        if isinstance(verdict, str):
+            self._denied.keep(request.id, verdict)
+        if verdict is not False:
+            self._waiting.get(session_id, {}).pop(request.id, None)
         return True
 
     def note(self, session_id: str, request: ApprovalRequest) -> None:

@@ -11,8 +11,9 @@ from typing import Any, cast
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, ResultMessage
 
 from toolcrib.adapters.claude_agent_sdk._calls import Gates
-from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.calls import ApprovalRequest
 from toolcrib.errors import ApprovalError
+from toolcrib.serving.frameworks import Given, unknown_call
 
 __all__ = ["GatedOptions", "answers", "approval_requests", "asking", "gated", "hooked", "record_usage"]
 
@@ -32,21 +33,25 @@ def approval_requests(options: GatedOptions, session_id: str) -> list[ApprovalRe
     return [request for gates in options.gates for request in gates.waiting(session_id)]
 
 
-async def answers(options: GatedOptions, session_id: str, *given: Grant | Denial) -> GatedOptions:
+async def answers(options: GatedOptions, session_id: str, *given: Given) -> GatedOptions:
     """Return the options with which a session goes on, in this process or in another one with the same stores.
 
     Args:
         options: Options as those that the session ran with.
         session_id: The session, as its result names it.
-        given: The answers of a person.
+        given: The answers of a person; or a request itself, whose answer the approval store has.
 
     Raises:
         ApprovalError: An answer is for nothing that waits, or a request was answered before.
     """
     for each in given:
         if not [gates for gates in options.gates if await gates.answer(session_id, each)]:
-            meant = each.request_id or each.call_id
-            raise ApprovalError(each.tool, f"no call of the session {session_id} waits for it ({meant})")
+            meant = each.id if isinstance(each, ApprovalRequest) else each.request_id or each.call_id or ""
+            if not options.gates:
+                raise ApprovalError(
+                    each.tool, "the options have no gates: give those that `as_tools` or `guard` returned"
+                )
+            raise unknown_call(each.tool, options.gates[0].run_of({"session_id": session_id}), meant)
     resumed = replace(options, resume=session_id)
     for gates in options.gates:
         gates.resumed = session_id

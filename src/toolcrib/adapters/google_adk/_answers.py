@@ -8,10 +8,17 @@ from typing import Any
 from google.adk.events import Event
 from google.genai import types
 
-from toolcrib.calls import ApprovalRequest, Denial, Grant
-from toolcrib.serving.frameworks import answered, request_in, request_of_framework, require_plain
+from toolcrib.calls import ApprovalRequest, Denial
+from toolcrib.serving.frameworks import (
+    Given,
+    answer_payload,
+    answered,
+    request_in,
+    request_of_framework,
+    require_plain,
+)
 
-__all__ = ["CONFIRMATION", "CONFIRMED_BY", "KEY", "answers", "approval_requests"]
+__all__ = ["CONFIRMATION", "CONFIRMED_BY", "KEY", "answers", "approval_requests", "confirmed_request"]
 
 KEY = "toolcrib"
 """The entry of an answer in the payload of a confirmation."""
@@ -32,8 +39,12 @@ def approval_requests(events: Iterable[Event]) -> list[ApprovalRequest]:
     return [request for _, request in _asked(events)]
 
 
-def answers(events: Iterable[Event], *given: Grant | Denial) -> types.Content:
+def answers(events: Iterable[Event], *given: Given) -> types.Content:
     """Return answers as the `new_message` that the next run of the agent is given.
+
+    Args:
+        events: What the agent's run, or its session, came to.
+        given: The answers of a person; or a request itself, whose answer the approval store has.
 
     Raises:
         ApprovalError: An answer is for nothing that is asked, or answers ADK's own question with more than a yes or no.
@@ -44,12 +55,26 @@ def answers(events: Iterable[Event], *given: Grant | Denial) -> types.Content:
     return types.Content(role="user", parts=parts)
 
 
-def _part(id: str, asked: Mapping[str, Any], answer: Grant | Denial) -> types.Part:
-    payload: Any = {KEY: answer.to_dict()}
+def confirmed_request(events: Iterable[Event], call_id: str) -> str | None:
+    """Return the id of the request about a call that was confirmed last; None where none was."""
+    asked: dict[str, ApprovalRequest] = {}
+    confirmed: str | None = None
+    for event in events:
+        asked.update((id, request) for id, _, request in _asked_in(event) if request.call_id == call_id)
+        confirmed = next((asked[id].id for id in _replied_to(event) if id in asked), confirmed)
+    return confirmed
+
+
+def _replied_to(event: Event) -> list[str]:
+    return [reply.id or "" for reply in event.get_function_responses()]
+
+
+def _part(id: str, asked: Mapping[str, Any], answer: Given) -> types.Part:
+    payload: Any = {KEY: answer_payload(answer)}
     if request_in(asked.get("payload")) is None:
         require_plain(answer, "the confirmation")
         payload = asked.get("payload")  # the tool's own, which it reads
-    response: dict[str, Any] = {"confirmed": isinstance(answer, Grant), "payload": payload}
+    response: dict[str, Any] = {"confirmed": not isinstance(answer, Denial), "payload": payload}
     return types.Part(function_response=types.FunctionResponse(id=id, name=CONFIRMATION, response=response))
 
 
@@ -61,8 +86,8 @@ def _confirmations(events: Iterable[Event]) -> list[tuple[str, Mapping[str, Any]
     """Return the confirmations that wait, each with the id of its call and its request."""
     found: dict[str, tuple[str, Mapping[str, Any], ApprovalRequest]] = {}
     for event in events:
-        for reply in event.get_function_responses():
-            found.pop(reply.id or "", None)
+        for id in _replied_to(event):
+            found.pop(id, None)
         for id, confirmation, request in _asked_in(event):
             found[id] = id, confirmation, request
     return [*found.values()]

@@ -12,11 +12,18 @@ from google.adk.tools import ToolContext
 from google.adk.tools.tool_confirmation import ToolConfirmation
 from google.genai import types
 
-from toolcrib.adapters.google_adk._answers import CONFIRMATION, CONFIRMED_BY, KEY
+from toolcrib.adapters.google_adk._answers import CONFIRMATION, CONFIRMED_BY, KEY, confirmed_request
 from toolcrib.calls import ApprovalRequest, Completed, Denial, Grant, Outcome, Suspended, ToolCall, new_call_id, render
 from toolcrib.pipeline import Run
 from toolcrib.rounds import recall_transcript
-from toolcrib.serving.frameworks import FrameworkTools, UsageNames, answer_of, is_as_seen, request_payload
+from toolcrib.serving.frameworks import (
+    FrameworkTools,
+    UsageNames,
+    answer_of,
+    is_as_seen,
+    plain_grant,
+    request_payload,
+)
 
 __all__ = ["ENTRY", "make", "record_event", "reply_to"]
 
@@ -102,10 +109,13 @@ def _said(theirs: ToolContext, request: ApprovalRequest) -> Grant | Denial | Non
     confirmation = theirs.tool_confirmation
     if confirmation is None:
         return None
-    answer = answer_of(request, _payload(theirs)) if _is_bound(theirs) else confirmation.confirmed
-    if not confirmation.confirmed and not isinstance(answer, Denial):
+    if _is_bound(theirs):
+        answer = answer_of(request, _payload(theirs))
+        return answer if confirmation.confirmed or isinstance(answer, Denial) else request.deny()
+    if not confirmation.confirmed:
         return request.deny()
-    return answer_of(request, answer)
+    confirmed = confirmed_request(theirs.session.events, request.call_id)
+    return request.grant() if confirmed == request.id else plain_grant(request)
 
 
 def _payload(theirs: ToolContext) -> Any:

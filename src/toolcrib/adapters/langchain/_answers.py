@@ -7,8 +7,8 @@ from typing import Any
 
 from langgraph.types import Interrupt
 
-from toolcrib.calls import ApprovalRequest, Denial, Grant
-from toolcrib.serving.frameworks import answered, request_in
+from toolcrib.calls import ApprovalRequest
+from toolcrib.serving.frameworks import Given, answer_payload, answered, request_in
 
 __all__ = ["answers", "approval_requests"]
 
@@ -18,17 +18,17 @@ def approval_requests(interrupts: Iterable[Interrupt]) -> list[ApprovalRequest]:
     return [request for _, request in _asked(interrupts)]
 
 
-def answers(interrupts: Iterable[Interrupt], *given: Grant | Denial) -> dict[str, Any]:
+def answers(interrupts: Iterable[Interrupt], *given: Given) -> dict[str, Any]:
     """Return answers as `Command(resume=...)` takes them, for some or all of the interrupts.
 
     Args:
         interrupts: What the graph asked: `result["__interrupt__"]`.
-        given: The answers of a person.
+        given: The answers of a person; or a request itself, whose answer the approval store has.
 
     Raises:
         ApprovalError: An answer is for nothing that is asked.
     """
-    return {id: answer.to_dict() for id, answer in answered(_asked(interrupts), given)}
+    return {id: answer_payload(answer) for id, answer in answered(_asked(interrupts), given)}
 
 
 def _asked(interrupts: Iterable[Interrupt]) -> list[tuple[str, ApprovalRequest]]:

@@ -30,6 +30,8 @@ from toolcrib.serving.frameworks import (
     UsageNames,
     answer_of,
     is_as_seen,
+    is_to_earlier,
+    rebound,
     request_payload,
 )
 
@@ -81,7 +83,7 @@ class CallOfGraph:
         if not isinstance(suspended, Suspended) or self._runtime is None:
             return suspended
         outcome = await self._answered(self._ask(suspended.request, known))
-        if isinstance(outcome, Suspended) and outcome.request.replaces == suspended.request.id:
+        if isinstance(outcome, Suspended) and is_to_earlier(suspended.request, outcome.request):
             outcome = await self._answered(self._ask(outcome.request, known))
         return outcome
 
@@ -91,7 +93,7 @@ class CallOfGraph:
         if not isinstance(suspended, Suspended) or self._runtime is None:
             return suspended
         outcome = run_sync(self._answered(self._ask(suspended.request, known)))
-        if isinstance(outcome, Suspended) and outcome.request.replaces == suspended.request.id:
+        if isinstance(outcome, Suspended) and is_to_earlier(suspended.request, outcome.request):
             outcome = run_sync(self._answered(self._ask(outcome.request, known)))
         return outcome
 
@@ -114,17 +116,16 @@ class CallOfGraph:
         `answers` does.
         """
         value = _value_of(request, self._call.id)
-        said = interrupt(value)
+        said, answer = _said(request, value)
         follows = request.replaces is not None or request.in_doubt
-        while follows and not (_is_for(request, said) or _denies(request, said)):
-            said = interrupt(value)  # a plain yes may be that to the request before, which LangGraph gives again
-        if (
-            not known
-            and not isinstance(answer_of(request, said), Denial)
-            and not (_is_bound(said) or is_as_seen(request))
-        ):
-            said = interrupt(value)  # another process was asked, and what it asked is not known here
-        return answer_of(request, said)
+        while follows and not (_is_for(request, said) or isinstance(answer, Denial)):
+            said, answer = _said(request, value)  # a plain yes may be one from before, which LangGraph gives again
+        if known:
+            return answer
+        fitting = rebound(answer, request, self._run)
+        if fitting is None or not (isinstance(answer, Denial) or _is_bound(said) or is_as_seen(request)):
+            return _said(request, value)[1]  # another process was asked, and for something else
+        return fitting
 
     async def _answered(self, answer: Grant | Denial) -> Outcome:
         return await self._tools.call_once(self._call, self._run, answer=lambda request: answer, report=self._report())
@@ -138,6 +139,18 @@ class CallOfGraph:
             runtime.emit_output_delta(lenient(value))
 
         return report
+
+
+def _said(request: ApprovalRequest, value: dict[str, Any]) -> tuple[Any, Grant | Denial]:
+    """Interrupt the graph until it is resumed with an answer: what it is resumed with, and the answer that this is.
+
+    That a store has an answer is none here: the store was asked before.
+    """
+    while True:
+        said = interrupt(value)
+        answer = answer_of(request, said)
+        if answer is not None:
+            return said, answer
 
 
 def _value_of(request: ApprovalRequest, call_id: str) -> dict[str, Any]:
@@ -156,10 +169,6 @@ def _is_for(request: ApprovalRequest, said: Any) -> bool:
     """Return whether an answer names the request that it is for."""
     named: Any = cast("dict[str, Any]", said).get("request_id") if isinstance(said, dict) else None
     return named == request.id or (isinstance(said, Grant | Denial) and said.request_id == request.id)
-
-
-def _denies(request: ApprovalRequest, said: Any) -> bool:
-    return isinstance(answer_of(request, said), Denial)
 
 
 def _is_bound(said: Any) -> bool:

@@ -2,66 +2,116 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from agents import RunContextWrapper, RunState
 from agents.items import ToolApprovalItem
 from openai.types.responses import ResponseFunctionToolCall
 
-from toolcrib.adapters.openai_agents._tools import Invocation, normal
-from toolcrib.approvals import meant_by
-from toolcrib.calls import ApprovalRequest, Denial, Grant, Suspended, ToolCall
+from toolcrib.adapters.openai_agents._tools import Invocation, is_object, normal
+from toolcrib.calls import ApprovalRequest, Denial, Grant, Rejected, ToolCall
+from toolcrib.pipeline import Run
+from toolcrib.serving.frameworks import AskedCall, Given, answered, is_to_earlier, unknown_call
 
 __all__ = ["answers", "approval_requests"]
 
 
 async def approval_requests(state: RunState[Any, Any]) -> list[ApprovalRequest]:
-    """Return what a person has to decide, in the order the model asked; interruptions of other tools are left out."""
-    return [suspended.request for _, _, suspended in await _waiting(state)]
+    """Return what a person has to decide, in the order the model asked.
+
+    What the approval store has an answer to, and interruptions of tools without gates of ours, are left out.
+
+    Raises:
+        ApprovalError: A call waits that another process asked about, and no approval store knows it here.
+    """
+    return [one.asked.request for one in await _interruptions(state) if one.asked.is_open]
 
 
-async def answers(state: RunState[Any, Any], *given: Grant | Denial) -> RunState[Any, Any]:
-    """Return the state with the answers of a person, which the agent goes on with: `Runner.run(agent, state)`.
+async def answers(state: RunState[Any, Any], *given: Given) -> RunState[Any, Any]:
+    """Return the state with the answers of people, which the agent goes on with: `Runner.run(agent, state)`.
 
-    `state.approve` and `state.reject` do for a plain yes or no, too. A grant says who gave it, and may hold for other
+    Those are the answers that are given, and those that the approval store has. `state.approve` and `state.reject` do
+    for a plain yes or no to a call that is not in doubt, too. A grant says who gave it, and may hold for other
     arguments or for later calls; a denial that is given here is in the record. A grant for a request that another one
     has replaced, as the tool has changed or the call is in doubt, leaves the call suspended.
 
     Args:
         state: The state of the run that stopped, which is changed.
-        given: The answers of a person.
+        given: The answers of a person. A request whose answer the approval store has may be among them.
 
     Raises:
-        ApprovalError: An answer is for nothing that is asked, or a request was answered before.
+        ApprovalError: An answer is for nothing that is asked, a request was answered otherwise before, or a call waits
+            that another process asked about, and no approval store knows it here.
     """
-    waiting = [(one, one[2].request) for one in await _waiting(state)]
+    interruptions = await _interruptions(state)
+    waiting = [(one, one.asked.request) for one in interruptions]
     for each in given:
-        before = each.request_id
-        replaced = [one for one, request in waiting if before and before in (request.replaces, request.follows)]
-        for item, invocation, suspended in replaced or meant_by(each, waiting):
-            if replaced and isinstance(each, Grant):
-                continue
-            run = invocation.run_of(_context(state), suspended.request.run_id)
-            answer = suspended.request.deny(message=each.message, by=each.by) if replaced else each
-            text = await invocation.tools.take_answer(suspended, answer, run)
-            if text is None:
-                state.approve(item)
-            else:
-                state.reject(item, rejection_message=text)
+        earlier = [(one, each) for one, request in waiting if is_to_earlier(each, request)]
+        for one, answer in earlier or [*answered(waiting, [each])]:
+            if not isinstance(answer, ApprovalRequest):
+                one.decide(state, await one.take(answer))
+    for one in interruptions:
+        if not one.asked.is_open and not one.is_decided:
+            one.decide(state, await one.stored())
     return state
 
 
-async def _waiting(state: RunState[Any, Any]) -> list[tuple[ToolApprovalItem, Invocation, Suspended]]:
-    found: list[tuple[ToolApprovalItem, Invocation, Suspended]] = []
+@dataclass
+class _Interruption:
+    """A call of ours that a run stopped at.
+
+    Attributes:
+        item: The SDK's own interruption.
+        invocation: The tool.
+        asked: The call.
+        context: What the state is resumed with.
+        is_decided: Whether the state has an answer.
+    """
+
+    item: ToolApprovalItem
+    invocation: Invocation
+    asked: AskedCall
+    context: RunContextWrapper[Any]
+    is_decided: bool = False
+
+    async def take(self, answer: Grant | Denial) -> bool | str:
+        """Take an answer; return whether the call goes on, or the text for the model of one that is denied."""
+        return await self.invocation.tools.take_answer(self.asked.suspended, answer, self._run)
+
+    async def stored(self) -> bool | str:
+        """Return the same for what the store has."""
+        outcome = self.asked.outcome
+        if isinstance(self.asked.stored, Denial):
+            return await self.take(self.asked.stored)
+        return outcome.text() if isinstance(outcome, Rejected) else True
+
+    def decide(self, state: RunState[Any, Any], verdict: bool | str) -> None:
+        """Put the answer into the state, where no other one is needed."""
+        if isinstance(verdict, str):
+            state.reject(self.item, rejection_message=verdict)
+        elif verdict:
+            state.approve(self.item)
+        self.is_decided = True
+
+    @property
+    def _run(self) -> Run:
+        return self.invocation.run_of(self.context, self.asked.request.run_id)
+
+
+async def _interruptions(state: RunState[Any, Any]) -> list[_Interruption]:
+    found: list[_Interruption] = []
+    context = _context(state)
     for item in state.get_interruptions():
-        invocation = await _invocation(item, _context(state))
+        invocation = await _invocation(item, context)
         raw = item.raw_item
-        if invocation is None or not isinstance(raw, ResponseFunctionToolCall):
+        if invocation is None or not isinstance(raw, ResponseFunctionToolCall) or not is_object(raw.arguments):
             continue
-        call = ToolCall(invocation.name, normal(raw.arguments), raw.call_id)
-        suspended = await invocation.tools.find_current(call, invocation.run_of(_context(state)))
-        if suspended is not None:
-            found.append((item, invocation, suspended))
+        call, run = ToolCall(invocation.name, normal(raw.arguments), raw.call_id), invocation.run_of(context)
+        asked = await invocation.tools.find_asked(call, run)
+        if asked is None:
+            raise unknown_call(call.name, run)
+        found.append(_Interruption(item, invocation, asked, context))
     return found
 
 

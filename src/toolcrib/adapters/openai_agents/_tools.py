@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 from agents import (
     FunctionTool,
@@ -24,10 +24,17 @@ from toolcrib.errors import explain_options
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
 from toolcrib.rounds import recall_transcript
-from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, MediaForms, OpenFrameworkRun, is_as_seen
+from toolcrib.serving.frameworks import (
+    FrameworkRuns,
+    FrameworkTools,
+    MediaForms,
+    OpenFrameworkRun,
+    is_as_seen,
+    plain_grant,
+)
 from toolcrib.toolsets import ToolsetLike
 
-__all__ = ["ENTRY", "Invocation", "as_tools", "normal"]
+__all__ = ["ENTRY", "Invocation", "as_tools", "is_object", "normal"]
 
 ENTRY = "openai_agents"
 
@@ -87,8 +94,18 @@ class Invocation:
         return owner if isinstance(owner, cls) else None
 
     async def is_enabled(self, ctx: RunContextWrapper[Any], agent: object) -> bool:
-        """Return whether the model is shown the tool now."""
-        return await self.tools.shows(self.name, self.run_of(ctx))
+        """Return whether the model is shown the tool now.
+
+        The SDK asks this first when a state goes on: a yes by which a call in doubt began is taken from it here, so
+        that it stops at the call again.
+        """
+        run = self.run_of(ctx)
+        approvals = ctx._approvals.values()  # pyright: ignore[reportPrivateUsage] -- there is no other way to take back a yes
+        approved = [record.approved for record in approvals if isinstance(record.approved, list) and record.approved]
+        for call_id in await self.tools.calls_in_doubt(run) if approved else ():
+            for ids in approved:
+                ids[:] = [id for id in ids if id != call_id]
+        return await self.tools.shows(self.name, run)
 
     async def needs_approval(self, ctx: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:
         """Pass a call through the gates, and return whether a person has to answer before it goes on."""
@@ -101,7 +118,7 @@ class Invocation:
 
         def answer(request: ApprovalRequest) -> Grant | None:
             given = self.tools.runs.answer_to(request)
-            return request.grant() if given is None and self._is_approved(ctx) else given
+            return plain_grant(request) if given is None and self._is_approved(ctx) else given
 
         def lost(request: ApprovalRequest) -> Grant | None:
             return answer(request) if is_as_seen(request) else None  # they may have approved every call of the tool
@@ -133,11 +150,21 @@ class Invocation:
 
 def normal(arguments: str) -> str:
     """Return arguments as `needs_approval` is given them; another text, or one with a key twice, as it is."""
+    value = _object_in(arguments)
+    return arguments if value is None else json.dumps(value)
+
+
+def is_object(arguments: str) -> bool:
+    """Return whether arguments are an object: of another text, the SDK asks before we are asked."""
+    return _object_in(arguments) is not None
+
+
+def _object_in(arguments: str) -> dict[str, Any] | None:
     try:
         value: Any = read_json(arguments)
     except ValueError:
-        return arguments
-    return json.dumps(value) if isinstance(value, dict) else arguments
+        return None
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
 def _output(outcome: Outcome) -> Any:

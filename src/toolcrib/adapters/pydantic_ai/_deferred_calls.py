@@ -25,11 +25,13 @@ class Waiting:
     Attributes:
         arguments: The arguments as the model sent them, which distinguish an approval from one of another call.
         grant: The answer, once there is one; what Pydantic AI itself says of an approval is only that there was one.
+        is_stored: Whether the approval store of the run has the answer.
     """
 
     suspended: Suspended
     arguments: dict[str, Any] = field(repr=False)
     grant: Grant | None = None
+    is_stored: bool = False
 
     def edited(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments that a person put in the place of the model's; those they left, as they were seen."""
@@ -43,6 +45,8 @@ class Waiting:
         data: dict[str, Any] = {"suspended": self.suspended.to_dict(), "arguments": self.arguments}
         if self.grant is not None:
             data["grant"] = self.grant.to_dict()
+        if self.is_stored:
+            data["stored"] = True
         return {KEY: data}
 
     @property
@@ -60,15 +64,19 @@ class Waiting:
         try:
             suspended = outcome_from_dict(ours["suspended"])
             grant = Grant.from_dict(ours["grant"]) if ours.get("grant") is not None else None
-            return cls(suspended, dict(ours["arguments"]), grant) if isinstance(suspended, Suspended) else None
+            if not isinstance(suspended, Suspended):
+                return None
+            return cls(suspended, dict(ours["arguments"]), grant, ours.get("stored") is True)
         except (AttributeError, KeyError, TypeError, ValueError):  # any client may have written it
             return None
 
 
 def resumed(
     name: str, arguments: Mapping[str, Any], ctx: pydantic_ai.RunContext[Any]
-) -> tuple[Suspended, Grant] | None:
+) -> tuple[Suspended, Grant | None] | None:
     """Return the suspended call that an approved one goes on with, and the grant; None without one for it.
+
+    The grant is None where the run's store has the answer.
 
     An approval without our metadata, or with that of another call or of other arguments, approves nothing.
     """
@@ -79,6 +87,8 @@ def resumed(
     asked = None if found is None else object_in(found[1].args)
     if (now if asked is None else asked) != waiting.arguments:
         return None
+    if waiting.is_stored:
+        return (waiting.suspended, None) if now == waiting.arguments else None
     override = None if now == waiting.arguments else waiting.edited(now)
     grant = waiting.grant
     if grant is None:

@@ -11,10 +11,10 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApp
 from toolcrib.adapters.pydantic_ai._deferred_calls import Waiting
 from toolcrib.adapters.pydantic_ai._guard import GuardedAgent
 from toolcrib.adapters.pydantic_ai._toolset import ToolcribToolset
-from toolcrib.approvals import meant_by
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant
 from toolcrib.errors import ApprovalError, explain_options
 from toolcrib.pipeline import Channel, Pipeline, Run
+from toolcrib.serving.frameworks import Given, answered
 
 __all__ = ["answers", "approval_requests"]
 
@@ -27,7 +27,7 @@ def approval_requests(requests: DeferredToolRequests) -> list[ApprovalRequest]:
 @explain_options()
 async def answers(
     requests: DeferredToolRequests,
-    *given: Grant | Denial,
+    *given: Given,
     toolset: ToolcribToolset[Any] | AbstractAgent[Any, Any] | None = None,
     run: Run | None = None,
 ) -> DeferredToolResults:
@@ -37,7 +37,7 @@ async def answers(
 
     Args:
         requests: The output of the run that stopped.
-        given: The answers of a person.
+        given: The answers of a person; or a request itself, whose answer the approval store of the next run has.
         toolset: What `as_tools` or `guard` returned, or the agent that has it alone. Pydantic AI does not pass a
             denial on to a toolset, so it is recorded here.
         run: The run that denials are recorded in: its sinks, its store.
@@ -49,17 +49,20 @@ async def answers(
     waiting = _waiting(requests)
     asked = [(call_id, one.request) for call_id, one in waiting.items()]
     results = DeferredToolResults()
-    for answer in given:
-        for call_id in meant_by(answer, asked):
-            if isinstance(answer, Grant):
-                override = None if answer.override_args is None else dict(answer.override_args)
-                results.approvals[call_id] = ToolApproved(override_args=override)
-                results.metadata[call_id] = replace(waiting[call_id], grant=answer).metadata()
-            else:
-                its_run = run or Run(channel=Channel(entry="pydantic_ai"))
-                await _record(waiting[call_id], answer, _toolset_of(toolset), its_run)
-                results.approvals[call_id] = ToolDenied(answer.message or f"`{answer.tool}` was denied")
-            results.answered_by[call_id] = answer.by
+    for call_id, answer in answered(asked, given):
+        if isinstance(answer, ApprovalRequest):
+            results.approvals[call_id] = ToolApproved()
+            results.metadata[call_id] = replace(waiting[call_id], is_stored=True).metadata()
+            continue
+        if isinstance(answer, Grant):
+            override = None if answer.override_args is None else dict(answer.override_args)
+            results.approvals[call_id] = ToolApproved(override_args=override)
+            results.metadata[call_id] = replace(waiting[call_id], grant=answer).metadata()
+        else:
+            its_run = run or Run(channel=Channel(entry="pydantic_ai"))
+            await _record(waiting[call_id], answer, _toolset_of(toolset), its_run)
+            results.approvals[call_id] = ToolDenied(answer.message or f"`{answer.tool}` was denied")
+        results.answered_by[call_id] = answer.by
     return results
 
 

@@ -13,8 +13,9 @@ from smolagents import AgentError, MultiStepAgent, utils
 from toolcrib.adapters.smolagents._calls import ANSWERED, AgentCalls, managed_by, tools_of
 from toolcrib.adapters.smolagents._tools import AgentTool
 from toolcrib.approvals import is_answer_to
-from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.calls import ApprovalRequest
 from toolcrib.errors import ApprovalError
+from toolcrib.serving.frameworks import Given, unknown_call
 
 __all__ = ["answers", "approval_requests", "run_agent"]
 
@@ -24,7 +25,7 @@ def approval_requests(agent: MultiStepAgent) -> list[ApprovalRequest]:
     return [request for calls in _calls_of(agent) for request in calls.waiting.values()]
 
 
-def answers(agent: MultiStepAgent, *given: Grant | Denial | ApprovalRequest) -> str:
+def answers(agent: MultiStepAgent, *given: Given) -> str:
     """Make the calls that are answered, and return what came of them as a task: `agent.run(task, reset=False)`.
 
     Args:
@@ -36,19 +37,18 @@ def answers(agent: MultiStepAgent, *given: Grant | Denial | ApprovalRequest) -> 
     """
     said: list[str] = []
     for each in given or approval_requests(agent):
-        for tool in _tools_for(agent, each):
+        tools = _tools_for(agent, each)
+        for tool in tools:
             text = tool.calls.loop.run(_take_up(tool, each))
             if text is not None:
                 said.append(text)
                 break
         else:
-            raise _unknown(each)
+            raise _unknown(each, tools)
     return "\n".join([ANSWERED, *said, "Go on with the task."])
 
 
-async def run_agent(
-    agent: MultiStepAgent, task: str = "", *, given: Iterable[Grant | Denial | ApprovalRequest] = (), **options: Any
-) -> Any:
+async def run_agent(agent: MultiStepAgent, task: str = "", *, given: Iterable[Given] = (), **options: Any) -> Any:
     """Run an agent in a thread, and the calls of its tools in this event loop; return what `agent.run` returns.
 
     Cancelling interrupts the agent, and stops the calls that run.
@@ -83,7 +83,7 @@ async def run_agent(
             raise
 
 
-async def _take_up(tool: AgentTool, each: Grant | Denial | ApprovalRequest) -> str | None:
+async def _take_up(tool: AgentTool, each: Given) -> str | None:
     """Make a call that is answered, and return what came of it; None where it is not known to these tools."""
     run = tool.calls.run_of(tool.tools)
     tool.calls.count_steps(tool.tools, run)
@@ -103,7 +103,7 @@ def _calls_of(agent: MultiStepAgent) -> Iterator[AgentCalls]:
     return iter({id(tool.calls): tool.calls for tool in _tools_of(agent)}.values())
 
 
-def _tools_for(agent: MultiStepAgent, each: Grant | Denial | ApprovalRequest) -> list[AgentTool]:
+def _tools_for(agent: MultiStepAgent, each: Given) -> list[AgentTool]:
     """Return the tools that a call may be of: first those that know of it."""
     named = [tool for tool in _tools_of(agent) if tool.name == each.tool]
     return sorted(named, key=lambda tool: not any(_is_for(each, one) for one in tool.calls.waiting.values()))
@@ -115,17 +115,18 @@ def _tools_of(agent: MultiStepAgent) -> Iterator[AgentTool]:
         yield from _tools_of(managed)
 
 
-def _is_for(each: Grant | Denial | ApprovalRequest, request: ApprovalRequest) -> bool:
+def _is_for(each: Given, request: ApprovalRequest) -> bool:
     return each.id == request.id if isinstance(each, ApprovalRequest) else is_answer_to(each, request)
 
 
-def _request_id(each: Grant | Denial | ApprovalRequest) -> str:
+def _request_id(each: Given) -> str:
     return each.id if isinstance(each, ApprovalRequest) else each.request_id or ""
 
 
-def _unknown(each: Grant | Denial | ApprovalRequest) -> ApprovalError:
-    meant = each.id if isinstance(each, ApprovalRequest) else each.request_id or each.call_id
-    return ApprovalError(each.tool, f"no call that waits is meant by it ({meant})")
+def _unknown(each: Given, tools: list[AgentTool]) -> ApprovalError:
+    if not tools:
+        return ApprovalError(each.tool, "the agent has no such tool with gates: give `as_tools` or `guard` the agent")
+    return unknown_call(each.tool, tools[0].calls.run_of(tools[0].tools), _request_id(each))
 
 
 # --- memory that is kept for another process

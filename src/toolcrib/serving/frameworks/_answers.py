@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeVar, cast
+from dataclasses import replace
+from typing import Any, TypeAlias, TypeVar, cast
 
 from toolcrib import schema
-from toolcrib.approvals import meant_by
+from toolcrib.approvals import meant_by, misfit
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.errors import ApprovalError
+from toolcrib.pipeline import Run
 
 __all__ = [
+    "Given",
     "answer_of",
+    "answer_payload",
     "answered",
     "is_as_seen",
+    "is_to_earlier",
+    "plain_grant",
+    "rebound",
     "request_in",
     "request_of_framework",
     "request_payload",
     "require_plain",
+    "unknown_call",
 ]
 
 T = TypeVar("T")
+
+Given: TypeAlias = Grant | Denial | ApprovalRequest
+"""What a host gives for a call that waits: an answer, or the request itself where the approval store has its answer."""
 
 _KEY = "toolcrib"
 """The entry of ours in what a framework carries for us: a payload, metadata, additional properties."""
@@ -44,13 +55,15 @@ def request_of_framework(
     return ApprovalRequest(id, call_id, tool, arguments, schema.digest(tool, arguments), reason=reason)
 
 
-def require_plain(answer: Grant | Denial, mend: str) -> None:
+def require_plain(answer: Given, mend: str) -> None:
     """Raise ApprovalError for an answer to a framework's own request that is more than a yes or no to this call.
 
     Args:
         answer: The answer.
         mend: What to leave out in the framework, so that a policy asks in its place.
     """
+    if isinstance(answer, ApprovalRequest):
+        raise ApprovalError(answer.tool, "the framework itself asks, and no store has an answer to it")
     if isinstance(answer, Grant) and (answer.standing or answer.override_args is not None):
         problem = "the framework itself asks, and takes a yes or no to this call alone; for another answer"
         raise ApprovalError(
@@ -58,29 +71,33 @@ def require_plain(answer: Grant | Denial, mend: str) -> None:
         )
 
 
-def answered(
-    asked: Iterable[tuple[T, ApprovalRequest]], given: Iterable[Grant | Denial]
-) -> Iterator[tuple[T, Grant | Denial]]:
+def answered(asked: Iterable[tuple[T, ApprovalRequest]], given: Iterable[Given]) -> Iterator[tuple[T, Given]]:
     """Yield each of what is asked that an answer is meant for, with the answer.
 
     Args:
         asked: What the framework asks, in its own shape, each with the request.
-        given: The answers of a person.
+        given: The answers of a person, and requests whose answers the store has.
 
     Raises:
         ApprovalError: An answer is for nothing that is asked.
     """
     waiting = [*asked]
     for answer in given:
-        for one in meant_by(answer, waiting):
+        named = answer.deny() if isinstance(answer, ApprovalRequest) else answer  # a denial names the request
+        for one in meant_by(named, waiting):
             yield one, answer
 
 
-def answer_of(request: ApprovalRequest, said: object) -> Grant | Denial:
-    """Return the answer to a request that a person's word is.
+def answer_payload(answer: Given) -> dict[str, Any]:
+    """Return an answer in the JSON shapes that `answer_of` reads."""
+    return {"kind": "stored", "request_id": answer.id} if isinstance(answer, ApprovalRequest) else answer.to_dict()
+
+
+def answer_of(request: ApprovalRequest, said: object) -> Grant | Denial | None:
+    """Return the answer to a request that a person's word is; None where it says that the approval store has it.
 
     Args:
-        said: A `Grant` or `Denial`, the JSON of one, True or False, or a decision as front ends for agents give it:
+        said: What `answer_payload` made, an answer, True or False, or a decision as front ends for agents give it:
             `{"type": "approve"}`, `{"type": "edit", "edited_action": {"args": {...}}}`, and `{"type": "reject"}` or
             `{"type": "respond"}` with a `message`. A list of one decision counts as that decision.
 
@@ -94,6 +111,8 @@ def answer_of(request: ApprovalRequest, said: object) -> Grant | Denial:
             return request.grant() if said else request.deny()
         case list() if len(cast("list[Any]", said)) == 1:
             return answer_of(request, cast("list[Any]", said)[0])
+        case Mapping() if cast("Mapping[str, Any]", said).get("kind") == "stored":
+            return None
         case Mapping():
             answer = _decided(request, cast("Mapping[str, Any]", said))
         case _:
@@ -121,6 +140,44 @@ def _decided(request: ApprovalRequest, said: Mapping[str, Any]) -> Grant | Denia
             return answer_of(request, said["decisions"])
         case _:
             return None
+
+
+def plain_grant(request: ApprovalRequest, by: str = "host") -> Grant | None:
+    """Return the grant that a framework's own yes is, which names no request.
+
+    It answers neither a call in doubt nor a tool that has changed: it may be the yes by which the call began.
+    """
+    return None if request.in_doubt or request.replaces is not None else request.grant(by)
+
+
+def is_to_earlier(earlier: Grant | Denial | ApprovalRequest, request: ApprovalRequest) -> bool:
+    """Return whether it is, or answers, a request that this one replaces, or by which its call in doubt began."""
+    id = earlier.id if isinstance(earlier, ApprovalRequest) else earlier.request_id
+    return id is not None and id in (request.replaces, request.follows)
+
+
+def unknown_call(tool: str, run: Run, request_id: str = "") -> ApprovalError:
+    """Return the error for a call which another process asked about, and of which nothing is known here."""
+    about = f" (request {request_id})" if request_id else ""
+    known = "the approval store of its run here has nothing of it" if run.approvals else "its run has no approval store"
+    return ApprovalError(
+        tool,
+        f"the call was suspended in another process{about}, and {known}: give the run one store in both processes, as "
+        'in Run(approvals=SqliteApprovalStore("approvals.db")), and run the agent anew',
+    )
+
+
+def rebound(answer: Grant | Denial, request: ApprovalRequest, run: Run) -> Grant | Denial | None:
+    """Return an answer to a question of another process as one to the request that is made anew of the same call.
+
+    None for one to another call, or to other arguments; and where the run has an approval store, which would know of
+    the question.
+    """
+    if answer.request_id not in (None, request.id):
+        if run.approvals is not None or answer.call_id != request.call_id:
+            return None
+        answer = replace(answer, request_id=request.id)
+    return None if isinstance(answer, Grant) and misfit(answer, request) else answer
 
 
 def is_as_seen(request: ApprovalRequest) -> bool:

@@ -4,22 +4,57 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from toolcrib.approvals import MemorySuspendedCalls, ReviewableApprovalStore, SuspendedCall, digest
+from toolcrib.approvals import (
+    ApprovalEntry,
+    LedgerStore,
+    MemorySuspendedCalls,
+    ReviewableApprovalStore,
+    SuspendedCall,
+    counts_before,
+    digest,
+)
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Suspended, ToolCall, outcome_from_dict
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Call, Pipeline, Run, is_call
 from toolcrib.record import Sink
 from toolcrib.serving._entries import is_shown, run_reporting
+from toolcrib.serving.frameworks._answers import is_to_earlier, rebound
 from toolcrib.serving.frameworks._runs import FrameworkRuns, RecentValues
 from toolcrib.serving.frameworks._usage import CountedRequest, record_usage
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
-__all__ = ["Answer", "FrameworkTools"]
+__all__ = ["Answer", "AskedCall", "FrameworkTools"]
 
 Answer: TypeAlias = Callable[[ApprovalRequest], Grant | Denial | None]
 """Returns the answer to the request of a suspended call, as the framework has it; None when it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedCall:
+    """A suspended call that a framework's run stopped at.
+
+    Attributes:
+        suspended: The call, with the request that a person answers now.
+        stored: The answer that the run's store has.
+        outcome: What the call came to, where it goes on without an answer: it was executed by another process.
+    """
+
+    suspended: Suspended
+    stored: Grant | Denial | None = None
+    outcome: Call | Outcome | None = None
+
+    @property
+    def request(self) -> ApprovalRequest:
+        """What a person is asked."""
+        return self.suspended.request
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a person has to answer still."""
+        return self.stored is None and self.outcome is None
 
 
 class FrameworkTools:
@@ -79,20 +114,39 @@ class FrameworkTools:
         outcome = None if found is None else outcome_from_dict(found.state)
         return outcome if isinstance(outcome, Suspended) else None
 
-    async def find_current(self, call: ToolCall, run: Run) -> Suspended | None:
-        """Return the suspended call that an equal one goes on with.
+    async def find_asked(self, call: ToolCall, run: Run) -> AskedCall | None:
+        """Return the suspended call that an equal one goes on with, and the answer that the run's store has.
 
         One whose tool has changed is asked about anew, and one that has begun is asked about as in doubt.
         """
         found = await self.find_suspended(call, run)
-        if found is None or (self.pipeline.is_current(found.request) and not await _has_begun(found, run)):
-            return found
+        if found is None:
+            return None
+        entry = await _entry_of(found.request, run)
+        if self.pipeline.is_current(found.request) and (entry is None or entry.execution is None):
+            return AskedCall(found, None if entry is None or entry.state == "pending" else entry.answer)
         admitted = await self.pipeline.admit(found, run)
         if not isinstance(admitted, Suspended):
             self._admitted[self._key(call, run)] = admitted
-            return found
+            return AskedCall(found, outcome=admitted)
         await self._keep(self._key(call, run), admitted, run)
-        return admitted
+        return AskedCall(admitted)
+
+    async def calls_in_doubt(self, run: Run) -> frozenset[str]:
+        """Return the ids of calls that are in doubt, as the run's store knows, and whose question has no answer."""
+        store = run.approvals
+        if not isinstance(store, LedgerStore):
+            return frozenset()
+        begun = {
+            entry.request.id: entry.request.call_id
+            for entry in await store.unended()
+            if entry.execution_state == "in doubt"
+            and entry.request.principal == run.principal
+            and (ours := self.entries.get(entry.request.tool)) is not None
+            and not ours.tool.options.idempotent
+        }
+        answered = {entry.request.follows for entry in await store.answered()} if begun else set[str | None]()
+        return frozenset(call_id for request_id, call_id in begun.items() if request_id not in answered)
 
     async def admit(self, call: ToolCall, run: Run, *, answer: Answer | None = None) -> Suspended | None:
         """Pass a call through every gate before its tool, for a framework that asks first whether a person has to.
@@ -138,7 +192,8 @@ class FrameworkTools:
         Args:
             answer: Gives the answer to a suspended call; without one, the run's store and approver are asked.
             lost: Gives the answer to a call that is not known to be suspended, when it has to wait for a person: they
-                were asked by the framework itself, or by a process whose calls are not known here.
+                were asked by the framework itself, or by a process whose calls are not known here. One that names the
+                question of that process is an answer to this one, where no store knows it.
             report: Receives the values that the tool yields.
         """
         admitted = self._admitted.pop(self._key(call, run), None) if self._admitted else None
@@ -148,7 +203,8 @@ class FrameworkTools:
         grant = None if suspended is None or answer is None else answer(suspended.request)
         outcome = await self._kept(await self._run(suspended or call, run, grant, report), call, run)
         if suspended is None and lost is not None and isinstance(outcome, Suspended):
-            grant = lost(outcome.request)
+            said = lost(outcome.request)
+            grant = None if said is None else rebound(said, outcome.request, run)
             if grant is not None:
                 return await self._kept(await self._run(outcome, run, grant, report), call, run)
         return outcome
@@ -198,19 +254,35 @@ class FrameworkTools:
             await self._keep(key, outcome, run)
         return suspended.request, outcome
 
-    async def take_answer(self, suspended: Suspended, answer: Grant | Denial, run: Run) -> str | None:
+    async def take_answer(self, suspended: Suspended, answer: Grant | Denial, run: Run) -> bool | str:
         """Keep a grant until the framework makes the call again, or end the call with a denial.
 
+        A grant is kept in the run's store, so that it counts in every process; without one, in this process. One for a
+        request which another one has replaced, as the tool has changed or the call is in doubt, is not kept.
+
         Returns:
-            The text for the model, of a call that was denied.
+            Whether the framework may make the call again, as no further answer is needed; or the text for the model, of
+            a call that was denied.
 
         Raises:
-            ApprovalError: The denial is for another call, or the request was answered before.
+            ApprovalError: The answer is for another call, or the request was answered otherwise before.
         """
-        if isinstance(answer, Grant):
-            self.runs.give(suspended.request, answer)
-            return None
-        return (await self.deny(suspended, answer, run)).text()
+        request = suspended.request
+        if isinstance(answer, Denial):
+            denial = request.deny(answer.message, answer.by) if is_to_earlier(answer, request) else answer
+            return (await self.deny(suspended, denial, run)).text()
+        if is_to_earlier(answer, request):
+            return False
+        entry = await _entry_of(request, run)
+        if run.approvals is None or entry is None:
+            self.runs.give(request, answer)
+            return True
+        if answer.request_id is None and not answer.standing:
+            answer = replace(answer, request_id=request.id)
+        if entry.state == "pending" or entry.answer is None or not counts_before(entry.answer, answer):
+            await run.approvals.answer(answer)
+            entry = await _entry_of(request, run)
+        return answer.standing or entry is None or entry.state != "pending"
 
     async def deny(self, suspended: Suspended, denial: Denial, run: Run) -> Outcome:
         """End a suspended call with a denial, for a framework that does not make the call again then.
@@ -256,7 +328,9 @@ class FrameworkTools:
 
     async def _keep(self, key: str, suspended: Suspended, run: Run) -> None:
         state = json.loads(json.dumps(suspended.to_dict()))
-        kept = SuspendedCall(key, run.principal or "", suspended.tool, (suspended.request.id,), state)
+        request = suspended.request
+        asked = (request.id, *filter(None, (request.follows, request.replaces)))  # old answers name the others
+        kept = SuspendedCall(key, run.principal or "", suspended.tool, asked, state)
         await self.runs.store_of(run).keep(kept)
 
     def _key(self, call: ToolCall, run: Run) -> str:
@@ -268,13 +342,12 @@ class FrameworkTools:
         return digest(call.name, {**about, "principal": run.principal, "conversation": run.channel.conversation_id})
 
 
-async def _has_begun(suspended: Suspended, run: Run) -> bool:
-    """Return whether a suspended call has begun since, as the run's store knows: its process may have died."""
+async def _entry_of(request: ApprovalRequest, run: Run) -> ApprovalEntry | None:
+    """Return what the run's store knows of a request: its answer, and whether its call has begun since."""
     store = run.approvals
     if not isinstance(store, ReviewableApprovalStore):
-        return False
+        return None
     try:
-        entry = await store.show(suspended.request.id)
+        return await store.show(request.id)
     except ApprovalError:  # the store has no such request
-        return False
-    return entry.execution is not None
+        return None
