@@ -172,6 +172,8 @@ async def test_a_tick_that_was_made_up_for_is_not_again_when_its_work_was_remove
         engine.client.dbos._sys_db.update_last_fired_at("hourly", since.isoformat())
         await asyncio.to_thread(make_up, engine.client, "hourly", since)
         await done(engine, 2)
+        while await asyncio.to_thread(engine.client.dbos.list_workflows, status=["ENQUEUED", "PENDING"]):  # noqa: ASYNC110
+            await asyncio.sleep(QUICK)
         found = await asyncio.to_thread(engine.client.dbos.get_schedule, "hourly")
         await asyncio.to_thread(asyncio.run, prune(engine.database, datetime.now(UTC) + timedelta(hours=1)))
         left = await asyncio.to_thread(engine.client.dbos.list_workflows)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any, Literal, cast
 from zoneinfo import ZoneInfo
 
+import sqlalchemy as sa
 from croniter import croniter
 from dbos import DBOS
 from dbos._error import DBOSException
@@ -298,10 +299,21 @@ async def _tick(at: str, given: dict[str, Any]) -> dict[str, Any]:
         return {"skipped": "deleted" if found is None else "paused"}
     tick = str(DBOS.workflow_id).removeprefix(_PREFIX)
     work_id = await asyncio.to_thread(_enqueue, client, given, tick, at)
-    before, this = found["last_fired_at"], datetime.fromisoformat(at)
-    if before is None or datetime.fromisoformat(before) < this:
-        await asyncio.to_thread(_skip_until, client, name, this)  # DBOS does not, of a tick that it made up for
+    await asyncio.to_thread(_note_tick, client, name, at)  # DBOS does not, of a tick that it made up for
     return {"work": work_id}
+
+
+def _note_tick(client: Client, name: str, at: str) -> None:
+    """Record that a tick was dealt with, unless a later one was."""
+    system: Any = client.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- as above
+    table = system.tables.workflow_schedules
+    mine = table.c.schedule_name == name
+    with system.engine.begin() as connection:
+        # a write first: on SQLite it is what keeps two from reading the same
+        connection.execute(sa.update(table).where(mine).values(schedule_name=name))
+        before = connection.execute(sa.select(table.c.last_fired_at).where(mine)).scalar()
+        if before is None or datetime.fromisoformat(before) < datetime.fromisoformat(at):
+            connection.execute(sa.update(table).where(mine).values(last_fired_at=at))
 
 
 def _enqueue(client: Client, given: Mapping[str, Any], tick: str, at: str) -> str:
