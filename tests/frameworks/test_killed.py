@@ -51,7 +51,7 @@ async def test_an_answer_in_the_store_counts(framework: str, how: How, tmp_path:
         desk = agent_of(framework, folder)
         await desk.ask()
         [entry] = await desk.store.list(pending=True)
-        yes, no = entry.request.grant("bob"), entry.request.deny("not there", "bob")
+        yes, no = entry.request.grant("bob"), entry.request.deny(by="bob", message="not there")
         await desk.store.answer(yes if answer is ApprovalRequest.grant else no)
         await desk.approve(how)
         resumed.append(await agent_of(framework, folder).resume())

@@ -209,7 +209,8 @@ class SupportsToDict(Protocol):
             "`suspended.request.grant(by)`, given to `pipeline.run(suspended, grant=...)`",
         ),
         **dict.fromkeys(
-            ("deny", "reject"), "`suspended.request.deny(message, by)`, given to `pipeline.run(suspended, grant=...)`"
+            ("deny", "reject"),
+            "`suspended.request.deny(by=..., message=...)`, given to `pipeline.run(suspended, grant=...)`",
         ),
     }
 )

@@ -464,7 +464,5 @@ class Toolkit:
 
 async def _deny_in_program(request: ApprovalRequest) -> Denial:
     name, reason = f"`{request.tool}`", f" ({request.reason})" if request.reason else ""
-    return request.deny(
-        f"{name} needs a person's approval{reason}, which a program cannot wait for here: call the tool {name} itself, "
-        "where you have it, or go on without it"
-    )
+    what = f"{name} needs a person's approval{reason}, which a program cannot wait for here"
+    return request.deny(message=f"{what}: call the tool {name} itself, where you have it, or go on without it")

@@ -8,7 +8,7 @@ from functools import wraps
 from importlib import import_module
 from inspect import CO_VARKEYWORDS, iscoroutinefunction, unwrap
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from toolcrib.errors._base import nearest, suggestion
 
@@ -67,7 +67,7 @@ def explain_options(words: Mapping[str, str] = _NOTHING) -> Callable[[F], F]:
                 check(options)
                 return await function(*args, **options)
 
-            return checked_async  # pyright: ignore[reportReturnType]  # it has the same parameters
+            return checked_async  # pyright: ignore[reportReturnType] -- it has the same parameters
 
         @wraps(function)
         def checked(*args: Any, **options: Any) -> Any:
@@ -75,10 +75,9 @@ def explain_options(words: Mapping[str, str] = _NOTHING) -> Callable[[F], F]:
                 check(options)
             return function(*args, **options)
 
-        if not isinstance(target, type):
-            return checked  # pyright: ignore[reportReturnType]  # it has the same parameters
-        setattr(target, "__init__", checked)  # noqa: B010 -- a type checker keeps the parameters
-        return target
+        if isinstance(target, type):
+            setattr(target, "__init__", checked)  # noqa: B010 -- a type checker keeps the parameters
+        return target if isinstance(target, type) else checked  # pyright: ignore[reportReturnType] -- it has the same parameters
 
     return explain
 
@@ -104,7 +103,7 @@ def refuse_unknown_options(who: str, given: Iterable[str], known: Collection[str
 
 def _elsewhere(option: str, known: Collection[str]) -> str:
     """Return the rest of a sentence, which says what has an option; empty where nothing that is looked in has it."""
-    annotations: Mapping[str, Any] = known if isinstance(known, Mapping) else {}
+    annotations = cast("Mapping[str, Any]", known) if isinstance(known, Mapping) else dict[str, Any]()
     if found := _written(option, annotations, _MOST_STEPS):
         return f": it is one of {found[0]}. Write {found[1]}."
     owners = [_CALLED.get(name, name) for name in _OWNERS if option in _options_of(name)]

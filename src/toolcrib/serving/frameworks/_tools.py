@@ -269,7 +269,7 @@ class FrameworkTools:
         """
         request = suspended.request
         if isinstance(answer, Denial):
-            denial = request.deny(answer.message, answer.by) if is_to_earlier(answer, request) else answer
+            denial = request.deny(message=answer.message, by=answer.by) if is_to_earlier(answer, request) else answer
             return (await self.deny(suspended, denial, run)).text()
         if is_to_earlier(answer, request):
             return False
