@@ -17,6 +17,7 @@ from toolcrib.calls import (
     Completed,
     Failed,
     Grant,
+    Outcome,
     RawArguments,
     Rejected,
     RunNormally,
@@ -728,3 +729,46 @@ async def test_a_request_shows_what_came_with_the_call_before_the_defaults(raw: 
 
     assert isinstance(outcome, Suspended)
     assert list(outcome.request.arguments) == ["cents", "to", "currency", "note"]
+
+
+@pytest.mark.parametrize("given", ["grant", "deny"])
+async def test_a_denial_in_the_store_counts_whatever_comes_with_the_call(given: str) -> None:
+    store, ran = MemoryApprovalStore(), list[str]()
+
+    @ez_tool(requires_approval=True)
+    def book(city: str) -> None:
+        """Book a room."""
+        ran.append(city)
+
+    pipeline = Pipeline([book])
+    call = await pipeline.run(ToolCall("book", {"city": "Oslo"}), Run(approvals=store))
+    assert isinstance(call, Suspended)
+    request = call.request
+    await store.answer(request.deny("not there", "ann"))
+
+    answer = request.grant("bob") if given == "grant" else request.deny("too far", "bob")
+    outcome = await pipeline.run(call, Run(approvals=store), grant=answer)
+
+    assert isinstance(outcome, Rejected)
+    assert (outcome.reason, ran) == ("not there", [])
+
+
+async def test_the_same_grant_may_be_in_the_store_and_come_with_the_call_and_another_one_is_refused() -> None:
+    store, ran = MemoryApprovalStore(), list[str]()
+
+    @ez_tool(requires_approval=True)
+    def book(city: str) -> None:
+        """Book a room."""
+        ran.append(city)
+
+    pipeline, outcomes = Pipeline([book]), list[Outcome]()
+    for override in (None, {"city": "Rome"}):
+        call = await pipeline.run(ToolCall("book", {"city": "Oslo"}), Run(approvals=store))
+        assert isinstance(call, Suspended)
+        await store.answer(call.request.grant("ann"))
+        given = call.request.grant("bob", override_args=override)
+        outcomes.append(await pipeline.run(call, Run(approvals=store), grant=given))
+
+    assert [type(outcome) for outcome in outcomes] == [Completed, Failed]
+    assert "answered before by ann" in outcomes[1].text()
+    assert ran == ["Oslo"]

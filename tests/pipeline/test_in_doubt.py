@@ -72,6 +72,21 @@ async def test_a_call_in_doubt_asks_the_same_in_each_process(again: int) -> None
     assert len(await store.list(pending=True)) == 1
 
 
+async def test_the_yes_by_which_a_call_in_doubt_began_leaves_it_suspended_in_a_run_of_another_process() -> None:
+    paid: list[int] = []
+    pipeline, store = Pipeline([paying(paid)]), MemoryApprovalStore()
+    call = await suspended(pipeline, store)
+    await cut_off(store, call)
+    doubt = await pipeline.run(call, Run(approvals=store))
+    assert isinstance(doubt, Suspended)
+
+    again = await pipeline.run(doubt, Run(approvals=store), grant=call.request.grant("ann"))
+
+    assert isinstance(again, Suspended)
+    assert again.request.id == doubt.request.id
+    assert paid == []
+
+
 async def test_the_three_answers_about_a_call_in_doubt() -> None:
     paid: list[int] = []
     pipeline, store = Pipeline([paying(paid)]), MemoryApprovalStore()

@@ -423,7 +423,7 @@ def _asks_same(one: ApprovalRequest, other: ApprovalRequest) -> bool:
 
 def _is_same_call(asked: ApprovalRequest, request: ApprovalRequest) -> bool:
     """Return whether two requests with one call id are of the same call: an id is unique in a run or conversation."""
-    if asked.id in (request.id, request.replaces):
+    if asked.id in (request.id, request.replaces, request.follows):
         return True
     if (asked.tool, asked.principal) != (request.tool, request.principal):
         return False

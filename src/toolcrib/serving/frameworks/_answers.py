@@ -157,13 +157,16 @@ def is_to_earlier(earlier: Grant | Denial | ApprovalRequest, request: ApprovalRe
 
 
 def unknown_call(tool: str, run: Run, request_id: str = "") -> ApprovalError:
-    """Return the error for a call which another process asked about, and of which nothing is known here."""
-    about = f" (request {request_id})" if request_id else ""
-    known = "the approval store of its run here has nothing of it" if run.approvals else "its run has no approval store"
+    """Return the error for a call which waits, as the host says, and of which nothing is known here."""
+    about = f" ({request_id})" if request_id else ""
+    lacking = (
+        "the approval store of its run is not that of the process which asked"
+        if run.approvals
+        else "its run has no approval store"
+    )
+    mend = 'give the run the same one in each process, as in Run(approvals=SqliteApprovalStore("approvals.db"))'
     return ApprovalError(
-        tool,
-        f"the call was suspended in another process{about}, and {known}: give the run one store in both processes, as "
-        'in Run(approvals=SqliteApprovalStore("approvals.db")), and run the agent anew',
+        tool, f"no call that waits is known here{about}; where another process asked, {lacking}: {mend}"
     )
 
 
