@@ -121,7 +121,7 @@ async def test_a_yes_that_comes_with_the_call_after_the_time_is_refused(store: L
 
     outcome = await pipeline.run(waiting, run, grant=waiting.request.grant(BOB))
 
-    assert outcome.kind == "failed"
+    assert outcome.kind == "rejected"
     assert "by the rule within two hours" in outcome.text()
 
 

@@ -12,7 +12,7 @@ ODD: dict[str, Any] = {
         "größe": {"type": "integer", "description": "In cm."},
         "user id": {"type": "string"},
         "user_id": {"type": "string"},
-        "名前": True,
+        "名前": {},
         "2nd": {"type": "string"},
         "x" * 80: {"type": "string"},
     },

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,9 @@ from tests.docs.pages import ROOT, framework_pages
 from tests.docs.running import PageError, run_page
 from tests.ways import WAYS
 from toolcrib.calls import Completed, Failed, Rejected, Suspended
+from toolcrib.errors import ToolConstraintError
 from toolcrib.pipeline import CallLimits
+from toolcrib.serving import GuardPolicy
 from toolcrib.tools import ez_tool
 
 FRAMEWORKS = ("openai_agents", "langchain", "google_adk", "agent_framework", "claude_agent_sdk", "smolagents")
@@ -57,6 +61,46 @@ async def test_the_same_tool_is_denied_approved_and_limited_and_fails_in_all_of_
             "booked Rome",
             "RuntimeError: no rooms",
         ]
+
+
+def guards() -> dict[str, Callable[[GuardPolicy], Any]]:
+    """Return what puts the gates of a policy around a tool `refund`, by framework."""
+    agents, langchain, smolagents = (import_module(name) for name in ("agents", "langchain_core.tools", "smolagents"))
+
+    def refund(euros: int) -> int:
+        """Pay money back.
+
+        Args:
+            euros: The amount.
+        """
+        return euros
+
+    theirs, inner = agents.function_tool(refund), agents.Agent(name="Inner", tools=[agents.function_tool(refund)])
+    outer = agents.Agent(name="Outer", tools=[inner.as_tool("ask_inner", "Ask.")], handoffs=[])
+    agents_guard = import_module("toolcrib.adapters.openai_agents").guard
+    langchain_guard = import_module("toolcrib.adapters.langchain").guard
+    smolagents_guard = import_module("toolcrib.adapters.smolagents").guard
+    return {
+        "openai_agents": lambda policy: agents_guard([theirs], policy),
+        "openai_agents_agent": lambda policy: agents_guard(inner, policy),
+        "openai_agents_handoff": lambda policy: agents_guard(agents.Agent(name="A", handoffs=[inner]), policy),
+        "langchain": lambda policy: langchain_guard([langchain.tool(refund)], policy),
+        "smolagents": lambda policy: smolagents_guard(
+            smolagents.ToolCallingAgent(tools=[smolagents.tool(refund)], model=smolagents.Model()), policy
+        ),
+        "inside_a_tool": lambda policy: agents_guard(outer, policy),
+    }
+
+
+@pytest.mark.parametrize("option", ["approve", "leave"])
+@pytest.mark.parametrize("place", [*guards()])
+def test_a_policy_about_no_tool_is_refused_by_the_guard(place: str, option: str) -> None:
+    wrong = "refund" if place == "inside_a_tool" else "refnd"
+    right = "ask_inner" if place == "inside_a_tool" else "refund"
+
+    with pytest.raises(ToolConstraintError, match=rf"`{wrong}`: GuardPolicy\({option}=...\) is about it, .*`{right}`"):
+        guards()[place](GuardPolicy(**{option: [wrong]}))
+    guards()[place](GuardPolicy(**{option: [right]}))
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)

@@ -9,6 +9,7 @@ from textwrap import dedent
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
+import pytest
 from pydantic import SecretStr
 
 from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore, digest
@@ -96,6 +97,7 @@ async def test_each_store_has_a_key_of_its_own(tmp_path: Path) -> None:
     assert len(digests) == 3
 
 
+@pytest.mark.processes
 async def test_a_call_goes_on_in_a_process_that_has_no_store(tmp_path: Path) -> None:
     asked = await _asked(Run())
     (tmp_path / "call.json").write_text(json.dumps(asked.to_dict()))

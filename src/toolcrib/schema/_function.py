@@ -69,7 +69,7 @@ class Function:
         return any(parameter.name == name or parameter.kind is rest for parameter in self.written)
 
     def require_own_parameters(self, fixed: Collection[str]) -> None:
-        """Check that no parameter is one that another framework fills, as far as annotations are no texts.
+        """Check that no parameter is one that another framework fills, as far as annotations are types.
 
         Args:
             fixed: Those that the definition of the tool supplies.

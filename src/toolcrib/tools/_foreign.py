@@ -30,7 +30,7 @@ def adapter_of(value: object) -> str | None:
 
 
 def require_own_object(value: object) -> None:
-    """Check that an object that is no tool is not one that another way makes tools of; raises TypeError."""
+    """Check that another way does not make tools of an object, which is not a tool itself; raises TypeError."""
     adapter = adapter_of(value)
     name = str(getattr(value, "name", None) or type(value).__name__)
     if isinstance(value, Mapping):

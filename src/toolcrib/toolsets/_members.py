@@ -83,9 +83,9 @@ EntryFilter: TypeAlias = Callable[[RunContext[Any], ToolEntry], Any]
 
 def listed(tools: object) -> Iterable[Any]:
     """Return tools that were given as a list; TypeError for one tool by itself, or for anything else."""
+    given: Any = tools
     if isinstance(tools, Iterable) and not isinstance(tools, str | type | Mapping):
         return cast("Iterable[Any]", tools)
-    given = cast("object", tools)
     require_own_object(given)
     mend = "write [tool] for one" if callable(given) else "give tools, functions or toolsets"
     raise TypeError(f"{tools!r} is not a list of tools; {mend}")

@@ -229,7 +229,7 @@ async def test_a_no_cannot_be_made_a_yes_with_the_same_state() -> None:
         again = await come_back(client, first.request_state, {key: APPROVE})
 
     assert again.is_error
-    assert "it was denied before" in text_of(again)
+    assert text_of(again) == "Rejected: not this week"
     assert booked == []
 
 

@@ -29,7 +29,7 @@ from toolcrib.adapters.dbos._program_journal import journal_lines, program_run
 from toolcrib.adapters.dbos._retry import put_back, put_cancelled_back, put_program_back
 from toolcrib.adapters.dbos._schedules import TICK
 from toolcrib.adapters.dbos._workers import lost_among
-from toolcrib.errors import EngineError
+from toolcrib.errors import EngineError, explain_options
 
 __all__ = [
     "WORK_STATES",
@@ -129,6 +129,7 @@ class Work:
         return {name: getattr(self, name) for name in Work.__slots__}
 
 
+@explain_options()
 def list_work(
     client: Client,
     *,

@@ -42,6 +42,7 @@ SCHEDULE = "schedule"
 _FACTOR = 1_000_000  # the most that a pause between two tries grows by
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """How often work that failed is tried again by itself, and when: by any worker, and it holds no place meanwhile.

@@ -20,7 +20,7 @@ from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_rout
 from toolcrib.adapters.dbos._placement import SCHEDULE, Placement, turn_id_of, what_of, with_id
 from toolcrib.adapters.dbos._workflow import workflow
 from toolcrib.calls import StoredFields, versioned
-from toolcrib.errors import EngineError
+from toolcrib.errors import EngineError, explain_options
 
 __all__ = [
     "TICK",
@@ -43,6 +43,7 @@ _LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 _RANDOM = re.compile(r"(^|[\s,])r(\W|$)", re.IGNORECASE)
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """When a piece of work is enqueued, again and again.

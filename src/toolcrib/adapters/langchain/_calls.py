@@ -144,7 +144,7 @@ class CallOfGraph:
 def _said(request: ApprovalRequest, value: dict[str, Any]) -> tuple[Any, Grant | Denial]:
     """Interrupt the graph until it is resumed with an answer: what it is resumed with, and the answer that this is.
 
-    That a store has an answer is none here: the store was asked before.
+    The store was asked for an answer before.
     """
     while True:
         said = interrupt(value)
