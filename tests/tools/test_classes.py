@@ -127,7 +127,7 @@ def test_a_declared_input_is_named_after_its_class() -> None:
 
 @pytest.mark.parametrize("item", [3, "find", {"name": "find"}, BaseModel, object])
 def test_what_is_no_tool_is_said_to_be_none(item: object) -> None:
-    with pytest.raises(TypeError, match="is not a tool|nothing here could execute it"):
+    with pytest.raises(TypeError, match=r"is not a tool|nothing here could execute it"):
         as_tool(item)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from toolcrib.serving._conversation_runs import ConversationRuns
     from toolcrib.serving._entries import run_reporting, shown_entries
     from toolcrib.serving._front_end import Exchange, FrontEndLimits, FrontEndSessions, OpenSession
     from toolcrib.serving._front_end_events import (
@@ -35,6 +36,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
+            "._conversation_runs": "ConversationRuns",
             "._entries": "run_reporting shown_entries",
             "._front_end": "Exchange FrontEndLimits FrontEndSessions OpenSession",
             "._front_end_events": (
@@ -56,6 +58,7 @@ __all__ = [
     "CallEnded",
     "CallShown",
     "ClientQuestion",
+    "ConversationRuns",
     "Exchange",
     "ExchangeEnded",
     "Flight",

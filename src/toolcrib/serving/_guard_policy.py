@@ -10,7 +10,7 @@ from toolcrib._numbers import require_seconds
 from toolcrib.approvals import ApprovalPolicy
 from toolcrib.errors import explain_options
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline import Run
+from toolcrib.pipeline import CallLimits, Run
 from toolcrib.record import Sink
 from toolcrib.toolsets import ToolNames, Toolset, check_names, is_pattern
 
@@ -23,12 +23,12 @@ __all__ = ["GuardPolicy"]
         "requires_approval": "approve",
         "tools": "approve",
         "exclude": "leave",
-        "limits": "GuardPolicy(run=Run(limits=CallLimits(per_tool={...})))",
-        "gates": "GuardPolicy(run=Run(gates=[...]))",
-        "budgets": "GuardPolicy(run=Run(gates=[Budgets([...])]))",
-        "approver": "GuardPolicy(run=Run(approver=...))",
-        "approvals": "GuardPolicy(run=Run(approvals=...))",
-        "principal": "GuardPolicy(run=Run(principal=...))",
+        "interrupt_on": "approve",
+        "gates": "GuardPolicy(run=lambda ctx: Run(gates=[...]))",
+        "budgets": "GuardPolicy(run=lambda ctx: Run(gates=[Budgets([...])]))",
+        "approver": "GuardPolicy(run=lambda ctx: Run(approver=...))",
+        "approvals": "GuardPolicy(run=lambda ctx: Run(approvals=...))",
+        "principal": "GuardPolicy(run=lambda ctx: Run(principal=...))",
     }
 )
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,10 @@ class GuardPolicy:
     Attributes:
         approve: Which calls need approval: True for all, the names of tools, or a function of the final arguments and
             the run context, as for `requires_approval` of a tool.
-        run: The run of the calls, or a function that opens one for each run of the agent, given the framework's own
-            context: its limits, approver, approval store, principal and provenance policy.
+        run: A function that opens the run of the calls for each run of the agent, given the framework's own context:
+            its approver, approval store, principal and provenance policy. A `Run` itself is one for all conversations
+            and users: its counts, and grants that hold for later calls, too.
+        limits: The limits of each conversation, or thread, of this process, over all runs of the agent in it.
         sinks: Where the events and records of calls go.
         hooks: Decision hooks that are asked about each call.
         timeout: Seconds for one execution.
@@ -56,10 +58,13 @@ class GuardPolicy:
     hooks: HookSet | None = None
     timeout: float | None = None
     leave: Collection[str] = field(default=())
+    limits: CallLimits | None = None
     _known: ToolNames = field(default_factory=ToolNames, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         require_seconds("GuardPolicy", "timeout", self.timeout)
+        if isinstance(self.run, Run) and self.run.limits is not None and self.limits is not None:
+            raise TypeError("GuardPolicy: the limits are given twice, as limits=... and in the run")
         for option, names in self._named():
             _require_names(option, names)
 

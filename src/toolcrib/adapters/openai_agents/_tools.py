@@ -136,7 +136,9 @@ class Invocation:
         trace_id = trace_id if trace_id.startswith("trace_") else ""  # others are not ids of a trace that is exported
         about = id(ctx.usage) if ctx.context is None else id(ctx.context)
         provide = {RunContextWrapper: ctx, ToolContext: ctx}
-        run = self.tools.runs.find((trace_id, about), ctx, run_id=trace_id, deps=ctx.context, provide=provide)
+        run = self.tools.runs.find(
+            (trace_id, about), ctx, run_id=trace_id, deps=ctx.context, provide=provide, conversation=about
+        )
         if run.features:
             recall_transcript(run, self.tools.pipeline.toolset, ctx.turn_input, "openai_responses")
         return run

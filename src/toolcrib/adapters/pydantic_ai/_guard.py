@@ -20,7 +20,7 @@ from toolcrib.adapters.pydantic_ai._source import PydanticToolset
 from toolcrib.adapters.pydantic_ai._toolset import ToolcribToolset, ToolsetRun
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.schema import RunContext
-from toolcrib.serving import GuardPolicy
+from toolcrib.serving import ConversationRuns, GuardPolicy
 from toolcrib.toolsets import Toolset
 
 __all__ = ["GuardedAgent", "GuardedToolset", "guard"]
@@ -63,9 +63,11 @@ class GuardedToolset(ToolcribToolset[Any]):
             lists outside of a run.
     """
 
-    def __init__(self, guarded: AbstractToolset[Any], policy: GuardPolicy) -> None:
+    def __init__(
+        self, guarded: AbstractToolset[Any], policy: GuardPolicy, runs: ConversationRuns | None = None
+    ) -> None:
         tools = Toolset([_GuardedSource(PydanticToolset(guarded), policy)])
-        super().__init__(tools, policy.run, policy.sinks, guarded.id)
+        super().__init__(tools, policy.run, policy.sinks, guarded.id, runs or ConversationRuns(policy.limits))
         self._guarded, self._policy = guarded, policy
 
     async def for_run(self, ctx: pydantic_ai.RunContext[Any]) -> AbstractToolset[Any]:
@@ -155,9 +157,10 @@ class _GuardCapability(AbstractCapability[Any]):
 
     def __init__(self, policy: GuardPolicy, guarded: GuardedToolset) -> None:
         self._policy, self.guarded = policy, guarded
+        self._runs = ConversationRuns(policy.limits)
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
-        self.guarded = GuardedToolset(toolset, self._policy)
+        self.guarded = GuardedToolset(toolset, self._policy, self._runs)
         return self.guarded
 
 

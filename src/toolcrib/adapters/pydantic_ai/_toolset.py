@@ -23,7 +23,7 @@ from toolcrib.hooks import ModelInput
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.record import Sink
 from toolcrib.rounds import recall_transcript
-from toolcrib.serving import run_reporting, shown_entries
+from toolcrib.serving import ConversationRuns, run_reporting, shown_entries
 from toolcrib.serving.frameworks import CountedRequest, UsageNames, record_usage
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
@@ -64,8 +64,16 @@ class ToolcribToolset(AbstractToolset[AgentDepsT]):
         sinks: Where the events of calls go.
     """
 
-    def __init__(self, tools: Toolset, run: Run | OpenRun | None, sinks: tuple[Sink, ...], id: str | None) -> None:
+    def __init__(
+        self,
+        tools: Toolset,
+        run: Run | OpenRun | None,
+        sinks: tuple[Sink, ...],
+        id: str | None,
+        runs: ConversationRuns | None = None,
+    ) -> None:
         self.tools, self.sinks = tools, sinks
+        self._conversations = runs or ConversationRuns(None)
         self._run, self._id = run, id
         self._pipeline = Pipeline(tools, sinks=sinks) if tools.is_open else None
 
@@ -80,6 +88,7 @@ class ToolcribToolset(AbstractToolset[AgentDepsT]):
     def open_run(self, ctx: pydantic_ai.RunContext[Any]) -> Run:
         """Return the run of ours that the calls of one run of the agent belong to."""
         given = self._run(ctx) if callable(self._run) else self._run
+        given = self._conversations.find(ctx.conversation_id or ctx.run_id, given, None)
         own: dict[str, Any] = {"reader": ResultReader(content_in)}
         if ctx.deps is not None and (given is None or given.deps is None):
             own["deps"] = ctx.deps

@@ -179,7 +179,7 @@ class AgentCalls:
         task = self._last_task()
         if task is not self._task:
             self._task, self._tasks = task, self._tasks + 1
-        run = self.runs.find((id(self), self._tasks), agent, deps=agent.state or None)
+        run = self.runs.find((id(self), self._tasks), agent, deps=agent.state or None, conversation=id(self))
         if run.features:
             recall_transcript(run, tools.pipeline.toolset, [*self._messages()])
         return run

@@ -9,7 +9,8 @@ from typing import Any, TypeAlias, TypeVar
 
 from toolcrib.approvals import MemorySuspendedCalls, SuspendedCallStore, suspended_calls_beside
 from toolcrib.calls import ApprovalRequest, Grant, Suspended, outcome_from_dict
-from toolcrib.pipeline import Run, run_for
+from toolcrib.pipeline import CallLimits, Run, run_for
+from toolcrib.serving._conversation_runs import ConversationRuns
 
 __all__ = ["FrameworkRuns", "OpenFrameworkRun", "RecentValues"]
 
@@ -40,12 +41,20 @@ class FrameworkRuns:
         run: The run of all calls, or a function that opens one for each run of an agent; without it, the run of the
             tool that the agent runs in, or a new one for each run of an agent.
         suspended: Where suspended calls are kept; when None, beside the approval store of their run, or in memory.
+        limits: The limits of each conversation; when None, those of the runs.
     """
 
-    def __init__(self, entry: str, run: Run | OpenFrameworkRun | None, suspended: SuspendedCallStore | None) -> None:
+    def __init__(
+        self,
+        entry: str,
+        run: Run | OpenFrameworkRun | None,
+        suspended: SuspendedCallStore | None,
+        limits: CallLimits | None = None,
+    ) -> None:
         self.entry = entry
         self._given, self._suspended = run, suspended
         self._memory = MemorySuspendedCalls()
+        self._conversations = ConversationRuns(limits)
         self._opened: RecentValues[Hashable, tuple[Run, object]] = RecentValues()
         self._stores: RecentValues[int, tuple[object, SuspendedCallStore]] = RecentValues()
         self._given_answers: RecentValues[str, Grant] = RecentValues()
@@ -58,6 +67,7 @@ class FrameworkRuns:
         run_id: str = "",
         deps: Any = None,
         provide: Mapping[Any, Any] = MappingProxyType({}),
+        conversation: Hashable = None,
         **defaults: Any,
     ) -> Run:
         """Return the run of the calls of one run of an agent.
@@ -68,11 +78,14 @@ class FrameworkRuns:
             run_id: The id of a new run: the framework's own, where it has one.
             deps: The run's `deps` where the host's run has none.
             provide: More that the run provides for these calls.
+            conversation: What only its conversation has; its `conversation_id` when None.
             defaults: Other options, such as `conversation_id`, where the run has none.
         """
         known = self._opened.get(key)
         if known is None:
             given = self._given(context) if callable(self._given) else self._given
+            about = conversation or defaults.get("conversation_id") or key
+            given = self._conversations.find(about, given, context)
             own = {} if deps is None or (given is not None and given.deps is not None) else {"deps": deps}
             known = run_for(given, self.entry, run_id=run_id, **own), context
             self._opened.keep(key, known)
@@ -91,6 +104,12 @@ class FrameworkRuns:
         if isinstance(given, Run):
             return bool(given.features or given.gates) or given.has_asking_deps
         return given is not None
+
+    def rejoin(self, run: Run, suspended: Suspended) -> None:
+        """Have a run that goes on with a suspended call counted in the conversation of the run that it was made in."""
+        if self._conversations.rejoin(run, suspended.request.run_id or ""):
+            for key in [key for key, known in self._opened.items() if known[0].run is run.run]:
+                del self._opened[key]
 
     def give(self, request: ApprovalRequest, grant: Grant) -> None:
         """Keep the answer to a request until the framework makes its call again."""

@@ -112,7 +112,10 @@ class FrameworkTools:
             return None  # without the key, which takes as long as the gates
         found = await store.find(self._key(call, run))
         outcome = None if found is None else outcome_from_dict(found.state)
-        return outcome if isinstance(outcome, Suspended) else None
+        if not isinstance(outcome, Suspended):
+            return None
+        self.runs.rejoin(run, outcome)
+        return outcome
 
     async def find_asked(self, call: ToolCall, run: Run) -> AskedCall | None:
         """Return the suspended call that an equal one goes on with, and the answer that the run's store has.
