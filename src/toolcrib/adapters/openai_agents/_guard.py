@@ -44,9 +44,9 @@ def guard(
             a name that the policy has.
     """
     gate = _Gate(GuardedTools(ENTRY, policy, suspended))
-    made = gate.agent(guarded) if isinstance(guarded, Agent) else [gate.tool(tool) for tool in guarded]
+    result = gate.agent(guarded) if isinstance(guarded, Agent) else [gate.tool(tool) for tool in guarded]
     gate.check_names()
-    return made
+    return result
 
 
 @dataclass
