@@ -69,7 +69,9 @@ def test_a_server_is_refused_with_how_to_connect(put: Callable[[Any], Any], modu
 )
 @pytest.mark.parametrize("put", [Toolset, lambda tools: Session(ScriptedModel("x"), tools=tools)])
 def test_a_definition_is_no_tool(put: Callable[[Any], Any], tools: Any) -> None:
-    with pytest.raises(TypeError, match=r"a dict describes `add` to a provider, .* give the function"):
+    with pytest.raises(
+        TypeError, match=r"a dict is not a tool: it describes `add` to a provider, .* Give the function"
+    ):
         put(tools)
 
 

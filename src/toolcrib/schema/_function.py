@@ -69,13 +69,13 @@ class Function:
         return any(parameter.name == name or parameter.kind is rest for parameter in self.written)
 
     def require_own_parameters(self, fixed: Collection[str]) -> None:
-        """Check that no parameter is one that another framework fills, as far as annotations are types.
+        """Check that another framework fills no parameter; an annotation that is a text is read later.
 
         Args:
             fixed: Those that the definition of the tool supplies.
 
         Raises:
-            SchemaError: One is.
+            SchemaError: Another framework fills a parameter.
         """
         for index, parameter in enumerate(self.written):
             note = parameter.annotation

@@ -30,15 +30,15 @@ def adapter_of(value: object) -> str | None:
 
 
 def require_own_object(value: object) -> None:
-    """Check that another way does not make tools of an object, which is not a tool itself; raises TypeError."""
+    """Check that an object is not of another framework, of an MCP server, or a dict; raises TypeError."""
     adapter = adapter_of(value)
     name = str(getattr(value, "name", None) or type(value).__name__)
     if isinstance(value, Mapping):
         described = cast("Mapping[str, Any]", value)
         name = str(described.get("name") or cast("Any", described.get("function") or {}).get("name") or "a tool")
         raise TypeError(
-            f"a dict describes `{name:.60}` to a provider, and nothing here could execute it: give the function; what "
-            "the provider executes itself are the provider_tools of a session"
+            f"a dict is not a tool: it describes `{name:.60}` to a provider, and has nothing to execute. Give the "
+            "function; what the provider executes itself are the provider_tools of a session"
         )
     if adapter == "mcp_client":
         own = "connect(server)" if type(value).__module__.startswith("mcp.") else "connect('python server.py')"
