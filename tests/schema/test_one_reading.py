@@ -159,9 +159,9 @@ def test_an_integer_in_an_object_is_read_as_one_and_a_float_of_too_many_digits_i
         "take", {"properties": {"x": {"$ref": "#/$defs/L"}, "y": {"type": "integer"}}, "$defs": {"L": line}}
     )
 
-    assert repr(tool.spec.read('{"x": {"amount": 2.0}, "y": 3.0}')) == "{'x': {'amount': 2}, 'y': 3}"
-    with pytest.raises(InvalidArguments, match="y: must be an integer, with all of its digits"):
-        tool.spec.read('{"x": {"amount": 2.0}, "y": 1e300}')
+    assert repr(tool.spec.read('{"x": {"amount": 2.0}, "y": 1e15}')) == "{'x': {'amount': 2}, 'y': 1000000000000000}"
+    with pytest.raises(InvalidArguments, match=r"x.amount: must be an integer, with all of its digits; got 1e\+300"):
+        tool.spec.read('{"x": {"amount": 1e300}}')
 
 
 def test_a_mapping_of_a_model_is_read_like_its_text() -> None:
