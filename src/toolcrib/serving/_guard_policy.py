@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Any
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Any, ParamSpec, TypeVar
 
 from toolcrib._numbers import require_seconds
 from toolcrib.approvals import ApprovalPolicy
@@ -14,7 +16,33 @@ from toolcrib.pipeline import CallLimits, Run
 from toolcrib.record import Sink
 from toolcrib.toolsets import Toolset
 
-__all__ = ["GuardPolicy"]
+__all__ = ["GuardPolicy", "takes_policy"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_NAMES_OF_TOOLS = ("name", "tool", "tool_name")
+
+
+def takes_policy(guard: Callable[P, T]) -> Callable[P, T]:
+    """Return a guard, or what constructs one, that says where its gates are given when it is called without a policy.
+
+    It decorates a function or an `__init__`.
+    """
+    parameters = signature(guard)
+    name = guard.__qualname__.removesuffix(".__init__")
+
+    @wraps(guard)
+    def checked(*args: P.args, **options: P.kwargs) -> T:
+        try:
+            parameters.bind(*args, **options)
+        except TypeError as error:
+            guarded = "" if "self" in parameters.parameters else "agent, "
+            how = f"{name}({guarded}GuardPolicy(approve=[...]))"
+            raise TypeError(f"{name}: {error}; its gates are those of a policy: {how}") from None
+        return guard(*args, **options)
+
+    return checked
 
 
 @explain_options(
@@ -61,6 +89,16 @@ class GuardPolicy:
         require_seconds("GuardPolicy", "timeout", self.timeout)
         if isinstance(self.run, Run) and self.run.limits is not None and self.limits is not None:
             raise TypeError("GuardPolicy: the limits are given twice, as limits=... and in the run")
+        if isinstance(self.sinks, Sink):
+            raise TypeError(f"GuardPolicy: sinks takes several of them, as in sinks=[{type(self.sinks).__name__}(...)]")
+        object.__setattr__(self, "sinks", tuple(self.sinks))
+        if callable(self.run) and not isinstance(self.run, Run) and not _takes(self.run, 1):
+            raise TypeError("GuardPolicy: run is a function of the framework's own context: run=lambda ctx: Run(...)")
+        if callable(self.approve) and _first_parameter(self.approve) in _NAMES_OF_TOOLS:
+            raise TypeError(
+                "GuardPolicy: approve is a function of the arguments and the run context, which knows the tool: "
+                "approve=lambda arguments, ctx: ctx.tool_name == ..."
+            )
         if isinstance(self.approve, str):
             raise TypeError(f"GuardPolicy: approve takes several names, as in approve=[{self.approve!r}]")
         if isinstance(self.leave, str):
@@ -102,3 +140,22 @@ class GuardPolicy:
         if self.hooks is not None:
             guarded = guarded.with_hooks(self.hooks)
         return guarded if self.timeout is None else guarded.with_timeout(self.timeout)
+
+
+def _takes(function: Callable[..., Any], count: int) -> bool:
+    """Return whether a function takes so many values; True where its signature is not known."""
+    try:
+        signature(function).bind(*range(count))
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
+
+
+def _first_parameter(function: Callable[..., Any]) -> str:
+    try:
+        parameters = [*signature(function).parameters.values()]
+    except (TypeError, ValueError):
+        return ""
+    return parameters[0].name if parameters and parameters[0].kind is not Parameter.VAR_POSITIONAL else ""

@@ -21,7 +21,7 @@ from toolcrib.calls import Completed, Outcome, Suspended, ToolCall
 from toolcrib.errors import ToolcribError
 from toolcrib.pipeline import Call, Run, is_call
 from toolcrib.schema import ToolSpec
-from toolcrib.serving import GuardPolicy
+from toolcrib.serving import GuardPolicy, takes_policy
 from toolcrib.serving.frameworks import FrameworkTools, GuardedTools, RecentValues
 from toolcrib.tools import Tool
 
@@ -30,6 +30,7 @@ __all__ = ["guard"]
 _ANY = {"type": "object", "additionalProperties": True}
 
 
+@takes_policy
 def guard(
     options: ClaudeAgentOptions, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None
 ) -> GatedOptions:
