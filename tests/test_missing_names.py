@@ -62,11 +62,7 @@ def test_a_name_of_another_framework_is_told_by_ours(found: Any, name: str, here
 @pytest.mark.parametrize(
     ("cls", "given", "said"),
     [
-        (
-            GuardPolicy,
-            {"limits": {"refund": 1}},
-            "`limits`. Here it is GuardPolicy(run=Run(limits=CallLimits(",
-        ),
+        (GuardPolicy, {"interrupt_on": ["refund"]}, "`interrupt_on`. Did you mean `approve`?"),
         (GuardPolicy, {"aprove": ["refund"]}, "`aprove`. Did you mean `approve`?"),
         (Budgets, {"per_tool": 1}, "`per_tool`. Here it is Budgets([Limit(calls=10, by='tool')])."),
         (Limit, {"amount": 1}, "`amount`. Did you mean `spend`?"),

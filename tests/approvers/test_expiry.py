@@ -122,7 +122,7 @@ async def test_a_yes_that_comes_with_the_call_after_the_time_is_refused(store: L
     outcome = await pipeline.run(waiting, run, grant=waiting.request.grant(BOB))
 
     assert outcome.kind == "rejected"
-    assert "by the rule within two hours" in outcome.text()
+    assert "which the rule within two hours sets" in outcome.text()
 
 
 async def test_a_yes_in_time_counts_when_the_call_comes_back_later(store: LedgerStore, clock: FakeClock) -> None:

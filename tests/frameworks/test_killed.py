@@ -17,6 +17,7 @@ from toolcrib.calls import ApprovalRequest
 
 FRAMEWORKS: dict[str, tuple[How, ...]] = {
     "openai_agents": ("named", "plain"),
+    "openai_agents_guarded": ("named", "plain"),
     "langchain": ("named", "plain"),
     "pydantic_ai": ("named", "plain"),
     "google_adk": ("named", "plain"),

@@ -744,7 +744,7 @@ async def test_a_denial_in_the_store_counts_whatever_comes_with_the_call(given: 
     call = await pipeline.run(ToolCall("book", {"city": "Oslo"}), Run(approvals=store))
     assert isinstance(call, Suspended)
     request = call.request
-    await store.answer(request.deny("not there", "ann"))
+    await store.answer(request.deny(by="ann", message="not there"))
 
     answer = request.grant("bob") if given == "grant" else request.deny("too far", "bob")
     outcome = await pipeline.run(call, Run(approvals=store), grant=answer)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         ReplyBegan,
         ReplyText,
     )
-    from toolcrib.serving._guard_policy import GuardPolicy
+    from toolcrib.serving._guard_policy import GuardPolicy, takes_policy
     from toolcrib.serving._open_calls import ClientQuestion, OpenCall, OpenCalls, OpenCallState, OpenLimit
     from toolcrib.serving._original_results import OriginalResults
     from toolcrib.serving._pending_limit import ListsRequests, PendingApprovals, check_countable
@@ -43,7 +43,7 @@ else:
                 "ApprovalAsked CallEnded CallShown ExchangeEnded FrontEndAnswer FrontEndEvent FrontEndRequest "
                 "ReplyBegan ReplyText"
             ),
-            "._guard_policy": "GuardPolicy",
+            "._guard_policy": "GuardPolicy takes_policy",
             "._open_calls": "ClientQuestion OpenCall OpenCallState OpenCalls OpenLimit",
             "._original_results": "OriginalResults",
             "._pending_limit": "ListsRequests PendingApprovals check_countable",
@@ -86,4 +86,5 @@ __all__ = [
     "check_countable",
     "run_reporting",
     "shown_entries",
+    "takes_policy",
 ]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Any, ParamSpec, TypeVar, cast
 
 from toolcrib._numbers import require_seconds
 from toolcrib.approvals import ApprovalPolicy
@@ -14,7 +16,33 @@ from toolcrib.pipeline import CallLimits, Run
 from toolcrib.record import Sink
 from toolcrib.toolsets import ToolNames, Toolset, check_names, is_pattern
 
-__all__ = ["GuardPolicy"]
+__all__ = ["GuardPolicy", "takes_policy"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_NAMES_OF_TOOLS = ("name", "tool", "tool_name")
+
+
+def takes_policy(guard: Callable[P, T]) -> Callable[P, T]:
+    """Return a guard, or what constructs one, that says where its gates are given when it is called without a policy.
+
+    It decorates a function or an `__init__`.
+    """
+    parameters = signature(guard)
+    name = guard.__qualname__.removesuffix(".__init__")
+
+    @wraps(guard)
+    def checked(*args: P.args, **options: P.kwargs) -> T:
+        try:
+            parameters.bind(*args, **options)
+        except TypeError as error:
+            guarded = "" if "self" in parameters.parameters else "agent, "
+            how = f"{name}({guarded}GuardPolicy(approve=[...]))"
+            raise TypeError(f"{name}: {error}; its gates are those of a policy: {how}") from None
+        return guard(*args, **options)
+
+    return checked
 
 
 @explain_options(
@@ -65,27 +93,9 @@ class GuardPolicy:
         require_seconds("GuardPolicy", "timeout", self.timeout)
         if isinstance(self.run, Run) and self.run.limits is not None and self.limits is not None:
             raise TypeError("GuardPolicy: the limits are given twice, as limits=... and in the run")
-        for option, names in self._named():
-            _require_names(option, names)
-
-    def _named(self) -> list[tuple[str, Collection[str]]]:
-        """Return the options that name tools, with the names."""
-        approve = () if isinstance(self.approve, bool) or callable(self.approve) else self.approve
-        return [("approve", approve), ("leave", self.leave)]
-
-    def check_names(self, names: Iterable[str], *, are_all: bool = True) -> None:
-        """Check that the tools that the policy names are among those of an agent.
-
-        Args:
-            names: The agent's tools, as far as they are known; those of earlier calls are known, too.
-            are_all: Whether there are no others: see `check_names` of `toolsets`.
-
-        Raises:
-            ToolConstraintError: There is no such tool.
-        """
-        self._known.update(names)
-        for option, named in self._named():
-            check_names(f"GuardPolicy({option}=...)", named, self._known, are_all=are_all)
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Any, ParamSpec, TypeVar, cast
 
     @classmethod
     def checked(cls, policy: object) -> GuardPolicy:
@@ -128,15 +138,6 @@ class GuardPolicy:
         return guarded if self.timeout is None else guarded.with_timeout(self.timeout)
 
 
-def _require_names(option: str, names: Collection[str]) -> None:
-    """Check that an option has several names of tools; raises TypeError and ValueError."""
-    if isinstance(names, str):
-        raise TypeError(f"GuardPolicy: {option} takes several names, as in {option}=[{names!r}]")
-    if isinstance(names, Mapping):
-        raise TypeError(f"GuardPolicy: {option} is a list of names, as in {option}={[*cast('Any', names)]!r:.200}")
-    for given in cast("Collection[Any]", names):
-        if not isinstance(given, str):
-            name = getattr(given, "name", None) or getattr(given, "__name__", "NAME")
-            raise TypeError(f"GuardPolicy: {option} has {given!r:.60}; give the name of the tool: {option}=[{name!r}]")
-        if is_pattern(given):
-            raise ValueError(f"GuardPolicy: {option} has {given!r}, a pattern; name each tool, or give approve=True")
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Any, ParamSpec, TypeVar, cast

@@ -9,17 +9,24 @@ from agents import Runner, RunState
 from agents.testing import ScriptedModel, assistant_message, function_call
 
 from tests.frameworks.killed.desk import Desk, How, Resumed
-from toolcrib.adapters.openai_agents import answers, approval_requests, as_tools
+from toolcrib.adapters.openai_agents import answers, approval_requests, as_tools, guard
 from toolcrib.calls import Denial, Grant
+from toolcrib.serving import GuardPolicy
 
 
 class Agent(Desk):
     """The agent; its state is kept with the yes in it."""
 
+    is_guarded = False
+
     def agent(self, *turns: Any) -> agents.Agent[Any]:
-        """Return the agent, with what its model says."""
+        """Return the agent, with what its model says: its tool has gates in the first place, or is guarded."""
         model = ScriptedModel([*turns, [assistant_message("done")]])
-        return agents.Agent(name="trips", tools=[*as_tools([self.book], run=self.run)], model=model)
+        if not self.is_guarded:
+            return agents.Agent(name="trips", tools=[*as_tools([self.book], run=self.run)], model=model)
+        own = agents.function_tool(self.book.fn, name_override="book")
+        agent = agents.Agent(name="trips", tools=[own], model=model)
+        return guard(agent, GuardPolicy(approve=["book"], run=self.run))
 
     async def ask(self) -> None:
         result = await Runner.run(self.agent([function_call("book", {"city": "Oslo"}, call_id="c1")]), "go")

@@ -14,10 +14,9 @@ from toolcrib.adapters.agent_framework._members import Member, value_of
 from toolcrib.adapters.agent_framework._tools import GatedProvider
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import Completed, Outcome
-from toolcrib.errors import explain_options
 from toolcrib.pipeline import Run
 from toolcrib.schema import RunContext
-from toolcrib.serving import GuardPolicy
+from toolcrib.serving import GuardPolicy, takes_policy
 from toolcrib.serving.frameworks import FrameworkTools, GuardedTools, provided
 from toolcrib.toolsets import Toolset
 
@@ -26,7 +25,7 @@ __all__ = ["GuardProvider", "guard"]
 A = TypeVar("A", bound="RawAgent[Any]")
 
 
-@explain_options()
+@takes_policy
 def guard(agent: A, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None) -> A:
     """Return an agent with the gates of a policy around every tool that it runs: one with a further `GuardProvider`.
 
@@ -51,6 +50,7 @@ class GuardProvider(GatedProvider):
         source_id: The provider's name in the agent.
     """
 
+    @takes_policy
     def __init__(
         self, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None, source_id: str = "toolcrib_guard"
     ) -> None:

@@ -18,10 +18,10 @@ from toolcrib.adapters.claude_agent_sdk._calls import ENTRY, Gates, Options, dec
 from toolcrib.adapters.claude_agent_sdk._options import GatedOptions, asking, gated, hooked
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import Completed, Outcome, Suspended, ToolCall
-from toolcrib.errors import ToolcribError, explain_options
+from toolcrib.errors import ToolcribError
 from toolcrib.pipeline import Call, Run, is_call
 from toolcrib.schema import ToolSpec
-from toolcrib.serving import GuardPolicy
+from toolcrib.serving import GuardPolicy, takes_policy
 from toolcrib.serving.frameworks import FrameworkTools, GuardedTools, RecentValues
 from toolcrib.tools import Tool
 
@@ -30,7 +30,7 @@ __all__ = ["guard"]
 _ANY = {"type": "object", "additionalProperties": True}
 
 
-@explain_options()
+@takes_policy
 def guard(
     options: ClaudeAgentOptions, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None
 ) -> GatedOptions:

@@ -20,14 +20,13 @@ from toolcrib.adapters.google_adk._calls import ENTRY, make, record_event, reply
 from toolcrib.adapters.google_adk._members import Member
 from toolcrib.adapters.google_adk._tools import GatedTool
 from toolcrib.approvals import SuspendedCallStore
-from toolcrib.errors import explain_options
-from toolcrib.serving import GuardPolicy
+from toolcrib.serving import GuardPolicy, takes_policy
 from toolcrib.serving.frameworks import GuardedTools
 
 __all__ = ["GuardPlugin", "UsagePlugin", "guard"]
 
 
-@explain_options()
+@takes_policy
 def guard(guarded: App | BaseAgent, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None) -> App:
     """Return an app with the gates of a policy around every tool that its agents run: one with a further `GuardPlugin`.
 
@@ -68,6 +67,7 @@ class GuardPlugin(UsagePlugin):
         suspended: Where suspended calls are kept; when None, beside the approval store of the run, or in memory.
     """
 
+    @takes_policy
     def __init__(self, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None) -> None:
         super().__init__([], name="toolcrib_guard")
         self._tools = GuardedTools(ENTRY, policy, suspended)

@@ -23,7 +23,7 @@ from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import Completed, Failed, Outcome, ToolCall, new_call_id
 from toolcrib.errors import ToolcribError, register_signal
 from toolcrib.schema import RunContext, ToolSpec
-from toolcrib.serving import GuardPolicy
+from toolcrib.serving import GuardPolicy, takes_policy
 from toolcrib.serving.frameworks import FrameworkTools, GuardedTools, provided
 from toolcrib.tools import Tool
 
@@ -68,6 +68,7 @@ class GuardMiddleware(UsageMiddleware):
         suspended: Where suspended calls are kept; when None, beside the approval store of the run, or in memory.
     """
 
+    @takes_policy
     def __init__(self, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None) -> None:
         super().__init__([])
         self._tools = GuardedTools(ENTRY, policy, suspended)

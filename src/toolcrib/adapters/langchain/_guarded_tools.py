@@ -15,13 +15,12 @@ from langgraph.pregel import Pregel
 from toolcrib.adapters.langchain._guard import GuardMiddleware
 from toolcrib.adapters.langchain._tools import gated_tool
 from toolcrib.approvals import SuspendedCallStore
-from toolcrib.errors import explain_options
-from toolcrib.serving import GuardPolicy
+from toolcrib.serving import GuardPolicy, takes_policy
 
 __all__ = ["guard"]
 
 
-@explain_options()
+@takes_policy
 def guard(
     tools: Iterable[TheirTool], policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None
 ) -> list[TheirTool]:

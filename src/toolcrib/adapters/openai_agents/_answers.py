@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from agents import RunContextWrapper, RunState
 from agents.items import ToolApprovalItem
@@ -47,7 +47,8 @@ async def answers(state: RunState[Any, Any], *given: Given) -> RunState[Any, Any
     interruptions = await _interruptions(state)
     waiting = [(one, one.asked.request) for one in interruptions]
     for each in given:
-        earlier = [(one, each) for one, request in waiting if is_to_earlier(each, request)]
+        is_answer = isinstance(each, Grant | Denial)
+        earlier = [(one, each) for one, request in waiting if is_answer and is_to_earlier(each, request)]
         for one, answer in earlier or [*answered(waiting, [each])]:
             if not isinstance(answer, ApprovalRequest):
                 one.decide(state, await one.take(answer))
@@ -100,6 +101,8 @@ class _Interruption:
 
 
 async def _interruptions(state: RunState[Any, Any]) -> list[_Interruption]:
+    if not isinstance(cast("object", state), RunState):
+        raise TypeError(f"it takes the state of a run that stopped, `result.to_state()`, and not {state!r:.80}")
     found: list[_Interruption] = []
     context = _context(state)
     for item in state.get_interruptions():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
+from inspect import isawaitable
 from typing import Any, TypeVar, overload
 
 from agents import Agent, FunctionTool, Handoff, RunContextWrapper, Tool
@@ -11,8 +12,7 @@ from agents import Agent, FunctionTool, Handoff, RunContextWrapper, Tool
 from toolcrib.adapters.openai_agents._members import member
 from toolcrib.adapters.openai_agents._tools import ENTRY, Invocation
 from toolcrib.approvals import SuspendedCallStore
-from toolcrib.errors import explain_options
-from toolcrib.serving import GuardPolicy
+from toolcrib.serving import GuardPolicy, takes_policy
 from toolcrib.serving.frameworks import GuardedTools
 
 __all__ = ["GuardedAgent", "guard"]
@@ -28,7 +28,7 @@ def guard(
 def guard(
     guarded: Iterable[Tool], policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None
 ) -> list[Tool]: ...
-@explain_options()
+@takes_policy
 def guard(
     guarded: Agent[Any] | Iterable[Tool], policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None
 ) -> GuardedAgent[Any] | list[Tool]:
@@ -45,6 +45,8 @@ def guard(
         ValueError: The SDK or a provider runs one of the tools itself, and the policy does not leave it; or no tool has
             a name that the policy has.
     """
+    if isinstance(guarded, FunctionTool):
+        raise TypeError(f"guard takes an agent or several tools, as in guard([{guarded.name}], policy)")
     gate = _Gate(GuardedTools(ENTRY, policy, suspended))
     result = gate.agent(guarded) if isinstance(guarded, Agent) else [gate.tool(tool) for tool in guarded]
     gate.check_names()
@@ -115,7 +117,13 @@ class _Gate:
         guarded = self._tools.around(member(tool, in_agent=True))
         invocation = Invocation(guarded, tool.name)
         asks = invocation.needs_approval if guarded.may_ask(tool.name) else False
-        return replace(tool, on_invoke_tool=invocation.invoke, needs_approval=asks)
+
+        async def is_enabled(ctx: RunContextWrapper[Any], agent: Any) -> bool:
+            await invocation.read_decisions(ctx)
+            enabled: Any = tool.is_enabled(ctx, agent) if callable(tool.is_enabled) else tool.is_enabled
+            return bool(await enabled if isawaitable(enabled) else enabled)
+
+        return replace(tool, on_invoke_tool=invocation.invoke, needs_approval=asks, is_enabled=is_enabled)
 
     def _handoff(self, handoff: Handoff[Any, Any]) -> Handoff[Any, Any]:
         invoke: Callable[[RunContextWrapper[Any], str], Awaitable[Any]] = handoff.on_invoke_handoff

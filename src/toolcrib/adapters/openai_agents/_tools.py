@@ -94,18 +94,28 @@ class Invocation:
         return owner if isinstance(owner, cls) else None
 
     async def is_enabled(self, ctx: RunContextWrapper[Any], agent: object) -> bool:
-        """Return whether the model is shown the tool now.
+        """Return whether the model is shown the tool now."""
+        await self.read_decisions(ctx)
+        return await self.tools.shows(self.name, self.run_of(ctx))
 
-        The SDK asks this first when a state goes on: a yes by which a call in doubt began is taken from it here, so
-        that it stops at the call again.
+    async def read_decisions(self, ctx: RunContextWrapper[Any]) -> None:
+        """Read what a state that goes on says of its calls: the SDK asks first whether the tool is enabled.
+
+        The yes by which a call in doubt began is taken from the state, so that it stops at the call again. A no is
+        recorded, as the SDK tells no tool of it.
         """
-        run = self.run_of(ctx)
-        approvals = ctx._approvals.values()  # pyright: ignore[reportPrivateUsage] -- there is no other way to take back a yes
-        approved = [record.approved for record in approvals if isinstance(record.approved, list) and record.approved]
-        for call_id in await self.tools.calls_in_doubt(run) if approved else ():
+        decisions = [*ctx._approvals.values()]  # pyright: ignore[reportPrivateUsage] -- there is no other way to them
+        approved = [one.approved for one in decisions if isinstance(one.approved, list) and one.approved]
+        denied = {
+            id: one.rejection_messages.get(id, "")
+            for one in decisions
+            for id in (one.rejected if isinstance(one.rejected, list) else ())
+        }
+        for call_id in await self.tools.calls_in_doubt(self.run_of(ctx)) if approved else ():
             for ids in approved:
                 ids[:] = [id for id in ids if id != call_id]
-        return await self.tools.shows(self.name, run)
+        if denied:
+            await self.tools.deny_calls(self.name, denied, self.run_of(ctx))
 
     async def needs_approval(self, ctx: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:
         """Pass a call through the gates, and return whether a person has to answer before it goes on."""

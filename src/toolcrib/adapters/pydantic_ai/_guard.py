@@ -20,7 +20,7 @@ from toolcrib.adapters.pydantic_ai._source import PydanticToolset
 from toolcrib.adapters.pydantic_ai._toolset import ToolcribToolset, ToolsetRun
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.schema import RunContext
-from toolcrib.serving import ConversationRuns, GuardPolicy
+from toolcrib.serving import ConversationRuns, GuardPolicy, takes_policy
 from toolcrib.toolsets import Toolset
 
 __all__ = ["GuardedAgent", "GuardedToolset", "guard"]
@@ -30,6 +30,7 @@ __all__ = ["GuardedAgent", "GuardedToolset", "guard"]
 def guard(guarded: AbstractAgent[Any, Any], policy: GuardPolicy) -> GuardedAgent: ...
 @overload
 def guard(guarded: AbstractToolset[Any], policy: GuardPolicy) -> GuardedToolset: ...
+@takes_policy
 def guard(
     guarded: AbstractAgent[Any, Any] | AbstractToolset[Any], policy: GuardPolicy
 ) -> GuardedAgent | GuardedToolset:
@@ -155,6 +156,7 @@ class _GuardedRun(ToolsetRun[Any]):
 class _GuardCapability(AbstractCapability[Any]):
     """The gates of a policy around the toolset of an agent's run, whatever it is made of."""
 
+    @takes_policy
     def __init__(self, policy: GuardPolicy, guarded: GuardedToolset) -> None:
         self._policy, self.guarded = policy, guarded
         self._runs = ConversationRuns(policy.limits)

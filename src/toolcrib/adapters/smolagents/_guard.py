@@ -11,8 +11,7 @@ from toolcrib.adapters.smolagents._executor import SandboxExecutor
 from toolcrib.adapters.smolagents._members import Member
 from toolcrib.adapters.smolagents._tools import AgentTool
 from toolcrib.approvals import SuspendedCallStore
-from toolcrib.errors import explain_options
-from toolcrib.serving import GuardPolicy
+from toolcrib.serving import GuardPolicy, takes_policy
 from toolcrib.serving.frameworks import GuardedTools
 
 __all__ = ["guard"]
@@ -20,7 +19,7 @@ __all__ = ["guard"]
 A = TypeVar("A", bound=MultiStepAgent)
 
 
-@explain_options()
+@takes_policy
 def guard(agent: A, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None) -> A:
     """Put the gates of a policy around each tool of an agent and of the agents that it manages, and return the agent.
 

@@ -83,6 +83,11 @@ def answered(asked: Iterable[tuple[T, ApprovalRequest]], given: Iterable[Given])
     """
     waiting = [*asked]
     for answer in given:
+        if not isinstance(cast("object", answer), Grant | Denial | ApprovalRequest):
+            raise TypeError(
+                f"an answer is `request.grant(...)`, `request.deny(...)`, or the request, and not {answer!r:.80}; "
+                "several are given one by one: answers(..., *given)"
+            )
         named = answer.deny() if isinstance(answer, ApprovalRequest) else answer  # a denial names the request
         for one in meant_by(named, waiting):
             yield one, answer

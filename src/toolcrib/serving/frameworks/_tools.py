@@ -297,6 +297,20 @@ class FrameworkTools:
             run = run.view(principal=suspended.request.principal)
         return await self._settled(suspended, denial, run)
 
+    async def deny_calls(self, name: str, messages: Mapping[str, str], run: Run) -> None:
+        """End suspended calls of a tool that the framework alone knows to be denied; the run's store has them.
+
+        Args:
+            messages: What the user said, by call id.
+        """
+        store = run.approvals
+        for entry in await store.list(pending=True) if isinstance(store, ReviewableApprovalStore) else ():
+            asked = entry.request
+            if asked.tool == name and asked.principal == run.principal and asked.call_id in messages:
+                found = await self.runs.find_request(asked.id, run)
+                if found is not None:
+                    await self.deny(found[1], asked.deny(messages[asked.call_id]), run)
+
     # --- inside
 
     async def _settled(self, suspended: Suspended, answer: Grant | Denial | None, run: Run) -> Outcome:
