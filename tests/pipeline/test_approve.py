@@ -746,7 +746,7 @@ async def test_a_denial_in_the_store_counts_whatever_comes_with_the_call(given: 
     request = call.request
     await store.answer(request.deny(by="ann", message="not there"))
 
-    answer = request.grant("bob") if given == "grant" else request.deny("too far", "bob")
+    answer = request.grant("bob") if given == "grant" else request.deny(by="bob", message="too far")
     outcome = await pipeline.run(call, Run(approvals=store), grant=answer)
 
     assert isinstance(outcome, Rejected)

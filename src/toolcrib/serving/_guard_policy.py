@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from functools import wraps
-from inspect import Parameter, signature
-from typing import Any, ParamSpec, TypeVar, cast
+from inspect import signature
+from typing import Any, ParamSpec, TypeVar
 
 from toolcrib._numbers import require_seconds
 from toolcrib.approvals import ApprovalPolicy
@@ -14,7 +14,7 @@ from toolcrib.errors import explain_options
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import CallLimits, Run
 from toolcrib.record import Sink
-from toolcrib.toolsets import ToolNames, Toolset, check_names, is_pattern
+from toolcrib.toolsets import ToolNames, Toolset, check_names
 
 __all__ = ["GuardPolicy", "takes_policy"]
 
@@ -93,9 +93,37 @@ class GuardPolicy:
         require_seconds("GuardPolicy", "timeout", self.timeout)
         if isinstance(self.run, Run) and self.run.limits is not None and self.limits is not None:
             raise TypeError("GuardPolicy: the limits are given twice, as limits=... and in the run")
-from functools import wraps
-from inspect import Parameter, signature
-from typing import Any, ParamSpec, TypeVar, cast
+        if isinstance(self.sinks, Sink):
+            raise TypeError(f"GuardPolicy: sinks takes several of them, as in sinks=[{type(self.sinks).__name__}(...)]")
+        object.__setattr__(self, "sinks", tuple(self.sinks))
+        if callable(self.run) and not isinstance(self.run, Run) and not _takes(self.run, 1):
+            raise TypeError("GuardPolicy: run is a function of the framework's own context: run=lambda ctx: Run(...)")
+        if callable(self.approve) and _first_parameter(self.approve) in _NAMES_OF_TOOLS:
+            raise TypeError(
+                "GuardPolicy: approve is a function of the arguments and the run context, which knows the tool: "
+                "approve=lambda arguments, ctx: ctx.tool_name == ..."
+            )
+        for option, names in self._named():
+            _require_names(option, names)
+
+    def _named(self) -> list[tuple[str, Collection[str]]]:
+        """Return the options that name tools, with the names."""
+        approve = () if isinstance(self.approve, bool) or callable(self.approve) else self.approve
+        return [("approve", approve), ("leave", self.leave)]
+
+    def check_names(self, names: Iterable[str], *, are_all: bool = True) -> None:
+        """Check that the tools that the policy names are among those of an agent.
+
+        Args:
+            names: The agent's tools, as far as they are known; those of earlier calls are known, too.
+            are_all: Whether there are no others: see `check_names` of `toolsets`.
+
+        Raises:
+            ToolConstraintError: There is no such tool.
+        """
+        self._known.update(names)
+        for option, named in self._named():
+            check_names(f"GuardPolicy({option}=...)", named, self._known, are_all=are_all)
 
     @classmethod
     def checked(cls, policy: object) -> GuardPolicy:
@@ -138,6 +166,4 @@ from typing import Any, ParamSpec, TypeVar, cast
         return guarded if self.timeout is None else guarded.with_timeout(self.timeout)
 
 
-from functools import wraps
-from inspect import Parameter, signature
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar
