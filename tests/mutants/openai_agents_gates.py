@@ -72,8 +72,8 @@ OPENAI_AGENTS_GATES: tuple[Gate, ...] = (
     Gate(
         "a guard of the Agents SDK around MCP servers",
         _GUARD,
-        "found if self.gate is None else",
-        "found if self.gate is not None else",
+        "        guarded = [self.gate.tool(tool) for tool in found]\n",
+        "        guarded = found\n",
         _TESTS,
     ),
     Gate(
