@@ -166,4 +166,34 @@ class GuardPolicy:
         return guarded if self.timeout is None else guarded.with_timeout(self.timeout)
 
 
-from typing import ParamSpec, TypeVar
+def _require_names(option: str, names: Collection[str]) -> None:
+    """Check that an option has several names of tools; raises TypeError and ValueError."""
+    if isinstance(names, str):
+        raise TypeError(f"GuardPolicy: {option} takes several names, as in {option}=[{names!r}]")
+    if isinstance(names, Mapping):
+        raise TypeError(f"GuardPolicy: {option} is a list of names, as in {option}={[*cast('Any', names)]!r:.200}")
+    for given in cast("Collection[Any]", names):
+        if not isinstance(given, str):
+            name = getattr(given, "name", None) or getattr(given, "__name__", "NAME")
+            raise TypeError(f"GuardPolicy: {option} has {given!r:.60}; give the name of the tool: {option}=[{name!r}]")
+        if is_pattern(given):
+            raise ValueError(f"GuardPolicy: {option} has {given!r}, a pattern; name each tool, or give approve=True")
+
+
+def _takes(function: Callable[..., Any], count: int) -> bool:
+    """Return whether a function takes so many values; True where its signature is not known."""
+    try:
+        signature(function).bind(*range(count))
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
+
+
+def _first_parameter(function: Callable[..., Any]) -> str:
+    try:
+        parameters = [*signature(function).parameters.values()]
+    except (TypeError, ValueError):
+        return ""
+    return parameters[0].name if parameters and parameters[0].kind is not Parameter.VAR_POSITIONAL else ""

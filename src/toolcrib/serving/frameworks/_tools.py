@@ -309,7 +309,7 @@ class FrameworkTools:
             if asked.tool == name and asked.principal == run.principal and asked.call_id in messages:
                 found = await self.runs.find_request(asked.id, run)
                 if found is not None:
-                    await self.deny(found[1], asked.deny(messages[asked.call_id]), run)
+                    await self.deny(found[1], asked.deny(message=messages[asked.call_id]), run)
 
     # --- inside
 
