@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
-from inspect import signature
-from typing import Any, ParamSpec, TypeVar
+from inspect import Parameter, signature
+from typing import Any, ParamSpec, TypeVar, cast
 
 from toolcrib._numbers import require_seconds
 from toolcrib.approvals import ApprovalPolicy
@@ -14,7 +14,7 @@ from toolcrib.errors import explain_options
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import CallLimits, Run
 from toolcrib.record import Sink
-from toolcrib.toolsets import ToolNames, Toolset, check_names
+from toolcrib.toolsets import ToolNames, Toolset, check_names, is_pattern
 
 __all__ = ["GuardPolicy", "takes_policy"]
 
