@@ -54,7 +54,7 @@ class ConversationRuns:
         return known[0].view(**each)
 
     def rejoin(self, run: Run, run_id: str) -> bool:
-        """Have a run counted in the conversation that the run of an id belongs to; return whether that is another one.
+        """Count a run in the conversation that the run of an id belongs to; return whether that is another one.
 
         A framework may not say by itself that what goes on is what stopped before: a call that was suspended does.
         """
