@@ -79,7 +79,7 @@ FRAMEWORKS_GATES: tuple[Gate, ...] = (
     Gate(
         "an answer to what a framework asked",
         _DECISIONS,
-        "in meant_by(answer, waiting)",
+        "in meant_by(named, waiting)",
         "in [one for one, _ in waiting]",
         ("tests/serving/test_framework_base.py",),
     ),

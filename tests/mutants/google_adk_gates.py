@@ -35,8 +35,8 @@ GOOGLE_ADK_GATES: tuple[Gate, ...] = (
     Gate(
         "a confirmation of ADK's that says no",
         _CALLS,
-        "if not confirmation.confirmed and not isinstance(answer, Denial):",
-        "if False:",
+        "return answer if confirmation.confirmed or isinstance(answer, Denial) else request.deny()",
+        "return answer",
         _TESTS,
     ),
     Gate(

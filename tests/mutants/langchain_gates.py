@@ -21,8 +21,8 @@ LANGCHAIN_GATES: tuple[Gate, ...] = (
     Gate(
         "an answer of LangChain's for what was shown",
         _CALLS,
-        "and not (_is_bound(said) or is_as_seen(request))",
-        "and False",
+        "or not (isinstance(answer, Denial) or _is_bound(said) or is_as_seen(request))",
+        "or False",
         _TESTS,
     ),
     Gate(

@@ -21,7 +21,7 @@ OPENAI_AGENTS_GATES: tuple[Gate, ...] = (
     Gate(
         "approval that the Agents SDK gives",
         _TOOLS,
-        "return request.grant() if given is None and self._is_approved(ctx) else given",
+        "return plain_grant(request) if given is None and self._is_approved(ctx) else given",
         "return request.grant()",
         _TESTS,
     ),
@@ -32,26 +32,28 @@ OPENAI_AGENTS_GATES: tuple[Gate, ...] = (
         "True",
         _TESTS,
     ),
-    Gate("a run for each context of the Agents SDK", _TOOLS, "find((trace_id, about), ctx", "find(0, ctx", _TESTS),
+    Gate(
+        "a run for each context of the Agents SDK", _TOOLS, "(trace_id, about), ctx, run_id", "0, ctx, run_id", _TESTS
+    ),
     Gate(
         "an answer to what the Agents SDK asked",
         _ANSWERS,
-        "replaced or meant_by(each, waiting)",
-        "[one for one, _ in waiting]",
+        "earlier or [*answered(waiting, [each])]",
+        "[(one, each) for one, _ in waiting]",
         _TESTS,
     ),
     Gate(
         "a grant for what the Agents SDK asked before its tool had changed",
-        _ANSWERS,
-        "            if replaced and isinstance(each, Grant):\n                continue\n",
-        "            replaced = replaced and isinstance(each, Denial)\n",
+        "serving/frameworks/_tools.py",
+        "        if is_to_earlier(answer, request):\n            return False\n",
+        "",
         _TESTS,
     ),
     Gate(
         "a denial in the Agents SDK",
         _ANSWERS,
-        "text = await invocation.tools.take_answer(suspended, answer, run)",
-        'text = None if isinstance(answer, Grant) else answer.message if run else ""',
+        "return await self.invocation.tools.take_answer(self.asked.suspended, answer, self._run)",
+        "return True if isinstance(answer, Grant) else answer.message",
         _TESTS,
     ),
     Gate(
@@ -100,15 +102,15 @@ OPENAI_AGENTS_GATES: tuple[Gate, ...] = (
     Gate(
         "a state of the Agents SDK whose call has begun",
         "serving/frameworks/_tools.py",
-        "and not await _has_begun(found, run)",
+        "and (entry is None or entry.execution is None)",
         "and True",
         _TESTS,
     ),
     Gate(
         "an answer of before to a call in doubt of the Agents SDK",
-        _ANSWERS,
-        "before in (request.replaces, request.follows)",
-        "before == request.replaces",
+        "serving/frameworks/_answers.py",
+        "id in (request.replaces, request.follows)",
+        "id == request.replaces",
         _TESTS,
     ),
 )

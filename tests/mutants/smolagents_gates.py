@@ -86,7 +86,7 @@ SMOLAGENTS_GATES: tuple[Gate, ...] = (
     Gate(
         "an answer to nothing in smolagents",
         _ANSWERS,
-        "            raise _unknown(each)",
+        "            raise _unknown(each, tools)",
         "            pass",
         _TESTS,
     ),

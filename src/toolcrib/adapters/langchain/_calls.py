@@ -142,9 +142,9 @@ class CallOfGraph:
 
 
 def _said(request: ApprovalRequest, value: dict[str, Any]) -> tuple[Any, Grant | Denial]:
-    """Interrupt the graph until it is resumed with an answer: what it is resumed with, and the answer that this is.
+    """Interrupt the graph until it is resumed with an answer; return what it is resumed with, and that answer.
 
-    The store was asked for an answer before.
+    A reference to the answer in the approval store does not do: the store was asked before.
     """
     while True:
         said = interrupt(value)

@@ -77,7 +77,7 @@ class _Interruption:
     is_decided: bool = False
 
     async def take(self, answer: Grant | Denial) -> bool | str:
-        """Apply an answer; return whether the call goes on, or the text for the model of one that is denied."""
+        """Keep an answer; return whether the call goes on, or the text for the model of one that is denied."""
         return await self.invocation.tools.take_answer(self.asked.suspended, answer, self._run)
 
     async def stored(self) -> bool | str:

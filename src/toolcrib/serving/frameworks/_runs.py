@@ -106,7 +106,7 @@ class FrameworkRuns:
         return given is not None
 
     def rejoin(self, run: Run, suspended: Suspended) -> None:
-        """Count a run that goes on with a suspended call in the conversation of the run that the call was made in."""
+        """Count a run that goes on with a suspended call in the conversation that the call was made in."""
         if self._conversations.rejoin(run, suspended.request.run_id or ""):
             for key in [key for key, known in self._opened.items() if known[0].run is run.run]:
                 del self._opened[key]
