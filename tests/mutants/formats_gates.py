@@ -86,14 +86,14 @@ FORMATS_GATES: tuple[Gate, ...] = (
     Gate(
         "streamed blocks of Anthropic without a type",
         "formats/_anthropic_stream.py",
-        "made.misread.append(UNTYPED)",
+        "stream.misread.append(UNTYPED)",
         "pass",
         _TESTS,
     ),
     Gate(
         "events of an unknown type for a call",
         "formats/_anthropic_stream.py",
-        'made.misread.append(f"an event of the type `{kind}` came for a call")',
+        'stream.misread.append(f"an event of the type `{kind}` came for a call")',
         "pass",
         _TESTS,
     ),
@@ -121,7 +121,7 @@ FORMATS_GATES: tuple[Gate, ...] = (
     Gate(
         "pieces of Responses' of no open call",
         "formats/_openai_responses.py",
-        'made.misread += ["a piece of a call came where no call is open"] if any(arguments) else []',
+        'stream.misread += ["a piece of a call came where no call is open"] if any(arguments) else []',
         "pass",
         _TESTS,
     ),

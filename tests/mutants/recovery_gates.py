@@ -404,8 +404,8 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "one execution of all copies of a call",
         _CALL,
-        "        if first is not None:\n            first.begun = True\n        self.hide_secrets",
-        "        self.hide_secrets",
+        "        if first is not None:\n            first.begun = True\n        if self.plan.may_quote_secrets",
+        "        if self.plan.may_quote_secrets",
         _OF_RECOVERY,
     ),
     Gate(

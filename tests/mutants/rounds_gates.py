@@ -45,8 +45,8 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "a call that changes as it comes",
         "formats/_chat_stream.py",
-        "made.faults = {place: call.fault for place, call in enumerate(calls) if call.fault}",
-        "made.faults = {}",
+        "stream.faults = {place: call.fault for place, call in enumerate(calls) if call.fault}",
+        "stream.faults = {}",
         ("tests/rounds/test_broken_replies.py",),
     ),
     Gate(

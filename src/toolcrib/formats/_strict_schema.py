@@ -109,7 +109,9 @@ def check_root(tool: str, title: str, parameters: Mapping[str, Any]) -> None:
     """Raise FormatError unless the arguments are one object and no choice of several: no provider takes another."""
     choice = next((key for key in ("anyOf", "oneOf", "allOf", "enum", "not") if key in parameters), None)
     if choice is not None or parameters.get("type", "object") != "object":
-        problem = f"the schema of its arguments has `{choice}` at the top" if choice else "its arguments are no object"
+        problem = (
+            f"the schema of its arguments has `{choice}` at the top" if choice else "its arguments are not an object"
+        )
         raise FormatError(tool, title, f"{problem}; put them into one named parameter")
 
 
@@ -120,11 +122,11 @@ def strict_schema(tool: str, title: str, parameters: Mapping[str, Any], rules: S
         FormatError: Something in it cannot be said; names the field and what would mend it.
         SchemaTooLarge: What has to be written out comes to too much.
     """
-    made = _Strict(tool, title, parameters, rules, SchemaWalk(parameters, tool)).root()
-    problem = rules.limits.exceeded(made, tool) if rules.limits else None
+    written = _Strict(tool, title, parameters, rules, SchemaWalk(parameters, tool)).root()
+    problem = rules.limits.exceeded(written, tool) if rules.limits else None
     if problem:
         raise FormatError(tool, title, f"strict mode takes {problem}; leave `strict` out or make the schema smaller")
-    return made
+    return written
 
 
 @dataclass(slots=True)
@@ -137,16 +139,16 @@ class _Strict:
     recursive: dict[str, bool] = field(default_factory=dict[str, bool])
 
     def root(self) -> dict[str, Any]:
-        made = self.schema({"type": "object", **{k: v for k, v in self.source.items() if k != "$defs"}}, "")
+        written = self.schema({"type": "object", **{k: v for k, v in self.source.items() if k != "$defs"}}, "")
         definitions = cast("Mapping[str, Any]", self.source.get("$defs", {}))
-        used = self._reached(made)
+        used = self._reached(written)
         if not self.rules.recursive:
             for name in sorted(used):
                 if self._holds_itself(name):
                     self.refuse(f"`{name}`", "holds itself", "end it at a fixed depth, or leave `strict` out")
         if used:
-            made["$defs"] = {name: self.schema(part, name) for name, part in definitions.items() if name in used}
-        return made
+            written["$defs"] = {name: self.schema(part, name) for name, part in definitions.items() if name in used}
+        return written
 
     def refuse(self, place: str, what: str, mend: str) -> None:
         raise FormatError(self.tool, self.title, f"in strict mode {place or 'the arguments'} {what}; {mend}")
@@ -168,12 +170,12 @@ class _Strict:
             self._object(source, path)
         elif not {"type", "anyOf", "enum", "const"} & set(source):
             self.refuse(f"`{path}`", "may hold anything", "give it a type")
-        made = described(source, in_prose(source, self.rules.kept))
-        if "items" in made:
-            made["items"] = self.schema(made["items"], f"{path}[]")
-        if "anyOf" in made:
-            made["anyOf"] = [self.schema(choice, path) for choice in made["anyOf"]]
-        return made
+        written = described(source, in_prose(source, self.rules.kept))
+        if "items" in written:
+            written["items"] = self.schema(written["items"], f"{path}[]")
+        if "anyOf" in written:
+            written["anyOf"] = [self.schema(choice, path) for choice in written["anyOf"]]
+        return written
 
     def _choices(self, source: dict[str, Any], path: str) -> dict[str, Any]:
         """Return a schema with `anyOf` for its choices, each with all that is said beside them."""
@@ -202,7 +204,7 @@ class _Strict:
         return self.schema({**definitions[name], **beside}, path)
 
     def _arrays(self, source: dict[str, Any]) -> None:
-        """Say a fixed sequence as an array of any of its parts, of that length; drop a length that is not taken."""
+        """Write a fixed sequence as an array of any of its parts, of that length; drop a length that is not taken."""
         if "prefixItems" in source:
             parts = cast("list[Any]", source.pop("prefixItems"))
             different = [part for index, part in enumerate(parts) if part not in parts[:index]]
@@ -245,13 +247,13 @@ class _Strict:
             mend = "declare its names, make it a list of pairs, or leave `strict` out"
             self.refuse(f"`{path}`" if path else "", "may hold any names", mend)
         required = cast("list[str]", source.get("required", []))
-        made: dict[str, Any] = {}
+        closed: dict[str, Any] = {}
         for name, part in properties.items():
             inner = self.schema(part, f"{path}.{name}".lstrip("."))
             optional = self.rules.all_required and name not in required
-            made[name] = _or_null(inner) if optional else inner
-        source["properties"] = made
-        source["required"] = list(made) if self.rules.all_required else [name for name in required if name in made]
+            closed[name] = _or_null(inner) if optional else inner
+        source["properties"] = closed
+        source["required"] = list(closed) if self.rules.all_required else [name for name in required if name in closed]
         source["additionalProperties"] = False
 
     def _reached(self, part: object) -> set[str]:
@@ -294,10 +296,10 @@ def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
         inner = {key: value for key, value in schema.items() if key not in outer}
         return {"anyOf": [inner, {"type": "null"}], **outer}
     kinds = cast("list[str]", kind if isinstance(kind, list) else [kind])
-    made = {**schema, "type": kinds if "null" in kinds else [*kinds, "null"]}
+    nullable = {**schema, "type": kinds if "null" in kinds else [*kinds, "null"]}
     if "enum" in schema and None not in schema["enum"]:
-        made["enum"] = [*schema["enum"], None]
-    return made
+        nullable["enum"] = [*schema["enum"], None]
+    return nullable
 
 
 # --- the size of a schema

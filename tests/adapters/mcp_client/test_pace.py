@@ -121,7 +121,7 @@ UNASKED: dict[str, tuple[SessionMessage | Exception, list[str]]] = {  # what is 
     "visits of pages": (told("elicitation/complete", elicitationId="e"), ["e"]),
     "notifications": (told("cancelled", requestId=9), []),
     "requests": (SessionMessage(types.JSONRPCRequest(jsonrpc="2.0", id="q", method="ping")), []),
-    "lines that are no messages": (ValueError("odd"), []),
+    "lines that are not messages": (ValueError("odd"), []),
 }
 
 

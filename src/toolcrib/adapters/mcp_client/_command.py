@@ -136,7 +136,7 @@ class _Command:
             line = line.decode(command.encoding, "replace").encode()
         for message in await off_loop(self._messages.read, line, self._messages.size):
             if isinstance(message, ValueError):
-                await self._incoming.send(ValueError(f"it wrote a line that is no message: {line[:200]!r}"))
+                await self._incoming.send(ValueError(f"it wrote a line that is not a message: {line[:200]!r}"))
             else:
                 await self._incoming.send(SessionMessage(message))
 

@@ -208,7 +208,7 @@ class Connection:
         with_tools = types.SamplingCapability(tools=types.SamplingToolsCapability())
         offered = with_tools if sampling is not None and options.sampling is None else None
         roots = requests.roots if options.roots is not None or options.may_ask("roots") else None
-        made = replace(
+        client = replace(
             given,
             server=self._transport(given.server),
             elicitation_callback=given.elicitation_callback or requests.elicit,
@@ -220,7 +220,7 @@ class Connection:
             message_handler=self._message_handler(given),
             extensions=_with_tasks(given.extensions) if options.tasks else given.extensions,
         )
-        own: Any = made  # the SDK has no public way to check what a server says in its handshake
+        own: Any = client  # the SDK has no public way to check what a server says in its handshake
         build = own._build_session
 
         async def build_checked(stack: AsyncExitStack) -> ClientSession:
@@ -229,7 +229,7 @@ class Connection:
             return session
 
         own._build_session = build_checked
-        return made
+        return client
 
     def _transport(self, server: Any) -> Any:
         if isinstance(server, StdioServerParameters):

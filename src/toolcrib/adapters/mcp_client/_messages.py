@@ -41,7 +41,7 @@ async def off_loop(work: Callable[[bytes], T], text: bytes, before: int = 0) -> 
 
 
 def repair(message: bytes) -> bytes:
-    """Return a message with U+FFFD for what is no character, and integers for its id and the code of an error."""
+    """Return a message with U+FFFD for what is not a character, and integers for its id and the code of an error."""
     text = with_whole_id(valid_json(message))
     if b'"error"' in text and b'"code"' in text:
         text = _with_number_as_code(text)
@@ -110,7 +110,7 @@ class Messages:
         self._tokens = 0
 
     def read(self, line: bytes) -> list[Message | ValueError]:
-        """Return the messages that a line ends, and an error for one that cannot be read and is no answer."""
+        """Return the messages that a line ends, and an error for one that cannot be read and is not an answer."""
         text = repair(line)
         self._repeated.check(text)
         parts = _parts_of(text)
@@ -127,7 +127,7 @@ class Messages:
         return [_unreadable(self._taken(), ValueError("a message without an end"))] if self._open else []
 
     def _add(self, text: bytes, error: ValueError) -> list[Message | ValueError]:
-        """Add a line that is no message by itself to those before it, or begin with it."""
+        """Add a line that is not a message by itself to those before it, or begin with it."""
         if not (self._open or text.lstrip().startswith(b"{")):
             return [error]
         self._open.append(text)

@@ -214,7 +214,7 @@ class Options:
         times = ("timeout", "connect_timeout")
         require_numbers("connect", self, sizes, seconds=times, seconds_from_zero=("question_wait",))
         if self.mode not in MODES:
-            raise ValueError(f"mode is one of {', '.join(MODES)}, and {self.mode!r} is none")
+            raise ValueError(f"mode is one of {', '.join(MODES)}, not {self.mode!r}")
         if isinstance(cast("object", self.auth), str):
             raise TypeError("auth signs requests; a token goes with them as headers={'Authorization': 'Bearer ...'}")
         if self.credentials is not None and self.auth is not None:
@@ -222,7 +222,7 @@ class Options:
         unknown = set[str]() if isinstance(self.ask_client, bool) else {*self.ask_client} - {*ASK_KINDS}
         if isinstance(self.ask_client, str) or unknown:
             given = repr(self.ask_client) if isinstance(self.ask_client, str) else repr(min(unknown))
-            raise ValueError(f"ask_client is True, False, or some of {', '.join(ASK_KINDS)}; and {given} is none")
+            raise ValueError(f"ask_client is True, False, or some of {', '.join(ASK_KINDS)}; not {given}")
 
     def may_ask(self, kind: AskKind) -> bool:
         """Return whether the server may ask the client that made a call for this."""
@@ -275,7 +275,7 @@ def read_source(source: Any, options: Options) -> Any:
     """Return a source as the SDK takes it: parameters of a command, a URL, a client, a session, a server.
 
     Raises:
-        TypeError: It is none of these, or an option does not go with it.
+        TypeError: It is another value, or an option does not go with it.
     """
     target: Any = source
     if isinstance(source, list | tuple):

@@ -86,7 +86,7 @@ class PacedMessages:
     def _wanted(self, item: SessionMessage | Exception) -> list[SessionMessage | Exception]:
         """Return a message, after progress that belongs before it; nothing of one that comes too fast."""
         if isinstance(item, Exception):
-            if not self._has_room("lines that are no messages"):
+            if not self._has_room("lines that are not messages"):
                 return []
             _log.warning("%s: %.500s", self._server, item)
             return [item]

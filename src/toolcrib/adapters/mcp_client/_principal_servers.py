@@ -153,7 +153,7 @@ class PrincipalServers(RemoteServer):
     # --- sessions
 
     async def _seat(self, principal: str) -> _Seat:
-        """Return the session of a principal, opened if there is none; in use by one more call."""
+        """Return the session of a principal, opened first where that is needed; in use by one more call."""
         async with self._freed:
             while (seat := self._seats.get(principal)) is None and len(self._seats) >= _MOST:
                 idle = next((name for name, one in self._seats.items() if not one.users), None)

@@ -48,7 +48,7 @@ _HTTP_FAILURES = (
     "Not Found",
     "server answered a request with 202",
 )
-"""How the SDK's errors for a response that is no answer begin."""
+"""How the SDK's errors for a response that is not an answer begin."""
 
 
 class RemoteServer:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, cast
 
 import mcp_types as types
 
 from toolcrib.adapters.mcp_server._media import is_block_type
-from toolcrib.jsonschema import wrapped
+from toolcrib.errors import SchemaTooLarge
+from toolcrib.jsonschema import well_formed, wrapped
 from toolcrib.jsonschema.checker import Checker, checker_of
 from toolcrib.tools import output_schema
 from toolcrib.toolsets import ToolEntry
@@ -97,11 +99,17 @@ class ListedTool:
 
     @cached_property
     def _said_schema(self) -> dict[str, Any] | None:
-        """The schema of results that its server lists; None of one that is not of objects, for older clients."""
+        """The schema of results that its server lists; None of one that is not of objects, for older clients.
+
+        It is without wrong keywords: clients refuse each result under a schema that they cannot read.
+        """
         said: Any = None if self._said is None else self._said.get("outputSchema")
         if not isinstance(said, dict):
             return None
         schema = cast("dict[str, Any]", said)
+        with suppress(SchemaTooLarge):
+            repaired = well_formed(self.entry.name, schema)
+            schema = dict(repaired.schema) if repaired.wrong else schema
         return schema if self._stateless or schema.get("type") == "object" else None
 
     def _wraps(self, schema: Mapping[str, Any]) -> bool:
