@@ -25,8 +25,8 @@ async def main(step: str, folder: Path) -> None:
         print([request.arguments for request in await approval_requests(state)])
         return
     state = await RunState.from_string(agent, (folder / "state.json").read_text())
-    [request] = await approval_requests(state)
-    await answers(state, request.grant("ann"))
+    open_requests = await approval_requests(state)  # none where the call has had its answer
+    await answers(state, *(request.grant("ann") for request in open_requests))
     result = await Runner.run(agent, state)
     print([item.output for item in result.new_items if item.type == "tool_call_output_item"])
 
