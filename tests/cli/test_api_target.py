@@ -59,7 +59,7 @@ def test_what_writes_needs_approval(toolcrib: Command) -> None:
     done = toolcrib("call", written("http://127.0.0.1:1"), "drop_pet", '{"id": 7}', "--suspend")
 
     assert done.exit_code == 3
-    assert "DELETE http://127.0.0.1:1/pets/{id}" in done.stderr
+    assert "DELETE http://127.0.0.1:1/pets/7" in done.stderr
 
 
 def test_a_program_calls_the_operations(toolcrib: Command, monkeypatch: pytest.MonkeyPatch) -> None:

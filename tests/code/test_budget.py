@@ -148,7 +148,7 @@ def test_a_large_set_is_shown_without_reading_all_of_it() -> None:
     tools = {f"find_{n}": Toolset([get_weather])["get_weather"] for n in range(2000)}
     prompt = render_prompt(Counted(tools), None, None, Dialect(), budget=400)
 
-    assert "There are 2000 functions, too many to list here." in prompt
+    assert "There are 2,000 functions, too many to list here." in prompt
     assert "Some others: find_0, find_1, " in prompt or "def find_0" in prompt
     assert len(rendered) < 200
 

@@ -52,7 +52,7 @@ def test_a_frame_is_not_whole_before_its_blobs_are() -> None:
         ([1 << 62, -(1 << 62)], "invalid size of a blob"),
         ([True], "invalid size of a blob"),
         ([1.0], "invalid size of a blob"),
-        ([0] * 1_001, "1001 blobs, where 1000 is the most"),
+        ([0] * 1_001, "1,001 blobs, where 1000 is the most"),
         ({"a": 1}, "`blobs` is not of type list"),
     ],
 )

@@ -54,7 +54,7 @@ FRAMES = [
     (b'{"t":"done","error":"bad"}', "`error` is not of type dict"),
     (b'{"t":"done","error":{"kind":"time","type":"","message":"","traceback":""}}', "unknown kind"),
     (b'{"t":"done","artifacts":"a"}', "`artifacts` is not of type list"),
-    (b'{"t":"done","artifacts":["a"]}', "1 artifacts, where 20 is the most, with 0 blobs"),
+    (b'{"t":"done","artifacts":["a"]}', "1 artifact, where 20 is the most, with 0 blobs"),
     (b'{"t":"done","artifacts":["../a"],"blobs":[0]}', "invalid name of an artifact"),
     (b'{"t":"done","artifacts":["/a"],"blobs":[0]}', "invalid name of an artifact"),
     (b'{"t":"done","artifacts":["a\\\\b"],"blobs":[0]}', "invalid name of an artifact"),

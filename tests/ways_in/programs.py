@@ -114,7 +114,8 @@ class ProgramToolWay(Way):
     async def carry(self, request: WayRequest) -> Outcome:
         watch, given = RecordingSink(), request.run
         toolkit = Toolkit(request.toolset, approver=given.approver, deps=given.deps, sinks=(*given.sinks, watch))
-        said = await toolkit.as_tool()(program_of(request))
+        paused: list[Any] = []  # a host that resumes programs has them from here
+        said = await toolkit.as_tool(on_result=paused.append)(program_of(request))
         return outcome_of(request, watch, said)
 
 

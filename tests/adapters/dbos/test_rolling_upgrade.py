@@ -64,7 +64,7 @@ def _told(host: Connection) -> None:
         host.recv()
 
 
-@pytest.mark.parametrize(("form", "is_left"), [("Call", True), ("Suspended", True), ("TurnRecord", False)])
+@pytest.mark.parametrize(("form", "is_left"), [("Suspended", True), ("TurnRecord", False)])
 async def test_workers_of_two_versions_on_one_database_end_every_turn_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, *, is_left: bool
 ) -> None:

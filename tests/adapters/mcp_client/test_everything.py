@@ -96,7 +96,7 @@ async def test_images_are_media(everything: Everything) -> None:
     words, image, _ = outcome.value
     assert isinstance(image, Media)
     assert (image.mime_type, image.data[:4], words) == ("image/png", b"\x89PNG", "Here's the image you requested:")
-    assert f"[image/png, {len(image.data)} bytes]" in outcome.text()
+    assert f"[image/png, {len(image.data):,} bytes]" in outcome.text()
 
 
 async def test_resources_in_results_say_where_they_are_from(everything: Everything) -> None:
