@@ -207,7 +207,7 @@ async def test_a_call_that_a_newer_standing_grant_may_allow_waits_for_a_newer_wo
     assert outcome == ("completed" if kind == "turn" else True)
 
 
-@pytest.mark.parametrize("form", ["TurnState", "Call"])
+@pytest.mark.parametrize("form", ["TurnState"])
 async def test_a_turn_that_a_newer_worker_began_goes_on_with_a_newer_worker(
     file: str, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
