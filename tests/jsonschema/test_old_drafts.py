@@ -11,7 +11,7 @@ from mcp.server.lowlevel import Server
 from toolcrib.adapters.mcp_client import connect
 from toolcrib.calls import ToolCall
 from toolcrib.errors import InvalidArguments
-from toolcrib.jsonschema import shown_arguments
+from toolcrib.jsonschema import drops_keywords, of_newer_version, shown_arguments
 from toolcrib.pipeline import Pipeline
 from toolcrib.tools.from_schema import schema_tool
 from toolcrib.toolsets import Toolset
@@ -95,3 +95,24 @@ def test_dependencies_are_checked_and_shown_as_newer_versions_say_them(version: 
             tool.spec.read(value)
     assert (shown["dependentRequired"], [*shown["dependentSchemas"]]) == ({"a": ["b"]}, ["c"])
     assert "dependencies" not in shown
+
+
+@pytest.mark.parametrize(
+    ("part", "is_left_out"),
+    [
+        ({"type": None}, True),
+        ({"type": "odd"}, True),
+        ({"type": ["string", "any"]}, True),
+        ({"maxLength": None}, True),
+        ({"default": None}, False),
+        ({"enum": [None, {"type": "odd"}]}, False),
+        ({"properties": {"type": {"type": "string"}}}, False),
+        ({"definitions": {"a": {"type": "string"}}}, False),
+    ],
+)
+def test_what_only_older_drafts_leave_open_is_left_out(part: Any, is_left_out: bool) -> None:
+    schema = {"type": "object", "properties": {"a": part}}
+
+    assert drops_keywords(part) is drops_keywords(schema) is is_left_out
+    kept = of_newer_version("look", schema)["properties"]["a"]
+    assert (set(part) - set(kept) - {"definitions"} != set()) is is_left_out

@@ -13,7 +13,7 @@ from toolcrib._lazy_names import lazy_names
 if TYPE_CHECKING:
     from toolcrib.jsonschema._composition import as_one, branches
     from toolcrib.jsonschema._references import arguments_schema
-    from toolcrib.jsonschema._repair import of_newer_version, satisfiable
+    from toolcrib.jsonschema._repair import drops_keywords, of_newer_version, satisfiable
     from toolcrib.jsonschema._shape import PYTHON_TYPES, describe_shape
     from toolcrib.jsonschema._shown import shown_arguments, shown_value
     from toolcrib.jsonschema._visitor import (
@@ -41,7 +41,7 @@ else:
         {
             "._composition": "as_one branches",
             "._references": "arguments_schema",
-            "._repair": "of_newer_version satisfiable",
+            "._repair": "drops_keywords of_newer_version satisfiable",
             "._shape": "PYTHON_TYPES describe_shape",
             "._shown": "shown_arguments shown_value",
             "._visitor": (
@@ -71,6 +71,7 @@ __all__ = [
     "definitions_in",
     "describe_shape",
     "described",
+    "drops_keywords",
     "in_prose",
     "kind_of",
     "kinds_of",

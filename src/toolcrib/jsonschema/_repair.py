@@ -24,7 +24,7 @@ from toolcrib.jsonschema._visitor import (
 )
 from toolcrib.jsonschema._walk import SchemaWalk, check_nesting
 
-__all__ = ["any_of", "of_newer_version", "referring", "satisfiable"]
+__all__ = ["any_of", "drops_keywords", "of_newer_version", "referring", "satisfiable"]
 
 _OLD_VERSIONS = ("http://json-schema.org/draft-03/schema", "http://json-schema.org/draft-04/schema")
 _KINDS = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
@@ -63,11 +63,27 @@ def of_newer_version(tool: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
     return newer
 
 
+def drops_keywords(schema: Mapping[str, Any]) -> bool:
+    """Return whether `of_newer_version` leaves a keyword out: one that is null, or a type that older drafts leave open.
+
+    Such a schema is refused as a whole by who reads it as of the newest version.
+    """
+    return any(
+        _is_open_type(part.get("type")) or any(value is None for key, value in part.items() if key not in _MAY_BE_NULL)
+        for part in subschemas(schema)
+    )
+
+
+def _is_open_type(kinds: Any) -> bool:
+    named = cast("list[Any]", kinds) if isinstance(kinds, list) else [kinds]
+    return any(isinstance(kind, str) and kind not in _KINDS for kind in named)
+
+
 def _newer(part: Mapping[str, Any]) -> dict[str, Any]:
     newer = rewrite({key: value for key, value in part.items() if value is not None or key in _MAY_BE_NULL}, _newer)
     kinds: Any = newer.get("type")
     named = cast("list[Any]", kinds) if isinstance(kinds, list) else [kinds]
-    if any(isinstance(kind, str) and kind not in _KINDS for kind in named):
+    if _is_open_type(kinds):
         del newer["type"]
     elif isinstance(kinds, list) and all(kind is None or isinstance(kind, str) for kind in named):
         newer["type"] = [*dict.fromkeys("null" if kind is None else kind for kind in named)]

@@ -11,7 +11,7 @@ import mcp_types as types
 
 from toolcrib.adapters.mcp_server._media import is_block_type
 from toolcrib.errors import SchemaTooLarge
-from toolcrib.jsonschema import well_formed, wrapped
+from toolcrib.jsonschema import drops_keywords, well_formed, wrapped
 from toolcrib.jsonschema.checker import Checker, checker_of
 from toolcrib.tools import output_schema
 from toolcrib.toolsets import ToolEntry
@@ -19,7 +19,6 @@ from toolcrib.toolsets import ToolEntry
 __all__ = ["ListedTool"]
 
 _RESULT = "result"
-_KINDS = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 _HINTS = {
     "read_only": {"read_only", "readonly", "read-only"},
     "destructive": {"destructive"},
@@ -110,28 +109,11 @@ class ListedTool:
         schema = cast("dict[str, Any]", said)
         with suppress(SchemaTooLarge):
             repaired = well_formed(self.entry.name, schema)
-            schema = dict(repaired.schema) if repaired.wrong or _has_odd_type(schema) else schema
+            schema = dict(repaired.schema) if repaired.wrong or drops_keywords(schema) else schema
         return schema if self._stateless or schema.get("type") == "object" else None
 
     def _wraps(self, schema: Mapping[str, Any]) -> bool:
         return self.entry.tool.is_streaming or schema.get("type") != "object"
-
-
-def _has_odd_type(value: Any) -> bool:
-    """Return whether a schema has a type that older drafts leave open, and newer ones refuse: null, or another word."""
-    waiting = [value]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, list):
-            waiting += cast("list[Any]", part)
-        elif isinstance(part, dict):
-            found = cast("dict[str, Any]", part)
-            kinds: Any = found.get("type", "object")
-            several = cast("list[Any]", kinds) if isinstance(kinds, list) else [kinds]
-            if any(kind is None or (isinstance(kind, str) and kind not in _KINDS) for kind in several):
-                return True
-            waiting += found.values()
-    return False
 
 
 def _title(name: str) -> str:
