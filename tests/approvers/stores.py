@@ -10,9 +10,11 @@ import pytest
 
 from tests.postgres import Postgres
 from toolcrib.approvals import LedgerStore, MemoryApprovalStore, PostgresApprovalStore, SqliteApprovalStore
+from toolcrib.calls import Grant
+from toolcrib.errors import ApprovalError
 from toolcrib.testing import FakeClock
 
-__all__ = ["STORES", "opened", "wall_clock"]
+__all__ = ["STORES", "opened", "refused", "wall_clock"]
 
 STORES = ("memory", "sqlite", "postgres")
 
@@ -36,3 +38,9 @@ def opened(request: pytest.FixtureRequest, folder: Path, clock: FakeClock) -> It
         server.empty("expiry")
         yield on_server
         on_server.close()
+
+
+async def refused(store: LedgerStore, grant: Grant, words: str = "does not meet the rule") -> None:
+    """Answer with a grant that the store has to refuse."""
+    with pytest.raises(ApprovalError, match=words):
+        await store.answer(grant)

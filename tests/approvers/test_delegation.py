@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.approvers.stores import STORES, opened, wall_clock
+from tests.approvers.stores import refused
 from tests.approvers.test_expiry import asked, asked_hours_ago, refund
 from toolcrib import Pipeline, Run, ToolCall, Toolset
 from toolcrib.approvals import ApprovalEntry, LedgerStore, MemoryApprovalStore, misfit
 from toolcrib.approvers import ApproverRule, ApproverRules, Delegation, Groups, Identity
 from toolcrib.calls import Grant, Rejected, now
-from toolcrib.errors import ApprovalError
 from toolcrib.record import ListSink
 from toolcrib.testing import FakeClock
 from toolcrib.tools import ez_tool
@@ -36,21 +33,6 @@ def given(person: str = "ann", to: str = "bob", hours: float = 2, since: float |
 def guarded(rule: ApproverRule = ONE, *delegations: Delegation, **groups: Any) -> Pipeline:
     of = Groups(**{"members": PEOPLE, "delegations": delegations or (given(),), **groups})
     return Pipeline(Toolset([refund]).with_gates(ApproverRules([rule], of)))
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return wall_clock()
-
-
-@pytest.fixture(params=STORES)
-def store(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[LedgerStore]:
-    yield from opened(request, tmp_path, clock)
-
-
-async def refused(store: LedgerStore, grant: Grant, words: str = "does not meet the rule") -> None:
-    with pytest.raises(ApprovalError, match=words):
-        await store.answer(grant)
 
 
 async def test_a_delegate_answers_for_a_time_and_the_record_says_for_whom(store: LedgerStore) -> None:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.approvers.stores import STORES, opened, wall_clock
+from tests.approvers.stores import refused
 from tests.approvers.test_expiry import asked, asked_hours_ago, refund
 from toolcrib import Pipeline, Run, ToolCall, Toolset
 from toolcrib.approvals import ApprovalEntry, LedgerStore, MemoryApprovalStore, misfit
 from toolcrib.approvers import ApproverRule, ApproverRules, Groups, Identity
 from toolcrib.calls import ApprovalRequest, Grant, Rejected, now
-from toolcrib.errors import ApprovalError
 from toolcrib.record import ListSink
 from toolcrib.testing import FakeClock
 
@@ -29,21 +26,6 @@ BOB, CID, EVE, FAY, GIL = (Identity(name, "token") for name in ("bob", "cid", "e
 
 def guarded(rule: ApproverRule = RULE, groups: Groups = GROUPS) -> Pipeline:
     return Pipeline(Toolset([refund]).with_gates(ApproverRules([rule], groups)))
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return wall_clock()
-
-
-@pytest.fixture(params=STORES)
-def store(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[LedgerStore]:
-    yield from opened(request, tmp_path, clock)
-
-
-async def refused(store: LedgerStore, grant: Grant, words: str = "does not meet the rule") -> None:
-    with pytest.raises(ApprovalError, match=words):
-        await store.answer(grant)
 
 
 async def test_people_of_the_further_group_may_answer_from_the_time_on_and_the_record_says_so(

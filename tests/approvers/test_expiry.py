@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.approvers.stores import STORES, opened, wall_clock
 from toolcrib import Pipeline, Run, Suspended, ToolCall, Toolset
 from toolcrib.approvals import LedgerStore, MemoryApprovalStore, stored_approver
 from toolcrib.approvers import ApproverRule, ApproverRules, Groups, Identity
@@ -37,16 +34,6 @@ async def refund(order: int) -> str:
 
 def guarded(*rules: ApproverRule) -> Pipeline:
     return Pipeline(Toolset([refund]).with_gates(ApproverRules(rules or (SOON,), GROUPS)))
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return wall_clock()
-
-
-@pytest.fixture(params=STORES)
-def store(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[LedgerStore]:
-    yield from opened(request, tmp_path, clock)
 
 
 async def asked(pipeline: Pipeline, run: Run) -> Suspended:

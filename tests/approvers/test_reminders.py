@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
-import pytest
-
-from tests.approvers.stores import STORES, opened, wall_clock
 from tests.approvers.test_expiry import asked, refund
 from toolcrib import Pipeline, Run, Toolset
 from toolcrib.approvals import LedgerStore, Notice
@@ -29,16 +24,6 @@ RULE = ApproverRule(
 GROUPS = Groups({"finance": ["bob", "cid"], "managers": ["eve"]})
 BOB = Identity("bob", "token")
 DESK = "webhook:desk"
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return wall_clock()
-
-
-@pytest.fixture(params=STORES)
-def store(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[LedgerStore]:
-    yield from opened(request, tmp_path, clock)
 
 
 async def pending(store: LedgerStore, *rules: ApproverRule) -> ApprovalRequest:
