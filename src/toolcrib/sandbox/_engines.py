@@ -26,11 +26,7 @@ _ENGINES: Final[dict[str, tuple[str, str]]] = {  # the class of each, and its mo
     "subprocess": ("SubprocessSandbox", "_process"),
     "unsafe_inline": ("UnsafeInlineSandbox", "_inline"),
 }
-_PARTS: Final = {
-    "CommandWorkers": "_command_workers",
-    "RemoteWorkers": "_remote_workers",
-    "WorkerSandbox": "_worker_sandbox",
-}
+_PARTS: Final = {"CommandWorkers": "_command_workers", "WorkerSandbox": "_worker_sandbox"}
 _lock = threading.RLock()
 _shared: dict[str, Any] = {}
 
