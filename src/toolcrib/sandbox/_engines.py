@@ -95,7 +95,7 @@ def type_checker() -> TypeChecker:
 
 
 def _made(name: str, kind: str, **options: Any) -> Any:
-    """Return what this process shares under a name; made when it is first asked for."""
+    """Return the object that this process shares under a name, created at the first request."""
     with _lock:
         if name not in _shared:
             _shared[name] = engine(kind)(**options)
