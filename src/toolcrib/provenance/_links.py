@@ -48,13 +48,13 @@ def plain_text(text: str) -> str:
 
 
 def pieces_of(text: str) -> Iterator[str]:
-    """Yield what stands between spaces, brackets and quotes, without the marks of a sentence."""
+    """Yield the pieces between spaces, brackets and quotes, without the marks of a sentence."""
     for piece in _BETWEEN.split(text):
         yield piece.strip(_AROUND)
 
 
 def links_in(text: str) -> Iterator[str]:
-    """Yield whatever in a text may be a link, an address or the name of a host, in the form of `plain_text`."""
+    """Yield each piece of a text that may be a link, an address or the name of a host, in the form of `plain_text`."""
     plain = plain_text(text) if _MAYBE.search(text) is not None else ""
     for piece in pieces_of(plain) if _LINK.search(plain) is not None else ():
         if _LINK.search(piece) is not None:

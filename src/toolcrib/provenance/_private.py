@@ -137,7 +137,7 @@ class PrivateValues:
         return not receivers <= readers or (not receivers and piece in self._pieces)
 
     def _looked_for(self, text: str) -> Iterator[str]:
-        """Yield what a text has of joined words, in the lengths that are known, and of values of short words."""
+        """Yield the joined words of a text, in the known lengths, and its values of short words."""
         words = words_in(text.replace("_", " "))
         joined = "".join(words)
         for length in self._lengths:

@@ -158,7 +158,7 @@ class TextIndex:
             self.years.setdefault(int(year), number)
 
     def find(self, value: str) -> tuple[int, int] | None:
-        """Return what the first text with a value is from, and the line where it stands there; None without one.
+        """Return the source of the first text with a value, and the line of the value; None without one.
 
         Args:
             value: A flat text.
@@ -220,7 +220,7 @@ class TextIndex:
         return iter(reduce(_among, lists[1:], lists[0]) if lists else _NOWHERE)
 
     def places(self, value: str) -> Iterator[tuple[int, int]]:
-        """Yield what each text with a value is from, and the line where it stands there; of many texts the first."""
+        """Yield the source of each text with a value, and the line of the value; of many texts the first."""
         chunks = self._chunks_with(set(_WORD.findall(value)))
         tries, last = _TRIES_OF_OTHERS if self._is_loose else _TRIES, -1
         for chunk in islice(chunks, tries):
