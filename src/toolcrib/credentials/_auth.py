@@ -31,7 +31,7 @@ class PrincipalAuth(httpx2.Auth):
         self._origin = (url.scheme, url.host, url.port)
 
     def client_options(self) -> dict[str, Any]:
-        """Return the options of a client for such requests: a key in an address is added after the address was logged."""
+        """Return the options of a client for such requests: a key in an address is added after its log line."""
         own = {"transport": _QueryTransport()} if self._credentials.in_query else {}
         return {"auth": self, **own}
 
