@@ -120,7 +120,9 @@ class PrivateValues:
         """
         if not self._pieces:
             return
-        text = _TAG.sub(" ", _COMMENT.sub(lambda one: " " if one[1] else one[0], _folded(text)))
+        text = _folded(text)
+        marked = " ".join(one[0] for pattern in (_COMMENT, _TAG) for one in pattern.finditer(text))
+        text = f"{_TAG.sub(' ', _COMMENT.sub(lambda one: ' ' if one[1] else one[0], text))}\n{marked}"
         words = _long_words(text)
         numbers = (*_digits_in(text), *_dates(text), *_decimals(text))
         found = (*words, *_pairs(words), *_pairs(words, over=1), *numbers, *_characters(text), *self._looked_for(text))
