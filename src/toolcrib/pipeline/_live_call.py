@@ -415,6 +415,16 @@ class LiveCall:
         Raises:
             CallStateError: It was executed before, or did not pass its gates.
         """
+        if self.state != "admitted" or self.history is not NO_HISTORY:
+            self._claim_execution()
+        self.state, self.begun = "executing", True
+        if self.plan.may_quote_secrets:
+            self.hide_secrets()
+        if self.trace is not None:
+            self.trace.started(self.args.for_record)
+
+    def _claim_execution(self) -> None:
+        """Claim the one execution of a call that has copies, or was written; raises what `begin` does."""
         first: LiveCall | None = self.history.original
         by_store = self.run.approvals is not None and self.is_noted
         if self.state != "admitted" or (first is not None and first.begun and not by_store):
@@ -424,13 +434,8 @@ class LiveCall:
             key = self._execution_key()
             if key and not self.run.claim(key):
                 raise CallStateError(self.plan.name, self.received.id, "executed")
-        self.state, self.begun = "executing", True
         if first is not None:
             first.begun = True
-        if self.plan.may_quote_secrets:
-            self.hide_secrets()
-        if self.trace is not None:
-            self.trace.started(self.args.for_record)
 
     def hide_secrets(self, hide: Callable[[Any], Any] | None = None) -> None:
         """Pass what hides the secrets to what hooks and tool log, ask and report with."""

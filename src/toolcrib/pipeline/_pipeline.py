@@ -135,10 +135,7 @@ class Pipeline:
         if type(call) is ToolCall:
             admitted: Any = self._arrived(call, Run() if run is None else run)
             if type(admitted) is LiveCall:
-                refused = pass_at_once(admitted)
-                if admitted.state == "received":
-                    refused = await pass_gates(admitted, grant)
-                admitted = admitted if refused is None else refused
+                admitted = pass_at_once(admitted) or await pass_gates(admitted, grant)
         else:
             admitted = await self.admit(call, run, grant=grant)
         if type(admitted) is not LiveCall:
@@ -291,11 +288,10 @@ class Pipeline:
         if live.state == "received":
             if read:
                 live.trace = self._trace(live.received, live.run, live.plan)
-            refused = pass_at_once(live, read=read)
-            return refused or (await pass_gates(live, grant, read=read) if live.state == "received" else None) or live
+            return pass_at_once(live, read=read) or await pass_gates(live, grant, read=read)
         if arguments is not None:
-            return await pass_edited(live) or live
-        return live if hooks is None else await pass_more(live, hooks) or live
+            return await pass_edited(live)
+        return live if hooks is None else await pass_more(live, hooks)
 
     def admit_now(self, call: Call) -> bool:
         """Admit a call that `receive` has read, where nothing stands before its tool and no sink hears of it.
@@ -305,7 +301,7 @@ class Pipeline:
         """
         live = _live(call)
         is_silent = live.state == "received" and not self.sinks_for(live.run)
-        return is_silent and pass_at_once(live, read=True) is None and live.state == "admitted"
+        return is_silent and pass_at_once(live, read=True) is live
 
     def restore(self, state: Mapping[str, Any], run: Run) -> Call | Failed:
         """Return the call that `Call.to_dict` described, no gate asked; Failed when the tool does not take it now.
