@@ -300,8 +300,9 @@ class Pipeline:
             Whether it is admitted; else it is as it was, and `admit` asks its gates.
         """
         live = _live(call)
-        is_silent = live.state == "received" and not self.sinks_for(live.run)
-        return is_silent and pass_at_once(live, read=True) is live
+        if live.state != "received" or self._sinks or live.run.sinks or _logs_calls(logging.INFO):
+            return False
+        return pass_at_once(live, read=True) is live
 
     def restore(self, state: Mapping[str, Any], run: Run) -> Call | Failed:
         """Return the call that `Call.to_dict` described, no gate asked; Failed when the tool does not take it now.
