@@ -49,7 +49,8 @@ class Trace:
 
     __slots__ = (
         "_begun", "_call", "_description", "_earlier_runs", "_lines", "_next_progress", "_parent", "_questions", "_run",
-        "_run_id", "_sinks", "_started_at", "_tracing", "approval", "arguments", "closed", "decisions", "hide", "requested",
+        "_run_id", "_sinks", "_started_at", "_tracing", "approval", "arguments", "closed", "decisions", "hide",
+        "requested",
     )  # fmt: skip
 
     def __init__(self, call: ToolCall, run: RecordedRun, sinks: tuple[Sink, ...], description: str = "") -> None:
