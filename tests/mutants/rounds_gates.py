@@ -212,7 +212,7 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "a cancellation of calls that are executed together",
-        "rounds/_execution.py",
+        "rounds/_plan.py",
         "            step, given = work.throw, error\n",
         "            step, given = work.send, None\n",
         ("tests/rounds/test_execution.py",),
