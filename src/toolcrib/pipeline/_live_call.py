@@ -41,6 +41,7 @@ __all__ = ["LiveCall"]
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _NOWHERE = nullcontext()
 _WITHOUT_EFFECT = frozenset({"none", "fetch", "program"})
+_NOT_LOOKED_FOR: tuple[Arguments, Any, calls.Hiding] = (NOT_READ, None, calls.NOTHING_HIDDEN)
 
 
 class LiveCall:
@@ -76,7 +77,7 @@ class LiveCall:
         self.history: History = NO_HISTORY
         self.execution: Execution = NOT_BEGUN
         self.extra_hooks: tuple[HookSet, ...] = ()
-        self._hiding: tuple[Arguments, Any, calls.Hiding] = (NOT_READ, None, calls.NOTHING_HIDDEN)
+        self._hiding = _NOT_LOOKED_FOR
 
     # --- what it is
 

@@ -414,7 +414,7 @@ class Pipeline:
             Exception: What an observer raised, unless the run has it fail the call.
         """
         live = _live(call)
-        if live.done_before:
+        if live.state == "executed" and live.done_before:
             return live
         outcome = await execute(live)
         return live if outcome is None else outcome
@@ -442,7 +442,9 @@ class Pipeline:
     def finish_now(self, call: Call) -> Outcome | None:
         """Return what `finish` does, at once; None where something has to be awaited, and nothing was done."""
         live = _live(call)
-        return None if live.waits_for_post_hooks or live.is_noted else conclude(live)
+        plan, run = live.plan, live.run
+        waits = plan.finish_is_async or run.delivery_steps or (run.approvals is not None and live.is_noted)
+        return None if waits else conclude(live)
 
     async def completed(self, name: str, call_id: str, value: Any, run: Run) -> Completed | Failed:
         """Return a result that the host or a hook gives in the place of a tool's, shown to a model as the tool's is."""

@@ -39,8 +39,8 @@ from toolcrib.rounds._call import (
     ask_now,
     edited_arguments,
     execute,
+    executed_call,
     finish,
-    finish_now,
     has_begun,
     hooks_of,
     is_executable,
@@ -225,7 +225,7 @@ class ToolRoundPlan(StoredRound):
         settled: list[WireResult] = []
         for call in state.calls:
             answer = answers.get(call.id)
-            settled.append(_settled_at_once(call, answer) or await _settled(state, call, answer))
+            settled.append(_settled_at_once(state, call, answer) or await _settled(state, call, answer))
         state.require_open(CommitError)  # it may have been committed while post hooks ran
         if len(target) != length:
             raise CommitError(("the transcript was changed meanwhile",))
@@ -434,11 +434,11 @@ def _answering(state: RoundState, settled: Sequence[WireResult], given: Mapping[
     return items if is_text else cast("list[Item]", canonical(items))
 
 
-def _settled_at_once(call: DecodedCall[Any], answer: Answer | None) -> WireResult | None:
+def _settled_at_once(state: RoundState, call: DecodedCall[Any], answer: Answer | None) -> WireResult | None:
     """Return what the model is shown for a call that ran and whose tool has no post hooks; None for any other."""
     if call.outcome is not None or not isinstance(answer, ToolResult):
         return None
-    outcome = finish_now(call, answer.output, answer.error)
+    outcome = state.pipeline.finish_now(executed_call(call, answer.output, answer.error))
     return None if outcome is None else rendered(call.wire, outcome, ran=True)
 
 
