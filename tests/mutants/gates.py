@@ -455,7 +455,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "key of digests that processes with a store share",
         "pipeline/_admit.py",
-        "await call.load_digest_key()",
+        "refused = await _load_digest_key(call)",
         "pass",
         ("tests/pipeline/test_secret_digests.py",),
     ),

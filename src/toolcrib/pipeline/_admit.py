@@ -12,7 +12,7 @@ from copy import copy
 from functools import partial
 from typing import Any
 
-from toolcrib import calls, record, tools
+from toolcrib import approvals, calls, record, tools
 from toolcrib.calls import (
     ApprovalRequest,
     Denial,
@@ -96,7 +96,7 @@ async def pass_gates(
                 call.trace.received(_mismatch(call), came=describe_arrival(call))
         if refused is None:
             refused = _read(call, gates, read=read)
-        if refused is None:
+        if refused is None and call.run.approvals is not None:
             refused = await _load_digest_key(call)
         if refused is None and gates.after:
             with call.activate():
@@ -111,10 +111,13 @@ async def pass_gates(
 
 
 async def _load_digest_key(call: LiveCall) -> Outcome | None:
+    """Load the key of its digest from the run's approval store, if arguments are secret and the store has one."""
+    store = call.run.approvals
     try:
-        await call.load_digest_key()
+        if call.args.has_secrets and isinstance(store, approvals.KeepsDigestKey):
+            call.update_history(digest_key=await store.digest_key() or call.history.digest_key)
     except BaseException as error:  # the store is the user's code; a gate that fails is shut
-        return call.hook_failure("approval", call.run.approvals, error)
+        return call.hook_failure("approval", store, error)
     return None
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from toolcrib import approvals, calls, record, schema, tools
+from toolcrib import calls, record, schema, tools
 from toolcrib.calls import (
     ApprovalRequest,
     Completed,
@@ -300,12 +300,6 @@ class LiveCall:
             "definition": self.plan.definition,
         }
         return ApprovalRequest(id=id, tool=self.name, reason=self.hide(reason), **(fields | more))
-
-    async def load_digest_key(self) -> None:
-        """Load the key of its digest from the run's approval store, if arguments are secret and the store has one."""
-        store = self.run.approvals
-        if store is not None and self.args.has_secrets and isinstance(store, approvals.KeepsDigestKey):
-            self.update_history(digest_key=await store.digest_key() or self.history.digest_key)
 
     # --- its arguments
 
