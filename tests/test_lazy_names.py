@@ -57,6 +57,17 @@ def test_a_plain_call_loads_no_feature_and_no_database() -> None:
 
 
 @pytest.mark.processes
+def test_pydantic_loads_its_fields_with_the_first_schema() -> None:
+    code = "import sys; from toolcrib import Pipeline, Toolset, tool; print(*sys.modules)"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    loaded = done.stdout.split()
+    assert {"toolcrib.pipeline._pipeline", "toolcrib.tools._tool"} <= {*loaded}
+    assert {"pydantic.fields", "pydantic.types"}.isdisjoint(loaded)
+
+
+@pytest.mark.processes
 def test_a_version_is_printed_without_the_commands() -> None:
     code = "import sys; from toolcrib.cli import main; main(); print(*sys.modules)"
 

@@ -242,8 +242,8 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "gates of a call of which its arguments alone are known",
         _RECOVER,
-        "refused = await pass_gates(call, ask=False)",
-        "refused = None",
+        "admitted = await pass_gates(call, ask=False)",
+        "admitted = call",
         _OF_RECOVERY,
     ),
     Gate(
@@ -404,8 +404,8 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "one execution of all copies of a call",
         _CALL,
-        "        if first is not None:\n            first.begun = True\n        if self.plan.may_quote_secrets",
-        "        if self.plan.may_quote_secrets",
+        "        if first is not None:\n            first.begun = True\n",
+        "",
         _OF_RECOVERY,
     ),
     Gate(

@@ -212,7 +212,7 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "a cancellation of calls that are executed together",
-        "rounds/_execution.py",
+        "rounds/_plan.py",
         "            step, given = work.throw, error\n",
         "            step, given = work.send, None\n",
         ("tests/rounds/test_execution.py",),
@@ -220,7 +220,7 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "every gate for input that its host edited",
         "pipeline/_pipeline.py",
-        "            return await pass_edited(live) or live\n",
+        "            return await pass_edited(live)\n",
         "            return live\n",
         ("tests/rounds/test_edited.py", "tests/rounds"),
     ),

@@ -212,6 +212,16 @@ def test_a_view_has_other_options_and_the_state_of_its_run() -> None:
     assert run.admit("a") is not None
 
 
+def test_a_run_and_its_views_have_one_id_whichever_is_asked_first() -> None:
+    run = Run()
+    view = run.view(entry="turn")
+
+    first = view.id
+
+    assert (run.id, run.view(principal="ann").id) == (first, first)
+    assert Run().id != first
+
+
 @pytest.mark.parametrize("run", [Run(principal="ann"), Run(principal="ann").view(entry="turn")])
 def test_the_options_of_a_run_are_given_when_it_is_made(run: Run) -> None:
     with pytest.raises(AttributeError, match=r"Run\(approver=...\).*run\.view\(approver=...\)"):

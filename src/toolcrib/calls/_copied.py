@@ -31,7 +31,7 @@ def _copied(value: Any) -> Any:
     if kind is dict:
         return {key: part if part.__class__ in _ATOMS else _copied(part) for key, part in value.items()}
     if kind is list:
-        return [part if part.__class__ in _ATOMS else _copied(part) for part in value]
+        return [*value] if _ATOMS.issuperset(map(type, value)) else list(map(_copied, value))
     if kind in _SEQUENCES:
         return kind(map(_copied, value)) if kind is not deque else deque(map(_copied, value), value.maxlen)
     if isinstance(value, BaseModel):

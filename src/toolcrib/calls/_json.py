@@ -162,12 +162,13 @@ def _has_other_keys(value: Any) -> bool:
     """Return whether keys that are not text are in a value, at any depth: another one may be the same in JSON."""
     parts: Iterable[Any]
     if isinstance(value, dict):
-        named = cast("dict[Any, Any]", value)
+        named: dict[Any, Any] = value  # pyright: ignore[reportUnknownVariableType] -- `cast` costs as much as the rest
         if not _TEXT.issuperset(map(type, named)):
             return True
         parts = named.values()
     elif isinstance(value, list | tuple):
-        parts = cast("list[Any]", value)
+        items: list[Any] | tuple[Any, ...] = value  # pyright: ignore[reportUnknownVariableType] -- as above
+        parts = items
     else:
         parts = _parts_of(value).values() if _has_parts(value) else ()
     if _WITHOUT_KEYS.issuperset(map(type, parts)):

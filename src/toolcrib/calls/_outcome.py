@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -337,7 +337,9 @@ def render(
         return Rendered(f"{type(error).__name__}: {error}", is_error=True)
 
 
-def record_of(outcome: Outcome, limit: int | None = None) -> dict[str, Any] | partial[dict[str, Any]]:
+def record_of(
+    outcome: Outcome, limit: int | None = None, hide: Callable[[Any], Any] | None = None
+) -> dict[str, Any] | partial[dict[str, Any]]:
     """Return the outcome as a record keeps it, or a `partial` that returns it: see `late_fields`.
 
     It has the facts of media alone, and the traceback of a failure.
@@ -347,12 +349,13 @@ def record_of(outcome: Outcome, limit: int | None = None) -> dict[str, Any] | pa
     Args:
         limit: The most characters of a result as JSON; a longer one becomes its text, the middle cut out, or what was
             shown of it where a result store keeps it.
+        hide: Hides secrets in a result; the texts of any other outcome have none.
     """
     if isinstance(outcome, Completed):
         kept = outcome.kept
         is_kept = kept is not None and limit is not None and kept.chars > limit
         value = kept.text if kept is not None and is_kept else lenient_later(outcome.value, limit=limit)
-        return partial(_record_of_completed, outcome, value)
+        return partial(_record_of_completed, outcome, value, hide)
     data = outcome.to_dict()
     data.pop("call", None)
     if isinstance(outcome, Suspended):
@@ -360,8 +363,12 @@ def record_of(outcome: Outcome, limit: int | None = None) -> dict[str, Any] | pa
     return {**data, "traceback": outcome.traceback} if isinstance(outcome, Failed) and outcome.traceback else data
 
 
-def _record_of_completed(outcome: Completed[Any], value: Any) -> dict[str, Any]:
-    return outcome._as_dict(rendered(value))  # pyright: ignore[reportPrivateUsage] -- the same module
+def _record_of_completed(outcome: Completed[Any], value: Any, hide: Callable[[Any], Any] | None) -> dict[str, Any]:
+    shapes = outcome._as_dict(rendered(value))  # pyright: ignore[reportPrivateUsage] -- the same module
+    if hide is None:
+        return shapes
+    kept = {"kept": {**shapes["kept"], "text": hide(shapes["kept"]["text"])}} if "kept" in shapes else {}
+    return {**shapes, "value": hide(shapes["value"]), **kept}
 
 
 @value_class

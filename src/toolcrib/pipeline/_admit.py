@@ -12,7 +12,7 @@ from copy import copy
 from functools import partial
 from typing import Any
 
-from toolcrib import calls, record, tools
+from toolcrib import approvals, calls, record, tools
 from toolcrib.calls import (
     ApprovalRequest,
     Denial,
@@ -51,10 +51,10 @@ __all__ = [
 ]
 
 
-def pass_at_once(call: LiveCall, *, read: bool = False) -> Outcome | None:
-    """Admit a call that no gate is asked about, or return the outcome where its arguments do not fit.
+def pass_at_once(call: LiveCall, *, read: bool = False) -> LiveCall | Outcome | None:
+    """Return a call that no gate is asked about, admitted; or the outcome where its arguments do not fit.
 
-    A call with a gate stays `received`: `pass_gates` asks it.
+    None for a call with a gate, which stays `received`: `pass_gates` asks it.
 
     Args:
         call: The call, `received`.
@@ -73,13 +73,13 @@ def pass_at_once(call: LiveCall, *, read: bool = False) -> Outcome | None:
     if refused is not None:
         return call.close(refused)
     call.admit(gated=gates.read_host_arguments)
-    return None
+    return call
 
 
 async def pass_gates(
     call: LiveCall, grant: Grant | Denial | None = None, *, read: bool = False, ask: bool = True
-) -> Outcome | None:
-    """Pass a call through every gate before the tool, and admit it; or return the outcome that one of them gave.
+) -> LiveCall | Outcome:
+    """Return a call that passed every gate before the tool, admitted; or the outcome that one of them gave.
 
     Args:
         grant: The answer to its approval request, if it is known.
@@ -96,7 +96,7 @@ async def pass_gates(
                 call.trace.received(_mismatch(call), came=describe_arrival(call))
         if refused is None:
             refused = _read(call, gates, read=read)
-        if refused is None:
+        if refused is None and call.run.approvals is not None:
             refused = await _load_digest_key(call)
         if refused is None and gates.after:
             with call.activate():
@@ -111,10 +111,13 @@ async def pass_gates(
 
 
 async def _load_digest_key(call: LiveCall) -> Outcome | None:
+    """Load the key of its digest from the run's approval store, if arguments are secret and the store has one."""
+    store = call.run.approvals
     try:
-        await call.load_digest_key()
+        if call.args.has_secrets and isinstance(store, approvals.KeepsDigestKey):
+            call.update_history(digest_key=await store.digest_key() or call.history.digest_key)
     except BaseException as error:  # the store is the user's code; a gate that fails is shut
-        return call.hook_failure("approval", call.run.approvals, error)
+        return call.hook_failure("approval", store, error)
     return None
 
 
@@ -135,7 +138,7 @@ def _read(call: LiveCall, gates: GateList, *, read: bool) -> Outcome | None:
     return None
 
 
-async def pass_edited(call: LiveCall) -> Outcome | None:
+async def pass_edited(call: LiveCall) -> LiveCall | Outcome:
     """Pass an admitted call that the host edited through steps 3 to 5 again."""
     with call:
         with call.activate():
@@ -144,7 +147,7 @@ async def pass_edited(call: LiveCall) -> Outcome | None:
     return _admitted(call, refused)
 
 
-async def pass_more(call: LiveCall, hooks: HookSet) -> Outcome | None:
+async def pass_more(call: LiveCall, hooks: HookSet) -> LiveCall | Outcome:
     """Ask further decision hooks about an admitted call, and for approval where they change what it was given for."""
     before, reasons = call.args, call.approval.reasons
     with call:
@@ -162,12 +165,12 @@ async def pass_more(call: LiveCall, hooks: HookSet) -> Outcome | None:
     return _admitted(call, refused)
 
 
-def _admitted(call: LiveCall, refused: Outcome | None) -> Outcome | None:
+def _admitted(call: LiveCall, refused: Outcome | None) -> LiveCall | Outcome:
     if refused is not None:
         return call.close(refused)
     if call.state != "executed":  # as the run's store or an approver says
         call.admit(gated=gates_of(call).read_host_arguments)
-    return None
+    return call
 
 
 # --- the record of its arrival
@@ -399,7 +402,7 @@ async def recover_call(
     call.enter(dict(call.metadata))
     with call:
         refused = await _recheck(call, grant)
-    return _recovered(call, refused)
+    return _admitted(call, refused)
 
 
 def refuse(
@@ -416,9 +419,9 @@ async def _recover_in_doubt(
     call: LiveCall, given: Grant | Denial | None, begun: int, used: Grant | None
 ) -> Call | Outcome:
     """Ask all gates of a call that was begun up to `begun` times, by a grant if it needed one."""
-    refused = await pass_gates(call, ask=False)
-    if refused is not None:
-        return refused
+    admitted = await pass_gates(call, ask=False)
+    if admitted is not call:
+        return admitted
     with call:
         call.state = "executing"
         call.update_history(doubts=0 if call.tool.options.idempotent else begun - 1)
@@ -426,15 +429,7 @@ async def _recover_in_doubt(
         refused = None if edited is None else await override(call, edited)  # it began with these
         if refused is None:
             refused = await _resolve_doubt(call, given, used)
-    return _recovered(call, refused)
-
-
-def _recovered(call: LiveCall, refused: Outcome | None) -> Call | Outcome:
-    if refused is not None:
-        return call.close(refused)
-    if call.state != "executed":  # as its approver says it was
-        call.admit(gated=gates_of(call).read_host_arguments)
-    return call
+    return _admitted(call, refused)
 
 
 async def _recheck(call: LiveCall, given: Grant | Denial | None) -> Outcome | None:

@@ -159,7 +159,7 @@ class Arguments:
     @property
     def _is_open(self) -> bool:
         """Whether nothing in them can be secret, and nobody can change them."""
-        return type(self.raw) is str and self._is_atomic and not self.plan.spec.has_secrets
+        return type(self.raw) is str and self._is_atomic and not self.plan.has_secrets
 
     @property
     def _is_atomic(self) -> bool:

@@ -181,7 +181,7 @@ def conclude(call: LiveCall) -> Outcome:
     plan, run = call.plan, call.run
     if call.error is None:
         most = plan.max_result_chars if plan.shortener is None else _shown_limit(plan, run)
-        outcome: Outcome = Completed(plan.name, call.id, call.value, "tool", most, call.execution.kept)
+        outcome: Outcome = Completed(plan.name, call.received.id, call.value, "tool", most, call.execution.kept)
         if run.limits is not None and run.limits.requirements:
             run.completed.add(plan.name)
     else:

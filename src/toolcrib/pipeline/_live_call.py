@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from toolcrib import approvals, calls, record, schema, tools
+from toolcrib import calls, record, schema, tools
 from toolcrib.calls import (
     ApprovalRequest,
     Completed,
@@ -41,6 +41,7 @@ __all__ = ["LiveCall"]
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _NOWHERE = nullcontext()
 _WITHOUT_EFFECT = frozenset({"none", "fetch", "program"})
+_NOT_LOOKED_FOR: tuple[Arguments, Any, calls.Hiding] = (NOT_READ, None, calls.NOTHING_HIDDEN)
 
 
 class LiveCall:
@@ -76,7 +77,7 @@ class LiveCall:
         self.history: History = NO_HISTORY
         self.execution: Execution = NOT_BEGUN
         self.extra_hooks: tuple[HookSet, ...] = ()
-        self._hiding: tuple[Arguments, Any, calls.Hiding] = (NOT_READ, None, calls.NOTHING_HIDDEN)
+        self._hiding = _NOT_LOOKED_FOR
 
     # --- what it is
 
@@ -300,12 +301,6 @@ class LiveCall:
         }
         return ApprovalRequest(id=id, tool=self.name, reason=self.hide(reason), **(fields | more))
 
-    async def load_digest_key(self) -> None:
-        """Load the key of its digest from the run's approval store, if arguments are secret and the store has one."""
-        store = self.run.approvals
-        if store is not None and self.args.has_secrets and isinstance(store, approvals.KeepsDigestKey):
-            self.update_history(digest_key=await store.digest_key() or self.history.digest_key)
-
     # --- its arguments
 
     def read(self, *, gated: bool = True) -> None:
@@ -415,6 +410,16 @@ class LiveCall:
         Raises:
             CallStateError: It was executed before, or did not pass its gates.
         """
+        if self.state != "admitted" or self.history is not NO_HISTORY:
+            self._claim_execution()
+        self.state, self.begun = "executing", True
+        if self.plan.may_quote_secrets:
+            self.hide_secrets()
+        if self.trace is not None:
+            self.trace.started(self.args.for_record)
+
+    def _claim_execution(self) -> None:
+        """Claim the one execution of a call that has copies, or was written; raises what `begin` does."""
         first: LiveCall | None = self.history.original
         by_store = self.run.approvals is not None and self.is_noted
         if self.state != "admitted" or (first is not None and first.begun and not by_store):
@@ -424,13 +429,8 @@ class LiveCall:
             key = self._execution_key()
             if key and not self.run.claim(key):
                 raise CallStateError(self.plan.name, self.received.id, "executed")
-        self.state, self.begun = "executing", True
         if first is not None:
             first.begun = True
-        if self.plan.may_quote_secrets:
-            self.hide_secrets()
-        if self.trace is not None:
-            self.trace.started(self.args.for_record)
 
     def hide_secrets(self, hide: Callable[[Any], Any] | None = None) -> None:
         """Pass what hides the secrets to what hooks and tool log, ask and report with."""

@@ -135,10 +135,7 @@ class Pipeline:
         if type(call) is ToolCall:
             admitted: Any = self._arrived(call, Run() if run is None else run)
             if type(admitted) is LiveCall:
-                refused = pass_at_once(admitted)
-                if admitted.state == "received":
-                    refused = await pass_gates(admitted, grant)
-                admitted = admitted if refused is None else refused
+                admitted = pass_at_once(admitted) or await pass_gates(admitted, grant)
         else:
             admitted = await self.admit(call, run, grant=grant)
         if type(admitted) is not LiveCall:
@@ -291,11 +288,10 @@ class Pipeline:
         if live.state == "received":
             if read:
                 live.trace = self._trace(live.received, live.run, live.plan)
-            refused = pass_at_once(live, read=read)
-            return refused or (await pass_gates(live, grant, read=read) if live.state == "received" else None) or live
+            return pass_at_once(live, read=read) or await pass_gates(live, grant, read=read)
         if arguments is not None:
-            return await pass_edited(live) or live
-        return live if hooks is None else await pass_more(live, hooks) or live
+            return await pass_edited(live)
+        return live if hooks is None else await pass_more(live, hooks)
 
     def admit_now(self, call: Call) -> bool:
         """Admit a call that `receive` has read, where nothing stands before its tool and no sink hears of it.
@@ -304,8 +300,9 @@ class Pipeline:
             Whether it is admitted; else it is as it was, and `admit` asks its gates.
         """
         live = _live(call)
-        is_silent = live.state == "received" and not self.sinks_for(live.run)
-        return is_silent and pass_at_once(live, read=True) is None and live.state == "admitted"
+        if live.state != "received" or self._sinks or live.run.sinks or _logs_calls(logging.INFO):
+            return False
+        return pass_at_once(live, read=True) is live
 
     def restore(self, state: Mapping[str, Any], run: Run) -> Call | Failed:
         """Return the call that `Call.to_dict` described, no gate asked; Failed when the tool does not take it now.
@@ -417,7 +414,7 @@ class Pipeline:
             Exception: What an observer raised, unless the run has it fail the call.
         """
         live = _live(call)
-        if live.done_before:
+        if live.state == "executed" and live.done_before:
             return live
         outcome = await execute(live)
         return live if outcome is None else outcome
@@ -445,7 +442,9 @@ class Pipeline:
     def finish_now(self, call: Call) -> Outcome | None:
         """Return what `finish` does, at once; None where something has to be awaited, and nothing was done."""
         live = _live(call)
-        return None if live.waits_for_post_hooks or live.is_noted else conclude(live)
+        plan, run = live.plan, live.run
+        waits = plan.finish_is_async or run.delivery_steps or (run.approvals is not None and live.is_noted)
+        return None if waits else conclude(live)
 
     async def completed(self, name: str, call_id: str, value: Any, run: Run) -> Completed | Failed:
         """Return a result that the host or a hook gives in the place of a tool's, shown to a model as the tool's is."""

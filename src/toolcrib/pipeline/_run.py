@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from inspect import signature
 from operator import attrgetter
-from random import Random
 from types import MappingProxyType
 from typing import Any, Final, Never, NoReturn, TypeAlias
 
@@ -57,9 +55,6 @@ BeginStep: TypeAlias = Callable[[Any], Awaitable[None]]
 """Is awaited with a call right before the first line of its tool; what it raises keeps the tool from beginning."""
 
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
-_numbers = Random()  # seeded by the system; an id is no secret
-if hasattr(os, "register_at_fork"):  # a forked child must not hand out its parent's ids
-    os.register_at_fork(after_in_child=_numbers.seed)
 _NO_SLOT: AbstractAsyncContextManager[None] = nullcontext()
 
 
@@ -98,10 +93,9 @@ class Run(RunState):
 
     __slots__ = (
         "approvals", "approver", "available", "begin_steps", "channel", "compiled_gates", "deliveries",
-        "delivery_steps", "deps", "durability", "feature_parts", "features", "gate_steps", "gates", "id", "limits",
+        "delivery_steps", "deps", "durability", "feature_parts", "features", "gate_steps", "gates", "limits",
         "principal", "provide", "sinks", "wants_ctx", "wrappers",
     )  # fmt: skip
-    id: str
     deps: Any
     limits: CallLimits | None
     approver: _approvals.Approver | None
@@ -144,7 +138,6 @@ class Run(RunState):
     ) -> None:
         if moved:
             refuse_unknown_options("a Run", moved, _OPTIONS, OPTION_WORDS)
-        self.id = id or f"run_{_numbers.getrandbits(64):016x}"  # a few characters of it tell it from others
         self.deps = deps
         self.limits = limits
         self.approver = approver
@@ -168,6 +161,8 @@ class Run(RunState):
         has_gates = gates or features or not (deps is None and available is None and limits is None)
         self.compiled_gates = None if has_gates else ()
         self._state = SharedState()
+        if id:
+            self._state.id = id
         if features:
             self.feature_parts = feature_parts("Run", features)
             self.delivery_steps += tuple(step for parts in self.feature_parts for step in parts.deliveries)

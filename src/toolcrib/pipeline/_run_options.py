@@ -216,7 +216,6 @@ def changed(part: P, changes: Mapping[str, Any]) -> P:
 class RunOptions(Protocol):
     """The options of a run that a host may mistake for something else."""
 
-    id: Any
     limits: Any
     approver: Any
     approvals: Any
@@ -225,6 +224,9 @@ class RunOptions(Protocol):
     sinks: Any
     channel: Any
     durability: Any
+
+    @property
+    def id(self) -> Any: ...
 
 
 def require_options(run: RunOptions) -> None:

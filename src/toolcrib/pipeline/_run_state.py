@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from random import Random
 from typing import Any, Final
 
 from toolcrib import approvals as _approvals
@@ -21,6 +23,7 @@ class SharedState:
     """The mutable state of a run, which its views share.
 
     Attributes:
+        id: Names the run.
         grants: Standing grants given in the run, where it has no approval store.
         heard: What the user said since a record last had it.
         earlier_ids: The ids that the run had in other processes.
@@ -31,6 +34,7 @@ class SharedState:
         used: What may be used once and was: grants for one call that name no request, calls that were written as JSON.
     """
 
+    id: str
     calls: dict[str, int]
     retries: dict[str, int]
     revealed: dict[str, None]
@@ -45,19 +49,23 @@ class SharedState:
     slots: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
 
     def __getattr__(self, name: str) -> Any:
-        """Make a container when it is first used: most runs use none."""
-        kind = _CONTAINERS.get(name)
-        if kind is None:
+        """Make a container, or the id, when it is first used: most runs use none."""
+        make = _MADE_LATE.get(name)
+        if make is None:
             raise AttributeError(name)
-        return vars(self).setdefault(name, kind())  # of two threads the first one's is used by both
+        return vars(self).setdefault(name, make())  # of two threads the first one's is used by both
 
 
-_CONTAINERS: Final[Mapping[str, type[Any]]] = {
+_numbers = Random()  # seeded by the system; an id is no secret
+if hasattr(os, "register_at_fork"):  # a forked child must not hand out its parent's ids
+    os.register_at_fork(after_in_child=_numbers.seed)
+_MADE_LATE: Final[Mapping[str, Callable[[], Any]]] = {
     "calls": dict,
     "completed": set,
     "earlier_ids": set,
     "features": dict,
     "grant_uses": dict,
+    "id": lambda: f"run_{_numbers.getrandbits(64):016x}",  # a few characters of it tell it from others
     "retries": dict,
     "revealed": dict,
     "stored_features": dict,
@@ -69,7 +77,6 @@ class RunState:
     """Counters of a run, what its features keep for it, and its standing grants: the part of `Run` that changes."""
 
     __slots__ = ("_state",)
-    id: str
     limits: CallLimits | None
     channel: Channel
     feature_parts: tuple[FeatureParts, ...]
@@ -79,6 +86,11 @@ class RunState:
     def run(self) -> RunState:
         """The run itself; a view's is the one that it was made of."""
         return self
+
+    @property
+    def id(self) -> str:
+        """Names the run in the record; made when it is first read, where none was given."""
+        return self._state.id
 
     # --- what is counted
 

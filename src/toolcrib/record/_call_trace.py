@@ -49,11 +49,13 @@ class Trace:
 
     __slots__ = (
         "_begun", "_call", "_description", "_earlier_runs", "_lines", "_next_progress", "_parent", "_questions", "_run",
-        "_sinks", "_started_at", "_tracing", "approval", "arguments", "closed", "decisions", "hide", "requested",
+        "_run_id", "_sinks", "_started_at", "_tracing", "approval", "arguments", "closed", "decisions", "hide",
+        "requested",
     )  # fmt: skip
 
     def __init__(self, call: ToolCall, run: RecordedRun, sinks: tuple[Sink, ...], description: str = "") -> None:
         self._call, self._run, self._sinks, self._description = call, run, sinks, description
+        self._run_id = run.id
         self._parent, self._tracing = parent_of(run), tracing_sinks(sinks)
         self._begun, self._started_at = time.perf_counter(), datetime.now(UTC)
         self.decisions: tuple[DecisionNote, ...] = ()
@@ -83,7 +85,7 @@ class Trace:
         """
         self.requested = requested
         if earlier_runs:
-            self._earlier_runs = tuple(run_id for run_id in earlier_runs if run_id != self._run.id)
+            self._earlier_runs = tuple(run_id for run_id in earlier_runs if run_id != self._run_id)
         more: dict[str, Any] = {}
         if resumed is not None:
             more["resumed"] = resumed
@@ -94,11 +96,11 @@ class Trace:
 
     def within(self) -> Within:
         """Return the context manager around the tool and the hooks of the call."""
-        return Within("call", self._call.id, self._run.id, self._tracing)
+        return Within("call", self._call.id, self._run_id, self._tracing)
 
     def carry(self) -> dict[str, str]:
         """Return the data for the sinks of the process that resumes the call."""
-        return carried(self._tracing, "call", self._call.id, self._run.id)
+        return carried(self._tracing, "call", self._call.id, self._run_id)
 
     def decided(self, note: DecisionNote, *, given: bool = False) -> None:
         """Record the verdict of a decision hook, or one that the host gave for this call alone."""
@@ -171,7 +173,7 @@ class Trace:
 
     def ended(self, outcome: Outcome) -> None:
         """Close the call with its outcome; what a suspension is resumed from stays out."""
-        self._close(partial(_outcome, record_of(outcome, _VALUE_CHARS), self.hide))
+        self._close(record_of(outcome, _VALUE_CHARS, self.hide))
 
     def cancelled(self) -> None:
         """Close the call as cancelled."""
@@ -186,7 +188,7 @@ class Trace:
         record = CallRecord(  # by position, which costs half
             call.id,
             call.name,
-            run.id,
+            self._run_id,
             run.channel.entry,
             run.principal,
             arguments,
@@ -211,7 +213,7 @@ class Trace:
     def _emit(self, kind: EventKind, data: Any, at: datetime | None = None, record: CallRecord | None = None) -> None:
         call, run, at = self._call, self._run, at or datetime.now(UTC)
         event = CallEvent(
-            kind, call.id, call.name, run.id, run.channel.entry, at, data, record, self._parent, self._description
+            kind, call.id, call.name, self._run_id, run.channel.entry, at, data, record, self._parent, self._description
         )
         for sink in self._sinks:
             try:
@@ -235,14 +237,6 @@ def _with_arguments(arguments: Any) -> dict[str, Any]:
 
 def _with_value(value: Any, hide: Callable[[Any], Any]) -> dict[str, Any]:
     return {"value": hide(rendered(value))}
-
-
-def _outcome(outcome: Any, hide: Callable[[Any], Any]) -> dict[str, Any]:
-    """Return an outcome as a record keeps it, without secrets in the result; the texts of any other have none."""
-    shapes: dict[str, Any] = rendered(outcome)
-    shown = {name: hide(shapes[name]) for name in ("value",) if name in shapes}
-    kept = {"kept": {**shapes["kept"], "text": hide(shapes["kept"]["text"])}} if "kept" in shapes else {}
-    return shapes | shown | kept
 
 
 def _unchanged(shapes: Any) -> Any:

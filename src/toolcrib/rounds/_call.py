@@ -53,8 +53,8 @@ __all__ = [
     "ask_now",
     "edited_arguments",
     "execute",
+    "executed_call",
     "finish",
-    "finish_now",
     "has_begun",
     "hooks_of",
     "is_executable",
@@ -423,15 +423,11 @@ async def execute(call: DecodedCall[Any]) -> None:
 
 async def finish(call: DecodedCall[Any], output: Any, error: Exception | None) -> Outcome:
     """Run the post hooks on what the tool or the host's code returned, once, and close the record."""
-    return await call.pipeline.finish(_executed(call, output, error))
+    return await call.pipeline.finish(executed_call(call, output, error))
 
 
-def finish_now(call: DecodedCall[Any], output: Any, error: Exception | None) -> Outcome | None:
-    """Finish as `finish` does where there is no post hook to await; else return None."""
-    return call.pipeline.finish_now(_executed(call, output, error))
-
-
-def _executed(call: DecodedCall[Any], output: Any, error: Exception | None) -> Call:
+def executed_call(call: DecodedCall[Any], output: Any, error: Exception | None) -> Call:
+    """Return the pipeline's call with what the tool or the host's code returned, for the pipeline to finish."""
     live = required_call(call)
     is_known = live.state == "executed" and live.value is output and live.error is error
     return live if is_known or live.state == "closed" else call.pipeline.executed(live, output, error)

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from asyncio import Semaphore, TaskGroup
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, MutableSequence, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Coroutine,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    MutableSequence,
+    Sequence,
+)
+from contextvars import Context, copy_context
+from types import coroutine
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from toolcrib._numbers import require_number
@@ -25,8 +38,9 @@ from toolcrib.rounds._call import (
     ask,
     ask_now,
     edited_arguments,
+    execute,
+    executed_call,
     finish,
-    finish_now,
     has_begun,
     hooks_of,
     is_executable,
@@ -35,7 +49,6 @@ from toolcrib.rounds._call import (
     resolve,
     standing_of,
 )
-from toolcrib.rounds._execution import execute_together
 from toolcrib.rounds._results import ToolCallIssue, ToolResult, rendered
 from toolcrib.rounds._round_json import StoredRound
 from toolcrib.rounds._round_state import RoundState
@@ -173,7 +186,7 @@ class ToolRoundPlan(StoredRound):
         """
         self._state.require_open()
         require_number("run_pending", "concurrency", concurrency, least=1)
-        await execute_together(list(filter(is_executable, self._in("pending"))), concurrency)
+        await _execute_together(list(filter(is_executable, self._in("pending"))), concurrency)
         executed = [(call.id, call.name, required_call(call)) for call in self._in("pending")]
         return [ToolResult(id, name, one.value, one.error) for id, name, one in executed if one.state == "executed"]
 
@@ -212,7 +225,7 @@ class ToolRoundPlan(StoredRound):
         settled: list[WireResult] = []
         for call in state.calls:
             answer = answers.get(call.id)
-            settled.append(_settled_at_once(call, answer) or await _settled(state, call, answer))
+            settled.append(_settled_at_once(state, call, answer) or await _settled(state, call, answer))
         state.require_open(CommitError)  # it may have been committed while post hooks ran
         if len(target) != length:
             raise CommitError(("the transcript was changed meanwhile",))
@@ -244,6 +257,59 @@ def functionless(plan: ToolRoundPlan) -> list[str]:
     """Return the tools of pending calls that only the host's own code can execute."""
     calls = plan._in("pending")  # pyright: ignore[reportPrivateUsage] -- used in this package alone
     return [call.name for call in calls if not (has_begun(call) or is_executable(call))]
+
+
+async def _execute_together(calls: Iterable[DecodedCall[Any]], most: int | None = None) -> None:
+    """Execute calls at the same time, each in a context of its own.
+
+    They are executed one after the other, as long as none waits. When one does, all that follow are started.
+
+    Args:
+        calls: The calls.
+        most: How many are executed at a time; all of them when None.
+
+    Raises:
+        Exception: What a call raised; the others are cancelled.
+    """
+    execution = execute if most is None else _within(Semaphore(most))
+    rest = iter(calls)
+    for call in rest:
+        work, context = execution(call), copy_context()
+        try:
+            waits_for = context.run(work.send, None)
+        except StopIteration:
+            continue
+        try:
+            async with TaskGroup() as group:
+                for following in rest:
+                    group.create_task(execution(following))
+                await _resumed(work, context, waits_for)
+        except ExceptionGroup as several:
+            raise several.exceptions[0] from None  # the host sees it as it was raised
+
+
+def _within(limit: Semaphore) -> Callable[[DecodedCall[Any]], Coroutine[Any, Any, None]]:
+    async def execute_within(call: DecodedCall[Any]) -> None:
+        async with limit:
+            await execute(call)
+
+    return execute_within
+
+
+@coroutine
+def _resumed(work: Coroutine[Any, Any, None], context: Context, waits_for: Any) -> Generator[Any, Any, None]:
+    """Resume a coroutine that was started in a context and waits, in the task of the caller."""
+    step: Callable[[Any], Any]
+    while True:
+        try:
+            given = yield waits_for
+            step = work.send
+        except BaseException as error:  # a cancellation, which the coroutine has to see
+            step, given = work.throw, error
+        try:
+            waits_for = context.run(step, given)
+        except StopIteration:
+            return
 
 
 def _paired(calls: Sequence[DecodedCall[Any]], results: Sequence[Answer]) -> dict[str, Answer]:
@@ -368,11 +434,11 @@ def _answering(state: RoundState, settled: Sequence[WireResult], given: Mapping[
     return items if is_text else cast("list[Item]", canonical(items))
 
 
-def _settled_at_once(call: DecodedCall[Any], answer: Answer | None) -> WireResult | None:
+def _settled_at_once(state: RoundState, call: DecodedCall[Any], answer: Answer | None) -> WireResult | None:
     """Return what the model is shown for a call that ran and whose tool has no post hooks; None for any other."""
     if call.outcome is not None or not isinstance(answer, ToolResult):
         return None
-    outcome = finish_now(call, answer.output, answer.error)
+    outcome = state.pipeline.finish_now(executed_call(call, answer.output, answer.error))
     return None if outcome is None else rendered(call.wire, outcome, ran=True)
 
 

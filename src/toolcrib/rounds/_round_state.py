@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from toolcrib.calls import ToolCall
+from toolcrib.calls import Failed, ToolCall
 from toolcrib.errors import RoundError
 from toolcrib.formats import ProviderFormat, WireCall, WireReply, json_shape
 from toolcrib.hooks import ModelInput
-from toolcrib.pipeline import Pipeline, Run, is_call
+from toolcrib.pipeline import Pipeline, Run
 from toolcrib.rounds._call import DecodedCall, readable_call
 from toolcrib.rounds._recalled import read_provider_parts
 from toolcrib.rounds._tool_calls import ToolCalls
@@ -81,7 +81,9 @@ def received(call: WireCall, reader: ToolCalls, reply: WireReply, pipeline: Pipe
     arguments, fault = reader.arguments_of(call), reply.fault_of(call)
     asked = ToolCall(call.name, arguments, call.id, "model", fault, call.caller, call.is_repaired)
     read = pipeline.receive(asked, run)
-    return DecodedCall(call, pipeline, run, read) if is_call(read) else DecodedCall(call, pipeline, run, asked, read)
+    if isinstance(read, Failed):
+        return DecodedCall(call, pipeline, run, asked, read)
+    return DecodedCall(call, pipeline, run, read)
 
 
 def pipeline_of(tools: Pipeline | ToolsetLike) -> Pipeline:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from inspect import Parameter
 from typing import Any
 
-from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from toolcrib.errors import FieldProblem, InvalidArguments
+from toolcrib.schema._markers import is_field
 from toolcrib.schema._parameters import EMPTY, Resolved
 
 __all__ = ["Binder"]
@@ -29,7 +29,7 @@ class Binder:
         self._var_keyword = any(p.kind == Parameter.VAR_KEYWORD for p in parameters)
         self._names = frozenset(p.name for p in parameters if p.kind != Parameter.VAR_KEYWORD)
         self._required = tuple(p.name for p in parameters if is_required(p) and p.name not in fixed)
-        self._defaults = {p.name: p.default for p in parameters if isinstance(p.default, FieldInfo)}
+        self._defaults = {p.name: p.default for p in parameters if is_field(p.default)}
         self.plain = not self._positional_only and self._var_positional is None
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -130,7 +130,7 @@ def is_required(parameter: Resolved) -> bool:
     """Return whether a call without this argument is an error of the caller's."""
     if parameter.injected is not None or parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
         return False
-    if isinstance(parameter.default, FieldInfo):
+    if is_field(parameter.default):
         return parameter.default.is_required()
     return parameter.default is EMPTY and not parameter.omitted
 

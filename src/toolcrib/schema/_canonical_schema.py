@@ -19,7 +19,7 @@ from functools import partial
 from types import NoneType
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from pydantic import Secret, SecretBytes, SecretStr
+import pydantic
 from pydantic_core import (
     CoreSchema,
     PydanticKnownError,
@@ -76,7 +76,7 @@ def _write_mapping(value: Any, handler: Callable[[Any], Any], info: Any) -> Any:
 
 
 def _write_secret(shown: Callable[[Any, Any], Any], value: Any, info: Any) -> Any:
-    secret = _expected((SecretStr, SecretBytes, Secret), value)
+    secret = _expected((pydantic.SecretStr, pydantic.SecretBytes, pydantic.Secret), value)
     return shown(value, info) if info.context["redact"] else json_form(secret.get_secret_value(), info.context)
 
 

@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
 
 from toolcrib._json_writer import json_writer
 from toolcrib.errors import FieldProblem, InvalidArguments, SchemaError
@@ -19,7 +18,7 @@ from toolcrib.schema._bind import Binder
 from toolcrib.schema._canonical import CanonicalArguments, Writer, untyped
 from toolcrib.schema._docstring import ParsedDoc, docstring_of, parse_doc
 from toolcrib.schema._function import Function
-from toolcrib.schema._markers import InjectedParameter, Redacted
+from toolcrib.schema._markers import InjectedParameter, Redacted, is_field
 from toolcrib.schema._model import InputModel, input_of_function, input_of_model, input_schema
 from toolcrib.schema._parameters import Resolved, is_marked
 from toolcrib.schema._problems import (
@@ -149,7 +148,7 @@ class InputSpec:
         return {
             parameter.name: parameter.default
             for parameter in self._shown
-            if parameter.default is not inspect.Parameter.empty and not isinstance(parameter.default, FieldInfo)
+            if parameter.default is not inspect.Parameter.empty and not is_field(parameter.default)
         }
 
     def _input_model(self) -> InputModel:

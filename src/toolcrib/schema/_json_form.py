@@ -18,7 +18,8 @@ from math import isfinite
 from pathlib import PurePath
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from pydantic import BaseModel, Secret, SecretBytes, SecretStr
+import pydantic
+from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from toolcrib.schema._core_schema import secrets_of
@@ -93,9 +94,9 @@ def _form(value: Any, context: Context) -> Any:
             return bytes_form(value)
         case PurePath():
             return str(value)
-        case SecretStr() | SecretBytes() | Secret():
+        case pydantic.SecretStr() | pydantic.SecretBytes() | pydantic.Secret():
             context["notes"].secrets.append(True)
-            secret = cast("Secret[Any]", value).get_secret_value()
+            secret = cast("pydantic.Secret[Any]", value).get_secret_value()
             return json_form(secret, context) if not context["redact"] else STARS if secret else ""
         case BaseModel():
             return _model_form(value, context)

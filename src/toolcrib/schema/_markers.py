@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
+from typing_extensions import TypeIs
 
 from toolcrib._passwords import REDACTED, STARS
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
 
 __all__ = [
     "REDACTED",
@@ -24,11 +29,18 @@ __all__ = [
     "Redacted",
     "hidden_paths",
     "hide_when_asked",
+    "is_field",
 ]
 
 
 InjectedKind: TypeAlias = Literal["context", "injectable", "injected"]
 """How a parameter that the run fills was marked."""
+
+
+def is_field(value: object) -> TypeIs[FieldInfo]:
+    """Return whether a value is a `Field(...)`: before the first one, pydantic's module of fields is not loaded."""
+    fields: Any = sys.modules.get("pydantic.fields")
+    return fields is not None and isinstance(value, fields.FieldInfo)
 
 
 class Injectable:

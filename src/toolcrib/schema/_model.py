@@ -11,11 +11,11 @@ from functools import cache, cached_property, partial
 from inspect import Parameter
 from threading import RLock
 from types import UnionType
-from typing import Annotated, Any, TypeAlias, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, Union, cast, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
+import pydantic
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model, model_validator
 from pydantic.aliases import AliasChoices, AliasPath
-from pydantic.fields import FieldInfo
 from pydantic_core import InitErrorDetails
 
 from toolcrib.errors import SchemaError
@@ -23,10 +23,13 @@ from toolcrib.jsonschema import SchemaWalk
 from toolcrib.schema._canonical_schema import canonical_schema, validator_of
 from toolcrib.schema._core_schema import runs_code, secrets_of
 from toolcrib.schema._json_schema import SchemaGenerator, as_object, tidy
-from toolcrib.schema._markers import Redacted
+from toolcrib.schema._markers import Redacted, is_field
 from toolcrib.schema._parameters import EMPTY, Annotations, Resolved, is_parameter_name
 from toolcrib.schema._table_type import table_type
 from toolcrib.schema._typed_dicts import modern
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
 
 __all__ = [
     "Check",
@@ -209,9 +212,9 @@ def _create(
         if field != parameter.name:
             taken.add(field)
             renamed[field] = parameter.name
-            annotation = annotation if own_alias else Annotated[annotation, Field(alias=parameter.name)]
+            annotation = annotation if own_alias else Annotated[annotation, pydantic.Field(alias=parameter.name)]
         if _has_redacted(annotation):
-            annotation = Annotated[annotation, Field(repr=False)]
+            annotation = Annotated[annotation, pydantic.Field(repr=False)]
         fields[field] = (annotation, _default(parameter))
     with no_read_only_warning():
         base = _base(module, config, extra)
@@ -272,7 +275,9 @@ def no_read_only_warning() -> Generator[None]:
 
 
 def _field_info(parameter: Resolved) -> FieldInfo:
-    if isinstance(parameter.default, FieldInfo):
+    from pydantic.fields import FieldInfo  # noqa: PLC0415 -- most of pydantic's own import, and no tool has a schema yet
+
+    if is_field(parameter.default):
         return FieldInfo.from_annotated_attribute(parameter.annotation, parameter.default)
     return FieldInfo.from_annotation(parameter.annotation)
 
@@ -372,7 +377,8 @@ def is_root(model: type[BaseModel]) -> bool:
 
 def around_root(model: type[BaseModel]) -> type[BaseModel]:
     """Return a model whose one field is the RootModel: every provider wants an object with named arguments."""
-    field: Any = Field() if model.model_fields[ROOT].is_required() else Field(default_factory=model)
+    new = pydantic.Field
+    field: Any = new() if model.model_fields[ROOT].is_required() else new(default_factory=model)
     config = ConfigDict(extra="forbid")
     return create_model(model.__name__, __config__=config, __module__=model.__module__, root=(model, field))
 

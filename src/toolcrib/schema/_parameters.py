@@ -14,14 +14,13 @@ from collections.abc import Sequence
 from types import NoneType, SimpleNamespace, UnionType
 from typing import Annotated, Any, ForwardRef, NamedTuple, NotRequired, Optional, Required, Union, get_args, get_origin
 
+import pydantic
 import typing_extensions
-from pydantic import Field
-from pydantic.fields import FieldInfo
 from typing_extensions import ReadOnly, get_type_hints
 
 from toolcrib.schema._context import RunContext
 from toolcrib.schema._foreign import foreign_problem
-from toolcrib.schema._markers import Injectable, Injected, InjectedParameter
+from toolcrib.schema._markers import Injectable, Injected, InjectedParameter, is_field
 
 __all__ = [
     "EMPTY",
@@ -182,11 +181,12 @@ def default_in(annotation: Any) -> Any:
     """Return the default that an annotation has in a `Field`, as a field of its own; EMPTY where it has none."""
     if get_origin(annotation) is not Annotated:
         return EMPTY
-    given = [note for note in get_args(annotation)[1:] if isinstance(note, FieldInfo) and not note.is_required()]
+    given = [note for note in get_args(annotation)[1:] if is_field(note) and not note.is_required()]
     if not given:
         return EMPTY
     last = given[-1]
-    return Field(default_factory=last.default_factory) if last.default_factory else Field(default=last.default)
+    new = pydantic.Field
+    return new(default_factory=last.default_factory) if last.default_factory else new(default=last.default)
 
 
 def resolve(parameters: Sequence[inspect.Parameter], names: Annotations, context_first: bool) -> tuple[Resolved, ...]:

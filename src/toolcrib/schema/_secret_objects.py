@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Set
 from itertools import chain, islice
 from typing import Any, Final, cast
 
-from pydantic import BaseModel, Secret, SecretBytes, SecretStr
+import pydantic
+from pydantic import BaseModel
 
 from toolcrib.schema._canonical import untyped
 from toolcrib.schema._core_schema import secrets_of
@@ -27,9 +28,9 @@ def secret_objects(value: Any) -> frozenset[str]:
 
 def secret_texts(value: Any) -> frozenset[str]:
     """Return the texts and numbers in a value all of which is secret."""
-    is_wrapped = isinstance(value, SecretStr | SecretBytes | Secret)
-    plain: Any = cast("Secret[Any]", value).get_secret_value() if is_wrapped else value
-    return untyped({"": Secret(plain)}).secrets()
+    is_wrapped = isinstance(value, pydantic.SecretStr | pydantic.SecretBytes | pydantic.Secret)
+    plain: Any = cast("pydantic.Secret[Any]", value).get_secret_value() if is_wrapped else value
+    return untyped({"": pydantic.Secret(plain)}).secrets()
 
 
 def _secrets_in(value: Any) -> Iterator[Any]:
@@ -41,7 +42,7 @@ def _secrets_in(value: Any) -> Iterator[Any]:
             if id(one) in seen:
                 continue
             seen.add(id(one))
-            if isinstance(one, SecretStr | SecretBytes | Secret):
+            if isinstance(one, pydantic.SecretStr | pydantic.SecretBytes | pydantic.Secret):
                 yield cast("Any", one)
                 continue
             yield None

@@ -9,10 +9,10 @@ from inspect import Parameter
 from types import EllipsisType, NoneType, UnionType
 from typing import Annotated, Any, ForwardRef, Literal, TypeVar, Union, cast, get_args, get_origin
 
-from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 from typing_extensions import TypeAliasType
 
+from toolcrib.schema._markers import is_field
 from toolcrib.schema._parameters import EMPTY, Resolved, is_parameter_name
 
 __all__ = ["has_default", "joined", "signature_text", "type_name", "unnamed_text"]
@@ -67,7 +67,7 @@ def _set_text(values: Set[Any]) -> str:
 
 def has_default(parameter: Resolved) -> bool:
     """Return whether a caller may leave the parameter out."""
-    if isinstance(parameter.default, FieldInfo):
+    if is_field(parameter.default):
         return not parameter.default.is_required()
     return parameter.omitted or parameter.default is not EMPTY
 
@@ -75,7 +75,7 @@ def has_default(parameter: Resolved) -> bool:
 def default_text(parameter: Resolved, secret: bool) -> str:
     """Return the default as Python would write it; `...` for a secret one."""
     default = parameter.default
-    if isinstance(default, FieldInfo):
+    if is_field(default):
         default = default.default
     if secret or default is EMPTY or default is PydanticUndefined:
         return "..."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, cast, get_args
 
-from pydantic import GetPydanticSchema
+import pydantic
 from pydantic_core import CoreSchema, core_schema
 
 from toolcrib._arrow import is_table_class, table_facts, table_of, table_rows
@@ -16,12 +16,12 @@ _COLUMNS: Final = "$columns"  # the key of an object that stands for a table wit
 _MADE_OF_ROWS: Final = frozenset({"pandas", "polars", "pyarrow"})
 
 
-def table_type(annotation: Any) -> GetPydanticSchema | None:
+def table_type(annotation: Any) -> pydantic.GetPydanticSchema | None:
     """Return how pydantic describes a class of tables; None for anything else."""
     if not isinstance(annotation, type) or annotation.__module__.partition(".")[0] not in _MADE_OF_ROWS:
         return None
     kind: type[Any] = annotation
-    return GetPydanticSchema(lambda source, handler: _schema(kind)) if is_table_class(kind) else None
+    return pydantic.GetPydanticSchema(lambda source, handler: _schema(kind)) if is_table_class(kind) else None
 
 
 def table_names(annotation: Any) -> frozenset[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any, Literal, get_args, get_origin
 
-from pydantic.fields import FieldInfo
+from toolcrib.schema._markers import is_field
 
 __all__ = ["annotation_texts"]
 
@@ -31,7 +31,7 @@ def annotation_texts(annotation: Any, names: Mapping[str, Any], depth: int = 0) 
         for name in _NAME.findall(annotation):
             if isinstance(names.get(name), type):
                 yield from annotation_texts(names[name], names, depth + 1)
-    elif isinstance(annotation, FieldInfo):
+    elif is_field(annotation):
         yield annotation.description or ""
     elif get_origin(annotation) is Literal:
         yield from map(str, get_args(annotation)[:_LONGEST])
@@ -49,6 +49,6 @@ def _record_texts(record: Any, depth: int) -> Iterator[str]:
     for key in list(fields)[:_LONGEST]:
         yield key
         field = fields[key]
-        described = isinstance(field, FieldInfo)
+        described = is_field(field)
         yield (field.description or "") if described else ""
         yield from annotation_texts(field.annotation if described else field, {}, depth + 1)

@@ -7,8 +7,9 @@ tool that returns and one that streams have a method each, which do the same in 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from contextvars import copy_context
 from functools import partial
 from inspect import Parameter, isawaitable, signature
 from typing import Any, TypeAlias, cast
@@ -23,7 +24,6 @@ from toolcrib.tools._locks import Gate
 from toolcrib.tools._metadata import ToolMetadata
 from toolcrib.tools._options import ToolOptions
 from toolcrib.tools._results import ResultCheck
-from toolcrib.tools._stream_context import InOneContext
 from toolcrib.tools._threads import StreamThread, ThreadCall
 
 __all__ = ["Body", "is_thunk"]
@@ -325,6 +325,55 @@ class Body:
     def _source(self, values: dict[str, Any], thread: StreamThread | None) -> AsyncIterator[Any]:
         source = self.fn(**values) if self._spec.plain else self._split(values)()
         return _from_sync(source, thread) if self._spec.is_sync_generator else source
+
+
+class InOneContext:
+    """An iterator whose steps run in a copy of the context that it was made in, whichever task asks for them.
+
+    What a tool keeps current over a `yield`, such as a span, is current again in its next step and is not the
+    consumer's. A consumer that breaks off has the event loop close the generator in another task.
+    It is itself what each step awaits, since an object for each would cost as much as a value: a step begins when the
+    one before has ended.
+    """
+
+    __slots__ = ("_next", "_run", "_step", "_values")
+
+    def __init__(self, values: AsyncIterator[Any]) -> None:
+        self._values, self._next, self._run = values, values.__anext__, copy_context().run
+        self._step: Generator[Any, Any, Any]
+
+    def __aiter__(self) -> InOneContext:
+        return self
+
+    def __anext__(self) -> InOneContext:
+        self._step = self._next().__await__()
+        return self
+
+    async def aclose(self) -> None:
+        """Close the iterator, where it is a generator."""
+        values: Any = self._values
+        if isinstance(values, AsyncGenerator):
+            self._step = cast("AsyncGenerator[Any, None]", values).aclose().__await__()
+            await self
+
+    # --- one step
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return cast("Generator[Any, Any, Any]", self)
+
+    __iter__ = __await__
+
+    def __next__(self) -> Any:
+        return self._run(next, self._step)
+
+    def send(self, value: Any) -> Any:
+        return self._run(self._step.send, value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._run(self._step.throw, *error)
+
+    def close(self) -> None:
+        self._run(self._step.close)
 
 
 class Stream:
