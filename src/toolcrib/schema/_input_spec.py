@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from threading import RLock
@@ -36,6 +37,8 @@ from toolcrib.schema._secret_objects import secret_objects, secret_texts
 from toolcrib.schema._table_type import table_names
 
 __all__ = ["InputSpec"]
+
+_log = logging.getLogger("toolcrib.tools")
 
 _json_of = json_writer(allow_nan=True)
 _BUILD = RLock()  # two threads that ask first must get the same input model
@@ -159,6 +162,13 @@ class InputSpec:
             function = self._function
             if function is not None:
                 model = input_of_function(self.name, function.module, self._shown, function.names())
+                if unannotated := [p.name for p in self._shown if p.name in function.untyped()]:
+                    _log.warning(
+                        "`%s` takes any value for %s, which %s no type annotation: a model is shown no type",
+                        self.name,
+                        ", ".join(f"`{name}`" for name in unannotated),
+                        "has" if len(unannotated) == 1 else "have",
+                    )
                 self._watched = model.open and bool(self.fixed or self.injected)
             else:
                 model = input_of_model(self.name, self._given_model or BaseModel)

@@ -71,8 +71,11 @@ class ToolSpec(InputSpec):
             context_first: The first parameter is the RunContext, with any annotation or none.
 
         Raises:
-            TypeError: `fn` is built in and has no signature, or a parameter is one that another framework fills.
+            TypeError: `fn` is built in and has no signature, or is a lambda without a name; or a parameter is one that
+                another framework fills.
         """
+        if name == "<lambda>":
+            raise TypeError("a lambda has no name by which a model could call it: give one, as in name='add'")
         function = Function(name, fn, context_first)
         function.require_own_parameters(fixed)
         spec = cls(name, function, None)
