@@ -128,9 +128,8 @@ def test_a_value_of_another_kind_is_refused_where_it_is_given(write: Callable[[]
     ids=lambda opened: type(opened).__name__,
 )
 async def test_what_needs_no_with_says_what_to_write(opened: Any) -> None:
-    with pytest.raises(AttributeError, match="Here it is"):
-        with opened:
-            pass
+    with pytest.raises(AttributeError, match="Here it is"), opened:
+        pass
     with pytest.raises(AttributeError, match="Here it is"):
         async with opened:
             pass
