@@ -67,8 +67,8 @@ class NamesTools(Protocol):
     """A toolset, as far as hooks need to know it; a toolset class is one too."""
 
     @property
-    def names(self) -> Callable[[], Iterable[str]]:
-        """Returns the names of its tools."""
+    def all(self) -> Callable[[], Iterable[Named]]:
+        """Returns its tools, as far as they are known."""
         ...
 
     @property
@@ -94,7 +94,7 @@ class HookSet:
         self._groups: dict[str, frozenset[str]] = {}
         self._known: frozenset[str] | None = None
         if isinstance(tools, NamesTools):
-            self._known = frozenset(tools.names())
+            self._known = frozenset(one.name for one in tools.all())
             self._groups = {name: frozenset(names) for name, names in tools.groups().items()}
         elif tools is not None:
             self._known = frozenset(target_name(t) for t in cast("Iterable[object]", tools))

@@ -20,6 +20,7 @@ from toolcrib.schema._bind import Binder
 from toolcrib.schema._canonical import CanonicalArguments, Writer, untyped
 from toolcrib.schema._docstring import ParsedDoc, docstring_of, parse_doc
 from toolcrib.schema._function import Function
+from toolcrib.schema._marked_secrets import MarkedSecrets
 from toolcrib.schema._markers import InjectedParameter, Redacted
 from toolcrib.schema._model import InputModel, input_of_function, input_of_model, input_schema
 from toolcrib.schema._parameters import Resolved, is_marked
@@ -63,6 +64,7 @@ class InputSpec:
         self.fixed: frozenset[str] = frozenset()
         self._function = function
         self._given_model = model
+        self._marked: MarkedSecrets | None = None
         self._input: InputModel | None = None
         self._watched = False
         self._writer: Writer | None = None
@@ -176,6 +178,7 @@ class InputSpec:
                     "_resolved", ()
                 )  # by a schema; a model has no such parameters
                 self._watched = model.lenient or any(p.injected is not None for p in given)
+                model.marked = self._marked
             self._input = model
             return model
 
