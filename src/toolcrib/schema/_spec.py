@@ -113,7 +113,7 @@ class ToolSpec(InputSpec):
             returns: The JSON schema of what comes back.
             check: Says what fits besides the names of the arguments, which are checked in any case, by raising
                 pydantic's ValidationError; may return other arguments in place of those given.
-            whole: Returns the schema that marks what is secret (`writeOnly`, `format: password`), where that is more than
+            whole: Returns the schema that marks what is secret (`writeOnly`, `format: password`), where it is more than
                 `parameters`.
 
         Raises:
