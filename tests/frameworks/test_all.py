@@ -124,7 +124,7 @@ def resumed(framework: str, step: str, folder: Path) -> str:
     """Return what a process of its own prints."""
     command = [sys.executable, "-m", f"tests.frameworks.resumed.{framework}", step, str(folder)]
     environment = {**os.environ, "OPENAI_AGENTS_DISABLE_TRACING": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -28,6 +28,7 @@ FRAMEWORKS: dict[str, tuple[How, ...]] = {
 """The ways to say yes that each framework has: `plain` names no request."""
 
 
+@pytest.mark.timeout(1200)  # three processes load a framework each
 @pytest.mark.parametrize(("framework", "yes"), [(name, yes) for name, ways in FRAMEWORKS.items() for yes in ways])
 def test_a_yes_from_before_is_no_answer_about_a_call_in_doubt(framework: str, yes: str, tmp_path: Path) -> None:
     taken(framework, yes, tmp_path, ended=-signal.SIGKILL)
@@ -88,6 +89,6 @@ def taken(framework: str, step: str, folder: Path, *, ended: int = 0) -> str:
     """Return what a process prints that takes a step."""
     command = [sys.executable, "-m", "tests.frameworks.killed", framework, step, str(folder)]
     environment = {**os.environ, "OPENAI_AGENTS_DISABLE_TRACING": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == ended, done.stderr
     return done.stdout

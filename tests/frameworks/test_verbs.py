@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.frameworks.chats import CHATS, Chat
+from toolcrib.approvals import MemoryApprovalStore, pending_requests
 from toolcrib.calls import Completed, Failed, Reject, Suspended, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalError
@@ -80,6 +81,21 @@ async def test_two_calls_wait_beside_one_that_runs_and_are_answered_at_once(chat
     assert "looked Bonn up" in before + after
     assert "too far" in after
     assert "booked Rome" in after
+
+
+@each_framework
+async def test_a_request_that_the_store_has_an_answer_to_is_not_pending(chat: type[Chat]) -> None:
+    store = MemoryApprovalStore()
+    tools = [booking([], requires_approval=True)]
+    talk = chat([OSLO, ROME], ours=tools, run=lambda about: Run(approvals=store))
+    await talk.say()
+    oslo, rome = sorted(talk.asked, key=lambda request: request.arguments["city"])
+
+    before = await pending_requests([oslo, rome], store)
+    await store.answer(oslo.grant("ann"))
+
+    assert before == [oslo, rome]
+    assert await pending_requests([oslo, rome], store) == [rome]
 
 
 @each_framework

@@ -13,6 +13,8 @@ from tests.openapi.standin import StandIn, document, operation, parameter
 from toolcrib import Completed, Pipeline, Run, Suspended, ToolCall, Toolkit
 from toolcrib.openapi import toolset
 from toolcrib.provenance import Provenance
+from toolcrib.schema import REDACTED
+from toolcrib.testing import RecordingSink
 from toolcrib.toolsets.search import searchable
 
 METHODS = ("get", "head", "options", "put", "post", "patch", "delete")
@@ -208,3 +210,38 @@ def test_methods_that_are_not_safe_need_approval_unless_the_host_says_otherwise(
     needed = [bool(toolset(made, **options)["act"].tool.options.requires_approval) for options in ({}, NEVER)]
 
     assert needed == [method in ("post", "put", "patch", "delete"), False]
+
+
+@pytest.mark.parametrize("mark", [{"writeOnly": True}, {"format": "password"}])
+async def test_what_a_document_marks_is_hidden_from_people_and_records(mark: dict[str, Any]) -> None:
+    secret, sink = "hunter 2&3", RecordingSink()
+    body = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/User"}}}}
+    many = {f"part {number}": {"type": "string"} for number in range(600)}  # the model is shown a part of them
+    user = {"type": "object", "properties": {"name": {"type": "string"}, "pin": {"type": "string", **mark}, **many}}
+    found = document(
+        {
+            "/users": {
+                "post": operation("add", [parameter("key", "query", {"type": "string", **mark})], requestBody=body)
+            }
+        },
+        components={"schemas": {"User": user}},
+    )
+    server = StandIn(found, answers=lambda request: httpx2.Response(400, text=f"no {secret}"))
+    pipeline = Pipeline(toolset(found, client=server.client, max_schema_chars=1_000), sinks=[sink])
+
+    assert "pin" not in str(pipeline.toolset["add"].parameters)
+    asked = await pipeline.run(ToolCall("add", {"key": secret, "body": {"name": "ann", "pin": secret}}))
+    assert isinstance(asked, Suspended)
+    done = await pipeline.run(asked, grant=asked.request.grant("ann"))
+
+    assert asked.request.arguments == {"body": {"name": "ann", "pin": REDACTED}, "key": REDACTED}
+    texts = [
+        asked.request.text(),
+        str(asked.request.to_dict()),
+        done.text(),
+        *(str(one.to_dict()) for one in sink.records),
+    ]
+    assert [text for text in texts if "hunter" in text] == []
+    [sent] = server.requests
+    assert sent.url.params["key"] == secret
+    assert json.loads(sent.content) == {"name": "ann", "pin": secret}

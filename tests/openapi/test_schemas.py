@@ -34,6 +34,59 @@ def test_what_is_wrong_in_a_schema_is_left_out_and_in_the_log(caplog: pytest.Log
     assert [line.startswith(place) for line in caplog.messages] == [True]
 
 
+WRONG: dict[str, Any] = {
+    key: value
+    for keys, value in (
+        ("type format pattern contentEncoding contentMediaType", 7),
+        ("required enum anyOf oneOf allOf prefixItems", {}),
+        ("multipleOf maximum minimum exclusiveMaximum exclusiveMinimum", "1"),
+        ("maxLength minLength maxItems minItems maxProperties minProperties", -1),
+        ("items additionalProperties not contains propertyNames if then else", []),
+        ("properties patternProperties dependentSchemas", []),
+        ("uniqueItems writeOnly", "yes"),
+    )
+    for key in keys.split()
+}
+
+
+@pytest.mark.parametrize(("keyword", "value"), WRONG.items(), ids=[*WRONG])
+def test_a_wrong_keyword_is_left_out_and_in_the_log_once(
+    keyword: str, value: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    schema = {"type": "object", "properties": {"a": {keyword: value}, "b": {keyword: value}}}
+
+    made = body_schema(schema, "3.1.0")
+
+    assert made["properties"] == {"a": {}, "b": {}}
+    [line] = caplog.messages
+    assert line == (
+        f"the OpenAPI document `Stand-in` has the wrong `{keyword}` of {value!r}, which is left out and not checked"
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (parameter("q", "query", 7), "schema 7"),
+        (parameter("q", "query", {"type": "object", "patternProperties": {"(": {}}}), "`patternProperties` of '('"),
+        (parameter("q", "query", {}, style="simple"), "`style` of 'simple' of a parameter in `query`"),
+        (parameter("q", "body", {}), "`in` of 'body' of a parameter"),
+    ],
+)
+def test_what_else_is_wrong_about_a_parameter_is_in_the_log(
+    wrong: Any, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    toolset(document({"/x": {"get": operation("x", [wrong])}}))
+
+    assert [f"has the wrong {said}, which" in line for line in caplog.messages] == [True]
+
+
+def test_what_openapi_has_in_its_own_way_is_not_wrong(caplog: pytest.LogCaptureFixture) -> None:
+    body_schema({"type": "integer", "minimum": 1, "exclusiveMinimum": True, "maximum": 9, "exclusiveMaximum": False})
+
+    assert caplog.messages == []
+
+
 @pytest.mark.parametrize(
     ("given", "made"),
     [

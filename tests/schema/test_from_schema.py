@@ -6,7 +6,7 @@ import pytest
 
 from tests.jsonschema.bombs import bomb
 from toolcrib.errors import InvalidArguments
-from toolcrib.schema import STUB_IMPORTS, StubTypes, ToolSpec
+from toolcrib.schema import REDACTED, STUB_IMPORTS, StubTypes, ToolSpec
 
 SCHEMA = {
     "type": "object",
@@ -134,3 +134,63 @@ def test_a_stub_of_arguments_without_a_python_name_is_python() -> None:
     exec("\n".join([STUB_IMPORTS, *types.render(), stub]), space)
     assert space["ForecastOthers"].__required_keys__ == {"max-age"}
     assert space["ForecastOthers"].__optional_keys__ == {"from", "ﬁeld", "__debug__"}
+
+
+PASSWORD = {"type": "string", "format": "password"}
+MARKED: dict[str, tuple[Any, Any, Any]] = {
+    "password": (PASSWORD, "s3cret", REDACTED),
+    "write only": ({"type": "string", "writeOnly": True}, "s3cret", REDACTED),
+    "object": ({"type": "object", "writeOnly": True}, {"a": "s3cret"}, REDACTED),
+    "property": (
+        {"properties": {"user": {}, "pin": PASSWORD}},
+        {"user": "ann", "pin": "s3cret"},
+        {"user": "ann", "pin": REDACTED},
+    ),
+    "items": ({"type": "array", "items": PASSWORD}, ["s3cret", None], [REDACTED, None]),
+    "first item": ({"prefixItems": [PASSWORD], "items": {}}, ["s3cret", "b"], [REDACTED, "b"]),
+    "old first item": ({"items": [{}, PASSWORD], "additionalItems": {}}, ["a", "s3cret"], ["a", REDACTED]),
+    "other properties": (
+        {"properties": {"a": {}}, "additionalProperties": PASSWORD},
+        {"a": 1, "b": "s3cret"},
+        {"a": 1, "b": REDACTED},
+    ),
+    "pattern": ({"patternProperties": {"^p": PASSWORD}}, {"pin": "s3cret"}, {"pin": REDACTED}),
+    "reference": ({"$ref": "#/$defs/Pin"}, "s3cret", REDACTED),
+    "part": (
+        {"allOf": [{"$ref": "#/$defs/Login"}]},
+        {"pin": "s3cret", "next": {"pin": "s3cret"}},
+        {"pin": REDACTED, "next": {"pin": REDACTED}},
+    ),
+    "choice": ({"anyOf": [{"type": "null"}, {"oneOf": [PASSWORD]}]}, "s3cret", REDACTED),
+    "condition": ({"if": {}, "then": {"properties": {"pin": PASSWORD}}}, {"pin": "s3cret"}, {"pin": REDACTED}),
+}
+
+
+@pytest.mark.parametrize(("schema", "value", "shown"), MARKED.values(), ids=[*MARKED])
+def test_what_a_schema_marks_is_secret(schema: Any, value: Any, shown: Any) -> None:
+    login = {"type": "object", "properties": {"pin": PASSWORD, "next": {"$ref": "#/$defs/Login"}}}
+    whole = {"properties": {"who": {}, "x": schema}, "$defs": {"Pin": PASSWORD, "Login": login}}
+
+    made = ToolSpec.from_schema(call, whole, name="log_in")
+    form = made.canonical(made.arguments(made.validate_python({"who": "ann", "x": value})))
+
+    assert made.has_secrets
+    assert form.shown == {"who": "ann", "x": shown}
+    assert form.values == {"who": "ann", "x": value}
+    assert "s3cret" in made.secrets_in(form)
+
+
+def test_what_is_marked_beside_what_is_shown_is_secret() -> None:
+    whole = {"properties": {"x": {"properties": {"pin": PASSWORD}}}}
+
+    made = ToolSpec.from_schema(call, {"properties": {"x": {}}}, name="log_in", whole=lambda: whole)
+
+    assert made.canonical({"x": {"pin": "s3cret"}}).shown == {"x": {"pin": REDACTED}}
+
+
+def test_what_is_marked_in_no_place_costs_nothing() -> None:
+    made = spec()
+    form = made.canonical({"city": "Oslo"})
+
+    assert not made.has_secrets
+    assert form.shown is form.values

@@ -121,7 +121,7 @@ def test_a_parameter_that_is_written_out_may_be_near_an_option() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: ez_tool(require_approval=True)(lambda cents: cents),
+        lambda: ez_tool(require_approval=True)(abs),
         lambda: tool_input(require_approval=True)(BaseModel),
         lambda: schema_tool("pay", {}, require_approval=True),
         lambda: prompt(require_approval=True)(lambda: ""),  # type: ignore[call-arg] -- a mistake

@@ -53,6 +53,8 @@ if TYPE_CHECKING:
         ReviewableApprovalStore,
         WaitableApprovalStore,
         WrappedApprovalStore,
+        find_entry,
+        pending_requests,
     )
     from toolcrib.approvals._suspended_calls import (
         SUSPENDED_CALL_TABLES,
@@ -91,7 +93,7 @@ else:
             ),
             "._store": (
                 "ApprovalStore ClaimsWork KeepsDigestKey KeepsJournals KeepsSessions ReviewableApprovalStore "
-                "WaitableApprovalStore WrappedApprovalStore"
+                "WaitableApprovalStore WrappedApprovalStore find_entry pending_requests"
             ),
             "._suspended_calls": (
                 "SUSPENDED_CALL_TABLES KeepsSuspendedCalls MemorySuspendedCalls "
@@ -152,10 +154,12 @@ __all__ = [
     "digest",
     "field_choices",
     "field_value",
+    "find_entry",
     "grant_row",
     "is_answer_to",
     "meant_by",
     "misfit",
+    "pending_requests",
     "require_approver",
     "stored_approver",
     "suspended_calls_beside",

@@ -48,6 +48,7 @@ _CLAIM = "claim:"
 
 @explain_missing(
     {
+        **dict.fromkeys(("__enter__", "__aenter__"), "`store = ...`, which opens its database when it is used"),
         "approve": "`store.answer(entry.request.grant(by=...))`, of the entry `await store.show(request_id)`",
         "deny": "`store.answer(entry.request.deny(by=...))`, of the entry `await store.show(request_id)`",
     }

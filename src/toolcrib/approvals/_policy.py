@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from inspect import isawaitable
+from inspect import CO_VARARGS, isawaitable
 from typing import Any, TypeAlias
 
 from toolcrib._numbers import require_seconds
@@ -42,7 +42,9 @@ A plain function blocks the event loop while it asks; an async one does not.
 
 def require_approver(who: str, approver: object) -> None:
     """Check that an approver is a function; raises TypeError for anything else, such as a name."""
-    if approver is not None and not callable(approver):
+    code: Any = getattr(approver, "__code__", None)
+    takes_nothing = code is not None and not code.co_argcount and not code.co_flags & CO_VARARGS
+    if approver is not None and (not callable(approver) or takes_nothing):
         mend = "it is a function of the request, as in `def ask(request): return request.grant(by='ann')`"
         raise TypeError(f"{who}: approver is not {approver!r:.80}; {mend}")
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from toolcrib.approvals._entry import ApprovalEntry
 from toolcrib.approvals._executions import Execution
 from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse
+from toolcrib.errors import ApprovalError
 
 __all__ = [
     "ApprovalStore",
@@ -19,6 +20,8 @@ __all__ = [
     "ReviewableApprovalStore",
     "WaitableApprovalStore",
     "WrappedApprovalStore",
+    "find_entry",
+    "pending_requests",
 ]
 
 
@@ -227,3 +230,19 @@ class ReviewableApprovalStore(WaitableApprovalStore, Protocol):
     async def revoke(self, grant: Grant) -> bool:
         """Revoke a standing grant; return whether there was one."""
         ...
+
+
+async def find_entry(store: object, request_id: str) -> ApprovalEntry | None:
+    """Return what a store knows of a request; None where it has no such request, or cannot be looked through."""
+    if not isinstance(store, ReviewableApprovalStore):
+        return None
+    try:
+        return await store.show(request_id)
+    except ApprovalError:
+        return None
+
+
+async def pending_requests(requests: Iterable[ApprovalRequest], store: ApprovalStore) -> list[ApprovalRequest]:
+    """Return those of some requests that a store has no answer to: a person has still to decide them."""
+    entries = [(request, await find_entry(store, request.id)) for request in requests]
+    return [request for request, entry in entries if entry is None or entry.state == "pending"]

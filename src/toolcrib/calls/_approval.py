@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, Literal, Never, TypeAlias
+from typing import Any, Literal, Never, TypeAlias, cast
 
 from toolcrib._numbers import count_text, require_span
 from toolcrib.calls._bounds import Bound, GrantUse, number_of
@@ -17,7 +17,7 @@ from toolcrib.calls._json import lenient, now, parse_time
 from toolcrib.calls._media import revived
 from toolcrib.calls._short_repr import ShortRepr
 from toolcrib.calls._stored import StoredFields, versioned
-from toolcrib.errors import explain_options, refuse_unknown_options
+from toolcrib.errors import explain_missing, explain_options, refuse_unknown_options
 
 __all__ = ["ApprovalRequest", "Consent", "Denial", "Done", "Grant", "GrantScope"]
 
@@ -56,6 +56,12 @@ class Consent:
         return {"reason": self.reason, "url": self.url, "principal": self.principal, "server": self.server}
 
 
+@explain_missing(
+    {
+        **dict.fromkeys(("allow", "approve", "accept"), "`request.grant(by)`"),
+        **dict.fromkeys(("reject", "decline"), "`request.deny(by=..., message=...)`"),
+    }
+)
 @dataclass(frozen=True, slots=True, repr=False)
 class ApprovalRequest(ShortRepr):
     """What a person is asked, with secrets already hidden.
@@ -186,6 +192,11 @@ class ApprovalRequest(ShortRepr):
         refuse_unknown_options("a grant", options, Grant.__dataclass_fields__, _OF_OTHERS)
         if isinstance(by, Identity):
             by = self.answered_by(by, options.get("at"))
+        elif not isinstance(cast("object", by), str):
+            raise TypeError(
+                f"a grant: by is {by!r:.80}; give the name of the person, as in grant('ann'); other arguments for the "
+                "call are grant('ann', override_args={...})"
+            )
         bound: dict[str, Any] = {
             "call_id": self.call_id,
             "digest": self.digest,

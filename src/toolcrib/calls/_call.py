@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Final, Literal, ParamSpec, TypeAlias, TypeVar, cast
 from uuid import uuid4
 
 from toolcrib.calls._json import cut
@@ -69,6 +69,27 @@ def fault_text(fault: str, arguments: RawArguments, *, quoted: bool = True) -> s
     return f"{fault}{came}. Nothing ran; if it is still wanted, make the call again, whole"
 
 
+_ARGUMENTS: Final = (str, dict, bytes, Mapping)
+_ORIGINS: Final = ("model", "host")
+
+
+def _not_a_call(call: ToolCall) -> TypeError:
+    """Return the error for a call whose fields are of other types, as where two are in each other's place."""
+    name, arguments = cast("object", call.name), cast("object", call.arguments)
+    if isinstance(name, str) and isinstance(arguments, _ARGUMENTS):
+        field = "id" if call.origin in _ORIGINS else "origin"
+        mend = "a text" if field == "id" else "'model' or 'host'"
+        return TypeError(f"ToolCall: {field} is {getattr(call, field)!r:.80}; give {mend}")
+    if isinstance(name, Mapping):
+        mend = "the name comes first"
+    elif isinstance(name, str):
+        mend = "give the arguments by name, as a dict or as its JSON; {} for none"
+    else:
+        mend = f"give the name of the tool: {getattr(name, 'name', 'NAME')!r}"
+    what = f"arguments is {arguments!r:.80}" if isinstance(name, str) else f"name is {name!r:.80}"
+    return TypeError(f'ToolCall: {what}; {mend}, as in ToolCall("refund", {{"cents": 4200}})')
+
+
 _ids = itertools.count(1)
 _prefix = f"call_{uuid4().hex[:12]}"
 
@@ -111,6 +132,15 @@ class ToolCall:
     fault: str = ""
     caller: str = ""
     is_repaired: bool = False
+
+    def __post_init__(self) -> None:
+        if not (
+            isinstance(cast("object", self.name), str)
+            and isinstance(cast("object", self.arguments), _ARGUMENTS)
+            and isinstance(cast("object", self.id), str)
+            and self.origin in _ORIGINS
+        ):
+            raise _not_a_call(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from toolcrib.code._prompts import render_description, render_prompt, render_too
 from toolcrib.code._result import RESULT_CHARS, ExecutionResult
 from toolcrib.code._runner import NO_FILES, OnOutput, ProgramRunner, RunOptions
 from toolcrib.code._session import ProgramSession, open_session
-from toolcrib.errors import SandboxUnavailable, UnknownTool, explain_options
+from toolcrib.errors import SandboxUnavailable, UnknownTool, explain_missing, explain_options
 from toolcrib.formats import FormatName, definition
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Run, run_for
@@ -51,6 +51,14 @@ from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 __all__ = ["Toolkit"]
 
 
+@explain_missing(
+    {
+        **dict.fromkeys(("ainvoke", "arun", "invoke", "run", "run_code"), "`await toolkit.execute_async(code)`"),
+        **dict.fromkeys(
+            ("__enter__", "__aenter__"), "`with toolkit.session() as session:`, for programs that share names"
+        ),
+    }
+)
 @explain_options()
 class Toolkit:
     """Runs Python that a model wrote, with tools as its functions; each call passes the pipeline like any other.

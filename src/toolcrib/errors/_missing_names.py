@@ -20,18 +20,18 @@ class _Missing:
 
     def __get__(self, instance: object, owner: type) -> Never:
         obj = owner if instance is None else instance
-        text = f"{owner.__name__!r} has no attribute {self.name!r}. Here it is {self.here}."
+        text = f"{owner.__qualname__.rpartition('.')[2]!r} has no attribute {self.name!r}. Here it is {self.here}."
         raise AttributeError(text, name=self.name, obj=obj)
 
 
 def explain_missing(words: Mapping[str, str]) -> Callable[[C], C]:
-    """Return a class decorator that says where something is that other frameworks have as an attribute.
+    """Return a class decorator that says where something is that other frameworks have as an attribute or an operator.
 
     The attributes that a class has are looked up as before: nothing is asked at each look-up, and an AttributeError of
     a property stays what it is. A type checker knows of none of the names.
 
     Args:
-        words: How it is written here, by the attribute of the others.
+        words: How it is written here, by the attribute of the others; `__enter__` and `__aenter__` are those of `with`.
     """
 
     def explain(cls: C) -> C:

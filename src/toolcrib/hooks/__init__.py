@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         refused_by,
         stage_of,
     )
-    from toolcrib.hooks._hook_set import HookSet, target_name
+    from toolcrib.hooks._hook_set import HookSet, require_hooks, target_name
     from toolcrib.hooks._inject import ContextSource, ambient, ambient_context, supply, wanted
     from toolcrib.hooks._middleware import (
         GlobalHooks,
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         refuse_argument_names,
         refuse_misspelt_options,
         require_parameters,
+        require_policy,
     )
 else:
     __getattr__, __dir__ = lazy_names(
@@ -78,14 +79,17 @@ else:
                 "refused_by stage_of"
             ),
             "._decision_hook": "DecisionHook DescriptionHook",
-            "._hook_set": "HookSet target_name",
+            "._hook_set": "HookSet require_hooks target_name",
             "._inject": "ContextSource ambient ambient_context supply wanted",
             "._middleware": (
                 "GlobalHooks GlobalPostHookFunc GlobalPreHookFunc PerValue PostHookFunc PreHookFunc per_value "
                 "require_middleware several"
             ),
             "._observers": "Hook HookMethod HookRaised HookRegistry Observed Observers fire hook tag_set",
-            "._parameters": "OPTION_WORDS near_option refuse_argument_names refuse_misspelt_options require_parameters",
+            "._parameters": (
+                "OPTION_WORDS near_option refuse_argument_names refuse_misspelt_options require_parameters "
+                "require_policy"
+            ),
         },
     )
 
@@ -142,8 +146,10 @@ __all__ = [
     "refuse_argument_names",
     "refuse_misspelt_options",
     "refused_by",
+    "require_hooks",
     "require_middleware",
     "require_parameters",
+    "require_policy",
     "several",
     "stage_of",
     "supply",

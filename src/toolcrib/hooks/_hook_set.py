@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from toolcrib.calls import Decision
     from toolcrib.hooks._decision_hook import DecisionHook, DescriptionHook
 
-__all__ = ["HookSet", "Named", "target_name"]
+__all__ = ["HookSet", "Named", "require_hooks", "target_name"]
 
 D = TypeVar("D", bound=Callable[..., Awaitable[Any]])
 I = TypeVar("I")  # noqa: E741 -- the input of a call
@@ -67,8 +67,8 @@ class NamesTools(Protocol):
     """A toolset, as far as hooks need to know it; a toolset class is one too."""
 
     @property
-    def names(self) -> Callable[[], Iterable[str]]:
-        """Returns the names of its tools."""
+    def all(self) -> Callable[[], Iterable[Named]]:
+        """Returns its tools, as far as they are known."""
         ...
 
     @property
@@ -94,7 +94,7 @@ class HookSet:
         self._groups: dict[str, frozenset[str]] = {}
         self._known: frozenset[str] | None = None
         if isinstance(tools, NamesTools):
-            self._known = frozenset(tools.names())
+            self._known = frozenset(one.name for one in tools.all())
             self._groups = {name: frozenset(names) for name, names in tools.groups().items()}
         elif tools is not None:
             self._known = frozenset(target_name(t) for t in cast("Iterable[object]", tools))
@@ -313,3 +313,22 @@ def _async(fn: Any) -> Any:
     if not iscoroutinefunction(fn):
         raise TypeError(f"the hook `{getattr(fn, '__name__', fn)}` must be an async function")
     return fn
+
+
+def require_hooks(who: str, hooks: object, **middleware: object) -> None:
+    """Check the hooks of a toolset or a guard.
+
+    Args:
+        who: What has them.
+        hooks: Its hook set, or None.
+        middleware: Its other hooks by option; each is a mapping by the names of tools, or None.
+
+    Raises:
+        TypeError: One is something else, such as a function.
+    """
+    if hooks is not None and not isinstance(hooks, HookSet):
+        raise TypeError(f"{who}: hooks is {hooks!r:.80}; give a HookSet(), whose @hooks.on('refund') takes a function")
+    for name, given in middleware.items():
+        if given is not None and not isinstance(given, Mapping):
+            mend = f"give functions by tool, as in {name}={{'refund': fn}}; around all tools, global_hooks"
+            raise TypeError(f"{who}: {name} is {given!r:.80}; {mend}")

@@ -18,6 +18,7 @@ __all__ = [
     "refuse_misspelt_options",
     "require_event",
     "require_parameters",
+    "require_policy",
 ]
 
 _IN_ORDER = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
@@ -95,6 +96,15 @@ def require_parameters(kind: str, fn: Any, *parameters: str) -> None:
     except TypeError:
         name = getattr(fn, "__name__", type(fn).__name__)
         raise TypeError(f"the {kind} `{name}` is called with ({', '.join(parameters)}), and takes {wanted}") from None
+
+
+def require_policy(who: str, policy: object) -> None:
+    """Raise TypeError when an approval policy is not True, False, or a function of the arguments and the context."""
+    if callable(policy):
+        require_parameters("approval policy", policy, "arguments", "ctx")
+    elif not isinstance(policy, bool):
+        mend = "give True, False, or a function of the arguments and the run context that returns one of them"
+        raise TypeError(f"{who} is {policy!r:.80}; {mend}")
 
 
 def refuse_argument_names(kind: str, fn: Any, tool: str, arguments: Collection[str], *parameters: str) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         definitions_in,
         kind_of,
         kinds_of,
+        pointed_at,
         properties_of,
         ref_of,
         rewrite,
@@ -45,7 +46,7 @@ else:
             "._shape": "PYTHON_TYPES describe_shape",
             "._shown": "shown_arguments shown_value",
             "._visitor": (
-                "ABOUT CHOICES HOLDERS alternatives children definitions_in kind_of kinds_of properties_of "
+                "ABOUT CHOICES HOLDERS alternatives children definitions_in kind_of kinds_of pointed_at properties_of "
                 "ref_of rewrite subschemas values_of wrapped"
             ),
             "._walk": "SchemaWalk check_nesting check_size written_out",
@@ -77,6 +78,7 @@ __all__ = [
     "kinds_of",
     "of_newer_version",
     "path_of",
+    "pointed_at",
     "properties_of",
     "ref_of",
     "rewrite",

@@ -6,6 +6,7 @@ allows more. Nothing else is read.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -23,10 +24,13 @@ from toolcrib.openapi._yaml import read_json_shapes
 
 __all__ = ["Document", "Place", "read_document"]
 
+_log = logging.getLogger("toolcrib.openapi")
+
 _MOST_BYTES = 64 * 1024 * 1024
 _MOST_FILES = 200  # that one document refers to
 _MOST_STEPS = 50  # of references that lead to references
 _SECONDS = 30.0
+_MOST_LOGGED = 100  # wrong keywords of one document
 _VERSIONS = ("3.0", "3.1", "3.2")
 
 
@@ -58,6 +62,7 @@ class Document:
         self.address, self._allowed = address, frozenset(allowed)
         self._places: dict[tuple[str, str], Place] = {}
         self._read: dict[str, Resource[Any]] = {}
+        self._logged = set[str]()
         self.root = _required(_shown(address), root)
         self.is_3_0 = str(self.root["openapi"]).startswith("3.0")
         title = mapping_of(self.root.get("info")).get("title")
@@ -99,6 +104,14 @@ class Document:
             raise self.error(f"refers to {ref!r:.200}, and there is nothing") from None
         place = self._places[base, ref] = Place(found.contents, address, f"{address}#{fragment}")
         return place
+
+    def log_wrong(self, what: str) -> None:
+        """Log once what is wrong in a schema."""
+        if what not in self._logged and len(self._logged) < _MOST_LOGGED:
+            self._logged.add(what)
+            _log.warning(
+                "the OpenAPI document `%s` has the wrong %s, which is left out and not checked", self.title, what
+            )
 
     def error(self, problem: str) -> DocumentError:
         """Return an error about this document."""

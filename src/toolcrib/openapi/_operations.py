@@ -211,7 +211,9 @@ def _parameters(
     for (where, name), (spec, base) in found.items():
         key = name.lower() if where == "header" else name
         is_ignored = (where == "header" and key in _NOT_ARGUMENTS) or (where, key) in secret
-        if where in _PLACES and not is_ignored:
+        if where not in _PLACES:
+            document.log_wrong(f"`in` of {where!r:.60} of a parameter")
+        elif not is_ignored:
             argument = argument_name(name, where, named | {"body": None})
             named[argument] = style_of(document, schemas, spec, base)
     for name in _names_in(route.path):

@@ -37,6 +37,7 @@ _COUNTS = ("maxLength", "minLength", "maxItems", "minItems", "maxProperties", "m
 _SCHEMAS = ("items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else")
 _LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _TABLES = ("properties", "patternProperties", "dependentSchemas")
+_EXCLUSIVE = ("exclusiveMaximum", "exclusiveMinimum")  # truth values in OpenAPI 3.0
 
 
 _VARIANTS = " with its variants"  # of the key of a definition
@@ -80,6 +81,8 @@ class Schemas:
         if schema is False:
             return {"not": {}}
         if not isinstance(schema, Mapping):
+            if schema is not None and schema is not True:
+                self._document.log_wrong(f"schema {schema!r:.60}")
             return {}
         named = cast("Mapping[str, Any]", schema)
         ref = named.get("$ref")
@@ -108,10 +111,20 @@ class Schemas:
             converted["patternProperties"] = {
                 key: part for key, part in converted["patternProperties"].items() if _is_pattern(key)
             }
+        self._log_wrong(schema, converted)
         self._drop_hidden(schema, converted, base)
         if "discriminator" in schema and "oneOf" in converted:
             converted = _discriminated(schema["discriminator"], converted)
         return _of_3_0(schema, converted) if self._document.is_3_0 else converted
+
+    def _log_wrong(self, schema: Mapping[str, Any], converted: Mapping[str, Any]) -> None:
+        """Log the keywords that are left out, as their values are not those of JSON Schema."""
+        for key in (schema.keys() & _KEYWORDS) - converted.keys():
+            if not (self._document.is_3_0 and key in _EXCLUSIVE and isinstance(schema[key], bool)):
+                self._document.log_wrong(f"`{key}` of {schema[key]!r:.60}")
+        for key in schema.keys() & {"patternProperties"} & converted.keys():
+            for name in schema[key].keys() - converted[key].keys():
+                self._document.log_wrong(f"`{key}` of {name!r:.60}")
 
     def _table(self, table: Mapping[str, Any], base: str, depth: int) -> dict[str, Any]:
         return {str(name): self._of(part, base, depth + 1) for name, part in table.items()}
@@ -329,9 +342,11 @@ _PLAIN: Mapping[str, Callable[[Any], bool]] = {
     "contentEncoding": lambda value: isinstance(value, str),
     "contentMediaType": lambda value: isinstance(value, str),
     "uniqueItems": lambda value: isinstance(value, bool),
+    "writeOnly": lambda value: isinstance(value, bool),
     **dict.fromkeys(_NUMBERS, _is_number),
     **dict.fromkeys(_COUNTS, _is_count),
 }
+_KEYWORDS = frozenset({*_PLAIN, *_SCHEMAS, *_LISTS, *_TABLES})
 
 
 def _of_3_0(schema: Mapping[str, Any], converted: dict[str, Any]) -> dict[str, Any]:

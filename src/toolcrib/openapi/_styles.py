@@ -147,7 +147,10 @@ def style_of(document: Document, schemas: Schemas, spec: Mapping[str, Any], base
     where = cast("Where", spec["in"])
     media_type, said = next(iter(mapping_of(spec.get("content")).items()), (None, spec))
     style: Any = spec.get("style")
-    style = style if style in _STYLES[where] else _STYLES[where][0]
+    if style not in _STYLES[where]:
+        if style is not None:
+            document.log_wrong(f"`style` of {style!r:.60} of a parameter in `{where}`")
+        style = _STYLES[where][0]
     explode = spec.get("explode")
     return Parameter(
         name=str(spec["name"]),

@@ -83,6 +83,7 @@ class OperationTool(BaseTool):
             description=self._description(),
             returns=self._returns(),
             check=self._checked,
+            whole=self._whole,
         )
         api_tool: Tool[..., Any] = Tool(
             spec,
@@ -164,8 +165,11 @@ class OperationTool(BaseTool):
     def _checked(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Hold arguments against all of the document's schema, also where a model was shown a part of it."""
         if self._check is None:
-            self._check = checks_of(self._operation.name, self._api.requests.whole(self._endpoint.schema))
+            self._check = checks_of(self._operation.name, self._whole())
         return self._check(arguments)
+
+    def _whole(self) -> dict[str, Any]:
+        return self._api.requests.whole(self._endpoint.schema)
 
     async def _call(self, /, **arguments: Any) -> Any:
         value, following = await self._page(arguments)

@@ -22,6 +22,7 @@ from toolcrib.errors import (
     InvalidArguments,
     SchemaError,
     UnknownTool,
+    explain_missing,
     explain_options,
     raising_newer_forms,
 )
@@ -56,6 +57,15 @@ Stored: TypeAlias = Suspended | Call | Mapping[str, Any]
 _logs_calls = logging.getLogger("toolcrib.calls").isEnabledFor
 
 
+@explain_missing(
+    {
+        **dict.fromkeys(
+            ("ainvoke", "call", "call_tool", "execute_tool", "invoke"),
+            "`await pipeline.run(ToolCall(name, arguments), run)`",
+        ),
+        **dict.fromkeys(("__enter__", "__aenter__"), "`async with toolset.open() as opened:`, and Pipeline(opened)"),
+    }
+)
 @explain_options(
     {
         **dict.fromkeys(("approvals", "approver", "deps", "limits", "principal"), "Run(...), given with a call"),
@@ -84,11 +94,7 @@ class Pipeline:
         executor: Executor | None = None,
     ) -> None:
         self.toolset = Toolset.of(tools)
-        if not self.toolset.is_open:
-            raise ValueError(
-                "the toolset has members whose tools are not known yet; open it: "
-                "`async with toolset.open(ctx) as bound:`"
-            )
+        self.toolset.require_open()
         self._sinks = tuple(sinks)
         if hooks is not None:
             hooks.check(self.toolset.entries)

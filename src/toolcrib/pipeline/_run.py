@@ -9,12 +9,12 @@ from functools import partial
 from inspect import signature
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, Final, Never, NoReturn, TypeAlias
+from typing import Any, Final, Never, NoReturn, TypeAlias, cast
 
 from toolcrib import approvals as _approvals
 from toolcrib import record, schema, tools
 from toolcrib.calls import MODEL
-from toolcrib.errors import refuse_unknown_options
+from toolcrib.errors import explain_missing, refuse_unknown_options
 from toolcrib.hooks import (
     DeliveryLike,
     DeliveryStep,
@@ -63,6 +63,7 @@ async def _in_slot(call: Any, execute: Execute, arguments: dict[str, Any], ctx: 
         return await execute(arguments, ctx)
 
 
+@explain_missing(dict.fromkeys(("__enter__", "__aenter__"), "`run = Run(...)`, which nothing has to close"))
 class Run(RunState):
     """One user's piece of work: an agent's run, a session, a program. A host opens it, and the pipeline checks it.
 
@@ -364,6 +365,8 @@ def run_for(given: Run | None, entry: str, *, run_id: str = "", **options: Any) 
         options: Other options of the run.
     """
     if given is not None:
+        if not isinstance(cast("object", given), Run):
+            raise TypeError(f"`run` is {given!r:.80}; give a run, as in run=Run(principal='ann')")
         return given.view(**options, **({"entry": entry} if given.channel.entry == DEFAULT_CHANNEL.entry else {}))
     outer = current_run()
     if outer is None:

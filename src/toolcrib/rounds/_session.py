@@ -72,6 +72,8 @@ T = TypeVar("T")
             "`await session.run(on_text=...)`, piece by piece",
         ),
         **dict.fromkeys(("all_messages", "history", "memory", "messages"), "`session.transcript`"),
+        **dict.fromkeys(("output", "result", "text"), "that of what `await session.run()` returns"),
+        **dict.fromkeys(("__enter__", "__aenter__"), "`session = Session(...)`, which nothing has to close"),
         "instructions": "`session.system`",
     }
 )

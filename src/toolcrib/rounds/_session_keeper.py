@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 from toolcrib.approvals import ApprovalStore, KeepsSessions, SavedSession, SqliteApprovalStore
 from toolcrib.errors import RoundError
@@ -93,7 +94,7 @@ def session_keeper(store: ApprovalStore | str | Path | None, id: str, run: Run |
         return None
     if store is None or not id:
         raise ValueError("a session that is kept needs both: `store=`, and an `id=` that no other session has")
-    if not id.isprintable():
+    if not isinstance(cast("object", id), str) or not id.isprintable():
         raise ValueError(f"the id of a session is printable text, and this is {id!r:.80}")
     if isinstance(store, str | Path):
         if "://" in str(store):

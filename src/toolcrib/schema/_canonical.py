@@ -121,6 +121,8 @@ class Writer:
                 return self.canonical(given)
         if self._inputs.secrets or notes.secrets:
             shown = self._shapes(self._authors, arguments, Notes([], []), True)
+            if self._inputs.marked is not None:
+                shown = self._inputs.marked.hide(shown)
         if self._styled and not self.reads_back(values, arguments):
             values = self._shapes(self._without_authors(), arguments, notes, False)
         return CanonicalArguments(values, shown, tuple(notes.without_form))

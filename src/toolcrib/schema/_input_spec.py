@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from threading import RLock
@@ -18,6 +19,7 @@ from toolcrib.schema._bind import Binder
 from toolcrib.schema._canonical import CanonicalArguments, Writer, untyped
 from toolcrib.schema._docstring import ParsedDoc, docstring_of, parse_doc
 from toolcrib.schema._function import Function
+from toolcrib.schema._marked_secrets import MarkedSecrets
 from toolcrib.schema._markers import InjectedParameter, Redacted, is_field
 from toolcrib.schema._model import InputModel, input_of_function, input_of_model, input_schema
 from toolcrib.schema._parameters import Resolved, is_marked
@@ -35,6 +37,8 @@ from toolcrib.schema._secret_objects import secret_objects, secret_texts
 from toolcrib.schema._table_type import table_names
 
 __all__ = ["InputSpec"]
+
+_log = logging.getLogger("toolcrib.tools")
 
 _json_of = json_writer(allow_nan=True)
 _BUILD = RLock()  # two threads that ask first must get the same input model
@@ -59,6 +63,7 @@ class InputSpec:
         self.fixed: frozenset[str] = frozenset()
         self._function = function
         self._given_model = model
+        self._marked: MarkedSecrets | None = None
         self._input: InputModel | None = None
         self._watched = False
         self._writer: Writer | None = None
@@ -158,6 +163,13 @@ class InputSpec:
             function = self._function
             if function is not None:
                 model = input_of_function(self.name, function.module, self._shown, function.names())
+                if unannotated := [p.name for p in self._shown if p.name in function.untyped()]:
+                    _log.warning(
+                        "`%s` takes any value for %s, which %s no type annotation: a model is shown no type",
+                        self.name,
+                        ", ".join(f"`{name}`" for name in unannotated),
+                        "has" if len(unannotated) == 1 else "have",
+                    )
                 self._watched = model.open and bool(self.fixed or self.injected)
             else:
                 model = input_of_model(self.name, self._given_model or BaseModel)
@@ -165,6 +177,7 @@ class InputSpec:
                     "_resolved", ()
                 )  # by a schema; a model has no such parameters
                 self._watched = model.lenient or any(p.injected is not None for p in given)
+                model.marked = self._marked
             self._input = model
             return model
 

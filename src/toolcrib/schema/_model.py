@@ -23,6 +23,7 @@ from toolcrib.jsonschema import SchemaWalk
 from toolcrib.schema._canonical_schema import canonical_schema, validator_of
 from toolcrib.schema._core_schema import runs_code, secrets_of
 from toolcrib.schema._json_schema import SchemaGenerator, as_object, tidy
+from toolcrib.schema._marked_secrets import MarkedSecrets
 from toolcrib.schema._markers import Redacted, is_field
 from toolcrib.schema._parameters import EMPTY, Annotations, Resolved, is_parameter_name
 from toolcrib.schema._table_type import table_type
@@ -82,6 +83,7 @@ class InputModel:
         names: Every name that an argument may go by, aliases included.
         core_schema: What pydantic made of the model.
         schema: The same, rewritten for the JSON form.
+        marked: What the JSON schema that it was made of marks as secret; None where it was made of types.
         validate_json: The validator's own bound method, fetched once; `strict=True` leaves out pydantic's conversions.
     """
 
@@ -106,6 +108,7 @@ class InputModel:
         if self.is_root:
             self.validate_json, self.validate_python = inner_of(self.validate_json), inner_of(self.validate_python)
         self._secrets: frozenset[str] | None = None
+        self.marked: MarkedSecrets | None = None
 
     @cached_property
     def has_validators(self) -> bool:
@@ -116,7 +119,8 @@ class InputModel:
     def secrets(self) -> frozenset[str]:
         """The fields that have something secret in them, `*` for the values that are not declared."""
         if self._secrets is None:
-            self._secrets = secrets_of(self.core_schema)
+            marked = frozenset[str]() if self.marked is None else self.marked.names
+            self._secrets = secrets_of(self.core_schema) | marked
         return self._secrets
 
     def arguments(self, instance: BaseModel) -> dict[str, Any]:

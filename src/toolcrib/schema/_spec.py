@@ -15,6 +15,7 @@ from toolcrib.jsonschema import arguments_schema, check_nesting, satisfiable, sc
 from toolcrib.schema._docstring import first_paragraph, one_line
 from toolcrib.schema._function import Function
 from toolcrib.schema._input_spec import InputSpec
+from toolcrib.schema._marked_secrets import MarkedSecrets
 from toolcrib.schema._model import Check, model_of_schema, parameters_of_schema, with_properties_as_dicts
 from toolcrib.schema._result_keys import documented_shape
 from toolcrib.schema._returns import return_schema_of, type_title
@@ -71,8 +72,11 @@ class ToolSpec(InputSpec):
             context_first: The first parameter is the RunContext, with any annotation or none.
 
         Raises:
-            TypeError: `fn` is built in and has no signature, or a parameter is one that another framework fills.
+            TypeError: `fn` is built in and has no signature, or is a lambda without a name; or a parameter is one that
+                another framework fills.
         """
+        if name == "<lambda>":
+            raise TypeError("a lambda has no name by which a model could call it: give one, as in name='add'")
         function = Function(name, fn, context_first)
         function.require_own_parameters(fixed)
         spec = cls(name, function, None)
@@ -99,6 +103,7 @@ class ToolSpec(InputSpec):
         description: str | None = "",
         returns: Mapping[str, Any] | None = None,
         check: Check | None = None,
+        whole: Callable[[], Mapping[str, Any]] | None = None,
     ) -> ToolSpec:
         """Return the spec of a function that takes by keyword what a JSON schema describes.
 
@@ -108,6 +113,8 @@ class ToolSpec(InputSpec):
             returns: The JSON schema of what comes back.
             check: Says what fits besides the names of the arguments, which are checked in any case, by raising
                 pydantic's ValidationError; may return other arguments in place of those given.
+            whole: Returns the schema that marks what is secret (`writeOnly`, `format: password`), where it is more than
+                `parameters`.
 
         Raises:
             SchemaTooLarge: A schema is nested too deep to be read.
@@ -122,6 +129,7 @@ class ToolSpec(InputSpec):
         parameters = with_properties_as_dicts(parameters)
         spec = cls(name, None, model_of_schema(name, parameters, check))
         spec._given_schema, spec.wrong_keywords = parameters, repaired.wrong_text
+        spec._marked = MarkedSecrets(whole or (lambda: parameters))
         spec._given_description, spec._given_return, spec._resolved = (
             description,
             returns,

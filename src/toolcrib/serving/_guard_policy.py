@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import wraps
-from inspect import Parameter, signature
+from inspect import Parameter, iscoroutinefunction, signature
 from typing import Any, ParamSpec, TypeVar, cast
 
 from toolcrib._numbers import require_seconds
 from toolcrib.approvals import ApprovalPolicy
 from toolcrib.errors import explain_options
-from toolcrib.hooks import HookSet
+from toolcrib.hooks import HookSet, require_hooks, require_policy
 from toolcrib.pipeline import CallLimits, Run
 from toolcrib.record import Sink
 from toolcrib.toolsets import ToolNames, Toolset, check_names, is_pattern
@@ -76,6 +76,8 @@ class GuardPolicy:
         leave: Names of tools that stay as they are. A tool that the framework does not let us guard, such as one that
             a provider runs, is an error unless it is named here.
 
+    Several guards may have one policy: each counts its calls by itself, and knows the names of its own tools.
+
     A name that no tool has is an error where `guard` is given all tools. Where they are known in a run alone, one that
     is nearly that of a tool is an error there, and any other is logged.
     """
@@ -96,13 +98,22 @@ class GuardPolicy:
         if isinstance(self.sinks, Sink):
             raise TypeError(f"GuardPolicy: sinks takes several of them, as in sinks=[{type(self.sinks).__name__}(...)]")
         object.__setattr__(self, "sinks", tuple(self.sinks))
-        if callable(self.run) and not isinstance(self.run, Run) and not _takes(self.run, 1):
+        for sink in self.sinks:
+            if not isinstance(cast("object", sink), Sink):
+                raise TypeError(f"GuardPolicy: sinks has {sink!r:.80}; give sinks, as in sinks=[ListSink()]")
+        require_hooks("GuardPolicy", self.hooks)
+        if self.limits is not None and not isinstance(cast("object", self.limits), CallLimits):
+            raise TypeError(f"GuardPolicy: limits is {self.limits!r:.80}; give CallLimits, as in CallLimits(total=3)")
+        is_function = callable(self.run) and not isinstance(self.run, type) and not iscoroutinefunction(self.run)
+        if self.run is not None and not isinstance(self.run, Run) and not (is_function and _takes(self.run, 1)):
             raise TypeError("GuardPolicy: run is a function of the framework's own context: run=lambda ctx: Run(...)")
         if callable(self.approve) and _first_parameter(self.approve) in _NAMES_OF_TOOLS:
             raise TypeError(
                 "GuardPolicy: approve is a function of the arguments and the run context, which knows the tool: "
                 "approve=lambda arguments, ctx: ctx.tool_name == ..."
             )
+        if callable(self.approve):
+            require_policy("GuardPolicy: approve", self.approve)
         for option, names in self._named():
             _require_names(option, names)
 
@@ -127,9 +138,9 @@ class GuardPolicy:
 
     @classmethod
     def checked(cls, policy: object) -> GuardPolicy:
-        """Return a policy; TypeError for anything else."""
+        """Return a policy for one guard, which knows the tools of this one alone; TypeError for anything else."""
         if isinstance(policy, cls):
-            return policy
+            return replace(policy)
         raise TypeError(f"a guard has its gates from a GuardPolicy(approve=[...]), and not from {policy!r:.80}")
 
     def refuse(self, name: str, because: str) -> None:

@@ -19,6 +19,7 @@ from toolcrib.hooks import (
     refuse_argument_names,
     refuse_misspelt_options,
     require_parameters,
+    require_policy,
     tag_set,
 )
 from toolcrib.schema import ToolSpec
@@ -154,8 +155,7 @@ class ToolOptions:
                 raise ValueError(f"{who}: {field} is a collection, as in {field}=[{given!r}]")
         if self.cost is not None and not isinstance(self.cost, Cost):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
             raise TypeError(f"{who}: cost is a Cost, as in cost=Cost(0.05, 'EUR'), and not {self.cost!r:.40}")
-        if callable(self.requires_approval):
-            require_parameters("approval policy", self.requires_approval, "arguments", "ctx")
+        require_policy(f"{who}: requires_approval", self.requires_approval)
         if callable(self.lock):
             require_parameters("lock function", self.lock, "arguments")
 

@@ -26,6 +26,7 @@ from toolcrib.toolsets._select import Definition, ToolAvailability, names_of
 
 if TYPE_CHECKING:
     from toolcrib.formats import FormatName, MistralTool, OpenAITool, ProviderOptions, Refused
+    from toolcrib.toolsets._toolset import Toolset
 
 __all__ = ["DefinitionKeywords", "Definitions", "DefinitionsOf", "class_or_instance"]
 
@@ -69,10 +70,10 @@ class DefinitionKeywords(TypedDict, total=False):
 class DefinitionsOf:
     """Call it for the definitions of the tools of one toolset."""
 
-    __slots__ = ("_entries",)
+    __slots__ = ("_toolset",)
 
-    def __init__(self, entries: Mapping[str, ToolEntry]) -> None:
-        self._entries = entries
+    def __init__(self, toolset: Toolset) -> None:
+        self._toolset = toolset
 
     @overload
     def __call__(
@@ -120,11 +121,13 @@ class DefinitionsOf:
             how: See `DefinitionKeywords`.
 
         Raises:
+            ValueError: Not all tools are known yet: the toolset has to be opened.
             UnknownTool: A description or an option is given for a tool that is not in it.
             ToolConstraintError: `available` names one that is not.
             FormatError: The provider refuses a tool, and `refused` says to raise it.
         """
-        offered = _offered(self._entries, available, how)
+        self._toolset.require_open()
+        offered = _offered(self._toolset.entries, available, how)
         if format is None:
             return [define(entry) for entry in offered]
         strict, returns = how.get("strict", False), how.get("return_schemas", False)
@@ -135,7 +138,7 @@ class Definitions:
     """The descriptor of `definitions`; like a method of `class_or_instance`, but its overloads stay."""
 
     def __get__(self, item: Any, owner: type[Any]) -> DefinitionsOf:
-        return DefinitionsOf((owner() if item is None else item).entries)
+        return DefinitionsOf(owner() if item is None else item)
 
 
 def _offered(

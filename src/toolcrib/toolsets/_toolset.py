@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from inspect import isawaitable
 from types import MappingProxyType
-from typing import Any, Self, TypeAlias, TypeVar, cast
+from typing import Any, Never, Self, TypeAlias, TypeVar, cast
 from weakref import WeakSet
 
 from toolcrib import approvals
@@ -26,7 +26,9 @@ from toolcrib.hooks import (
     PreHookFunc,
     delivery_steps,
     gate_steps,
+    require_hooks,
     require_middleware,
+    require_policy,
     target_name,
 )
 from toolcrib.schema import RunContext
@@ -74,7 +76,13 @@ ToolsetLike: TypeAlias = "Toolset | type[Toolset] | Sequence[Any]"
 @explain_missing(
     {
         **dict.fromkeys(("add", "add_tool", "add_function", "append", "register"), "`Toolset.combined(toolset, [fn])`"),
-        **dict.fromkeys(("call_tool", "execute_tool"), "`Pipeline(toolset).run(call)`"),
+        **dict.fromkeys(
+            ("ainvoke", "call", "call_tool", "execute", "execute_tool", "invoke", "run"),
+            "`await Pipeline(toolset).run(ToolCall(name, arguments))`",
+        ),
+        **dict.fromkeys(("__add__", "__or__"), "`Toolset.combined(first, second)`"),
+        **dict.fromkeys(("__enter__", "__aenter__"), "`async with toolset.open() as opened:`"),
+        "tool": "`@tool` above the function, and Toolset([fn])",
         **dict.fromkeys(("get_tools", "list_tools"), "`toolset.tools`"),
         **dict.fromkeys(
             ("as_openai", "openai_tools", "schemas", "to_dict", "to_json", "to_openai", "to_schema"),
@@ -135,7 +143,7 @@ class Toolset:
     def __init__(
         self,
         tools: Iterable[Any] = (),
-        *,
+        *others: Never,
         pre_hooks: Mapping[str, PreHookFunc | Sequence[PreHookFunc]] | None = None,
         post_hooks: Mapping[str, PostHookFunc | PerValue | Sequence[PostHookFunc | PerValue]] | None = None,
         global_hooks: GlobalHooks | None = None,
@@ -146,6 +154,9 @@ class Toolset:
         skip_unavailable: bool = True,
         results: _results.ResultStore | None = None,
     ) -> None:
+        if others:
+            raise TypeError("a toolset takes its tools as one list: Toolset([first, second])")
+        require_hooks("a toolset", hooks, pre_hooks=pre_hooks, post_hooks=post_hooks)
         require_seconds("a toolset", "timeout", timeout)
         require_number("a toolset", "max_retries", max_retries, least=0)
         if results is not None and not isinstance(cast("object", results), _results.ResultStore):
@@ -239,6 +250,13 @@ class Toolset:
         """Whether every tool is known; a toolset with sources has to be opened first."""
         return not self._sources
 
+    def require_open(self) -> None:
+        """Raise a ValueError when not every tool is known."""
+        if not self.is_open:
+            raise ValueError(
+                "the toolset has members whose tools are not known yet; open it: `async with toolset.open() as opened:`"
+            )
+
     @class_or_instance
     def groups(self) -> dict[str, tuple[str, ...]]:
         """Return the names of the tools of each nested member, by attribute."""
@@ -252,7 +270,8 @@ class Toolset:
 
     @class_or_instance
     def names(self) -> list[str]:
-        """Return the names models call the tools by, in order."""
+        """Return the names models call the tools by, in order; a ValueError where they are not known yet."""
+        self.require_open()
         return list(self._entries)
 
     @class_or_instance
@@ -472,6 +491,7 @@ class Toolset:
         Raises:
             ValueError: A hook is for a tool that is not a member.
         """
+        require_hooks("with_hooks", hooks)
         if not self._sources:
             hooks.check(self._entries)
         return self._view(lambda entries: (e.with_hooks(hooks) for e in entries), hooks.targets())
@@ -480,6 +500,9 @@ class Toolset:
         self, policy: approvals.ApprovalPolicy = True, *, names: Iterable[Selectable] | None = None
     ) -> Toolset:
         """Return the toolset whose tools (or those named) need approval when `policy` says so, beside their own."""
+        if isinstance(policy, str | list | tuple | set):
+            raise TypeError("with_approval: the names of tools are an option: with_approval(names=[...])")
+        require_policy("with_approval: policy", policy)
         return self._with_each(lambda entry: entry.with_approval(policy), names)
 
     def with_gates(self, *gates: GateLike, names: Iterable[Selectable] | None = None) -> Toolset:

@@ -54,6 +54,7 @@ _MODEL = "`Session(model, system=..., tools=...)`, a conversation with a model; 
 @explain_missing(
     {
         **dict.fromkeys(("invoke", "ainvoke", "iter", "kickoff", "run_stream", "run_sync", "stream"), _MODEL),
+        **dict.fromkeys(("__enter__", "__aenter__"), "`agent = Agent(...)`, which nothing has to close"),
         **dict.fromkeys(("add_tool", "tool", "tool_plain"), "`Agent(name, description, tools)`, of `@tool` functions"),
         **dict.fromkeys(("enqueue", "submit"), "`await agent.put(Turn(tool, kwargs=...))`"),
     }

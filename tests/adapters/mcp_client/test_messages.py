@@ -342,6 +342,7 @@ UNREADABLE = [
     b'{"jsonrpc":"2.0","id":"q","method":7}',
     b'{"jsonrpc":"2.0","id":"q","method":"ping","params":{"x":}}',
 ]
+ODD_IDS = [b"1.5", b"true", b"null", b"[7]", b'{"a":1}']
 ASKING = """
 import json, sys
 
@@ -371,6 +372,45 @@ async def test_a_request_of_a_server_that_cannot_be_read_is_answered_with_an_err
 
     async with connect(words, name="asking", mode="legacy").open() as tools:
         assert await called(tools, "pay") == "q -32601"
+
+
+@pytest.mark.parametrize("id", ODD_IDS)
+async def test_a_request_of_a_server_with_an_odd_id_is_answered_by_the_text_of_that_id(
+    id: bytes, tmp_path: Path
+) -> None:
+    (tmp_path / "asking.py").write_text(ASKING)
+    question = b'{"jsonrpc":"2.0","id":%s,"method":"ping"}' % id
+    words = [sys.executable, str(tmp_path / "asking.py"), json.dumps(START), json.dumps(TOOLS), question.decode()]
+
+    async with connect(words, name="asking", mode="legacy").open() as tools:
+        assert await called(tools, "pay") == f"{json.dumps(json.loads(id))} -32601"
+
+
+@pytest.mark.parametrize("id", ODD_IDS)
+async def test_an_event_that_is_a_request_with_an_odd_id_is_one_that_is_answered(id: bytes) -> None:
+    request = httpx2.Request("GET", "http://server")
+    question = b'{"jsonrpc":"2.0","id":%s,"method":"ping"}' % id
+    body = _Events(chunks(b"id: 1\ndata: " + question + b"\n\n", 7), 10_000, "", request, RepeatedKeys("odd"))
+
+    *_, data, _ = b"".join([chunk async for chunk in body]).split(b"\n")[:-1]
+
+    message = types.jsonrpc_message_adapter.validate_json(data.removeprefix(b"data: "))
+    assert isinstance(message, types.JSONRPCRequest)
+    assert message.id == json.dumps(json.loads(id))
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_numbers_that_json_does_not_have_are_texts_in_a_result_through_a_gateway(
+    way: str, tmp_path: Path
+) -> None:
+    sent = (
+        b'{"jsonrpc":"2.0","id":ID,"result":{"content":[],"structuredContent":{"a":NaN,"b":[Infinity,-Infinity,1.5]}}}'
+    )
+
+    async with odd_server(way, sent, tmp_path, behind=True) as tools:
+        value = await called(tools, "pay")
+
+    assert value == {"a": "NaN", "b": ["Infinity", "-Infinity", 1.5]}
 
 
 @pytest.mark.parametrize("question", UNREADABLE)

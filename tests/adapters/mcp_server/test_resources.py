@@ -183,7 +183,7 @@ async def test_arguments_that_do_not_fit_are_named(way: Way) -> None:
 
 @every_generation
 async def test_a_tool_of_that_name_cannot_be_called(way: Way) -> None:
-    async with way(build_server([*TRIPS, ez_tool(lambda: "")])) as client:
+    async with way(build_server([*TRIPS, ez_tool(name="other")(lambda: "")])) as client:
         with pytest.raises(MCPError, match="today"):
             await client.call_tool("today", {})
 

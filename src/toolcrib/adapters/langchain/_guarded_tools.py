@@ -43,6 +43,7 @@ def guard(
             "an agent has its gates from the beginning: create_agent(..., middleware=[GuardMiddleware(policy)]); a "
             "graph of your own has them around the tools of its ToolNode: ToolNode(guard(tools, policy))"
         )
+    policy = GuardPolicy.checked(policy)
     tools, gates = [*tools], GuardMiddleware(policy, suspended=suspended)
     policy.check_names(tool.name for tool in tools)
     return [tool if tool.name in policy.leave else _guarded(tool, gates) for tool in tools]

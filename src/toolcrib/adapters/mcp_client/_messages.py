@@ -28,6 +28,7 @@ _NUMBER: Final = re.compile(r"[+-]?\d{1,10}(\.0*)?", re.ASCII)
 _LARGE: Final = 1 << 18  # bytes of a message that are repaired and read on the event loop
 _MOST_KEYS: Final = 10  # of one server that are logged
 _DEEPEST: Final = 200  # levels, as parsers go
+_MOST_OF_ID: Final = 200  # characters of an id
 Message = types.JSONRPCMessage
 
 
@@ -117,7 +118,7 @@ class Messages:
         if parts is not None:
             return [*self.end(), *map(_message_of, parts)]
         try:
-            message = types.jsonrpc_message_adapter.validate_json(text, by_name=False)
+            message = _valid(text)
         except ValueError as error:
             return self._add(text, error)
         return [*self.end(), message]
@@ -139,7 +140,7 @@ class Messages:
         whole = self._taken()
         if several:
             try:
-                return [types.jsonrpc_message_adapter.validate_json(repair(whole), by_name=False)]
+                return [_valid(repair(whole))]
             except ValueError as problem:
                 error = problem
         return [_unreadable(whole, error)]
@@ -175,9 +176,20 @@ def _parts_of(text: bytes) -> list[bytes] | None:
 
 def _message_of(text: bytes) -> Message | ValueError:
     try:
-        return types.jsonrpc_message_adapter.validate_json(text, by_name=False)
+        return _valid(text)
     except ValueError as error:
         return _unreadable(text, error)
+
+
+def _valid(text: bytes) -> Message:
+    """Return a message; a request whose id is neither a text nor an integer is answered by the text of that id."""
+    message = types.jsonrpc_message_adapter.validate_json(text, by_name=False)
+    if isinstance(message, types.JSONRPCNotification) and not message.method.startswith("notifications/"):
+        read: dict[str, Any] = json.loads(text)
+        if "id" in read:  # the SDK takes it for a notification, and the server would wait
+            id = json.dumps(read["id"])[:_MOST_OF_ID]
+            return types.JSONRPCRequest(jsonrpc="2.0", id=id, method=_UNREADABLE_REQUEST)
+    return message
 
 
 def _unreadable(text: bytes, error: ValueError) -> Message | ValueError:

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from toolcrib.adapters.mcp_server._listing import ListedTool
 from toolcrib.adapters.mcp_server._media import block_of, shape_of, text_in
-from toolcrib.calls import Completed, Failed, Media, Outcome, Rendered, render
+from toolcrib.calls import Completed, Failed, Media, Outcome, Rendered, jsonable, render
 from toolcrib.errors import RemoteToolError
 from toolcrib.toolsets import ToolEntry
 
@@ -63,6 +63,7 @@ def original_reply(
     """Return the result of another server as it came, but for what that server says of itself.
 
     Structured content for which clients were shown no schema may be of any type for those of the stateless generation.
+    Numbers that JSON does not have are texts in it, as in a result of any tool: "NaN", "Infinity", "-Infinity".
     None where the client is to get what was made of it: a post hook or a wrapper of the host's has not seen all that
     is in it, or it is longer than a result may be.
     """
@@ -75,7 +76,7 @@ def original_reply(
             is_whole = False
     if not (is_whole and is_untouched(outcome, listed.entry, original)):
         return None
-    content, structured = [_block(part) for part in original.content], original.structured_content
+    content, structured = [_block(part) for part in original.content], jsonable(original.structured_content)
     keeps_to_none = bool(original.is_error) or listed.output_schema is None  # of errors no schema says anything
     is_free = keeps_to_none and (stateless or isinstance(structured, dict))
     if structured is not None and not is_free:

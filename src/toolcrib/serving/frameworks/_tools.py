@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from toolcrib.approvals import (
-    ApprovalEntry,
     LedgerStore,
     MemorySuspendedCalls,
     ReviewableApprovalStore,
     SuspendedCall,
     counts_before,
     digest,
+    find_entry,
 )
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Suspended, ToolCall, outcome_from_dict
 from toolcrib.errors import ApprovalError
@@ -125,7 +125,7 @@ class FrameworkTools:
         found = await self.find_suspended(call, run)
         if found is None:
             return None
-        entry = await _entry_of(found.request, run)
+        entry = await find_entry(run.approvals, found.request.id)
         if self.pipeline.is_current(found.request) and (entry is None or entry.execution is None):
             return AskedCall(found, None if entry is None or entry.state == "pending" else entry.answer)
         admitted = await self.pipeline.admit(found, run)
@@ -276,7 +276,7 @@ class FrameworkTools:
             return (await self.deny(suspended, denial, run)).text()
         if is_to_earlier(answer, request):
             return False
-        entry = await _entry_of(request, run)
+        entry = await find_entry(run.approvals, request.id)
         if run.approvals is None or entry is None:
             self.runs.give(request, answer)
             return True
@@ -284,7 +284,7 @@ class FrameworkTools:
             answer = replace(answer, request_id=request.id)
         if entry.state == "pending" or entry.answer is None or not counts_before(entry.answer, answer):
             await run.approvals.answer(answer)
-            entry = await _entry_of(request, run)
+            entry = await find_entry(run.approvals, request.id)
         return answer.standing or entry is None or entry.state != "pending"
 
     async def deny(self, suspended: Suspended, denial: Denial, run: Run) -> Outcome:
@@ -357,14 +357,3 @@ class FrameworkTools:
         text = raw if isinstance(raw, str) else raw.decode("utf-8", "replace")
         about = {"entry": self.runs.entry, "id": call.id, "arguments": text}
         return digest(call.name, {**about, "principal": run.principal, "conversation": run.channel.conversation_id})
-
-
-async def _entry_of(request: ApprovalRequest, run: Run) -> ApprovalEntry | None:
-    """Return what the run's store knows of a request: its answer, and whether its call has begun since."""
-    store = run.approvals
-    if not isinstance(store, ReviewableApprovalStore):
-        return None
-    try:
-        return await store.show(request.id)
-    except ApprovalError:  # the store has no such request
-        return None
