@@ -229,6 +229,7 @@ VALUES = (
         "adapters.dbos.RetryPolicy.pause_after",
         "adapters.dbos.serve_health",
         "calls.ResultReader.*",
+        "calls.Hiding.hide*",
         "calls.cut",
         "calls.lenient*",
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Generic, Literal, NoReturn, Protocol, TypeAlia
 
 from typing_extensions import TypeVar
 
+from toolcrib._cut import cut_shapes
 from toolcrib.calls._approval import ApprovalRequest
 from toolcrib.calls._hiding import Hiding
 from toolcrib.calls._json import Tables, lenient, lenient_later, parse_time
@@ -337,7 +338,9 @@ def render(
         return Rendered(f"{type(error).__name__}: {error}", is_error=True)
 
 
-def record_of(outcome: Outcome, limit: int | None = None) -> dict[str, Any] | partial[dict[str, Any]]:
+def record_of(
+    outcome: Outcome, limit: int | None = None, hide: Callable[[Any, int | None], Any] = cut_shapes
+) -> dict[str, Any] | partial[dict[str, Any]]:
     """Return the outcome as a record keeps it, or a `partial` that returns it: see `late_fields`.
 
     It has the facts of media alone, and the traceback of a failure.
@@ -347,11 +350,12 @@ def record_of(outcome: Outcome, limit: int | None = None) -> dict[str, Any] | pa
     Args:
         limit: The most characters of a result as JSON; a longer one becomes its text, the middle cut out, or what was
             shown of it where a result store keeps it.
+        hide: Hides secrets in the result, as for `lenient`.
     """
     if isinstance(outcome, Completed):
         kept = outcome.kept
         is_kept = kept is not None and limit is not None and kept.chars > limit
-        value = kept.text if kept is not None and is_kept else lenient_later(outcome.value, limit=limit)
+        value = kept.text if kept is not None and is_kept else lenient_later(outcome.value, limit=limit, hide=hide)
         return partial(_record_of_completed, outcome, value)
     data = outcome.to_dict()
     data.pop("call", None)
