@@ -221,6 +221,7 @@ VALUES = (
         "adapters.dbos.RetryPolicy.pause_after",
         "adapters.dbos.serve_health",
         "calls.ResultReader.*",
+        "calls.Hiding.hide*",
         "calls.cut",
         "calls.lenient*",
     ),

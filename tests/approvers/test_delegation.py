@@ -322,6 +322,19 @@ def test_a_right_that_comes_back_at_another_time_is_no_circle() -> None:
     assert Groups(PEOPLE, delegations=[there, back]).delegations == (there, back)
 
 
+def test_many_ways_on_which_a_right_is_given_on_are_each_looked_at_once() -> None:
+    given_on = [
+        Delegation(f"{person}{number}", f"{to}{number + 1}", LATE)
+        for number in range(60)
+        for person in ("ann", "bob")
+        for to in ("ann", "bob")
+    ]
+
+    assert len(Groups({"finance": ["ann0", "bob0"]}, delegations=given_on).delegations) == 240
+    with pytest.raises(ValueError, match="in a circle: ann0, "):
+        Groups({"finance": ["ann0", "bob0"]}, delegations=[*given_on, Delegation("bob60", "ann0", LATE)])
+
+
 def test_a_delegation_in_place_of_a_list_is_refused() -> None:
     with pytest.raises(TypeError, match=r"delegations is a list, as in delegations=\[Delegation\(\.\.\.\)\]"):
         Groups(PEOPLE, delegations=given())  # type: ignore[arg-type]

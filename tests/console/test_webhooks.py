@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import threading
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.approvals import MemoryApprovalStore, Notice
 from toolcrib.calls import ApprovalRequest, RequiredApprovers, Suspended, ToolCall, now
 from toolcrib.console import Notifier, Webhook, webhook_signature
 from toolcrib.pipeline import Pipeline, Run
@@ -159,6 +159,29 @@ async def test_a_notice_is_sent_again_until_it_arrives() -> None:
     assert len(receiver.got) == 3
     assert len({headers["x-toolcrib-delivery"] for headers, _ in receiver.got}) == 1
     assert len({body for _, body in receiver.got}) == 1
+
+
+class AwayWhenTakenBack(MemoryApprovalStore):
+    """A store that cannot be reached when a notice that did not arrive is first taken back."""
+
+    away = 2
+
+    async def undo_notices(self, address: str, notices: Collection[Notice]) -> None:
+        if self.away:
+            self.away -= 1
+            raise ConnectionError("away")
+        await super().undo_notices(address, notices)
+
+
+async def test_a_notice_arrives_though_the_store_was_away_when_it_was_to_be_taken_back() -> None:
+    store = AwayWhenTakenBack()
+    await store.put(request_of(1))
+    with receiving(500, 200) as receiver:
+        notifier = Notifier(store, [Webhook(receiver.url)], "http://here", first_delay=0.01)
+        await until(receiver, notifier, 2)
+
+    assert len(receiver.got) == 2
+    assert await store.notices_due(Webhook(receiver.url).address) == ()
 
 
 async def test_a_notice_whose_request_is_answered_before_the_next_try_is_sent_no_more() -> None:

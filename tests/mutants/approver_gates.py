@@ -257,7 +257,7 @@ APPROVER_GATES: tuple[Gate, ...] = (
         "known = list(identities)",
         _OF_DELEGATION,
     ),
-    Gate("a right that comes back", _GROUPS, "self._refuse_circle([each])", "pass", _OF_DELEGATION),
+    Gate("a right that comes back", _GROUPS, "self._refuse_circle([each], set())", "pass", _OF_DELEGATION),
     Gate("a right of nobody", _GROUPS, "self._require_right(each)", "pass", _OF_DELEGATION),
     Gate(
         "a denial by expiry where the answer is refused",

@@ -497,8 +497,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "secret in a value of a stream, for sinks",
         "record/_call_trace.py",
-        "hide(rendered(value))",
-        "rendered(value)",
+        "partial(_with_value, lenient_later(value, limit=_VALUE_CHARS, hide=self.hide))",
+        "partial(_with_value, lenient_later(value, limit=_VALUE_CHARS))",
         _OF_SECRETS,
     ),
     Gate(
@@ -715,7 +715,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "secret in a line that a tool logs",
         "record/_call_trace.py",
-        "shown = self.hide(lenient(data, limit=_LINE_CHARS))",
+        "shown = lenient(data, limit=_LINE_CHARS, hide=self.hide)",
         'shown = {n: v.get_secret_value() if hasattr(v, "get_secret_value") else v for n, v in dict(data).items()}',
         _OF_QUESTIONS,
     ),

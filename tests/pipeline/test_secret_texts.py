@@ -405,6 +405,78 @@ async def test_credentials_that_a_tool_is_given_are_hidden() -> None:
     require_hidden(_all_of(sink), "fixed-4711", "mark-4711", "inj-4711", "deps-4711")
 
 
+@dataclass
+class Account:
+    rows: list[int]
+    login: "Login | Marked"
+    key: SecretStr
+
+
+@dataclass
+class Marked:
+    pin: Annotated[str, Redacted]
+
+
+async def test_a_credential_of_the_run_is_hidden_wherever_it_is_in_its_deps() -> None:
+    @ez_tool
+    async def pay(ctx: RunContext[Account]) -> None:
+        raise ValueError([ctx.deps.key.get_secret_value(), ctx.deps.login.pin])
+
+    run = Run(deps=Account(list(range(10_000)), Marked("mark-4711"), SecretStr("deps-4711")))
+    outcome = await Pipeline([pay]).run(ToolCall("pay", {}), run)
+
+    assert outcome.text() == "ValueError: ['[redacted]', '[redacted]']"
+
+
+@pytest.mark.parametrize("place", ["pre", "post"])
+async def test_middleware_of_a_tool_without_secrets_quotes_no_credential_of_the_run(place: str) -> None:
+    sink = ListSink()
+
+    @ez_tool(name="pay")
+    async def plain(cents: int) -> str:
+        return "paid"
+
+    async def quote(ctx: Any, tool_name: str, args: Any, metadata: Any) -> Any:
+        raise ValueError(ctx.deps.key.get_secret_value())
+
+    hooks = GlobalHooks(pre=quote if place == "pre" else None, post=quote if place == "post" else None)
+    run = Run(deps=Settings(SecretStr("deps-4711")), sinks=[sink])
+    outcome = await Pipeline(Toolset([plain], global_hooks=hooks)).run(ToolCall("pay", {"cents": 1}), run)
+
+    assert isinstance(outcome, Failed)
+    require_hidden([outcome.text(), outcome.traceback, _all_of(sink)], "deps-4711")
+
+
+# --- what is cut
+
+
+async def test_a_record_that_is_cut_has_no_half_of_a_secret() -> None:
+    sink = ListSink()
+    lengths = {"log": (6_667, 10_000), "ask": (1_334, 2_000), "result": (66_667, 100_000)}
+
+    def texts(what: str, secret: str) -> list[str]:
+        head, limit = lengths[what]
+        return [f"{'x' * (head - known)}{secret}{'x' * limit}" for known in range(1, len(secret) + 2)]
+
+    @ez_tool
+    async def pay(pin: SecretStr, ctx: RunContext) -> Any:
+        secret = pin.get_secret_value()
+        for text in texts("log", secret):
+            await ctx.log("info", text)
+        for text in texts("ask", secret):
+            await ctx.elicit(text)
+        for text in texts("result", secret):
+            yield text
+
+    async def answer(request: ApprovalRequest) -> Denial:
+        return request.deny()
+
+    await Pipeline([pay]).run(ToolCall("pay", {"pin": "hunter2xyz"}), Run(sinks=[sink], approver=answer))
+
+    assert len(sink.events) > 30
+    assert "hu" not in json.dumps(_all_of(sink)).replace("human", "")
+
+
 # --- what stays as it is
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import TypeAlias
 
 from toolcrib.calls import Delegation
@@ -54,7 +55,7 @@ class Groups:
         self.delegations = tuple(delegations)
         for each in self.delegations:
             self._require_right(each)
-            self._refuse_circle([each])
+            self._refuse_circle([each], set())
 
     def ids_of(self, one: str) -> tuple[str, ...]:
         """Return all ids of the person with an id."""
@@ -88,12 +89,18 @@ class Groups:
                 "right to give; write the id as the groups have it"
             )
 
-    def _refuse_circle(self, chain: list[Delegation]) -> None:
-        """Raise ValueError where a right that is given on comes back, at a time when all of a chain hold."""
+    def _refuse_circle(self, chain: list[Delegation], seen: set[tuple[Delegation, datetime | None, datetime]]) -> None:
+        """Raise ValueError where a right that is given on comes back, at a time when all of a chain hold.
+
+        Args:
+            chain: The delegations from the first one on.
+            seen: The last ones of chains from it that were looked at, with the times in which all of them hold.
+        """
         since = [each.since for each in chain if each.since is not None]
         begins, ends = max(since, default=None), min(each.until for each in chain)
-        if begins is not None and begins >= ends:
+        if (begins is not None and begins >= ends) or (chain[-1], begins, ends) in seen:
             return
+        seen.add((chain[-1], begins, ends))
         first, last = self.ids_of(chain[0].person), self.ids_of(chain[-1].to)
         if {*first} & {*last}:
             names = [chain[0].person, *(each.to for each in chain)]
@@ -101,4 +108,4 @@ class Groups:
             raise ValueError(f"Groups: the delegation of {names[0]} to {names[1]} goes {way}; take one out")
         for each in self.delegations:
             if each.person in last and each not in chain:
-                self._refuse_circle([*chain, each])
+                self._refuse_circle([*chain, each], seen)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from toolcrib._cut import cut
     from toolcrib.calls._access import Access
     from toolcrib.calls._activity_event import ActivityEvent, ActivityEventKind, ActivityKind
     from toolcrib.calls._approval import ApprovalRequest, Consent, Denial, Done, Grant, GrantScope
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from toolcrib.calls._doubt import DOUBT_ANSWERS, IN_DOUBT
     from toolcrib.calls._hiding import NOTHING_HIDDEN, Hiding
     from toolcrib.calls._identity import ANYBODY, APPROVER_RULES, Delegation, Identity, RequiredApprovers
-    from toolcrib.calls._json import cut, equal_json, json_text, jsonable, lenient, lenient_later, now, shapes_and_text
+    from toolcrib.calls._json import equal_json, json_text, jsonable, lenient, lenient_later, now, shapes_and_text
     from toolcrib.calls._kept import MODEL, Blocks, KeptResult, ResultReader
     from toolcrib.calls._media import Media, revived
     from toolcrib.calls._outcome import (
@@ -68,7 +69,8 @@ else:
             "._doubt": "DOUBT_ANSWERS IN_DOUBT",
             "._hiding": "NOTHING_HIDDEN Hiding",
             "._identity": "ANYBODY APPROVER_RULES Delegation Identity RequiredApprovers",
-            "._json": "cut equal_json json_text jsonable lenient lenient_later now shapes_and_text",
+            "toolcrib._cut": "cut",
+            "._json": "equal_json json_text jsonable lenient lenient_later now shapes_and_text",
             "._kept": "MODEL Blocks KeptResult ResultReader",
             "._media": "Media revived",
             "._outcome": (

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, ParamSpec, TypeAlias, TypeVar, cast
 from uuid import uuid4
 
-from toolcrib.calls._json import cut
+from toolcrib._cut import cut
 from toolcrib.calls._value_class import value_class
 
 __all__ = [

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import re
 import traceback
 from collections.abc import Collection, Mapping
 from copy import copy
 from dataclasses import fields, is_dataclass
-from functools import cached_property
 from typing import Any, Final, TypeVar, cast
-from urllib.parse import quote, quote_plus
 
+from toolcrib._cut import cut_note
+from toolcrib._numbers import count_text
 from toolcrib._passwords import REDACTED
+from toolcrib.calls._secret_forms import MARGIN, SHORTEST, SecretForms
 from toolcrib.errors import (
     CallStateError,
     LockHeldError,
@@ -28,14 +27,11 @@ __all__ = ["NOTHING_HIDDEN", "Hiding"]
 
 E = TypeVar("E", bound=BaseException)
 
-_SHORTEST: Final = 4  # characters of a value that is hidden
-_ANYWHERE: Final = 8  # characters from which on it is hidden inside of a word or a number, too
-_LONG: Final = 16  # characters from which on its parts are hidden, too
-_PART: Final = 12  # characters of such a part
-_BASE64: Final = ";base64,"
+_LONGEST: Final = 200_000  # characters of a text that is looked through as a whole
+_MOST_OF_IT: Final = 70_000  # of a longer one, which is cut: this is looked for while nothing else runs
 _OWN_TEXT: Final = (CallStateError, LockHeldError, MissingProvided, NotCallable, ToolCancelled, ToolTimeoutError)
 _DEEPEST: Final = 20  # levels of a value in an exception
-_MOST_ERRORS: Final = 200  # of a chain; what caused them before is left out
+_MOST_ERRORS: Final = 100  # of a chain or a group; what caused them before, and further members, are left out
 
 
 class Hiding:
@@ -49,25 +45,34 @@ class Hiding:
     """
 
     def __init__(self, values: Collection[str] = ()) -> None:
-        self._values = frozenset(value.strip() for value in values if len(value.strip()) >= _SHORTEST)
+        self._values = frozenset(value.strip() for value in values if len(value.strip()) >= SHORTEST)
+        self._found_forms: SecretForms | None = None
 
     def __bool__(self) -> bool:
         return bool(self._values)
 
-    def hide(self, text: str) -> str:
-        """Return a text without the secret values."""
-        if not self._values:
-            return text
-        text = self._pattern.sub(REDACTED, text)
-        return _without_parts(text, self._parts) if self._parts else text
+    def hide(self, text: str, limit: int | None = None) -> str:
+        """Return a text without the secret values, cut to a number of characters as `cut` does, or where it is huge."""
+        if limit is None and len(text) > _LONGEST and self._values:
+            limit = _MOST_OF_IT
+        if limit is None or len(text) <= limit:
+            return self._between(text, 0, len(text))
+        tail = limit // 3
+        head = self._between(text, 0, limit - tail)
+        return f"{head}{cut_note(text, limit)}{self._between(text, len(text) - tail, len(text))}"
 
-    def hide_in(self, shapes: Any) -> Any:
-        """Return JSON shapes in which no text, number or key is or has a secret value; other objects as they are."""
-        if not self._values:
-            return shapes
+    def hide_in(self, shapes: Any, limit: int | None = None) -> Any:
+        """Return JSON shapes in which no text, number or key is or has a secret value; other objects as they are.
+
+        Args:
+            shapes: The shapes.
+            limit: Where they are a text, its most characters, as for `hide`.
+        """
         match shapes:
             case str():
-                return self.hide(shapes)
+                return self.hide(shapes, limit)
+            case _ if not self._values:
+                return shapes
             case Mapping():
                 named = cast("Mapping[Any, Any]", shapes).items()
                 return {self.hide_in(key): self.hide_in(value) for key, value in named}
@@ -90,15 +95,18 @@ class Hiding:
 
     # --- inside
 
-    @cached_property
-    def _pattern(self) -> re.Pattern[str]:
-        forms = {form for value in self._values for form in _forms(value)}
-        return re.compile("|".join(map(_guarded, sorted(forms, key=len, reverse=True))), re.IGNORECASE)
-
-    @cached_property
-    def _parts(self) -> frozenset[str]:
-        long = (form for value in self._values if len(value) >= _LONG for form in _forms(value))
-        return frozenset(form[start : start + _PART] for form in long for start in range(len(form) - _PART + 1))
+    def _between(self, text: str, start: int, end: int) -> str:
+        """Return a part of a text without the secret values, also those that reach into it."""
+        if not self._values:
+            return text[start:end]
+        if self._found_forms is None:
+            self._found_forms = SecretForms(self._values)
+        first, kept, position = max(0, start - MARGIN), list[str](), start
+        for begins, ends in self._found_forms.spans(text[first : end + MARGIN]):
+            if first + ends > start and first + begins < end:
+                kept += [text[position : first + begins], REDACTED]
+                position = min(first + ends, end)
+        return "".join([*kept, text[position:end]])
 
     def _hidden_error(self, error: BaseException, known: dict[int, BaseException]) -> BaseException:
         """Return the exception after its text is hidden; `known` has those that were looked at, by identity."""
@@ -119,11 +127,11 @@ class Hiding:
 
     def _with_hidden_text(self, error: BaseException) -> BaseException:
         """Return an exception after its text is hidden, where it quotes a secret."""
-        if isinstance(error, _OWN_TEXT) or not self._tells(error):
+        if type(error) in _OWN_TEXT and not getattr(error, "__notes__", None):
             return error
         for name in ("args", "__notes__", *vars(error)):
             self._hide_attribute(error, name)
-        return _stand_in(self.hide(message_of(error)), error) if self._tells(error) else error
+        return self._stand_in(error) if self._tells(error) else error
 
     def _hide_attribute(self, error: BaseException, name: str) -> None:
         try:
@@ -166,14 +174,26 @@ class Hiding:
             return value
 
     def _hidden_group(self, group: BaseExceptionGroup[Any], known: dict[int, BaseException]) -> Any:
-        members = [self._hidden_error(member, known) for member in group.exceptions]
-        if not self._changes(group.message) and all(map(_is, members, group.exceptions)):
+        members = [
+            self._hidden_error(member, known)
+            for member in group.exceptions
+            if id(member) in known or len(known) < _MOST_ERRORS
+        ]
+        if left_out := len(group.exceptions) - len(members):
+            members.append(Exception(f"{count_text(left_out, 'more error')} left out"))
+        if not self._changes(group.message) and not left_out and all(map(_is, members, group.exceptions)):
             return group
         kind: Any = ExceptionGroup if isinstance(group, Exception) else BaseExceptionGroup
         hidden = kind(self.hide(group.message), members).with_traceback(group.__traceback__)
         for note in getattr(group, "__notes__", ()):
             hidden.add_note(note)
         return hidden
+
+    def _stand_in(self, error: BaseException) -> Exception:
+        """Return an exception that reads as one whose class builds its own text."""
+        named = type(self.hide(type(error).__name__), (Exception,), {})
+        kind = ModelRetry if isinstance(error, ModelRetry) else named
+        return kind(self.hide(message_of(error))).with_traceback(error.__traceback__)
 
     def _changes(self, text: str) -> bool:
         return self.hide(text) != text
@@ -201,43 +221,3 @@ def _equal(one: object, other: object) -> bool:
         return one is other or (type(one) is type(other) and bool(one == other))
     except Exception:  # code of the value's author
         return False
-
-
-def _stand_in(message: str, error: BaseException) -> Exception:
-    """Return an exception that reads as one whose class builds its own text."""
-    kind = ModelRetry if isinstance(error, ModelRetry) else type(type(error).__name__, (Exception,), {})
-    return kind(message).with_traceback(error.__traceback__)
-
-
-def _forms(value: str) -> set[str]:
-    """Return how a value may stand in a text: as it is, and as Python, JSON and an address write it."""
-    forms = {value, repr(value)[1:-1], ascii(value)[1:-1], json.dumps(value)[1:-1], quote(value, ""), quote_plus(value)}
-    if _BASE64 in value:  # bytes that are not text
-        forms.add(value.partition(_BASE64)[2])
-    return forms
-
-
-def _guarded(form: str) -> str:
-    """Return a pattern for a form of a value; of a short one, where no letter or digit of its kind is beside it."""
-    pattern = re.escape(form)
-    return pattern if len(form) >= _ANYWHERE else f"{_beside(form[0], '<!')}{pattern}{_beside(form[-1], '!')}"
-
-
-def _beside(edge: str, look: str) -> str:
-    kind = r"\d" if edge.isdigit() else r"[^\W\d_]" if edge.isalpha() else ""
-    return f"(?{look}{kind})" if kind else ""
-
-
-def _without_parts(text: str, parts: frozenset[str]) -> str:
-    """Return a text in which each run of characters that is a part of a long value is hidden."""
-    kept, start, position = list[str](), 0, 0
-    while position <= len(text) - _PART:
-        if text[position : position + _PART] not in parts:
-            position += 1
-            continue
-        end = position + _PART
-        while end < len(text) and text[end - _PART + 1 : end + 1] in parts:
-            end += 1
-        kept += [text[start:position], REDACTED]
-        start = position = end
-    return "".join([*kept, text[start:]])

@@ -21,6 +21,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from toolcrib._arrays import plain_value
 from toolcrib._arrow import is_table, table_summary
+from toolcrib._cut import cut_shapes
 from toolcrib._json_writer import json_writer, valid_text
 from toolcrib.calls._media import WITH_MEDIA, Media
 from toolcrib.calls._value_class import rendered
@@ -28,7 +29,6 @@ from toolcrib.errors import MissingExtraError, ResultNotSerializable
 
 __all__ = [
     "Tables",
-    "cut",
     "equal_json",
     "json_text",
     "jsonable",
@@ -68,16 +68,6 @@ def equal_json(one: Any, other: Any) -> bool:
         items = cast("list[Any]", one)
         return len(items) == len(other) and all(map(equal_json, items, other))
     return repr(one) == repr(other) if isinstance(one, float) else one == other  # -0.0 is written as another than 0.0
-
-
-def cut(text: str, limit: int | None) -> str:
-    """Return `text`, or its head and tail with the cut said between them, in about `limit` characters."""
-    if limit is None or len(text) <= limit:
-        return text
-    tail = limit // 3
-    head = limit - tail
-    end = text[-tail:] if tail else ""
-    return f"{text[:head]}\n[... {len(text) - limit} of {len(text)} characters cut ...]\n{end}"
 
 
 def jsonable(value: object, tool: str = "", *, media: bool = False) -> Any:
@@ -304,33 +294,38 @@ def _text(value: object) -> str:
         return f"<{type(value).__module__}.{type(value).__qualname__}>"
 
 
-def lenient(value: Any, *, media: bool = False, limit: int | None = None) -> Any:
+def lenient(
+    value: Any, *, media: bool = False, limit: int | None = None, hide: Callable[[Any, int | None], Any] = cut_shapes
+) -> Any:
     """Return `value` as JSON shapes, for a record: what has no JSON form becomes its text. Never raises.
 
     Args:
         media: Keep the bytes of `Media`, for a process that reads them back with `revived`; else only the facts.
         limit: The most characters of it as JSON; what is longer becomes its text, the middle cut out.
+        hide: Hides secrets in shapes, and cuts a text: a secret that is cut first is not found.
     """
-    return rendered(lenient_later(value, media=media, limit=limit))
+    return rendered(lenient_later(value, media=media, limit=limit, hide=hide))
 
 
-def lenient_later(value: Any, *, media: bool = False, limit: int | None = None) -> Any:
+def lenient_later(
+    value: Any, *, media: bool = False, limit: int | None = None, hide: Callable[[Any, int | None], Any] = cut_shapes
+) -> Any:
     """Return what `lenient` does, or a `partial` that returns it: what is later done to the value is not in it."""
     if _is_spent_by_reading(value):
-        return cut(_text(value), limit)
+        return hide(_text(value), limit)
     try:
-        return partial(_within, limit, _as_jsonable(value, _described, _REDACT if media else _ONLY_FACTS))
+        return partial(_within, limit, hide, _as_jsonable(value, _described, _REDACT if media else _ONLY_FACTS))
     except Exception:  # the serialiser is the user's: a record must not change what is recorded
-        return cut(_text(value), limit)
+        return hide(_text(value), limit)
 
 
-def _within(limit: int | None, shape: Any) -> Any:
+def _within(limit: int | None, hide: Callable[[Any, int | None], Any], shape: Any) -> Any:
     """Return JSON shapes with what JSON does not have as text; where they are too long, all of them as text, cut."""
     try:
         finite, text = _finite(shape)
     except (ValueError, RecursionError):  # a number of thousands of digits; or the stack is nearly full
-        return cut(_text(shape), limit)
-    return finite if limit is None or len(text) <= limit else cut(text, limit)
+        return hide(_text(shape), limit)
+    return hide(finite, None) if limit is None or len(text) <= limit else hide(text, limit)
 
 
 def parse_time(text: str | None) -> datetime | None:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Generic, Literal, NoReturn, Protocol, TypeAlia
 
 from typing_extensions import TypeVar
 
+from toolcrib._cut import cut_shapes
 from toolcrib.calls._approval import ApprovalRequest
 from toolcrib.calls._hiding import Hiding
 from toolcrib.calls._json import Tables, lenient, lenient_later, parse_time
@@ -338,7 +339,7 @@ def render(
 
 
 def record_of(
-    outcome: Outcome, limit: int | None = None, hide: Callable[[Any], Any] | None = None
+    outcome: Outcome, limit: int | None = None, hide: Callable[[Any, int | None], Any] = cut_shapes
 ) -> dict[str, Any] | partial[dict[str, Any]]:
     """Return the outcome as a record keeps it, or a `partial` that returns it: see `late_fields`.
 
@@ -349,12 +350,12 @@ def record_of(
     Args:
         limit: The most characters of a result as JSON; a longer one becomes its text, the middle cut out, or what was
             shown of it where a result store keeps it.
-        hide: Hides secrets in a result; the texts of any other outcome have none.
+        hide: Hides secrets in the result, as for `lenient`.
     """
     if isinstance(outcome, Completed):
         kept = outcome.kept
         is_kept = kept is not None and limit is not None and kept.chars > limit
-        value = kept.text if kept is not None and is_kept else lenient_later(outcome.value, limit=limit)
+        value = kept.text if kept is not None and is_kept else lenient_later(outcome.value, limit=limit, hide=hide)
         return partial(_record_of_completed, outcome, value, hide)
     data = outcome.to_dict()
     data.pop("call", None)
@@ -363,12 +364,12 @@ def record_of(
     return {**data, "traceback": outcome.traceback} if isinstance(outcome, Failed) and outcome.traceback else data
 
 
-def _record_of_completed(outcome: Completed[Any], value: Any, hide: Callable[[Any], Any] | None) -> dict[str, Any]:
+def _record_of_completed(outcome: Completed[Any], value: Any, hide: Callable[[Any, int | None], Any]) -> dict[str, Any]:
     shapes = outcome._as_dict(rendered(value))  # pyright: ignore[reportPrivateUsage] -- the same module
-    if hide is None:
+    if "kept" not in shapes:
         return shapes
-    kept = {"kept": {**shapes["kept"], "text": hide(shapes["kept"]["text"])}} if "kept" in shapes else {}
-    return {**shapes, "value": hide(shapes["value"]), **kept}
+    kept = {**shapes["kept"], "text": hide(shapes["kept"]["text"], None)}
+    return shapes | {"kept": kept, "value": hide(shapes["value"], None)}
 
 
 @value_class

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, cast
 
 from toolcrib._arrow import is_table
+from toolcrib._cut import cut
 from toolcrib._json_writer import valid_text
-from toolcrib.calls._json import Tables, cut, json_text, shapes_and_text
+from toolcrib.calls._json import Tables, json_text, shapes_and_text
 from toolcrib.calls._kept import Blocks, KeptResult
 from toolcrib.calls._media import Media
 from toolcrib.calls._value_class import value_class

@@ -165,10 +165,10 @@ class Notifier:
             await self._deliver(queue.webhook, await queue.next())
 
     async def _deliver(self, webhook: Webhook, notices: Sequence[Notice]) -> None:
-        delivery, delay = str(uuid4()), self._first_delay
+        delivery, delay, taken = str(uuid4()), self._first_delay, list[Notice]()
         host = urlsplit(webhook.url).hostname
         for number in range(1, _TRIES + 1):
-            problem, again = await self._try(webhook, notices, delivery, is_last=number == _TRIES)
+            problem, again = await self._try(webhook, notices, delivery, taken, is_last=number == _TRIES)
             if not problem:
                 return
             if not again or number == _TRIES:
@@ -179,17 +179,28 @@ class Notifier:
             delay *= 2
 
     async def _try(
-        self, webhook: Webhook, notices: Sequence[Notice], delivery: str, *, is_last: bool
+        self, webhook: Webhook, notices: Sequence[Notice], delivery: str, taken: list[Notice], *, is_last: bool
     ) -> tuple[str, bool]:
-        """Send notices whose requests still wait, and which no other process sent; return as `_post` does."""
+        """Send notices whose requests still wait, and which no other process sent; return as `_post` does.
+
+        Args:
+            webhook: To where.
+            notices: The notices.
+            delivery: Names the delivery in all tries.
+            taken: What was begun here and not sent: also where the database was away when that was to be taken back.
+            is_last: Whether there is no further try.
+        """
         try:
-            begun = await self._approvals.begin_notices(webhook.address, notices)
+            if taken:
+                await self._approvals.undo_notices(webhook.address, taken)
+            taken[:] = begun = await self._approvals.begin_notices(webhook.address, notices)
             if not begun:
                 return "", False
             body = webhook.body(begun[0].kind, [notice.request for notice in begun], self._console)
             problem, again = await asyncio.to_thread(_post, webhook, body, delivery)
             if problem and again and not is_last:
                 await self._approvals.undo_notices(webhook.address, begun)
+                taken.clear()
         except Exception as error:  # the database may be away for a while
             return f"the database cannot be used now: {error}", True
         return problem, again

@@ -33,10 +33,15 @@ class AddressError(ConsentError):
 
 
 class GuardedClient:
-    """Makes requests to the addresses that a server, or its authorization server, names."""
+    """Makes requests to the addresses that a server, or its authorization server, names.
 
-    def __init__(self, http: httpx2.AsyncClient) -> None:
-        self._http = http
+    Args:
+        http: Sends them.
+        seconds: The time in which a whole answer has to come.
+    """
+
+    def __init__(self, http: httpx2.AsyncClient, *, seconds: float = _SECONDS) -> None:
+        self._http, self._seconds = http, seconds
 
     async def get_json(self, url: str) -> dict[str, Any] | None:
         """Return the object at an address, or None."""
@@ -65,13 +70,17 @@ class GuardedClient:
         return status, _object(body) or {}
 
     async def _reply(self, request: httpx2.Request) -> tuple[int, bytes]:
-        async with _sent(self._http, request) as response:
-            body = b""
-            async for part in response.aiter_bytes():
-                body += part
-                if len(body) > _MOST_BYTES:
-                    raise AddressError(f"{_shown(request)} answered with more than {_MOST_BYTES} bytes")
-            return response.status_code, body
+        request.headers["accept-encoding"] = "identity"  # what is unpacked may be of any size
+        try:
+            async with asyncio.timeout(self._seconds), _sent(self._http, request) as response:
+                body = b""
+                async for part in response.aiter_raw():
+                    body += part
+                    if len(body) > _MOST_BYTES:
+                        raise AddressError(f"{_shown(request)} answered with more than {_MOST_BYTES} bytes")
+                return response.status_code, body
+        except TimeoutError:
+            raise AddressError(f"{_shown(request)} did not answer within {self._seconds:g} s") from None
 
 
 @asynccontextmanager
@@ -95,7 +104,7 @@ def _shown(request: httpx2.Request) -> str:
 def _object(body: bytes) -> dict[str, Any] | None:
     try:
         read: Any = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return cast("dict[str, Any]", read) if isinstance(read, dict) else None
 

@@ -123,7 +123,15 @@ class TokenExchange:
     # --- what an adapter asks
 
     async def consent_for(self, principal: str, server: str) -> Consent | None:
-        """Return that a principal has to come with a token, where there is none of theirs to exchange."""
+        """Return that a principal has to come with a token, where there is none of theirs to exchange.
+
+        Raises:
+            CredentialError: It is the name of the client itself, which lists and calls nothing; or it was refused.
+        """
+        if principal == GATEWAY:
+            raise CredentialError(
+                server, f"{GATEWAY} is the client itself, and not a principal: give the run another one"
+            )
         if await self._token(principal, server) is not None:
             return None
         reason = (
@@ -163,24 +171,28 @@ class TokenExchange:
 
     async def _token(self, principal: str, server: str) -> _Exchanged | None:
         """Return a principal's token for a server, exchanged where need be; of callers at once one does it."""
-        subject = "" if principal == GATEWAY else self._subjects.token_of(principal)
+        key = principal, server
+        subject, kept = self._subject_of(principal), self._exchanged.get(key)
         if subject is None:
             return None
-        of, key = _digest(subject), (principal, server)
-        kept = self._exchanged.get(key)
-        if kept is not None and kept.is_good(of):
+        if kept is not None and kept.is_good(_digest(subject)):
             return kept
         async with self._locks.setdefault((id(asyncio.get_running_loop()), *key), asyncio.Lock()):
-            kept = self._exchanged.get(key)
-            if kept is None or not kept.is_good(of):
+            subject, kept = self._subject_of(principal), self._exchanged.get(key)  # another one may have come meanwhile
+            if subject is None:
+                return None
+            if kept is None or not kept.is_good(_digest(subject)):
                 try:
-                    kept = _Exchanged(_with_end(await self._exchange(subject, server)), of)
+                    kept = _Exchanged(_with_end(await self._exchange(subject, server)), _digest(subject))
                 except ConsentError as error:
                     raise CredentialError(server, f"the token of {principal} was not exchanged: {error}") from None
                 if len(self._exchanged) >= _MOST:
                     self._exchanged.clear()
                 self._exchanged[key] = kept
         return kept
+
+    def _subject_of(self, principal: str) -> str | None:
+        return "" if principal == GATEWAY else self._subjects.token_of(principal)
 
     async def _exchange(self, subject: str, server: str) -> Token:
         fields = {"scope": " ".join(self._scopes)} if self._scopes else {}

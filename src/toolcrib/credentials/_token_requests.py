@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -117,16 +118,18 @@ async def _asked(
     if status in (400, 401, 403):
         raise Refused(refused)
     access = body.get("access_token")
-    if status != 200 or not isinstance(access, str) or not access.isascii() or not access.isprintable():
+    if status != 200 or not isinstance(access, str) or not access or not access.isascii() or not access.isprintable():
         raise ConsentError(refused)
     return access, body
 
 
 def _end(seconds: Any) -> float:
+    """Return when a token ends, in seconds since 1970; 0 where that cannot be read."""
     try:
-        return time.time() + float(seconds) if seconds is not None else 0.0
-    except (TypeError, ValueError):
+        end = time.time() + float(seconds)
+    except (TypeError, ValueError, OverflowError):
         return 0.0
+    return end if isfinite(end) else 0.0
 
 
 def _signed(fields: Mapping[str, str], client: OAuthClient) -> tuple[dict[str, str], tuple[str, str] | None]:

@@ -129,19 +129,19 @@ class LiveCall:
     def hiding(self) -> calls.Hiding:
         """What hides in texts the secrets of its arguments, and those that its tool is given besides."""
         ctx, (args, supplied, hiding) = self.ctx, self._hiding
-        given = None if ctx is None or not self.plan.may_quote_secrets else ctx.supplied
+        given = None if ctx is None else ctx.supplied or ()
         if args is not self.args or supplied is not given:
             secrets = self.args.secrets
-            if ctx is not None and given is not None:
+            if ctx is not None:
                 of_run = schema.secret_objects((ctx.deps, ctx.provided))
-                secrets = secrets.union(of_run, *(spec.supplied_secrets(values) for spec, values in given))
+                secrets = secrets.union(of_run, *(spec.supplied_secrets(values) for spec, values in given or ()))
             hiding = calls.Hiding(secrets) if secrets else calls.NOTHING_HIDDEN
             self._hiding = self.args, given, hiding
         return hiding
 
-    def hide(self, shapes: Any) -> Any:
-        """Return a text, or JSON shapes, without the secrets of the call."""
-        return self.hiding.hide_in(shapes)
+    def hide(self, shapes: Any, limit: int | None = None) -> Any:
+        """Return a text, which is cut where it is longer than a limit, or JSON shapes, without secrets of the call."""
+        return self.hiding.hide_in(shapes, limit) if shapes else shapes
 
     def _hidden_origins(self, origins: Sequence[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:
         return tuple({**each, "value": self.hide(each["value"])} if "value" in each else each for each in origins)
@@ -432,7 +432,7 @@ class LiveCall:
         if first is not None:
             first.begun = True
 
-    def hide_secrets(self, hide: Callable[[Any], Any] | None = None) -> None:
+    def hide_secrets(self, hide: Callable[..., Any] | None = None) -> None:
         """Pass what hides the secrets to what hooks and tool log, ask and report with."""
         if self.plan.has_secrets:
             self.args.keep_secrets()

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from toolcrib import schema
+from toolcrib._cut import cut_shapes
 from toolcrib.calls import (
     ApprovalRequest,
     CallEvent,
@@ -63,7 +64,7 @@ class Trace:
         self.arguments: Any = None
         self.requested: Any = None
         self.closed = False
-        self.hide: Callable[[Any], Any] = _unchanged
+        self.hide: Callable[[Any, int | None], Any] = cut_shapes
         self._questions: tuple[dict[str, Any], ...] = ()
         self._lines, self._next_progress = 0, 0.0
         self._earlier_runs: tuple[str, ...] = ()
@@ -132,22 +133,26 @@ class Trace:
         if type(value) is schema.Progress:
             self._progressed(value)
             return
-        self._emit("yielded", partial(_with_value, lenient_later(value, limit=_VALUE_CHARS), self.hide))
+        self._emit("yielded", partial(_with_value, lenient_later(value, limit=_VALUE_CHARS, hide=self.hide)))
 
     def _progressed(self, progress: schema.Progress) -> None:
         at, is_last = time.perf_counter(), progress.progress == progress.total
         if self.closed or (at < self._next_progress and not is_last):
             return
         self._next_progress = at + _PROGRESS_SECONDS
-        message = None if progress.message is None else self.hide(progress.message)[:_TEXT_CHARS]
+        message = None if progress.message is None else self.hide(progress.message, None)[:_TEXT_CHARS]
         self._emit("progressed", {"progress": progress.progress, "total": progress.total, "message": message})
 
     def asked(self, about: Mapping[str, Any]) -> int | None:
         """Record a question of the tool; return the number for `was_answered`, None for a question that is not kept."""
         if self.closed or len(self._questions) >= _MAX_ASKED:
             return None
-        kept = {name: lenient(value, limit=_TEXT_CHARS) for name, value in about.items() if value not in (None, "")}
-        kept |= {name: self.hide(kept[name]) for name in ("text", "page") if name in kept}
+        hides = {"text": self.hide, "page": self.hide}  # the others are no words of the tool's
+        kept = {
+            name: lenient(value, limit=_TEXT_CHARS, hide=hides.get(name, cut_shapes))
+            for name, value in about.items()
+            if value not in (None, "")
+        }
         self._questions = (*self._questions, kept)
         number = len(self._questions)
         self._emit("asked", {"number": number, **kept})
@@ -168,7 +173,7 @@ class Trace:
             return
         if self._lines > _MAX_LINES:
             level, data = "warning", f"it logged more than {_MAX_LINES} lines; the rest is left out"
-        shown = self.hide(lenient(data, limit=_LINE_CHARS))
+        shown = lenient(data, limit=_LINE_CHARS, hide=self.hide)
         self._emit("logged", {"level": level, "data": shown, "logger": logger})
 
     def ended(self, outcome: Outcome) -> None:
@@ -235,12 +240,8 @@ def _with_arguments(arguments: Any) -> dict[str, Any]:
     return {"arguments": rendered(arguments)}
 
 
-def _with_value(value: Any, hide: Callable[[Any], Any]) -> dict[str, Any]:
-    return {"value": hide(rendered(value))}
-
-
-def _unchanged(shapes: Any) -> Any:
-    return shapes
+def _with_value(value: Any) -> dict[str, Any]:
+    return {"value": rendered(value)}
 
 
 def _end(record: CallRecord, earlier_runs: tuple[str, ...]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, overload
 from typing_extensions import TypeVar
 
 from toolcrib import schema
+from toolcrib._cut import cut_shapes
 from toolcrib.errors import ClientUnavailable
 
 if TYPE_CHECKING:
@@ -18,10 +19,6 @@ __all__ = ["RunContext"]
 
 D = TypeVar("D", default=Any)
 T = TypeVar("T")
-
-
-def _unchanged(text: Any) -> Any:
-    return text
 
 
 @dataclass(slots=True)  # not frozen: one is made for each call that wants it, and freezing doubles what that costs
@@ -41,7 +38,7 @@ class RunContext(Generic[D]):
         ask: Has a person answer something else than the call itself, as the run's approver does; None without one.
         run: The `Run` itself, or None.
         trace: Takes what the tool asks and logs, for sinks, or None.
-        hide: Hides the secrets of the call in a text, or in JSON shapes.
+        hide: Hides the secrets of the call in a text, which it cuts to a number of characters, or in JSON shapes.
         supplied: What the tool's function was given besides the arguments of the call, each with the spec of the tool.
     """
 
@@ -60,7 +57,7 @@ class RunContext(Generic[D]):
     ask: Callable[[Any], Awaitable[Any]] | None = None
     run: Any = field(default=None, repr=False, compare=False)
     trace: Any = field(default=None, repr=False, compare=False)
-    hide: Callable[[Any], Any] = field(default=_unchanged, repr=False, compare=False)
+    hide: Callable[..., Any] = field(default=cut_shapes, repr=False, compare=False)
     supplied: list[tuple[Any, Mapping[str, Any]]] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
+from functools import lru_cache
 from itertools import chain, islice
-from typing import Any, Final, cast
+from typing import Any, Final, cast, get_type_hints
 
 import pydantic
 from pydantic import BaseModel
 
 from toolcrib.schema._canonical import untyped
 from toolcrib.schema._core_schema import secrets_of
+from toolcrib.schema._markers import Redacted
+from toolcrib.schema._parameters import is_marked
 
 __all__ = ["secret_objects", "secret_texts"]
 
 _DEEPEST: Final = 3  # levels of an object that are looked through
 _MOST: Final = 500  # objects that are looked at
+_ATOMS: Final = (str, bytes, int, float, type(None))  # which have nothing in them
 
 
 def secret_objects(value: Any) -> frozenset[str]:
@@ -45,12 +49,25 @@ def _secrets_in(value: Any) -> Iterator[Any]:
             if isinstance(one, pydantic.SecretStr | pydantic.SecretBytes | pydantic.Secret):
                 yield cast("Any", one)
                 continue
+            if isinstance(one, _ATOMS):
+                continue
             yield None
-            if isinstance(one, BaseModel):
-                for name in secrets_of(type(one).__pydantic_core_schema__):
-                    yield getattr(one, name, None)
+            for name in _marked_in(cast("type[Any]", type(one))):
+                yield getattr(one, name, None)
             deeper += islice(_parts_of(one), _MOST)
         level = deeper
+
+
+@lru_cache(maxsize=1_000)
+def _marked_in(kind: type[Any]) -> frozenset[str]:
+    """Return the fields of a class that are secret as a whole."""
+    if issubclass(kind, BaseModel):
+        return secrets_of(kind.__pydantic_core_schema__)
+    try:
+        hints = get_type_hints(kind, include_extras=True)
+    except Exception:  # names of the class's author that are not to be found
+        return frozenset()
+    return frozenset(name for name, hint in hints.items() if is_marked(hint, Redacted))
 
 
 def _parts_of(value: Any) -> Iterator[Any]:

@@ -167,7 +167,7 @@ class LinkedClient:
     async def log(self, line: LogLine) -> None:
         """Log a line here and in the record, and give it to the client."""
         shape = lenient(line.data, limit=_LINE_CHARS)
-        hidden = self._ctx.hide(shape)
+        hidden = lenient(line.data, limit=_LINE_CHARS, hide=self._ctx.hide)
         data = line.data if hidden == shape else hidden
         named = LogLine(line.level, data, line.logger or self._ctx.tool_name)
         level = _LEVELS.get(line.level, logging.CRITICAL)

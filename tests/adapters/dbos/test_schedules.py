@@ -7,12 +7,15 @@ import multiprocessing
 import os
 import signal
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from tests.adapters.dbos.durable import QUICK, Step, Work, count, durable, engine_of, pay
 from tests.stored.golden import require_golden
@@ -31,6 +34,7 @@ from toolcrib.adapters.dbos import (
     schedules,
     trigger_schedule,
 )
+from toolcrib.adapters.dbos._schedules import TICK, _make_up
 from toolcrib.database import Database
 from toolcrib.errors import EngineError, UnknownTool
 from toolcrib.tools import ez_tool
@@ -162,6 +166,126 @@ async def test_what_is_missed_is_skipped_unless_the_schedule_says_otherwise(file
         found = await asyncio.to_thread(list_work, engine.client)
 
     assert {work.schedule for work in found} == {"makes-up"}
+
+
+@pytest.mark.parametrize("change", [{"cron": "0 * * * *"}, {"timezone": "Asia/Kolkata"}], ids=str)
+async def test_a_schedule_with_other_times_makes_up_for_nothing_that_passed_before(
+    file: str, change: dict[str, Any]
+) -> None:
+    async with Client(file) as client:
+        agent = durable(count)
+        agent.use(client)
+        before = (datetime.now(UTC) - timedelta(hours=3)).isoformat()
+        first = Schedule("changed", "0 * * * *" if "timezone" in change else YEARLY, backfill=True)
+        same = Schedule("same", "0 * * * *", backfill=True)
+        for one in (first, same):
+            await agent.schedule(one, Turn(count))
+            client.dbos._sys_db.update_last_fired_at(one.name, before)
+        for one in (replace(first, **change), same):
+            await agent.schedule(one, Turn(count))
+    async with engine_of(file, agent) as engine:
+        await done(engine, 3)
+        found = await asyncio.to_thread(list_work, engine.client)
+
+    assert {work.schedule for work in found} == {"same"}
+
+
+@pytest.mark.parametrize("cron", [YEARLY, "0 * * * *"])
+async def test_a_schedule_that_gets_other_times_while_a_worker_begins_makes_up_for_nothing(
+    database: str, cron: str
+) -> None:
+    agent = durable(count)
+
+    class Replacing:
+        async def sleep(self, seconds: float) -> None:
+            await agent.schedule(Schedule("often", "0 * * * *", backfill=True), Turn(count))
+
+    async with engine_of(database, agent) as engine:
+        client = engine.client
+        await agent.schedule(Schedule("often", cron, backfill=True), Turn(count))
+        client.dbos._sys_db.update_last_fired_at("often", (datetime.now(UTC) - timedelta(hours=3)).isoformat())
+        begins: Any = SimpleNamespace(client=client, clock=Replacing())
+        await _make_up(begins)
+        made = [one for one in client.dbos.list_workflows(schedule_name="often") if one.name == TICK]
+
+    assert len(made) == (0 if cron == YEARLY else 3)
+
+
+async def test_a_clock_that_is_set_back_gives_no_tick_again(database: str) -> None:
+    agent = durable(count)
+    async with engine_of(database, agent) as engine:
+        client = engine.client
+        await agent.schedule(Schedule("hourly", "0 * * * *", backfill=True), Turn(count))
+        since = datetime.now(UTC) - timedelta(hours=3)
+        await asyncio.to_thread(make_up, client, "hourly", since)
+        ids = await done(engine, 3)
+        for _ in range(2):  # a worker that begins while the clock is behind, and one after it was put right
+            client.dbos._sys_db.update_last_fired_at("hourly", since.isoformat())
+            await asyncio.to_thread(make_up, client, "hourly", since)
+        while await asyncio.to_thread(client.dbos.list_workflows, status=["ENQUEUED", "PENDING"]):  # noqa: ASYNC110
+            await asyncio.sleep(QUICK)
+        again = await done(engine, 3)
+
+    assert again == ids
+
+
+async def test_a_tick_that_was_under_way_when_its_schedule_was_deleted_and_made_anew_enqueues_once(file: str) -> None:
+    agent = durable(count)
+    async with engine_of(file, agent):
+        pass  # a database that never had a worker has no ticks
+    async with Client(file) as client:
+        agent.use(client)
+        since = datetime.now(UTC) - timedelta(hours=2)
+        await agent.schedule(Schedule("hourly", "0 * * * *", backfill=True), Turn(count))
+        make_up(client, "hourly", since)
+        delete_schedule(client, "hourly")
+        await agent.schedule(Schedule("hourly", "0 * * * *", backfill=True), Turn(count))
+        make_up(client, "hourly", since)
+    async with engine_of(file, agent) as engine:
+        ids = await done(engine, 2)
+
+    assert len(set(ids)) == 2
+
+
+async def test_a_tick_that_ends_while_work_is_listed_is_no_work(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = durable(count)
+    async with engine_of(file, agent):
+        pass
+    async with Client(file) as client:
+        agent.use(client)
+        await agent.schedule(Schedule("hourly", "0 * * * *", backfill=True), Turn(count))
+        make_up(client, "hourly", datetime.now(UTC) - timedelta(hours=2))
+        listed, database = client.dbos.list_workflows, client.dbos._sys_db
+
+        def ended_since(**given: Any) -> Any:
+            table = database.tables.workflow_status
+            with database.engine.begin() as connection:
+                connection.execute(sa.update(table).where(table.c.name == TICK).values(status="SUCCESS"))
+            return listed(**given)
+
+        before = list_work(client)
+        monkeypatch.setattr(client.dbos, "list_workflows", ended_since)
+        found = list_work(client)
+
+    assert len(before) == 2
+    assert found == []
+
+
+async def test_a_tick_that_was_under_way_when_its_schedule_was_deleted_enqueues_nothing(file: str) -> None:
+    agent = durable(count)
+    async with engine_of(file, agent):
+        pass
+    async with Client(file) as client:
+        agent.use(client)
+        await agent.schedule(Schedule("hourly", "0 * * * *", backfill=True), Turn(count))
+        make_up(client, "hourly", datetime.now(UTC) - timedelta(hours=2))
+        delete_schedule(client, "hourly")
+    async with engine_of(file, agent) as engine:
+        while await asyncio.to_thread(engine.client.dbos.list_workflows, status=["ENQUEUED", "PENDING"]):  # noqa: ASYNC110
+            await asyncio.sleep(QUICK)
+        found = await asyncio.to_thread(list_work, engine.client)
+
+    assert found == []
 
 
 async def test_a_tick_that_was_made_up_for_is_not_again_when_its_work_was_removed(file: str) -> None:
@@ -353,7 +477,10 @@ def ticks_through(client: Client, until: datetime) -> list[datetime]:
         works = list_work(client, limit=1000)
         ended = [work for work in works if work.state == "done"]
         times = [datetime.fromisoformat(tick_time(client, work.id)) for work in ended if work.schedule == "secondly"]
-        if times and max(times) >= until - timedelta(seconds=1) and len(ended) >= len(set(times)):
+        seconds = int((until - min(times)).total_seconds()) if times else 0
+        if times and {min(times) + timedelta(seconds=n) for n in range(seconds)} <= {
+            *times
+        }:  # some are made up for later
             waiting = [work for work in works if work.state != "done" and (work.created_at or 0) < until.timestamp()]
             if not waiting:
                 assert len(set(times)) == len(times)

@@ -165,7 +165,7 @@ def _latest(client: Client, state: str | None, place: _Place, page: int) -> Iter
         keys = _keys(client, state, place, page, before)
         ids = [work_id for _, work_id in keys]
         found = client.dbos.list_workflows(workflow_ids=ids) if ids else []
-        by_id = {status.workflow_id: status for status in found}
+        by_id = {one.workflow_id: one for one in found if (one.name, one.status) != (TICK, "SUCCESS")}  # since `_keys`
         yield from _works(client, [by_id[work_id] for work_id in ids if work_id in by_id])
         if len(keys) < page:
             return

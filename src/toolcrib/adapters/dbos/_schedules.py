@@ -163,6 +163,9 @@ def apply_schedule(
         "context": versioned("ScheduledWork", {**work, "time_argument": time_argument}),
         "application_name": client.database.application,
     }
+    before = client.dbos.get_schedule(schedule.name)
+    if before is not None and _times(before) != _times(entry) and _is_here(before, client):
+        _skip_until(client, schedule.name, datetime.now(UTC))  # first: it has made nothing of its own due before
     try:
         client.dbos.apply_schedules([cast("Any", entry)])
     except DBOSException as error:
@@ -226,10 +229,18 @@ def trigger_schedule(client: Client, name: str) -> str:
 _PAUSED = "PAUSED"
 
 
+def _times(found: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return what says when the ticks of a schedule are."""
+    return found["schedule"], found["cron_timezone"]
+
+
+def _is_here(found: Mapping[str, Any], client: Client) -> bool:
+    return (found["workflow_name"], found["application_name"]) == (TICK, client.database.application)
+
+
 def _found(client: Client, name: str) -> Any:
     found = client.dbos.get_schedule(name)
-    mine = (TICK, client.database.application)
-    if found is None or (found["workflow_name"], found["application_name"]) != mine:
+    if found is None or not _is_here(found, client):
         known = ", ".join(one.name for one in schedules(client)) or "none"
         raise EngineError(f"there is no schedule `{name}` in {client.database}; there are: {known}")
     return found
@@ -271,19 +282,20 @@ def _skip_until(client: Client, name: str, at: datetime) -> None:
 async def _make_up(engine: Engine) -> None:
     """Enqueue what passed while this worker began, of schedules that make up for it.
 
-    DBOS makes up for what passed before it looked, and waits for what comes after that: the ticks between are here.
+    DBOS makes up for what passed before it looked, and waits for what comes after that: the ticks between are here. Of
+    a schedule that was given other times meanwhile none was due before.
     """
     client = engine.client
     found = await asyncio.to_thread(
         client.dbos.list_schedules, status="ACTIVE", workflow_name=TICK, application_name=client.database.application
     )
-    marks = {one["schedule_name"]: one["last_fired_at"] for one in found if one["automatic_backfill"]}
     await engine.clock.sleep(_BEGUN_SECONDS)
-    for name, mark in marks.items():
-        if (
-            mark is not None
-            and (await asyncio.to_thread(client.dbos.get_schedule, name) or {}).get("status") == "ACTIVE"
-        ):
+    for before in found:
+        name, mark = before["schedule_name"], before["last_fired_at"]
+        if mark is None or not before["automatic_backfill"]:
+            continue
+        current = await asyncio.to_thread(client.dbos.get_schedule, name)
+        if current is not None and current["status"] == "ACTIVE" and _times(current) == _times(before):
             since = datetime.fromisoformat(mark)
             await asyncio.to_thread(client.dbos.backfill_schedule, name, since, datetime.now(UTC))
 
