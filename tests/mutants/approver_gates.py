@@ -214,6 +214,20 @@ APPROVER_GATES: tuple[Gate, ...] = (
         _OF_ESCALATION,
     ),
     Gate(
+        "who no longer may after an escalation instead",
+        _IDENTITY,
+        "set() if self.instead and escalated_to else found",
+        "found",
+        _OF_ESCALATION,
+    ),
+    Gate(
+        "the last of several escalations instead",
+        _IDENTITY,
+        "if not self.instead or after == due[-1][0]]",
+        "]",
+        _OF_ESCALATION,
+    ),
+    Gate(
         "an escalation that comes before the expiry",
         _RULE,
         "if self.expires is not None and span >= self.expires:",

@@ -83,13 +83,15 @@ class ApprovalEntry:
         """Return who may approve the request by its rules at a time, now when None, and who from when on.
 
         A row for each group of each rule, as JSON shapes: `rule`, `group`, `people` as far as they are listed, `from`,
-        and `now`, whether that has come.
+        and `now`, whether that has come. A group that no longer may is left out.
         """
         asked_at, at = self.request.created_at, at or now()
         rows = [
             (rule, group, asked_at + timedelta(seconds=after))
             for rule in self.request.required
+            for escalated in [rule.escalated_to(asked_at, at)]
             for after, group in (*((0.0, group) for group in rule.of), *rule.escalation)
+            if not (rule.instead and escalated) or group in escalated or asked_at + timedelta(seconds=after) > at
         ]
         return [
             {

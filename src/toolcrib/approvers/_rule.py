@@ -95,6 +95,7 @@ class ApproverRule(CallRule):
         remind: After what time those who were told of a request are told once more, if it is pending still.
         escalate: After what time people of which further group may approve, each for any group of `of`:
             `{timedelta(hours=1): "managers"}`. They are told then.
+        instead: Whether those who could answer before no longer may, once the request is escalated.
 
     Raises:
         ValueError: A part of it is wrong, nobody has to approve, or a reminder or an escalation comes too late.
@@ -115,6 +116,7 @@ class ApproverRule(CallRule):
     expires: timedelta | None = None
     remind: timedelta | None = None
     escalate: Mapping[timedelta, str] = field(default_factory=dict[timedelta, str])
+    instead: bool = False
 
     def __post_init__(self) -> None:
         who = f"ApproverRule {self.name!r:.80}"
@@ -148,6 +150,14 @@ class ApproverRule(CallRule):
                     raise ValueError(
                         f"{who}: {name} is after {after}, and a request expires after {within}: let {name} come before"
                     )
+        if self.instead and not self.escalate:
+            raise ValueError(
+                f"{who}: instead says how escalate is meant, which names no group: give it, or leave instead out"
+            )
+        if self.instead and self.remind is not None and self.remind >= min(self.escalate):
+            raise ValueError(
+                f"{who}: remind comes when those who are reminded no longer may answer: let it come before escalate"
+            )
         for group in self.escalate.values():
             if {*self.groups} <= {group, ANYBODY}:
                 raise ValueError(f"{who}: escalate names {group!r}, which may approve anyway; name another group")
@@ -222,6 +232,7 @@ class ApproverRule(CallRule):
             tuple((after.total_seconds(), group) for after, group in sorted(self.escalate.items())),
             delegations,
             groups.aliases(delegations),
+            self.instead,
         )
 
     def fits_tool(self, name: str, tool: Tool[..., Any]) -> bool:

@@ -317,8 +317,10 @@ class ApprovalRequest(ShortRepr):
             lines.append(
                 f"it is refused at {self.expires_at.isoformat(timespec='minutes')} unless it is approved before"
             )
+        instead = {group for one in self.required if one.instead for _, group in one.escalation}
         lines += [
-            f"from {at.isoformat(timespec='minutes')} on, {printable(group)} may answer, too"
+            f"from {at.isoformat(timespec='minutes')} on, {printable(group)} may answer"
+            f"{' instead' if group in instead else ', too'}"
             for at, group in self.escalations
         ]
         lines += [f"rule: {one.text()}" for one in self.required if one.text() not in self.reason]
@@ -359,8 +361,10 @@ class ApprovalRequest(ShortRepr):
             **({"approved_as": [one.to_dict() for one in self.approved_as]} if self.approved_as else {}),
             **({"required": [one.to_dict() for one in self.required]} if self.required else {}),
         }  # in the form that has its fields, and no later one: workers of the version before read it
-        if any(one.has_times for one in self.required) or any(one.at is not None for one in self.approved_as):
+        if any(one.instead or one.counts_as for one in self.required):
             return versioned("ApprovalRequest", data)
+        if any(one.has_times for one in self.required) or any(one.at is not None for one in self.approved_as):
+            return {**data, "version": 3}
         return {**data, "version": 2} if self.required or self.approved_as else data
 
     def to_record(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ __all__ = ["FORM_VERSIONS", "StoredFields", "versioned"]
 FORM_VERSIONS: Final[dict[str, int]] = {
     "Agent": 1,
     "AgentContext": 1,
-    "ApprovalRequest": 3,
+    "ApprovalRequest": 4,
     "Call": 2,
     "Completed": 1,
     "ContextItem": 1,

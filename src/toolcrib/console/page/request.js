@@ -57,12 +57,12 @@ class Card {
   }
 
   noticed(pending) {
-    if (this.view?.state === "pending" && (this.view.approvals_needed > 1 || !pending.includes(this.id))) this.load();
+    if (this.view?.state === "pending" && (this.view.approvals_needed > 1 || this.view.answerers.length || !pending.includes(this.id))) this.load();
   }
 
   draw() {
     const { view } = this;
-    fill(this.head, [view.tool, view.reason, view.principal, view.state, view.origin], () => [
+    fill(this.head, [view.tool, view.reason, view.principal, view.state, view.origin, view.answerers], () => [
       h("h2", {}, h("span.mono", {}, view.tool), ` ${titleOf(view)}`),
       view.reason ? h("p.reason", {}, view.reason) : null,
       originsOf(view.origins, view.run_id),
