@@ -18,7 +18,7 @@ from toolcrib.errors import SchemaError, explain_options
 from toolcrib.tools import Tool, require_effect
 from toolcrib.toolsets import check_names, log_names
 
-__all__ = ["ApproverRule", "CallRule", "RuleVerdict", "asked_at", "properties_of", "servers_of"]
+__all__ = ["ApproverRule", "CallRule", "RuleVerdict", "asked_at", "parameters_of", "servers_of"]
 
 _PATTERNS: Final = ("tools", "tags", "effects", "servers", "principals")
 
@@ -178,7 +178,7 @@ class ApproverRule(CallRule):
         check_names(who, self.tags, {tag for tool in tools.values() for tag in tool.options.tags}, kind="tag")
         servers = {server for tool in tools.values() for server in servers_of(tool)}
         log_names(who, self.servers, servers, kind="server")
-        taken = [properties_of(tool) for tool in about]
+        taken = [parameters_of(tool) for tool in about]
         known = {name for names in taken if names is not None for name in names}
         if about and None not in taken:
             check_names(who, (*self.over, *self.up_to), known, kind="argument")
@@ -287,13 +287,13 @@ def _number(given: Any) -> Decimal | None:
 
 def _takes(call: Any, name: str) -> bool:
     """Return whether a call has an argument, or could have had it."""
-    names = None if name in call.arguments else properties_of(call.tool)
+    names = None if name in call.arguments else parameters_of(call.tool)
     return names is None or name in names
 
 
-def properties_of(tool: Tool[..., Any]) -> frozenset[str] | None:
-    """Return the names of the arguments that a tool takes; None where nothing is known of them."""
+def parameters_of(tool: Tool[..., Any]) -> Mapping[str, Any] | None:
+    """Return the schemas of the arguments that a tool takes, by name; None where nothing is known of them."""
     try:
-        return frozenset(tool.spec.parameters.get("properties", {}))
+        return tool.spec.parameters.get("properties", {})
     except SchemaError:
         return None

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from toolcrib._json_writer import read_json
 from toolcrib.approvers import load_rules, read_rules
-from toolcrib.errors import PolicyError, TargetError, UnknownTool, closest, explain_options
+from toolcrib.errors import MissingExtraError, PolicyError, TargetError, UnknownTool, closest, explain_options
 from toolcrib.gateway._api import ApiEntry, ApiSection, api_toolset
 from toolcrib.gateway._budgets import BudgetSection
 from toolcrib.gateway._credentials import CredentialPlace, Vault
@@ -182,8 +182,10 @@ def _under_rules(path: Path, document: Mapping[str, Any], texts: FileTexts, tool
     try:
         if given is None:
             return tools
-        return tools.with_gates(load_rules(given) if isinstance(given, str) else read_rules(given, "in the section"))
-    except PolicyError as error:
+        return tools.with_gates(
+            load_rules(given) if isinstance(given, str) else read_rules(given, "in the section", path.parent)
+        )
+    except (MissingExtraError, PolicyError) as error:
         raise FilePlace(path).wrong("toolcrib.approvers", str(error)) from None
 
 
