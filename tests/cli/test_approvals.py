@@ -489,3 +489,61 @@ def test_who_may_answer_now_and_later_is_shown_and_a_token_stands_for_another(
     answer = answer_to("ask_1a")
     assert answer is not None
     assert answer.by == "ann for bob (token)"
+
+
+RULES = """[groups]
+finance = ["bob", "cid"]
+[[rules]]
+name = "refunds over 1,000"
+tools = ["refund"]
+over = { euros = 1000 }
+of = { finance = 2 }
+"""
+CEDAR = """@id("refunds") @people("2") @after("1h")
+permit (principal in Group::"finance", action == Action::"approve", resource == Tool::"refund");
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        (
+            "a.toml",
+            RULES,
+            "refunds over 1,000: 2 of finance (bob, cid); tools refund; euros over 1000; not the one who asks",
+        ),
+        ("a.cedar", CEDAR, "refunds: permit finance to approve refund, 2 people, after 1 hour"),
+    ],
+)
+def test_a_file_of_rules_is_checked_and_told_in_words(
+    toolcrib: Command, tmp_path: Path, name: str, text: str, line: str
+) -> None:
+    (tmp_path / name).write_text(text)
+
+    told = toolcrib("approvals", "rules", str(tmp_path / name))
+    data = json.loads(toolcrib("approvals", "rules", str(tmp_path / name), "--json").stdout)
+
+    assert told.stdout == f"{line}\n"
+    assert data == {"rules": [line]}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("a.toml", RULES.replace("tools", "tols"), "rule 1: `tols` is unknown. Did you mean `tools`"),
+        (
+            "a.cedar",
+            CEDAR.replace("people", "peple"),
+            "`refunds`: the annotation @peple is unknown. Did you mean `people`",
+        ),
+    ],
+)
+def test_a_file_of_rules_that_cannot_be_used_says_why(
+    toolcrib: Command, tmp_path: Path, name: str, text: str, problem: str
+) -> None:
+    (tmp_path / name).write_text(text)
+
+    told = toolcrib("approvals", "rules", str(tmp_path / name))
+
+    assert told.exit_code != 0
+    assert problem in " ".join(told.stderr.split())

@@ -70,12 +70,12 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class CedarNames:
-    """The entities and arguments that policies name."""
+    """The entities and arguments that policies name, as keys in the order of the file."""
 
-    persons: set[str] = field(default_factory=set[str])
-    groups: set[str] = field(default_factory=set[str])
-    tools: set[str] = field(default_factory=set[str])
-    arguments: set[str] = field(default_factory=set[str])
+    persons: dict[str, None] = field(default_factory=dict[str, None])
+    groups: dict[str, None] = field(default_factory=dict[str, None])
+    tools: dict[str, None] = field(default_factory=dict[str, None])
+    arguments: dict[str, None] = field(default_factory=dict[str, None])
 
     def statement(self, policy: Mapping[str, Any], name: str) -> Statement:
         """Note what a policy names, in Cedar's JSON, and return the policy; raises ValueError for what does not exist.
@@ -133,7 +133,7 @@ class CedarNames:
             _require_known("action", id, _ACTIONS)
         named = {"Person": self.persons, "Group": self.groups, "Tool": self.tools}.get(kind)
         if named is not None:
-            named.add(id)
+            named[id] = None
 
     def _note_path(self, path: Sequence[str]) -> None:
         """Note what a policy reads of its variables: `context.arguments.amount` as its parts."""
@@ -142,7 +142,7 @@ class CedarNames:
             mend = 'ask for a group, as in principal in Group::"..."'
             raise ValueError(f"{'.'.join(path)}: a {'person' if variable != 'action' else variable} has none; {mend}")
         if names[:1] == ["arguments"] and len(names) > 1:
-            self.arguments.add(names[1])
+            self.arguments[names[1]] = None
         elif names:
             _require_known(f"attribute of {variable}", names[0], _ATTRIBUTES[variable])
             if names == ["arguments"]:

@@ -21,7 +21,7 @@ from toolcrib.approvers._rule import ApproverRule, CallRule
 from toolcrib.calls import Delegation
 from toolcrib.errors import PolicyError, closest
 
-__all__ = ["load_rules", "read_rules"]
+__all__ = ["describe_rules", "load_rules", "read_rules"]
 
 T = TypeVar("T")
 
@@ -72,6 +72,16 @@ def load_rules(path: str | os.PathLike[str]) -> ApproverRules:
     return _FileRules(Path(path))
 
 
+def describe_rules(path: str | os.PathLike[str]) -> list[str]:
+    """Return the rules of a file in words, which a policy in Cedar (`.cedar`) may be as well.
+
+    Raises:
+        PolicyError: The file cannot be read, or a part of it is wrong; the error names the rule or the policy.
+    """
+    given = Path(path)
+    return _cedar_policy(given).lines(Groups()) if given.suffix == ".cedar" else load_rules(given).lines()
+
+
 def read_rules(
     document: Mapping[str, Any], where: str = "approvers", folder: str | os.PathLike[str] = "."
 ) -> ApproverRules:
@@ -106,6 +116,11 @@ def _stamp(path: Path) -> tuple[int, int, int]:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
+def _cedar_policy(path: Path) -> CallRule:
+    policy: Any = import_module("toolcrib.approvers.cedar").CedarPolicy  # of an extra, which its error names
+    return policy(_text_of(path), str(path))
+
+
 def _text_of(path: Path) -> str:
     try:
         return path.read_text("utf-8")
@@ -116,6 +131,8 @@ def _text_of(path: Path) -> str:
 
 
 def _read_file(path: Path) -> Any:
+    if path.suffix == ".cedar":
+        return {"cedar": path.name}
     text = _text_of(path)
     try:
         return read_json(text) if path.suffix == ".json" else tomllib.loads(text)
@@ -136,8 +153,7 @@ def _rules_in(document: Any, where: str, folder: Path) -> tuple[list[CallRule], 
         raise PolicyError(where, (str(error),)) from None
     rules: list[CallRule] = [_rule(one, f"rule {number}", where) for number, one in enumerate(read.rules, 1)]
     if read.cedar is not None:
-        policy: Any = import_module("toolcrib.approvers.cedar").CedarPolicy  # of an extra, which its error names
-        rules.append(policy(_text_of(folder / read.cedar), str(folder / read.cedar)))
+        rules.append(_cedar_policy(folder / read.cedar))
     if not rules and "rules" not in read.model_fields_set:
         raise PolicyError(where, ("it has no rule: give `rules`, or `cedar` with the path of a policy",))
     return rules, groups

@@ -94,6 +94,10 @@ class ApproverRules:
         self.refresh()
         return "; ".join(filter(None, (rule.explain(name, tool, self.groups) for rule in self.rules)))
 
+    def lines(self) -> list[str]:
+        """Return all rules in words, for all tools."""
+        return [line for rule in self.rules for line in rule.lines(self.groups)]
+
     def _verdicts(self, call: Any) -> list[RuleVerdict]:
         found = (rule.verdict(call, self.groups) for rule in self.rules)
         return [one for one in found if one is not None]

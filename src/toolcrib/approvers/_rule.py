@@ -64,6 +64,10 @@ class CallRule(ABC):
     def explain(self, name: str, tool: Tool[..., Any], groups: Groups) -> str:
         """Return it in words for a tool, with its times; empty where it is not about the tool."""
 
+    @abstractmethod
+    def lines(self, groups: Groups) -> list[str]:
+        """Return it in words, for all tools."""
+
     def refusal(self, call: Any, groups: Groups) -> str:
         """Return why one who approved a call may not, right before it begins; empty where all may."""
         return ""
@@ -208,8 +212,17 @@ class ApproverRule(CallRule):
         return RuleVerdict(required, self.asks, self._hopeless(required))
 
     def explain(self, name: str, tool: Tool[..., Any], groups: Groups) -> str:
-        if not self.fits_tool(name, tool):
-            return ""
+        return self._text(groups) if self.fits_tool(name, tool) else ""
+
+    def lines(self, groups: Groups) -> list[str]:
+        about = [f"{name} {', '.join(given)}" for name in _PATTERNS if (given := getattr(self, name))]
+        about += [f"{name} over {_text_of(most)}" for name, most in self.over.items()]
+        about += [f"{name} up to {_text_of(most)}" for name, most in self.up_to.items()]
+        about += ["not the one who asks"] if self.not_requester else []
+        about += [] if self.asks else ["asks about no call by itself"]
+        return ["; ".join([self._text(groups), *about])]
+
+    def _text(self, groups: Groups) -> str:
         remind = "" if self.remind is None else f"; a reminder after {span_text(self.remind.total_seconds())}"
         return f"{self._required(groups, None, now()).text()}{remind}"
 
@@ -283,6 +296,10 @@ def _number(given: Any) -> Decimal | None:
     """Return a number of 0 or more; None for anything else."""
     found = number_of(str(given) if isinstance(given, Decimal) else given)
     return found if found is not None and found >= 0 else None
+
+
+def _text_of(bound: float | Decimal) -> str:
+    return str(bound).removesuffix(".0")
 
 
 def _takes(call: Any, name: str) -> bool:

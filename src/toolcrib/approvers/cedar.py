@@ -147,7 +147,7 @@ class CedarPolicy(CallRule):
 
     @property
     def tool_names(self) -> Sequence[str]:
-        return sorted(self.names.tools)
+        return [*self.names.tools]
 
     def check_tools(self, tools: Mapping[str, Tool[..., Any]]) -> None:
         taken = [parameters_of(tool) for tool in tools.values()]
@@ -189,18 +189,17 @@ class CedarPolicy(CallRule):
         grant: Grant = call.grant
         for one in (*(() if grant.identity is None else (grant.identity,)), *grant.identities):
             ids = groups.ids_of(one.id)
-            logins = self.names.groups.intersection(one.groups, groups.from_login)
+            logins = self.names.groups.keys() & {*one.groups} & {*groups.from_login}
             approved_by |= dict.fromkeys(asked.add(asked.listed(ids) | logins, ids), one.id)
         found = asked.decisions([("approve", name) for name in approved_by])
         forbidden = [one for one, decision in zip(approved_by.values(), found, strict=True) if decision.is_forbidden]
         return f"the policy {self.name} forbids {forbidden[0]} to approve it" if forbidden else ""
 
     def explain(self, name: str, tool: Tool[..., Any], groups: Groups) -> str:
-        return "; ".join(self.lines(name))
+        return "; ".join(one.text() for one in self.statements.values() if one.tool in ("", name))
 
-    def lines(self, tool: str | None = None) -> list[str]:
-        """Return each policy in words; those that may be about a tool, where one is named."""
-        return [one.text() for one in self.statements.values() if tool is None or one.tool in ("", tool)]
+    def lines(self, groups: Groups) -> list[str]:
+        return [one.text() for one in self.statements.values()]
 
     # --- inside
 

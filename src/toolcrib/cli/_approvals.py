@@ -6,11 +6,13 @@ import os
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
+from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
 
 import typer
 
 from toolcrib import approvals as approval_room
+from toolcrib import approvers as approver_room
 from toolcrib._json_writer import read_json
 from toolcrib._numbers import count_text
 from toolcrib._run_sync import run_sync
@@ -50,6 +52,9 @@ _MAX_CHOICES = 5  # ids that are shown
 
 approvals = Commands(name="approvals", help="Requests for approval, and their answers.", no_args_is_help=True)
 
+FileArgument = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A TOML or JSON file of rules, or a policy in Cedar.", show_default=False)
+]
 IdArgument = Annotated[
     str,
     typer.Argument(metavar="ID", help="The request's id, or as much of it as `list` shows.", show_default=False),
@@ -244,6 +249,17 @@ def revoke(request: IdArgument, database: DatabaseOption = None) -> None:
             say(f"nothing that was approved for good answers {entry.request.id}")
             raise typer.Exit(Status.FAILED)
         write(f"took back what {answer.by} approved for `{answer.tool}`\n")
+
+
+@approvals.command()
+def rules(file: FileArgument, as_json: JsonOption = False) -> None:
+    """Check a file of the rules of approvers, and list them in words: who approves which calls."""
+    with exit_on_error():
+        lines = approver_room.describe_rules(file)
+        if as_json:
+            print_json({"rules": lines})
+        else:
+            write("".join(f"{line}\n" for line in lines))
 
 
 @approvals.command()
