@@ -412,10 +412,13 @@ def test_always_goes_as_far_as_it_is_typed(toolcrib: Command, keep: Keep, tmp_pa
         'item=one of "tea", "milk"',
         "--uses",
         "3",
+        "--times",
+        "00:00-24:00 Europe/Berlin",
     )
 
     (grant,) = run_sync(store.standing())
-    assert grant.text() == 'buy: item one of "tea", "milk"; on behalf of no principal; at most 3 times'
+    when = "from 00:00 to 24:00 every day (Europe/Berlin)"
+    assert grant.text() == f'buy: item one of "tea", "milk"; on behalf of no principal; {when}; at most 3 times'
     listed = toolcrib("approvals", "standing")
     assert listed.stdout == f"ask_1a  {grant.text()}; by ann (token); used: 0 of 3 calls\n"
     assert json.loads(toolcrib("approvals", "standing", "--json").stdout)[0]["used"] == {"calls": 0, "spent": "0"}
@@ -433,6 +436,8 @@ def test_always_goes_as_far_as_it_is_typed(toolcrib: Command, keep: Keep, tmp_pa
         (["--always", "--within", 'item=one of "x"'], 'it does not cover this call: `item` is "tea"'),
         (["--always", "--total", "item=x"], "has no number behind the ="),
         (["--always", "--total", "item=5"], 'it counts `item`, which is "tea", and no number'),
+        (["--times", "09:00-17:00"], "say how far --always goes"),
+        (["--always", "--times", "9-5"], "'9-5' is not a time of day: write a time from and to"),
         (["--always", "--uses", "0"], "greater than or equal to 1"),
     ],
 )

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from toolcrib._numbers import count_text, span_text
 from toolcrib.approvals._executions import Execution, ExecutionState
-from toolcrib.approvals._fit import expiry_problem
 from toolcrib.approvals._required import people_of_group
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse, now
 
@@ -36,7 +35,7 @@ class ApprovalEntry:
         """The state of the request; a grant that expired before a call used it leaves it pending."""
         if self.used_at is not None:
             return "used"
-        is_over = isinstance(self.answer, Grant) and bool(expiry_problem(self.answer, now()))
+        is_over = isinstance(self.answer, Grant) and bool(self.answer.time_problem(now()))
         return "pending" if self.answer is None or is_over else "answered"
 
     @property

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     )
     from toolcrib.calls._render import Rendered, carried, has_blocks, render_value, result_words
     from toolcrib.calls._stored import FORM_VERSIONS, StoredFields, versioned
+    from toolcrib.calls._times_of_day import TimesOfDay
     from toolcrib.calls._value_class import rendered, value_class
 else:
     __getattr__, __dir__ = lazy_names(
@@ -77,6 +78,7 @@ else:
             ),
             "._render": "Rendered carried has_blocks render_value result_words",
             "._stored": "FORM_VERSIONS StoredFields versioned",
+            "._times_of_day": "TimesOfDay",
             "._value_class": "rendered value_class",
         },
     )
@@ -129,6 +131,7 @@ __all__ = [
     "StoredFields",
     "SupportsToDict",
     "Suspended",
+    "TimesOfDay",
     "ToolCall",
     "Yielded",
     "calling_line",

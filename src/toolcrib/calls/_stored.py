@@ -28,7 +28,7 @@ FORM_VERSIONS: Final[dict[str, int]] = {
     "Denial": 1,
     "Execution": 1,
     "Failed": 1,
-    "Grant": 3,
+    "Grant": 4,
     "GrantUse": 1,
     "JournalEntry": 1,
     "JournalLine": 1,

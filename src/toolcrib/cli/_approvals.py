@@ -23,7 +23,7 @@ from toolcrib.approvals import (
     grant_row,
     typed_bounds,
 )
-from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantScope, Identity
+from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantScope, Identity, TimesOfDay
 from toolcrib.cli._approval_formatting import (
     SHORT_ID,
     answer_text,
@@ -145,6 +145,12 @@ def approve(
     total: Annotated[
         str | None, typer.Option("--total", metavar="ARG=N", help="With --always: up to which sum of an argument.")
     ] = None,
+    times: Annotated[
+        str | None,
+        typer.Option(
+            "--times", metavar="TIMES", help="With --always: when it counts, as mon-fri 09:00-17:00 Europe/Berlin."
+        ),
+    ] = None,
     expires: Annotated[
         str | None, typer.Option("--expires", metavar="TIME", help="Until when: 30m, 2h, 7d, or 2030-01-31T12:00.")
     ] = None,
@@ -159,8 +165,10 @@ def approve(
             raise typer.BadParameter("it answers one request, by its id", param_hint=option)
     if always and (arguments is not None or typed is not None):
         raise typer.BadParameter("--arguments and --input are for one call, not for --always", param_hint="--always")
-    if not always and (within or uses is not None or total is not None):
-        raise typer.BadParameter("--within, --uses and --total say how far --always goes", param_hint="--always")
+    if not always and (within or uses is not None or total is not None or times is not None):
+        raise typer.BadParameter(
+            "--within, --uses, --total and --times say how far --always goes", param_hint="--always"
+        )
     until, override = time_of(expires, "--expires", ahead=True), _override(arguments)
 
     def answer(entry: ApprovalEntry, by: str) -> Grant:
@@ -176,6 +184,7 @@ def approve(
             raise typer.BadParameter("the request asks about no values of others", param_hint="--scope")
         limits = _limits(asked, within or (), total)
         try:
+            limits["times"] = None if times is None else TimesOfDay.parse(times)
             return asked.always(by, scope=scope, expires=until, message=message, uses=uses, **limits)
         except ValueError as error:
             raise typer.BadParameter(str(error), param_hint="--always") from None
