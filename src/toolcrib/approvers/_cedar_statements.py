@@ -78,7 +78,7 @@ class CedarNames:
     arguments: dict[str, None] = field(default_factory=dict[str, None])
 
     def statement(self, policy: Mapping[str, Any], name: str) -> Statement:
-        """Note what a policy names, in Cedar's JSON, and return the policy; raises ValueError for what does not exist.
+        """Record what a policy in Cedar's JSON names, and return it; raises ValueError for what does not exist.
 
         Args:
             policy: The policy.
@@ -108,7 +108,7 @@ class CedarNames:
         )
 
     def _read(self, part: Any, is_read: bool = False) -> None:
-        """Note the entities and arguments that a part of a policy names; raises ValueError for what does not exist."""
+        """Record the entities and arguments that a part of a policy names; raises ValueError for an unknown one."""
         if isinstance(part, list):
             for one in cast("list[Any]", part):
                 self._read(one)
@@ -136,7 +136,7 @@ class CedarNames:
             named[id] = None
 
     def _note_path(self, path: Sequence[str]) -> None:
-        """Note what a policy reads of its variables: `context.arguments.amount` as its parts."""
+        """Record what a policy reads of its variables: `context.arguments.amount` as its parts."""
         variable, *names = path
         if (names and variable in ("principal", "action")) or (names[:1] == ["requester"] and len(names) > 1):
             mend = 'ask for a group, as in principal in Group::"..."'

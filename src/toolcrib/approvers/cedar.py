@@ -80,7 +80,7 @@ class _Call:
         return next((groups for known, groups in self.people.items() if {*known} & {*ids}), frozenset[str]())
 
     def add(self, groups: Iterable[str], ids: Sequence[str] = ()) -> list[str]:
-        """Note a person as entities; return their ids: those of the person by which a policy may tell them from others.
+        """Add a person as entities; return their ids: those of the person by which a policy may tell them from others.
 
         One whom it cannot tell from others is as all who are in the same groups, and is asked about with them.
         """

@@ -34,7 +34,7 @@ def endpoints_of(path: Path, document: Mapping[str, Any]) -> dict[str, dict[str,
     """Return what a document says of each endpoint, by its path.
 
     Raises:
-        TargetError: The path is none, or an option is unknown; the error names the endpoint and the field.
+        TargetError: A path is invalid, or an option is unknown; the error names the endpoint and the field.
     """
     given: Any = document.get("toolcrib")
     section = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
