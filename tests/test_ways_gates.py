@@ -10,6 +10,7 @@ import pytest
 from tests.ways import appending, each_representative, representatives
 from toolcrib.approvals import MemoryApprovalStore, approve_all
 from toolcrib.approvers import ApproverRule, ApproverRules, Groups, Identity
+from toolcrib.approvers.cedar import CedarPolicy
 from toolcrib.budgets import Budgets, Cost, Limit
 from toolcrib.calls import (
     ApprovalRequest,
@@ -253,9 +254,15 @@ async def test_calls_over_a_budget_suspend_until_a_person_says_yes(way: Way) -> 
 
 
 @representatives("answer")
-async def test_a_yes_of_who_may_not_approve_lets_nothing_run_and_one_of_who_may_does(way: Way) -> None:
+@pytest.mark.parametrize("kind", ["python", "cedar"])
+async def test_a_yes_of_who_may_not_approve_lets_nothing_run_and_one_of_who_may_does(way: Way, kind: str) -> None:
     ran = list[Any]()
     rule = ApproverRule(name="many", over={"times": 5}, of="desk", not_requester=False)
+    if kind == "cedar":
+        rule = CedarPolicy(
+            '@not_requester("false") permit (principal in Group::"desk", action == Action::"approve", resource) '
+            "when { context.arguments.times > 5 };"
+        )
     rules = ApproverRules([rule], Groups({"desk": ["ann"]}))
     caller = way(Toolset([appending(ran)]).with_gates(rules))
 

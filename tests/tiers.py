@@ -71,6 +71,7 @@ TIER_OF = {
     "tests/formats/test_llama_server.py": "systems",
     "tests/gateway": "systems",
     "tests/gateway/test_apis.py": "processes",
+    "tests/gateway/test_endpoints.py": "processes",
     "tests/gateway/test_options.py": "processes",
     "tests/gateway/test_servers.py": "processes",
     "tests/mutants": "systems",

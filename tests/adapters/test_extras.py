@@ -20,6 +20,7 @@ PARTS = {
     "toolcrib.adapters.pydantic_ai": "models",
     "toolcrib.adapters.smolagents": "smolagents",
     "toolcrib.adapters.vercel_ai": "vercel-ai",
+    "toolcrib.approvers.cedar": "cedar",
     "toolcrib.console": "console",
     "toolcrib.telemetry": "otel",
     "toolcrib.toolsets.search": "search",
@@ -28,7 +29,7 @@ WITHOUT = """
 import importlib, sys
 missing = ["bm25s", "dbos", "mcp", "mcp_types", "opentelemetry", "psycopg", "pydantic_ai", "sqlalchemy", "starlette"]
 missing += ["agent_framework", "agents", "claude_agent_sdk", "google.adk", "langchain", "smolagents", "uvicorn"]
-missing += ["ag_ui"]
+missing += ["ag_ui", "cedarpy"]
 sys.modules.update(dict.fromkeys(missing))
 """
 IMPORT = f"""{WITHOUT}

@@ -211,3 +211,74 @@ def test_what_stands_before_a_tool_is_explained_with_its_times() -> None:
         "approvers: refunds: 1 of finance (bob, cid), within 8 hours; after 1 hour managers (eve, fay) may answer, "
         "too; a reminder after 30 minutes"
     )
+
+
+# --- instead
+
+
+INSTEAD = replace(RULE, instead=True)
+
+
+async def test_who_could_answer_before_no_longer_may_where_the_rule_says_instead(
+    store: LedgerStore, clock: FakeClock
+) -> None:
+    pipeline, run = guarded(INSTEAD), Run(principal="ada", approvals=store)
+    waiting = await asked(pipeline, run)
+    clock.advance(HOUR + 60)
+
+    await refused(store, waiting.request.grant(BOB), "after 1 hour managers \\(eve, fay\\) may answer instead")
+    await store.answer(waiting.request.grant(EVE))
+
+    assert (await pipeline.run(waiting, run)).kind == "completed"
+
+
+async def test_an_approval_in_time_counts_after_an_escalation_that_is_instead(
+    store: LedgerStore, clock: FakeClock
+) -> None:
+    pipeline, run = guarded(replace(BOTH, instead=True)), Run(principal="ada", approvals=store)
+    waiting = await asked(pipeline, run)
+    await store.answer(waiting.request.grant(BOB))
+    clock.advance(HOUR + 60)
+
+    await refused(store, waiting.request.grant(CID))
+    await store.answer(waiting.request.grant(EVE))
+
+    assert (await pipeline.run(waiting, run)).kind == "completed"
+
+
+async def test_of_several_escalations_instead_the_last_one_counts(store: LedgerStore, clock: FakeClock) -> None:
+    rule = replace(INSTEAD, escalate={timedelta(hours=1): "managers", timedelta(hours=4): "board"})
+    waiting = await asked(guarded(rule), Run(principal="ada", approvals=store))
+    entry, asked_at = await store.show(waiting.request.id), waiting.request.created_at
+    shown = {
+        hours: [(one["group"], one["now"]) for one in entry.answerers(asked_at + timedelta(hours=hours))]
+        for hours in (0, 2, 5)
+    }
+    clock.advance(5 * HOUR)
+
+    await refused(store, waiting.request.grant(EVE))
+    await store.answer(waiting.request.grant(GIL))
+
+    assert shown == {
+        0: [("finance", True), ("managers", False), ("board", False)],
+        2: [("managers", True), ("board", False)],
+        5: [("board", True)],
+    }
+
+
+async def test_the_question_says_that_others_answer_instead(store: LedgerStore) -> None:
+    waiting = await asked(guarded(INSTEAD), Run(principal="ada", approvals=store))
+
+    assert "on, managers may answer instead" in waiting.request.text()
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"escalate": {}}, "which names no group"),
+        ({"remind": timedelta(hours=1)}, "let it come before escalate"),
+    ],
+)
+def test_an_instead_that_changes_nothing_is_refused(given: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        replace(INSTEAD, **given)

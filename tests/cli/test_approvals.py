@@ -412,10 +412,13 @@ def test_always_goes_as_far_as_it_is_typed(toolcrib: Command, keep: Keep, tmp_pa
         'item=one of "tea", "milk"',
         "--uses",
         "3",
+        "--times",
+        "00:00-24:00 Europe/Berlin",
     )
 
     (grant,) = run_sync(store.standing())
-    assert grant.text() == 'buy: item one of "tea", "milk"; on behalf of no principal; at most 3 times'
+    when = "from 00:00 to 24:00 every day (Europe/Berlin)"
+    assert grant.text() == f'buy: item one of "tea", "milk"; on behalf of no principal; {when}; at most 3 times'
     listed = toolcrib("approvals", "standing")
     assert listed.stdout == f"ask_1a  {grant.text()}; by ann (token); used: 0 of 3 calls\n"
     assert json.loads(toolcrib("approvals", "standing", "--json").stdout)[0]["used"] == {"calls": 0, "spent": "0"}
@@ -433,6 +436,8 @@ def test_always_goes_as_far_as_it_is_typed(toolcrib: Command, keep: Keep, tmp_pa
         (["--always", "--within", 'item=one of "x"'], 'it does not cover this call: `item` is "tea"'),
         (["--always", "--total", "item=x"], "has no number behind the ="),
         (["--always", "--total", "item=5"], 'it counts `item`, which is "tea", and no number'),
+        (["--times", "09:00-17:00"], "say how far --always goes"),
+        (["--always", "--times", "9-5"], "'9-5' is not a time of day: write a time from and to"),
         (["--always", "--uses", "0"], "greater than or equal to 1"),
     ],
 )
@@ -489,3 +494,61 @@ def test_who_may_answer_now_and_later_is_shown_and_a_token_stands_for_another(
     answer = answer_to("ask_1a")
     assert answer is not None
     assert answer.by == "ann for bob (token)"
+
+
+RULES = """[groups]
+finance = ["bob", "cid"]
+[[rules]]
+name = "refunds over 1,000"
+tools = ["refund"]
+over = { euros = 1000 }
+of = { finance = 2 }
+"""
+CEDAR = """@id("refunds") @people("2") @after("1h")
+permit (principal in Group::"finance", action == Action::"approve", resource == Tool::"refund");
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        (
+            "a.toml",
+            RULES,
+            "refunds over 1,000: 2 of finance (bob, cid); tools refund; euros over 1000; not the one who asks",
+        ),
+        ("a.cedar", CEDAR, "refunds: permit finance to approve refund, 2 people, after 1 hour"),
+    ],
+)
+def test_a_file_of_rules_is_checked_and_told_in_words(
+    toolcrib: Command, tmp_path: Path, name: str, text: str, line: str
+) -> None:
+    (tmp_path / name).write_text(text)
+
+    told = toolcrib("approvals", "rules", str(tmp_path / name))
+    data = json.loads(toolcrib("approvals", "rules", str(tmp_path / name), "--json").stdout)
+
+    assert told.stdout == f"{line}\n"
+    assert data == {"rules": [line]}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("a.toml", RULES.replace("tools", "tols"), "rule 1: `tols` is unknown. Did you mean `tools`"),
+        (
+            "a.cedar",
+            CEDAR.replace("people", "peple"),
+            "`refunds`: the annotation @peple is unknown. Did you mean `people`",
+        ),
+    ],
+)
+def test_a_file_of_rules_that_cannot_be_used_says_why(
+    toolcrib: Command, tmp_path: Path, name: str, text: str, problem: str
+) -> None:
+    (tmp_path / name).write_text(text)
+
+    told = toolcrib("approvals", "rules", str(tmp_path / name))
+
+    assert told.exit_code != 0
+    assert problem in " ".join(told.stderr.split())

@@ -471,6 +471,7 @@ async def test_always_within_bounds_is_shown_in_words_before_it_counts(console: 
     request = await asked(console, "within")
     view = console.get(f"/api/request?id={request.id}").json
     sent = {"scope": "within", "within": {"cents": "<= 50"}, "uses": 3, "total": ["cents", "90"], "hours": None}
+    sent["times"] = "00:00-24:00 Europe/Berlin"
 
     meant = console.post("/api/meant", {"request": request.id, "answer": "always", **sent}).json
     assert (await console.store.show(request.id)).answer is None
@@ -479,6 +480,7 @@ async def test_always_within_bounds_is_shown_in_words_before_it_counts(console: 
     (grant,) = await console.store.standing()
     assert meant == {"problems": [], "text": grant.text()}
     assert "cents up to 50" in grant.text()
+    assert "from 00:00 to 24:00 every day (Europe/Berlin)" in grant.text()
     suggested = [one["suggestion"] for one in view["bounds"] if one["name"] == "cents"]
     assert suggested == [f"<= {request.arguments['cents']}"]
     (shown,) = console.get("/api/standing").json["grants"]
@@ -499,6 +501,8 @@ async def test_always_within_bounds_is_shown_in_words_before_it_counts(console: 
         {"within": {"cents": "any"}, "total": ["cents"]},
         {"within": {"cents": "any"}, "uses": 0},
         {"within": {"cents": "any"}, "uses": "3"},
+        {"within": {"cents": "any"}, "times": "9-5"},
+        {"within": {"cents": "any"}, "times": 9},
     ],
 )
 async def test_bounds_that_are_none_are_refused_and_nothing_is_answered(console: Console, sent: dict[str, Any]) -> None:

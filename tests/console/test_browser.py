@@ -511,6 +511,24 @@ def test_a_request_shows_who_may_answer_it_now_and_from_when_on(
     expect(lines.last).to_have_text(re.compile(r"^from .*: managers \(eve\)$"))
 
 
+def test_an_open_page_is_drawn_anew_as_its_request_escalates(
+    path: Path, served: Console, visit: Callable[..., Page]
+) -> None:
+    rule = RequiredApprovers(
+        *("refunds", {"finance": 1}, {"finance": [["bob"]], "managers": [["eve"]]}),
+        escalation=((3600.0, "managers"),),
+        instead=True,
+    )
+    asked_at = now() - timedelta(seconds=3590)
+    request = ApprovalRequest("ask_1", "c1", "refund", {}, "d", required=(rule,), created_at=asked_at)
+    _elsewhere(SqliteApprovalStore(path).put(request))
+
+    lines = request_card(visit(served.url + "#/inbox/ask_1", name="Ann")).locator("[data-shows=answerers] li")
+
+    expect(lines).to_have_count(1, timeout=60_000)
+    expect(lines).to_have_text("may answer now: managers (eve)")
+
+
 # --- however it is used
 
 

@@ -7,12 +7,15 @@ import http.client
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from tests.console.conftest import Console, serving
 from tests.console.test_api import answer, asked, event, request_of
 from toolcrib.approvals import SqliteApprovalStore
+from toolcrib.calls import RequiredApprovers, now
 from toolcrib.console import ConsoleOptions
 from toolcrib.console._feed import Feed
 from toolcrib.record import SqliteSink, sqlite_events
@@ -89,6 +92,23 @@ async def test_what_a_request_finds_between_two_polls_reaches_the_streams_too(tm
 
         assert "ask_between" in await waiting
     await messages.aclose()
+
+
+async def test_a_stream_tells_of_an_escalation(tmp_path: Path) -> None:
+    store = SqliteApprovalStore(tmp_path / "toolcrib.db")
+    rule = RequiredApprovers("r", {"finance": 1}, escalation=((3600.0, "managers"),))
+    asked_at = now() - timedelta(seconds=3599)
+    await store.put(replace(request_of("late"), created_at=asked_at, required=(rule,)))
+    messages = Feed(sqlite_events(tmp_path / "toolcrib.db"), store).stream(None)
+    async with asyncio.timeout(60):
+        await anext(messages)
+        before = await anext(messages)
+        after = await anext(messages)
+    await messages.aclose()
+
+    assert now() >= asked_at + timedelta(hours=1)
+    assert "ask_late" in before
+    assert "ask_late" in after
 
 
 def test_who_missed_much_begins_anew(console: Console, sink: SqliteSink) -> None:

@@ -126,6 +126,18 @@ async def test_rules_of_approvers_are_in_the_section_or_in_a_file_of_their_own(t
     assert [one.text() for one in large.request.required] == ["large sums: 1 of finance (bob, cid), not ada, who asked"]
 
 
+async def test_the_section_names_a_policy_in_cedar_by_its_path_by_the_file(tmp_path: Path) -> None:
+    permit = 'permit (principal in Group::"finance", action == Action::"approve", resource);'
+    (tmp_path / "approvers.cedar").write_text(permit)
+    path = written(tmp_path, {"approvers": {"cedar": "approvers.cedar", "groups": {"finance": ["bob"]}}})
+
+    async with toolset_of_file(path, ENVIRONMENT).open() as opened:
+        outcome = await outcome_of(opened, "add", run=Run(principal="ada"), a=1, b=1)
+
+    assert isinstance(outcome, Suspended)
+    assert [one.text() for one in outcome.request.required] == ["policy 1: 1 of finance (bob), not ada, who asked"]
+
+
 async def test_the_section_has_the_times_and_delegations_of_rules(tmp_path: Path) -> None:
     times = {"remind": "30m", "escalate": {"1h": "board"}, "expires": "2h"}
     given = {
@@ -150,7 +162,7 @@ async def test_the_section_has_the_times_and_delegations_of_rules(tmp_path: Path
         ({"rules": [], "delegate": [{"from": "bob"}]}, "delegate 1: `to` is missing; it has from, to and until"),
         ("gone.toml", "gone.toml cannot be used: it cannot be read"),
         ({"rules": [{"name": "x", "of": "gone"}]}, "there is no group 'gone'"),
-        ({"ruls": []}, "`rules`: field required"),
+        ({"ruls": []}, "`ruls`: extra inputs are not permitted"),
     ],
 )
 def test_rules_of_approvers_that_are_wrong_are_an_error(tmp_path: Path, approvers: Any, problem: str) -> None:

@@ -11,6 +11,7 @@ _GATE, _RULE, _FILE, _REQUEST = "approvers/_gate.py", "approvers/_rule.py", "app
 _STORE, _OF_EXPIRY = "approvals/_ledger_store.py", ("tests/approvers/test_expiry.py",)
 _IDENTITY, _GROUPS, _NOTICES = "calls/_identity.py", "approvers/_groups.py", "approvals/_notices.py"
 _OF_ESCALATION, _OF_DELEGATION = ("tests/approvers/test_escalation.py",), ("tests/approvers/test_delegation.py",)
+_CEDAR, _OF_CEDAR = "approvers/cedar.py", ("tests/approvers/test_cedar.py",)
 _OF_REMINDERS = ("tests/approvers/test_reminders.py",)
 _OF_GATE, _OF_RULES = ("tests/approvers/test_gate.py",), ("tests/approvers/test_rules.py",)
 
@@ -145,14 +146,26 @@ APPROVER_GATES: tuple[Gate, ...] = (
         "{}",
         _OF_GATE,
     ),
-    Gate("a look at the grant as the call begins", _GATE, "if why := self._unmet(rule, call):", "if False:", _OF_GATE),
-    Gate("a call that nobody could approve", _GATE, "if why := next((why for", "if why := next(('' for", _OF_RULES),
-    Gate("a group that is none", _GATE, "    if unknown:\n", "    if False:\n", _OF_RULES),
+    Gate(
+        "a look at the grant as the call begins",
+        _GATE,
+        "if why := approvals.approvers_problem(grant, call.request, now(), [one.required for one in verdicts]):",
+        "if why := '':",
+        _OF_GATE,
+    ),
+    Gate(
+        "a call that nobody could approve",
+        _GATE,
+        "if why := next((one.hopeless for",
+        "if why := next(('' for",
+        _OF_RULES,
+    ),
+    Gate("a group that is none", _RULE, "        if unknown:\n", "        if False:\n", _OF_RULES),
     Gate(
         "a rule for too few people",
-        _GATE,
-        "    if not approvals.can_be_met(required, now()):\n",
-        "    if False:\n",
+        _RULE,
+        "        if not approvals.can_be_met(required, now()):\n",
+        "        if False:\n",
         _OF_RULES,
     ),
     Gate(
@@ -176,9 +189,65 @@ APPROVER_GATES: tuple[Gate, ...] = (
     Gate(
         "a file of rules that has changed",
         _FILE,
-        "if (found := _stamp(self._path)) != self._read:",
+        "if any(_stamp(path) != read for path, read in self._read.items()):",
         "if False:",
         _OF_RULES,
+    ),
+    Gate(
+        "a policy in Cedar that forbids and cannot be evaluated",
+        _CEDAR,
+        "len(failed) < len(errors) or any(",
+        "False and any(",
+        _OF_CEDAR,
+    ),
+    Gate(
+        "what a policy in Cedar forbids one of several ids",
+        _CEDAR,
+        "    if any(one.is_forbidden for one in decisions):\n",
+        "    if False:\n",
+        _OF_CEDAR,
+    ),
+    Gate(
+        "what a policy in Cedar forbids a login",
+        _CEDAR,
+        "if decision.is_forbidden]",
+        "if False]",
+        _OF_CEDAR,
+    ),
+    Gate(
+        "what no policy in Cedar permits",
+        _CEDAR,
+        'return f"the policy {self.name} permits nobody to approve this{said}"',
+        'return ""',
+        _OF_CEDAR,
+    ),
+    Gate(
+        "who asked, in Cedar",
+        _CEDAR,
+        "requester if any(one.not_requester for one in found.values()) or not found else (),",
+        "(),",
+        _OF_CEDAR,
+    ),
+    Gate(
+        "an argument that passes for a value of Cedar",
+        _CEDAR,
+        'if any(key.startswith("__") for key in given):',
+        "if False:",
+        _OF_CEDAR,
+    ),
+    Gate(
+        "an amount that Cedar would round",
+        _CEDAR,
+        " or number != round(number, 4):",
+        ":",
+        _OF_CEDAR,
+    ),
+    Gate(
+        "a policy in Cedar that has changed",
+        _FILE,
+        "        self._read = stamps\n",
+        "        self._read = {self._path: stamps[self._path]}\n",
+        _OF_CEDAR,
     ),
     Gate(
         "an escalation before its time",
@@ -199,6 +268,20 @@ APPROVER_GATES: tuple[Gate, ...] = (
         _IDENTITY,
         "if one.escalated and found.intersection(escalated_to):",
         "if found.intersection(escalated_to):",
+        _OF_ESCALATION,
+    ),
+    Gate(
+        "who no longer may after an escalation instead",
+        _IDENTITY,
+        "set() if self.instead and escalated_to else found",
+        "found",
+        _OF_ESCALATION,
+    ),
+    Gate(
+        "the last of several escalations instead",
+        _IDENTITY,
+        "if not self.instead or after == due[-1][0]]",
+        "]",
         _OF_ESCALATION,
     ),
     Gate(

@@ -10,6 +10,27 @@ _BOUNDS, _LEDGER, _GRANT = "calls/_bounds.py", "approvals/_ledger.py", "calls/_a
 _OF_BOUNDS = ("tests/approvals/test_within.py",)
 
 GRANT_GATES: tuple[Gate, ...] = (
+    Gate(
+        "the times of day of a grant",
+        "calls/_approval.py",
+        "if self.times is None or self.times.covers(at):",
+        "if True:",
+        ("tests/approvals/test_times_of_day.py",),
+    ),
+    Gate(
+        "the day before, of times over midnight",
+        "calls/_times_of_day.py",
+        "self._has(local - timedelta(days=1))",
+        "self._has(local)",
+        ("tests/approvals/test_times_of_day.py",),
+    ),
+    Gate(
+        "the time zone of a grant's times",
+        "calls/_times_of_day.py",
+        "local = at.astimezone(ZoneInfo(self.zone))",
+        "local = at",
+        ("tests/approvals/test_times_of_day.py",),
+    ),
     Gate("a bound of a hidden value", _BOUNDS, "if _is_hidden(value):", "if False:", _OF_BOUNDS),
     Gate("the lower end of a bound", _BOUNDS, "(low is None or low <= number)", "True", _OF_BOUNDS),
     Gate("the upper end of a bound", _BOUNDS, "(high is None or number <= high)", "True", _OF_BOUNDS),
@@ -33,7 +54,7 @@ GRANT_GATES: tuple[Gate, ...] = (
     Gate(
         "a grant that covers its own call",
         _GRANT,
-        "if why := grant.limit_reached(self, GrantUse()):",
+        "if why := grant.limit_reached(self, GrantUse()) or grant.time_problem(now()):",
         "if (why := None):",
         _OF_BOUNDS,
     ),

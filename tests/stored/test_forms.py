@@ -8,7 +8,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 from textwrap import dedent
@@ -39,6 +39,7 @@ from toolcrib.calls import (
     RequiredApprovers,
     StoredFields,
     Suspended,
+    TimesOfDay,
     ToolCall,
     outcome_from_dict,
 )
@@ -126,6 +127,8 @@ SAVED = SavedProgram(
 )
 _ANN = Identity("ann", "console", ("finance",), AT, "eve", True, AT)
 IDENTIFIED = replace(LIMITED, identity=_ANN, identities=(Identity("bob"),))
+"""Written in the third version of a grant."""
+IDENTIFIED_AND_TIMED = replace(IDENTIFIED, times=TimesOfDay(time(9), time(17), (0, 1), "Europe/Berlin"))
 RULED = replace(
     REQUEST,
     approved_as=(Identity("bob"),),
@@ -138,6 +141,11 @@ RULED = replace(
         ),
     ),
 )
+ESCALATED = replace(
+    RULED,
+    required=(replace(RULED.required[0], instead=True, counts_as={"staff": ["finance"]}),),
+)
+"""Written in the fourth version of a request; `RULED` in the third."""
 _TIMELESS = RequiredApprovers(*("pay", {"finance": 2}, {"finance": [["ann", "bob"]]}, ("finance",), ("eve",)))
 RULED_FOR_EVER = replace(RULED, required=(_TIMELESS,))
 """Written in the second version of a request."""
@@ -264,7 +272,7 @@ def counted() -> dict[str, Any]:
 
 FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
     "Agent": (lambda data: Agent.from_dict(data, tools=[pay, find], register=False), lambda: agent().to_dict()),
-    "ApprovalRequest": (ApprovalRequest.from_dict, RULED.to_dict),
+    "ApprovalRequest": (ApprovalRequest.from_dict, ESCALATED.to_dict),
     "Call": (read_call, secret_call),
     "Completed": (
         outcome_from_dict,
@@ -279,7 +287,7 @@ FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
         outcome_from_dict,
         Failed("pay", "call_1", "tool_error", "no", "E", (FieldProblem("a", "b"),), reference="ref").to_dict,
     ),
-    "Grant": (Grant.from_dict, IDENTIFIED.to_dict),
+    "Grant": (Grant.from_dict, IDENTIFIED_AND_TIMED.to_dict),
     "GrantUse": (GrantUse.from_dict, GrantUse(2, Decimal(7)).to_dict),
     "JournalEntry": (JournalEntry.from_dict, lambda: journal_entry().to_dict()),
     "Media": (Media.from_dict, Media("image/png", b"x", "https://a.example", "n", "t", "d").to_dict),
@@ -413,8 +421,8 @@ def _golden_fields(form: str) -> set[str]:
 
 @pytest.mark.parametrize(
     ("value", "version"),
-    [(GRANT, 1), (LIMITED, 2), (REQUEST, 1), (RULED_FOR_EVER, 2)],
-    ids=["grant", "limited grant", "request", "request with a rule"],
+    [(GRANT, 1), (LIMITED, 2), (REQUEST, 1), (RULED_FOR_EVER, 2), (RULED, 3), (IDENTIFIED, 3)],
+    ids=["grant", "limited grant", "request", "request with a rule", "request with times", "identified grant"],
 )
 def test_a_form_without_the_fields_of_a_later_version_is_written_in_the_first_that_has_its_own(
     value: Grant | ApprovalRequest, version: int
@@ -454,10 +462,10 @@ async def test_a_request_in_a_newer_form_is_not_listed_and_is_named_when_it_is_a
     await store.put(ApprovalRequest("ask_2", "call_2", "find", {}, "d"))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(FORM_VERSIONS, "ApprovalRequest", 4)
-        await store.put(replace(RULED, id="ask_1"))
+        patch.setitem(FORM_VERSIONS, "ApprovalRequest", 5)
+        await store.put(replace(ESCALATED, id="ask_1"))
     listed = [entry.request.id for entry in await store.list()]
 
     assert listed == ["ask_2"]
-    with pytest.raises(NewerForm, match="the stored ApprovalRequest is of version 4"):
+    with pytest.raises(NewerForm, match="the stored ApprovalRequest is of version 5"):
         await store.show("ask_1")

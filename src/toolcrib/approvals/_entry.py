@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from toolcrib._numbers import count_text, span_text
 from toolcrib.approvals._executions import Execution, ExecutionState
-from toolcrib.approvals._fit import expiry_problem
 from toolcrib.approvals._required import people_of_group
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse, now
 
@@ -36,7 +35,7 @@ class ApprovalEntry:
         """The state of the request; a grant that expired before a call used it leaves it pending."""
         if self.used_at is not None:
             return "used"
-        is_over = isinstance(self.answer, Grant) and bool(expiry_problem(self.answer, now()))
+        is_over = isinstance(self.answer, Grant) and bool(self.answer.time_problem(now()))
         return "pending" if self.answer is None or is_over else "answered"
 
     @property
@@ -83,13 +82,15 @@ class ApprovalEntry:
         """Return who may approve the request by its rules at a time, now when None, and who from when on.
 
         A row for each group of each rule, as JSON shapes: `rule`, `group`, `people` as far as they are listed, `from`,
-        and `now`, whether that has come.
+        and `now`, whether that has come. A group that no longer may is left out.
         """
         asked_at, at = self.request.created_at, at or now()
         rows = [
             (rule, group, asked_at + timedelta(seconds=after))
             for rule in self.request.required
+            for escalated in [rule.escalated_to(asked_at, at)]
             for after, group in (*((0.0, group) for group in rule.of), *rule.escalation)
+            if not (rule.instead and escalated) or group in escalated or asked_at + timedelta(seconds=after) > at
         ]
         return [
             {

@@ -14,7 +14,6 @@ from toolcrib.errors import ApprovalError
 __all__ = [
     "EVERYBODY",
     "counts_before",
-    "expiry_problem",
     "is_answer_to",
     "meant_by",
     "misfit",
@@ -31,7 +30,7 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
     """Return why a grant does not fit a request, in words for a person; empty when it fits."""
     if grant.tool != request.tool:
         return f"it was given for `{grant.tool}`"
-    if why := expiry_problem(grant, at or now()):
+    if why := grant.time_problem(at or now()):
         return why
     if not _serves(grant, request.principal):
         given, asked = (principal or "no principal" for principal in (grant.principal, request.principal))
@@ -68,12 +67,6 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
 def people_behind(grant: Grant, request: ApprovalRequest) -> int:
     """Return how many people give a grant."""
     return count_people((*grant.also, grant.by), identities_in(grant), request.required)
-
-
-def expiry_problem(grant: Grant, at: datetime) -> str:
-    """Return that a grant has expired at a time, in words for a person; empty where it has not."""
-    until = grant.expires_at
-    return "" if until is None or until > at else f"it expired at {until.isoformat(timespec='seconds')}; ask again"
 
 
 def _other_definition(given: str, now: str) -> str:

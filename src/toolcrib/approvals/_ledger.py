@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from toolcrib.approvals._entry import ApprovalEntry
 from toolcrib.approvals._executions import Execution
-from toolcrib.approvals._fit import expiry_problem, misfit
+from toolcrib.approvals._fit import misfit
 from toolcrib.approvals._required import identities_in
 from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.approvals._several import lacks_approvers, with_others
@@ -332,7 +332,7 @@ def begin_execution(
         elif entry.used_at is not None or isinstance(entry.answer, Denial):
             raise _used(entry)
     if all(entry.execution is None for entry in entries):
-        if grant is not None and (why := expiry_problem(grant, execution.begun_at)):
+        if grant is not None and (why := grant.time_problem(execution.begun_at)):
             raise ApprovalError(request.tool, why)
         _count_use(ledger, grant, request)
     for entry in entries:

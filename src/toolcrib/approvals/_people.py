@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
 from typing import Final
 
 __all__ = ["people_of"]
@@ -31,6 +32,7 @@ def people_of(*approvers: str) -> set[str]:
     return people - {""} or people  # a name of which nothing shows is nobody's beside another
 
 
+@lru_cache(maxsize=4096)  # a page of requests names the same fifty people a thousand times
 def _comparable(name: str) -> str:
     """Return what names that look alike have in common."""
     shown = "".join(filter(_is_shown, unicodedata.normalize("NFKC", name)))

@@ -94,11 +94,12 @@ def can_be_met(required: RequiredApprovers, at: datetime) -> bool:
 
     A group of logins, or of all, may have any number.
     """
-    of = {group: number for group, number in required.of.items() if group not in (ANYBODY, *required.from_login)}
-    if not of or {ANYBODY, *required.from_login}.intersection(group for _, group in required.escalation):
+    unlisted = {ANYBODY, *required.from_login}.union(*required.counts_as.values())
+    of = {group: number for group, number in required.of.items() if group not in unlisted}
+    if not of or unlisted.intersection(group for _, group in required.escalation):
         return True
     escalation = tuple((0.0, group) for _, group in required.escalation)
-    listed = replace(required, of=of, from_login=(), escalation=escalation)
+    listed = replace(required, of=of, from_login=(), counts_as={}, escalation=escalation, instead=False)
     people = (ids[0] for people in required.members.values() for ids in people)
     return approvers_lacking(listed, [Identity(one, escalated=True, at=at) for one in people], at) == 0
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from toolcrib.approvers._file import load_rules, read_rules
+    from toolcrib.approvers._file import describe_rules, load_rules, read_rules
     from toolcrib.approvers._gate import ApproverRules
     from toolcrib.approvers._groups import Groups
     from toolcrib.approvers._model import ModelVerdict, model_approver
@@ -21,7 +21,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "._file": "load_rules read_rules",
+            "._file": "describe_rules load_rules read_rules",
             "._gate": "ApproverRules",
             "._groups": "Groups",
             "._model": "ModelVerdict model_approver",
@@ -38,6 +38,7 @@ __all__ = [
     "Identity",
     "ModelVerdict",
     "RequiredApprovers",
+    "describe_rules",
     "load_rules",
     "model_approver",
     "read_rules",

@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, date, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
@@ -16,11 +17,11 @@ from toolcrib._json_writer import read_json
 from toolcrib._numbers import parse_span
 from toolcrib.approvers._gate import ApproverRules
 from toolcrib.approvers._groups import Groups
-from toolcrib.approvers._rule import ApproverRule
+from toolcrib.approvers._rule import ApproverRule, CallRule
 from toolcrib.calls import Delegation
 from toolcrib.errors import PolicyError, closest
 
-__all__ = ["load_rules", "read_rules"]
+__all__ = ["describe_rules", "load_rules", "read_rules"]
 
 T = TypeVar("T")
 
@@ -32,7 +33,8 @@ class _Document(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    rules: list[dict[str, Any]]
+    rules: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
+    cedar: str | None = None
     groups: dict[str, list[str]] = Field(default_factory=dict[str, "list[str]"])
     people: dict[str, list[str]] = Field(default_factory=dict[str, "list[str]"])
     from_login: list[str] = Field(default_factory=list[str])
@@ -43,14 +45,22 @@ class _FileRules(ApproverRules):
     """The rules of a file, which is read anew when it has changed. One that cannot be used then fails each call."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._read = path, _stamp(path)
-        rules, groups = _parsed(path)
-        super().__init__(rules, groups)
+        self._path, self._read = path, {path: _stamp(path)}
+        super().__init__(*self._parsed())
 
     def refresh(self) -> None:
-        if (found := _stamp(self._path)) != self._read:
-            super().__init__(*_parsed(self._path))
-            self._read = found
+        if any(_stamp(path) != read for path, read in self._read.items()):
+            super().__init__(*self._parsed())
+
+    def _parsed(self) -> tuple[list[CallRule], Groups]:
+        read = _read_file(self._path)
+        named = cast("dict[str, Any]", read).get("cedar") if isinstance(read, dict) else None
+        paths = [self._path, *([self._path.parent / named] if isinstance(named, str) else [])]
+        stamps = {path: _stamp(path) for path in paths}
+        rules, groups = _rules_in(read, str(self._path), self._path.parent)
+        _gate(rules, groups, str(self._path))
+        self._read = stamps
+        return rules, groups
 
 
 def load_rules(path: str | os.PathLike[str]) -> ApproverRules:
@@ -62,23 +72,36 @@ def load_rules(path: str | os.PathLike[str]) -> ApproverRules:
     return _FileRules(Path(path))
 
 
-def read_rules(document: Mapping[str, Any], where: str = "approvers") -> ApproverRules:
+def describe_rules(path: str | os.PathLike[str]) -> list[str]:
+    """Return the rules of a file in words, which a policy in Cedar (`.cedar`) may be as well.
+
+    Raises:
+        PolicyError: The file cannot be read, or a part of it is wrong; the error names the rule or the policy.
+    """
+    given = Path(path)
+    return _cedar_policy(given).lines(Groups()) if given.suffix == ".cedar" else load_rules(given).lines()
+
+
+def read_rules(
+    document: Mapping[str, Any], where: str = "approvers", folder: str | os.PathLike[str] = "."
+) -> ApproverRules:
     """Return rules that are given as the file has them.
 
     Args:
-        document: `rules`, each with the fields of `ApproverRule`; `groups`, the ids of the people in each; `people`,
-            the further ids of each; `from_login`, the groups that logins say; `delegate`, each with `from`, `to`,
-            `until` and `since`, as dates or their texts.
+        document: `rules`, each with the fields of `ApproverRule`, or `cedar`, the path of a policy in Cedar, or both;
+            `groups`, the ids of the people in each; `people`, the further ids of each; `from_login`, the groups that
+            logins say; `delegate`, each with `from`, `to`, `until` and `since`, as dates or their texts.
         where: What errors call it.
+        folder: By which the path of a policy in Cedar is found.
 
     Raises:
         PolicyError: A part of it is wrong; the error names the rule and the field.
     """
-    rules, groups = _rules_in(document, where)
+    rules, groups = _rules_in(document, where, Path(folder))
     return _gate(rules, groups, where)
 
 
-def _gate(rules: list[ApproverRule], groups: Groups, where: str) -> ApproverRules:
+def _gate(rules: list[CallRule], groups: Groups, where: str) -> ApproverRules:
     try:
         return ApproverRules(rules, groups)
     except ValueError as error:
@@ -93,21 +116,32 @@ def _stamp(path: Path) -> tuple[int, int, int]:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def _parsed(path: Path) -> tuple[list[ApproverRule], Groups]:
+def _cedar_policy(path: Path) -> CallRule:
+    policy: Any = import_module("toolcrib.approvers.cedar").CedarPolicy  # of an extra, which its error names
+    return policy(_text_of(path), str(path))
+
+
+def _text_of(path: Path) -> str:
     try:
-        text = path.read_text("utf-8")
-        document: Any = read_json(text) if path.suffix == ".json" else tomllib.loads(text)
+        return path.read_text("utf-8")
+    except UnicodeDecodeError:
+        raise PolicyError(str(path), ("it is not UTF-8 text",)) from None
+    except OSError as error:
+        raise PolicyError(str(path), (f"it cannot be read: {error.strerror or error}",)) from None
+
+
+def _read_file(path: Path) -> Any:
+    if path.suffix == ".cedar":
+        return {"cedar": path.name}
+    text = _text_of(path)
+    try:
+        return read_json(text) if path.suffix == ".json" else tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         kind = "JSON" if path.suffix == ".json" else "TOML"
         raise PolicyError(str(path), (f"it is not {kind}: {error}",)) from None
-    except OSError as error:
-        raise PolicyError(str(path), (f"it cannot be read: {error.strerror or error}",)) from None
-    rules, groups = _rules_in(document, str(path))
-    _gate(rules, groups, str(path))
-    return rules, groups
 
 
-def _rules_in(document: Any, where: str) -> tuple[list[ApproverRule], Groups]:
+def _rules_in(document: Any, where: str, folder: Path) -> tuple[list[CallRule], Groups]:
     try:
         read = _Document.model_validate(document)
     except ValidationError as error:
@@ -117,7 +151,12 @@ def _rules_in(document: Any, where: str) -> tuple[list[ApproverRule], Groups]:
         groups = Groups(read.groups, people=read.people, from_login=read.from_login, delegations=delegations)
     except ValueError as error:
         raise PolicyError(where, (str(error),)) from None
-    return [_rule(one, f"rule {number}", where) for number, one in enumerate(read.rules, 1)], groups
+    rules: list[CallRule] = [_rule(one, f"rule {number}", where) for number, one in enumerate(read.rules, 1)]
+    if read.cedar is not None:
+        rules.append(_cedar_policy(folder / read.cedar))
+    if not rules and "rules" not in read.model_fields_set:
+        raise PolicyError(where, ("it has no rule: give `rules`, or `cedar` with the path of a policy",))
+    return rules, groups
 
 
 def _rule(given: Mapping[str, Any], number: str, where: str) -> ApproverRule:

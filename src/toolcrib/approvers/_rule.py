@@ -1,28 +1,81 @@
-"""Rule of which people have to approve which calls."""
+"""Rules of which people have to approve which calls, and what they require of one call."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from decimal import Decimal
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
+from toolcrib import approvals
 from toolcrib._numbers import require_span, span_text
-from toolcrib.calls import ANYBODY, number_of
+from toolcrib.approvers._groups import Groups
+from toolcrib.calls import ANYBODY, RequiredApprovers, now, number_of
 from toolcrib.errors import SchemaError, explain_options
 from toolcrib.tools import Tool, require_effect
 from toolcrib.toolsets import check_names, log_names
 
-__all__ = ["ApproverRule"]
+__all__ = ["ApproverRule", "CallRule", "RuleVerdict", "asked_at", "parameters_of", "servers_of"]
 
 _PATTERNS: Final = ("tools", "tags", "effects", "servers", "principals")
 
 
+@dataclass(frozen=True, slots=True)
+class RuleVerdict:
+    """What a rule says of one call.
+
+    Attributes:
+        required: Who has to approve it.
+        asks: Whether it needs approval by this rule; else the rule says who answers where another gate asks.
+        hopeless: Why nobody can approve it, in words; empty where somebody can.
+    """
+
+    required: RequiredApprovers
+    asks: bool = True
+    hopeless: str = ""
+
+
+class CallRule(ABC):
+    """A rule of approvers, as their gate asks it."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def tool_names(self) -> Sequence[str]:
+        """The names and patterns of the tools that it is about; empty for all."""
+
+    @abstractmethod
+    def check_tools(self, tools: Mapping[str, Tool[..., Any]]) -> None:
+        """Check that some tool has each name, tag and argument that the rule is about; raises ToolConstraintError."""
+
+    @abstractmethod
+    def require_people(self, groups: Groups) -> None:
+        """Raise ValueError where no one can meet the rule."""
+
+    @abstractmethod
+    def verdict(self, call: Any, groups: Groups) -> RuleVerdict | None:
+        """Return what it says of a call (`Call`); None where it says nothing."""
+
+    @abstractmethod
+    def explain(self, name: str, tool: Tool[..., Any], groups: Groups) -> str:
+        """Return it in words for a tool, with its times; empty where it is not about the tool."""
+
+    @abstractmethod
+    def lines(self, groups: Groups) -> list[str]:
+        """Return it in words, for all tools."""
+
+    def refusal(self, call: Any, groups: Groups) -> str:
+        """Return why one who approved a call may not, right before it begins; empty where all may."""
+        return ""
+
+
 @explain_options()
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApproverRule:
+class ApproverRule(CallRule):
     """Which people have to approve the calls that fit.
 
     A call fits that has all that is named here; of each list, one is enough.
@@ -46,6 +99,7 @@ class ApproverRule:
         remind: After what time those who were told of a request are told once more, if it is pending still.
         escalate: After what time people of which further group may approve, each for any group of `of`:
             `{timedelta(hours=1): "managers"}`. They are told then.
+        instead: Whether those who could answer before no longer may, once the request is escalated.
 
     Raises:
         ValueError: A part of it is wrong, nobody has to approve, or a reminder or an escalation comes too late.
@@ -66,6 +120,7 @@ class ApproverRule:
     expires: timedelta | None = None
     remind: timedelta | None = None
     escalate: Mapping[timedelta, str] = field(default_factory=dict[timedelta, str])
+    instead: bool = False
 
     def __post_init__(self) -> None:
         who = f"ApproverRule {self.name!r:.80}"
@@ -99,6 +154,14 @@ class ApproverRule:
                     raise ValueError(
                         f"{who}: {name} is after {after}, and a request expires after {within}: let {name} come before"
                     )
+        if self.instead and not self.escalate:
+            raise ValueError(
+                f"{who}: instead says how escalate is meant, which names no group: give it, or leave instead out"
+            )
+        if self.instead and self.remind is not None and self.remind >= min(self.escalate):
+            raise ValueError(
+                f"{who}: remind comes when those who are reminded no longer may answer: let it come before escalate"
+            )
         for group in self.escalate.values():
             if {*self.groups} <= {group, ANYBODY}:
                 raise ValueError(f"{who}: escalate names {group!r}, which may approve anyway; name another group")
@@ -117,12 +180,73 @@ class ApproverRule:
         who = f"ApproverRule {self.name!r}"
         about = [tool for name, tool in tools.items() if _is_one(self.tools, [name])]
         check_names(who, self.tags, {tag for tool in tools.values() for tag in tool.options.tags}, kind="tag")
-        servers = {server for tool in tools.values() for server in _servers_of(tool)}
+        servers = {server for tool in tools.values() for server in servers_of(tool)}
         log_names(who, self.servers, servers, kind="server")
-        taken = [_properties_of(tool) for tool in about]
+        taken = [parameters_of(tool) for tool in about]
         known = {name for names in taken if names is not None for name in names}
         if about and None not in taken:
             check_names(who, (*self.over, *self.up_to), known, kind="argument")
+
+    @property
+    def tool_names(self) -> Sequence[str]:
+        return self.tools
+
+    def require_people(self, groups: Groups) -> None:
+        named = {"of": self.groups, "escalate": self.escalate.values()}
+        unknown = [
+            (name, group) for name in named for group in named[name] if group != ANYBODY and not groups.is_known(group)
+        ]
+        if unknown:
+            name, group = unknown[0]
+            raise ValueError(
+                f"ApproverRule {self.name!r}: {name}: there is no group {group!r}; give it members or from_login"
+            )
+        required = replace(self._required(groups, None, now()), delegations=())  # which end
+        if not approvals.can_be_met(required, now()):
+            raise ValueError(f"ApproverRule {self.name!r}: its groups have too few people for it: {required.text()}")
+
+    def verdict(self, call: Any, groups: Groups) -> RuleVerdict | None:
+        if not self.fits(call):
+            return None
+        required = self._required(groups, call.run.principal, asked_at(call))
+        return RuleVerdict(required, self.asks, self._hopeless(required))
+
+    def explain(self, name: str, tool: Tool[..., Any], groups: Groups) -> str:
+        return self._text(groups) if self.fits_tool(name, tool) else ""
+
+    def lines(self, groups: Groups) -> list[str]:
+        about = [f"{name} {', '.join(given)}" for name in _PATTERNS if (given := getattr(self, name))]
+        about += [f"{name} over {_text_of(most)}" for name, most in self.over.items()]
+        about += [f"{name} up to {_text_of(most)}" for name, most in self.up_to.items()]
+        about += ["not the one who asks"] if self.not_requester else []
+        about += [] if self.asks else ["asks about no call by itself"]
+        return ["; ".join([self._text(groups), *about])]
+
+    def _text(self, groups: Groups) -> str:
+        remind = "" if self.remind is None else f"; a reminder after {span_text(self.remind.total_seconds())}"
+        return f"{self._required(groups, None, now()).text()}{remind}"
+
+    def _hopeless(self, required: RequiredApprovers) -> str:
+        if self.not_requester and not required.excluded:
+            return f"{self.name}: whoever asks may not approve it, and the run has no principal; give it one"
+        return "" if approvals.can_be_met(required, now()) else f"nobody can approve this. {required.text()}"
+
+    def _required(self, groups: Groups, principal: str | None, asked_at: datetime) -> RequiredApprovers:
+        named = dict.fromkeys((*self.groups, *self.escalate.values()))
+        delegations = tuple(each for each in groups.delegations if each.until > asked_at)
+        return RequiredApprovers(
+            self.name,
+            self.groups,
+            {group: groups.people_in(group) for group in named if group != ANYBODY},
+            tuple(group for group in named if group in groups.from_login),
+            groups.ids_of(principal) if self.not_requester and principal is not None else (),
+            None if self.expires is None else self.expires.total_seconds(),
+            None if self.remind is None else self.remind.total_seconds(),
+            tuple((after.total_seconds(), group) for after, group in sorted(self.escalate.items())),
+            delegations,
+            groups.aliases(delegations),
+            self.instead,
+        )
 
     def fits_tool(self, name: str, tool: Tool[..., Any]) -> bool:
         """Return whether calls of a tool (`Tool`) may be ones that the rule is about."""
@@ -131,7 +255,7 @@ class ApproverRule:
             _is_one(self.tools, [name])
             and _is_one(self.tags, options.tags)
             and (not self.effects or options.effect is None or options.effect in self.effects)
-            and (not self.servers or _is_one(self.servers, _servers_of(tool)))
+            and (not self.servers or _is_one(self.servers, servers_of(tool)))
         )
 
     def fits(self, call: Any) -> bool:
@@ -145,11 +269,16 @@ class ApproverRule:
         )
 
 
+def asked_at(call: Any) -> datetime:
+    """Return when a call (`Call`) asked for its approval: now where it has not."""
+    return now() if call.request is None else call.request.created_at
+
+
 def _is_one(patterns: Sequence[str], names: Iterable[str]) -> bool:
     return not patterns or any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
 
 
-def _servers_of(tool: Tool[..., Any]) -> Iterable[str]:
+def servers_of(tool: Tool[..., Any]) -> Iterable[str]:
     """Return by what the server behind a tool is known: its URL, its command line, or the name of an object."""
     identity: Mapping[str, Any] = (None if tool.source is None else tool.source.get_identity()) or {}
     for value in (identity.get(name) for name in ("url", "command", "object")):
@@ -169,15 +298,19 @@ def _number(given: Any) -> Decimal | None:
     return found if found is not None and found >= 0 else None
 
 
+def _text_of(bound: float | Decimal) -> str:
+    return str(bound).removesuffix(".0")
+
+
 def _takes(call: Any, name: str) -> bool:
     """Return whether a call has an argument, or could have had it."""
-    names = None if name in call.arguments else _properties_of(call.tool)
+    names = None if name in call.arguments else parameters_of(call.tool)
     return names is None or name in names
 
 
-def _properties_of(tool: Tool[..., Any]) -> frozenset[str] | None:
-    """Return the names of the arguments that a tool takes; None where nothing is known of them."""
+def parameters_of(tool: Tool[..., Any]) -> Mapping[str, Any] | None:
+    """Return the schemas of the arguments that a tool takes, by name; None where nothing is known of them."""
     try:
-        return frozenset(tool.spec.parameters.get("properties", {}))
+        return tool.spec.parameters.get("properties", {})
     except SchemaError:
         return None

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     )
     from toolcrib.calls._render import Rendered, carried, has_blocks, render_value, result_words
     from toolcrib.calls._stored import FORM_VERSIONS, StoredFields, versioned
+    from toolcrib.calls._times_of_day import TimesOfDay
     from toolcrib.calls._value_class import rendered, value_class
 else:
     __getattr__, __dir__ = lazy_names(
@@ -79,6 +80,7 @@ else:
             ),
             "._render": "Rendered carried has_blocks render_value result_words",
             "._stored": "FORM_VERSIONS StoredFields versioned",
+            "._times_of_day": "TimesOfDay",
             "._value_class": "rendered value_class",
         },
     )
@@ -131,6 +133,7 @@ __all__ = [
     "StoredFields",
     "SupportsToDict",
     "Suspended",
+    "TimesOfDay",
     "ToolCall",
     "Yielded",
     "calling_line",

@@ -17,6 +17,7 @@ from toolcrib.calls._json import lenient, now, parse_time
 from toolcrib.calls._media import revived
 from toolcrib.calls._short_repr import ShortRepr
 from toolcrib.calls._stored import StoredFields, versioned
+from toolcrib.calls._times_of_day import TimesOfDay
 from toolcrib.errors import explain_missing, explain_options, refuse_unknown_options
 
 __all__ = ["ApprovalRequest", "Consent", "Denial", "Done", "Grant", "GrantScope"]
@@ -24,7 +25,7 @@ __all__ = ["ApprovalRequest", "Consent", "Denial", "Done", "Grant", "GrantScope"
 GrantScope: TypeAlias = Literal["tool", "arguments", "values", "within"]
 """How far a standing grant reaches; see `Grant`."""
 
-_OF_ALWAYS = ("by", "expires", "message", "scope", "total", "uses", "within")
+_OF_ALWAYS = ("by", "expires", "message", "scope", "times", "total", "uses", "within")
 _OF_OTHERS = {  # what other frameworks, or an earlier version, call an option of a grant
     "approver": "by",
     "approved_by": "by",
@@ -238,6 +239,7 @@ class ApprovalRequest(ShortRepr):
         within: Mapping[str, Bound] | None = None,
         uses: int | None = None,
         total: tuple[str, float | Decimal] | None = None,
+        times: TimesOfDay | None = None,
         **unknown: Never,
     ) -> Grant:
         """Return a `Grant` that holds for further calls, on behalf of the same principal.
@@ -253,10 +255,11 @@ class ApprovalRequest(ShortRepr):
                 it in words. The scope is `within`.
             uses: How many calls may begin by it, this one among them; any number when None.
             total: An argument that is a number, and up to which sum of it calls may begin, in all.
+            times: The times of the week at which it counts; any time when None.
 
         Raises:
             ValueError: The scope is `values`, and it asks about none; a server asks it, during a call; or `within`,
-                `uses` and `total` do not cover this call itself.
+                `uses`, `total` and `times` do not cover this call itself.
         """
         refuse_unknown_options("always()", unknown, _OF_ALWAYS, _OF_OTHERS)
         if self.asked_by is not None:
@@ -265,13 +268,14 @@ class ApprovalRequest(ShortRepr):
             require_span("always", "expires", expires)
         until = now() + expires if isinstance(expires, timedelta) else expires
         limits: dict[str, Any] = {"uses": uses, "total": None if total is None else (total[0], _limit(*total))}
+        limits["times"] = times
         if within is not None:
             limits |= {"within": self._bounds(within), "values": self._marks()}
             scope = "within"
         if scope is None:
             scope = "tool" if not self.origins else "values" if len(self._marks()) == len(self.origins) else "arguments"
         grant = self.grant(by, scope=scope, expires_at=until, message=message, **limits)
-        if why := grant.limit_reached(self, GrantUse()):
+        if why := grant.limit_reached(self, GrantUse()) or grant.time_problem(now()):
             raise ValueError(f"it does not cover this call: {why}")
         return grant
 
@@ -328,8 +332,10 @@ class ApprovalRequest(ShortRepr):
             lines.append(
                 f"it is refused at {self.expires_at.isoformat(timespec='minutes')} unless it is approved before"
             )
+        instead = {group for one in self.required if one.instead for _, group in one.escalation}
         lines += [
-            f"from {at.isoformat(timespec='minutes')} on, {printable(group)} may answer, too"
+            f"from {at.isoformat(timespec='minutes')} on, {printable(group)} may answer"
+            f"{' instead' if group in instead else ', too'}"
             for at, group in self.escalations
         ]
         lines += [f"rule: {one.text()}" for one in self.required if one.text() not in self.reason]
@@ -370,8 +376,10 @@ class ApprovalRequest(ShortRepr):
             **({"approved_as": [one.to_dict() for one in self.approved_as]} if self.approved_as else {}),
             **({"required": [one.to_dict() for one in self.required]} if self.required else {}),
         }  # in the form that has its fields, and no later one: workers of the version before read it
-        if any(one.has_times for one in self.required) or any(one.at is not None for one in self.approved_as):
+        if any(one.instead or one.counts_as for one in self.required):
             return versioned("ApprovalRequest", data)
+        if any(one.has_times for one in self.required) or any(one.at is not None for one in self.approved_as):
+            return {**data, "version": 3}
         return {**data, "version": 2} if self.required or self.approved_as else data
 
     def to_record(self) -> dict[str, Any]:
@@ -425,6 +433,7 @@ class Grant(ShortRepr):
         within: What each argument may be, by name; an argument without a bound may not be given.
         uses: How many calls may begin by it; any number when None.
         total: An argument, and up to which sum of it calls may begin.
+        times: The times of the week at which calls may begin; any time when None.
         identity: Who said yes, as a login, a token or the host shows it; None for a name alone.
         identities: Those of the others who approved the same.
 
@@ -454,8 +463,11 @@ class Grant(ShortRepr):
     total: tuple[str, Decimal] | None = None
     identity: Identity | None = None
     identities: tuple[Identity, ...] = ()
+    times: TimesOfDay | None = None
 
     def __post_init__(self) -> None:
+        if self.times is not None and not self.standing:
+            raise ValueError("`times` are of a standing grant: `request.always(...)` makes one")
         if self.expires_at is not None and self.expires_at.tzinfo is None:
             raise ValueError(f"expires_at has no time zone: write datetime.now(UTC) + ..., not {self.expires_at!r}")
         if self.standing and not (self.override_args is None and self.user_input is None and self.done is None):
@@ -497,6 +509,14 @@ class Grant(ShortRepr):
         spent = use.spent + amount
         return "" if spent <= most else f"`{name}` would come to {spent} in all, and it was given for {most}"
 
+    def time_problem(self, at: datetime) -> str:
+        """Return why it does not count at a time, in words for a person; empty where it does."""
+        if self.expires_at is not None and self.expires_at <= at:
+            return f"it expired at {self.expires_at.isoformat(timespec='seconds')}; ask again"
+        if self.times is None or self.times.covers(at):
+            return ""
+        return f"it was given for calls {self.times.text()}, and it is {at.isoformat(timespec='minutes')}; ask again"
+
     def used_by(self, request: ApprovalRequest, use: GrantUse) -> GrantUse:
         """Return its use with one more call, which it covers."""
         amount = None if self.total is None else number_of(request.arguments.get(self.total[0]))
@@ -519,6 +539,8 @@ class Grant(ShortRepr):
             parts.append(f"on behalf of {whose}")
         if self.expires_at is not None:
             parts.append(f"until {self.expires_at.isoformat(timespec='minutes')}")
+        if self.times is not None:
+            parts.append(self.times.text())
         if self.uses is not None:
             parts.append(f"at most {count_text(self.uses, 'time')}")
         if self.total is not None:
@@ -550,10 +572,13 @@ class Grant(ShortRepr):
             **({} if self.total is None else {"total": [self.total[0], str(self.total[1])]}),
             **({} if self.identity is None else {"identity": self.identity.to_dict()}),
             **({"identities": [one.to_dict() for one in self.identities]} if self.identities else {}),
+            **({} if self.times is None else {"times": self.times.typed()}),
         }
         # in the form that has its fields, and no later one: workers of the version before use it, and it can be revoked
-        if self.identity is not None or self.identities:
+        if self.times is not None:
             return versioned("Grant", data)
+        if self.identity is not None or self.identities:
+            return {**data, "version": 3}
         return {**data, "version": 2} if self.within or self.is_limited else data
 
     @classmethod
@@ -567,7 +592,8 @@ class Grant(ShortRepr):
         values["done"] = None if values.get("done") is None else Done(revived(values["done"]["value"]))
         values["within"] = {name: Bound.from_dict(bound) for name, bound in values.get("within", {}).items()}
         values["identities"] = tuple(Identity.from_dict(one) for one in values.get("identities", ()))
-        identity, total = values.get("identity"), values.get("total")
+        identity, total, times = values.get("identity"), values.get("total"), values.get("times")
+        values["times"] = None if times is None else TimesOfDay.parse(times)
         values["identity"] = None if identity is None else Identity.from_dict(identity)
         values["total"] = None if total is None else (total[0], _limit(*total))
         return cls(**values)

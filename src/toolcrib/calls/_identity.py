@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -164,6 +164,8 @@ class RequiredApprovers:
         escalation: Groups whose people count for each of the groups, and from how many seconds on.
         delegations: Who gave their right to answer to whom.
         aliases: The ids of people in `delegations`, for each who has several.
+        instead: Whether a request that is escalated is no longer of those who could answer it before.
+        counts_as: For which groups of the rule the people of a login's group count, besides that of its name.
     """
 
     rule: str
@@ -176,6 +178,8 @@ class RequiredApprovers:
     escalation: tuple[tuple[float, str], ...] = ()
     delegations: tuple[Delegation, ...] = ()
     aliases: tuple[tuple[str, ...], ...] = ()
+    instead: bool = False
+    counts_as: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
 
     @property
     def people(self) -> int:
@@ -195,7 +199,8 @@ class RequiredApprovers:
 
     def escalated_to(self, asked_at: datetime, at: datetime) -> list[str]:
         """Return the groups to which a request of a time is escalated at another one."""
-        return [group for after, group in self.escalation if asked_at + timedelta(seconds=after) <= at]
+        due = [(after, group) for after, group in self.escalation if asked_at + timedelta(seconds=after) <= at]
+        return [group for after, group in due if not self.instead or after == due[-1][0]]
 
     def stood_for_by(self, id: str, at: datetime | None) -> list[str]:
         """Return those whose right a person has at a time, or at any when None, the nearest first."""
@@ -227,15 +232,16 @@ class RequiredApprovers:
                         return said
         return one
 
-    def _counted(self, one: Identity, persons: Container[str], escalated_to: Iterable[str]) -> set[str]:
+    def _counted(self, one: Identity, persons: Container[str], escalated_to: Sequence[str]) -> set[str]:
         """Return the groups of the rule for which one counts who stands for some people, where it is escalated so."""
         found = self._listing(one.id)
         if not one.is_model:
-            found |= {*(group for group in one.groups if group in self.from_login), ANYBODY}
+            logins = {*(group for group in one.groups if group in self.from_login), ANYBODY}
+            found |= logins.union(*(self.counts_as.get(group, ()) for group in logins))
             found |= self._listing(one.stands_for) if one.stands_for in persons else set()
         if one.escalated and found.intersection(escalated_to):
             return {*self.of}
-        return found & self.of.keys()
+        return set() if self.instead and escalated_to else found & self.of.keys()
 
     def _listing(self, id: str) -> set[str]:
         return {group for group, people in self.members.items() if any(id in ids for ids in people)}
@@ -246,7 +252,8 @@ class RequiredApprovers:
         asked = f", not {printable(self.excluded[0])}, who asked" if self.excluded else ""
         within = "" if self.expires_after is None else f", within {span_text(self.expires_after)}"
         later = "".join(
-            f"; after {span_text(after)} {self._group(group)} may answer, too" for after, group in self.escalation
+            f"; after {span_text(after)} {self._group(group)} may answer{' instead' if self.instead else ', too'}"
+            for after, group in self.escalation
         )
         listed = {id for people in self.members.values() for ids in people for id in ids}
         given = [f"; {each.text()}" for each in self.delegations if each.person in listed]
@@ -273,6 +280,8 @@ class RequiredApprovers:
             **({"escalation": [list(one) for one in self.escalation]} if self.escalation else {}),
             **({"delegations": [one.to_dict() for one in self.delegations]} if self.delegations else {}),
             **({"aliases": [list(ids) for ids in self.aliases]} if self.aliases else {}),
+            **({"instead": True} if self.instead else {}),
+            **({"counts_as": {group: list(of) for group, of in self.counts_as.items()}} if self.counts_as else {}),
         }
 
     @classmethod

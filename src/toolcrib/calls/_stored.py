@@ -19,7 +19,7 @@ __all__ = ["FORM_VERSIONS", "StoredFields", "versioned"]
 FORM_VERSIONS: Final[dict[str, int]] = {
     "Agent": 1,
     "AgentContext": 1,
-    "ApprovalRequest": 3,
+    "ApprovalRequest": 4,
     "Call": 2,
     "Completed": 1,
     "ContextItem": 1,
@@ -28,7 +28,7 @@ FORM_VERSIONS: Final[dict[str, int]] = {
     "Denial": 1,
     "Execution": 1,
     "Failed": 1,
-    "Grant": 3,
+    "Grant": 4,
     "GrantUse": 1,
     "JournalEntry": 1,
     "JournalLine": 1,

@@ -6,11 +6,13 @@ import os
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
+from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
 
 import typer
 
 from toolcrib import approvals as approval_room
+from toolcrib import approvers as approver_room
 from toolcrib._json_writer import read_json
 from toolcrib._numbers import count_text
 from toolcrib._run_sync import run_sync
@@ -21,7 +23,7 @@ from toolcrib.approvals import (
     grant_row,
     typed_bounds,
 )
-from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantScope, Identity
+from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantScope, Identity, TimesOfDay
 from toolcrib.cli._approval_formatting import (
     SHORT_ID,
     answer_text,
@@ -50,6 +52,9 @@ _MAX_CHOICES = 5  # ids that are shown
 
 approvals = Commands(name="approvals", help="Requests for approval, and their answers.", no_args_is_help=True)
 
+FileArgument = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A TOML or JSON file of rules, or a policy in Cedar.", show_default=False)
+]
 IdArgument = Annotated[
     str,
     typer.Argument(metavar="ID", help="The request's id, or as much of it as `list` shows.", show_default=False),
@@ -140,6 +145,12 @@ def approve(
     total: Annotated[
         str | None, typer.Option("--total", metavar="ARG=N", help="With --always: up to which sum of an argument.")
     ] = None,
+    times: Annotated[
+        str | None,
+        typer.Option(
+            "--times", metavar="TIMES", help="With --always: when it counts, as mon-fri 09:00-17:00 Europe/Berlin."
+        ),
+    ] = None,
     expires: Annotated[
         str | None, typer.Option("--expires", metavar="TIME", help="Until when: 30m, 2h, 7d, or 2030-01-31T12:00.")
     ] = None,
@@ -154,8 +165,10 @@ def approve(
             raise typer.BadParameter("it answers one request, by its id", param_hint=option)
     if always and (arguments is not None or typed is not None):
         raise typer.BadParameter("--arguments and --input are for one call, not for --always", param_hint="--always")
-    if not always and (within or uses is not None or total is not None):
-        raise typer.BadParameter("--within, --uses and --total say how far --always goes", param_hint="--always")
+    if not always and (within or uses is not None or total is not None or times is not None):
+        raise typer.BadParameter(
+            "--within, --uses, --total and --times say how far --always goes", param_hint="--always"
+        )
     until, override = time_of(expires, "--expires", ahead=True), _override(arguments)
 
     def answer(entry: ApprovalEntry, by: str) -> Grant:
@@ -171,6 +184,7 @@ def approve(
             raise typer.BadParameter("the request asks about no values of others", param_hint="--scope")
         limits = _limits(asked, within or (), total)
         try:
+            limits["times"] = None if times is None else TimesOfDay.parse(times)
             return asked.always(by, scope=scope, expires=until, message=message, uses=uses, **limits)
         except ValueError as error:
             raise typer.BadParameter(str(error), param_hint="--always") from None
@@ -244,6 +258,17 @@ def revoke(request: IdArgument, database: DatabaseOption = None) -> None:
             say(f"nothing that was approved for good answers {entry.request.id}")
             raise typer.Exit(Status.FAILED)
         write(f"took back what {answer.by} approved for `{answer.tool}`\n")
+
+
+@approvals.command()
+def rules(file: FileArgument, as_json: JsonOption = False) -> None:
+    """Check a file of the rules of approvers, and list them in words: who approves which calls."""
+    with exit_on_error():
+        lines = approver_room.describe_rules(file)
+        if as_json:
+            print_json({"rules": lines})
+        else:
+            write("".join(f"{line}\n" for line in lines))
 
 
 @approvals.command()

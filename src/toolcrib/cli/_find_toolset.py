@@ -24,6 +24,7 @@ from toolcrib.toolsets import Toolset
 
 __all__ = [
     "TargetArgument",
+    "file_and_endpoint",
     "is_file_of_servers",
     "is_servers",
     "listed_tools",
@@ -50,27 +51,36 @@ def tools_of(target: str) -> Toolset:
     if is_api(target):
         return toolset_of_api(target)
     if is_servers(target):
-        is_file = Path(target).suffix in _SERVER_FILES  # both modules are of an extra, which their error names
+        is_file = is_file_of_servers(target)  # both modules are of an extra, which their error names
         module: Any = importlib.import_module("toolcrib.gateway" if is_file else "toolcrib.adapters.mcp_client")
-        return module.toolset_of_file(Path(target)) if is_file else module.connect(target)
+        file, endpoint = file_and_endpoint(target)
+        return module.toolset_of_file(file, endpoint=endpoint) if is_file else module.connect(target)
     return toolset_of(target, load(target))
 
 
 def is_servers(target: str) -> bool:
     """Return whether a target is a file of MCP servers, or the address of one."""
-    is_one = target.startswith(("http://", "https://")) or Path(target).suffix in _SERVER_FILES
-    return is_one and not is_api(target)
+    file, _ = file_and_endpoint(target)
+    return (target.startswith(("http://", "https://")) or file.suffix in _SERVER_FILES) and not is_api(target)
 
 
 def is_file_of_servers(target: str) -> bool:
     """Return whether a target is a file of MCP servers."""
-    return is_servers(target) and Path(target).suffix in _SERVER_FILES and "://" not in target
+    file, _ = file_and_endpoint(target)
+    return is_servers(target) and file.suffix in _SERVER_FILES and "://" not in target
+
+
+def file_and_endpoint(target: str) -> tuple[Path, str | None]:
+    """Return the file of a target, and the endpoint in it that `FILE#/PATH` names, or None."""
+    file, _, endpoint = target.partition("#/")
+    return Path(file), f"/{endpoint}" if endpoint else None
 
 
 def read_gateway(target: str) -> Any:
     """Return the settings of the gateway in a file of MCP servers; raises TargetError."""
     gateway: Any = importlib.import_module("toolcrib.gateway")  # of an extra, which its error names
-    return gateway.read_gateway(Path(target))
+    file, endpoint = file_and_endpoint(target)
+    return gateway.read_gateway(file, endpoint=endpoint)
 
 
 def name_of(target: str) -> str:
@@ -78,7 +88,7 @@ def name_of(target: str) -> str:
     if is_api(target):
         return Path(urlsplit(api_place(target)).path).stem
     if is_servers(target):
-        return urlsplit(target).hostname or Path(target).stem
+        return urlsplit(target).hostname or file_and_endpoint(target)[0].stem
     place = target.partition(":")[0]
     return Path(place).stem if place.endswith((".py", ".pyw")) else place.rpartition(".")[2]
 

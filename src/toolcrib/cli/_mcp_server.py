@@ -12,16 +12,23 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import typer
 
 from toolcrib._run_sync import run_sync
 from toolcrib.adapters.mcp_client import server_of
-from toolcrib.adapters.mcp_server import HttpOptions, McpServer, ServerOptions, build_server, serve_http, serve_stdio
+from toolcrib.adapters.mcp_server import (
+    HttpEndpoint,
+    HttpOptions,
+    McpServer,
+    ServerOptions,
+    build_server,
+    serve_endpoints,
+    serve_stdio,
+)
 from toolcrib.cli._database import database_or, database_url, open_approvals, open_server_states, shown_name
-from toolcrib.cli._find_toolset import is_file_of_servers, name_of, tools_of
+from toolcrib.cli._find_toolset import file_and_endpoint, is_file_of_servers, name_of, tools_of
 from toolcrib.cli._formatting import say
 from toolcrib.cli._http_server import http_options
 from toolcrib.cli._run import recorder_of
@@ -42,27 +49,64 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 def serve_target(given: ServeOptions) -> None:
     """Serve until the client disconnects, or a signal stops it; raises what the target or the database raises."""
-    file = read_gateway(Path(given.target)) if is_file_of_servers(given.target) else GatewayFile()
-    given = _completed(given, file.options)
-    http = http_options(given.http, given.oauth, file.options) if given.transport == "http" else None
-    with nullcontext() if http is not None else _clean_stdout():
-        toolset = _scoped(tools_of(given.target), given.oauth)
-    telemetry = telemetry_sink() if given.telemetry else None
-    with recorder_of(given.record) as recorder:
+    targets = _targets_of(given)
+    file = _file_of(given.target)
+    https = [http_options(one.http, one.oauth, _file_of(one.target).options) for one in targets]
+    https = https if given.transport == "http" else []
+    with nullcontext() if https else _clean_stdout():
+        toolsets = [_scoped(tools_of(one.target), one.oauth) for one in targets]
+    telemetry = telemetry_sink() if targets[0].telemetry else None
+    with recorder_of(targets[0].record) as recorder:
         watching = ((recorder, file.unrecorded), (telemetry, file.untraced))
-        sinks = tuple(_without(sink, toolset, left_out) for sink, left_out in watching if sink is not None)
-        options = _options(given, file.options, sinks)
-        states = GatewayStates(toolset, options.name, open_server_states(given.database))
-        pages = _consent_pages(file, given.database)
-        if http is None:
+        options = [
+            _options(
+                one,
+                _file_of(one.target).options,
+                tuple(_without(sink, toolset, left_out) for sink, left_out in watching if sink is not None),
+            )
+            for one, toolset in zip(targets, toolsets, strict=True)
+        ]
+        database = targets[0].database
+        states = GatewayStates(toolsets, options[0].name, open_server_states(database))
+        pages = _consent_pages(file, database)
+        if https:
+            https[0] = https[0] if pages is None or pages.is_local else replace(https[0], routes=pages.routes())
+            served = [HttpEndpoint(*one) for one in zip(toolsets, options, https, strict=True)]
+            started = partial(_announce, given, http=https[0])
+            work = _over_http(given, serve_endpoints(served, started=started), https[0])
+        else:
             flush = None if telemetry is None else telemetry.flush
             leave = partial(_leave, recorder, flush, states)
-            work = _over_stdio(given, build_server(toolset, options), leave)
-        else:
-            http = http if pages is None or pages.is_local else replace(http, routes=pages.routes())
-            started = partial(_announce, given, http=http)
-            work = _over_http(given, serve_http(toolset, options, http, started=started), http)
+            work = _over_stdio(given, build_server(toolsets[0], options[0]), leave)
         _run(states.during(work if pages is None or not pages.is_local else pages.beside(work)))
+
+
+def _file_of(target: str) -> GatewayFile:
+    """Return what a file of servers says of the gateway, or of the endpoint that the target names."""
+    if not is_file_of_servers(target):
+        return GatewayFile()
+    path, endpoint = file_and_endpoint(target)
+    return read_gateway(path, endpoint=endpoint)
+
+
+def _targets_of(given: ServeOptions) -> list[ServeOptions]:
+    """Return the options of each endpoint: of a file that has several each as a target, of anything else the one.
+
+    Raises:
+        Exit: Several are not served so; it was said why.
+    """
+    file = _file_of(given.target)
+    several = [replace(given, target=f"{given.target}#{path}") for path in file.endpoints]
+    if several and given.transport == "stdio":
+        say(
+            f"{given.target} has several endpoints, which are served over HTTP: add --http, or name one of them, "
+            f"as in {several[0].target}"
+        )
+        raise typer.Exit(Status.MISUSED)
+    if several and (given.http.path is not None or given.http.public_url is not None):
+        say(f"{given.target} says the path of each endpoint: leave out --path and --public-url")
+        raise typer.Exit(Status.MISUSED)
+    return [_completed(one, _file_of(one.target).options) for one in several or [given]]
 
 
 def _completed(given: ServeOptions, file: GatewayOptions) -> ServeOptions:

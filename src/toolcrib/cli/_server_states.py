@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from functools import partial
@@ -28,13 +28,13 @@ class GatewayStates:
     """What this process says of its servers.
 
     Args:
-        toolset: The tools that it serves.
+        toolsets: The tools that it serves, at each of its endpoints.
         name: The name of the gateway.
         states: Where it is kept; None where the console cannot read it.
     """
 
-    def __init__(self, toolset: Toolset, name: str, states: ServerStates | None) -> None:
-        self._toolset, self._states = toolset, states if sources_of(toolset) else None
+    def __init__(self, toolsets: Sequence[Toolset], name: str, states: ServerStates | None) -> None:
+        self._toolsets, self._states = toolsets, states if any(map(sources_of, toolsets)) else None
         self._gateway = f"{name} (process {os.getpid()} on {socket.gethostname()})"
 
     async def during(self, work: Coroutine[Any, Any, None]) -> None:
@@ -55,7 +55,7 @@ class GatewayStates:
     async def _say_always(self) -> None:
         said, waited = list[dict[str, Any]](), _SAY_SECONDS
         while self._states is not None:
-            found = [_view(status) for status in server_statuses(self._toolset)]
+            found = [_view(status) for toolset in self._toolsets for status in server_statuses(toolset)]
             if found != said or waited >= _SAY_SECONDS:
                 await asyncio.to_thread(self._try, partial(self._states.keep, self._gateway, found))
                 said, waited = found, 0.0

@@ -9,7 +9,7 @@ from typing import Any, cast, get_args
 
 from toolcrib._json_writer import read_json
 from toolcrib.approvals import ApprovalEntry, answer_problems, typed_bounds
-from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantScope, Identity
+from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantScope, Identity, TimesOfDay
 from toolcrib.console._guard import Visitor
 
 __all__ = ["AnswerError", "answer_to", "arguments_of"]
@@ -125,6 +125,7 @@ def _always(request: ApprovalRequest, sent: Mapping[str, Any], by: str | Identit
     try:
         bounds = None if typed is None else typed_bounds(request, typed)
         limits: dict[str, Any] = {"within": bounds, "uses": uses, "total": total}
+        limits["times"] = TimesOfDay.parse(times) if (times := _text(sent, "times", _LONGEST_NAME)) else None
         return request.always(by, scope=scope, expires=_expiry(sent), message=message, **limits)
     except ValueError as error:
         raise AnswerError("within", [f"{error}."]) from None

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore
+from toolcrib.calls import now
 from toolcrib.record import EventLog, brief_event
 
 __all__ = ["Feed"]
@@ -90,7 +91,10 @@ class Feed:
         return self._last, self._approvals_so_far(), self._trouble
 
     def _approvals_so_far(self) -> dict[str, int]:
-        return {id: len(entry.request.approved_by) for id, entry in self.pending.items()}
+        """Return by how many people each request is approved, and how often it is escalated, in one number."""
+        at = now()
+        requests = [(id, entry.request) for id, entry in self.pending.items()]
+        return {id: len(one.approved_by) + sum(since <= at for since, _ in one.escalations) for id, one in requests}
 
     async def _changes(self) -> bool:
         """Wait until a poll finds a change; False when none was found for a while."""

@@ -15,10 +15,11 @@ from pydantic import BaseModel
 
 from toolcrib._json_writer import read_json
 from toolcrib.approvers import load_rules, read_rules
-from toolcrib.errors import PolicyError, TargetError, UnknownTool, closest, explain_options
+from toolcrib.errors import MissingExtraError, PolicyError, TargetError, UnknownTool, closest, explain_options
 from toolcrib.gateway._api import ApiEntry, ApiSection, api_toolset
 from toolcrib.gateway._budgets import BudgetSection
 from toolcrib.gateway._credentials import CredentialPlace, Vault
+from toolcrib.gateway._endpoints import document_of, endpoints_of
 from toolcrib.gateway._fields import FilePlace, FileTexts, read_part
 from toolcrib.gateway._misplaced import OF_CLIENTS, refuse_misplaced, refuse_misplaced_in_entry
 from toolcrib.gateway._options import GatewayOptions
@@ -44,29 +45,33 @@ class GatewayFile:
         credentials: Where the credentials of principals are kept; None where no server has any.
         unrecorded: The servers whose calls are left out of the record.
         untraced: The servers whose calls are left out of telemetry.
+        endpoints: The paths at which servers are offered, where the file has several.
     """
 
     options: GatewayOptions = field(default_factory=GatewayOptions)
     credentials: CredentialPlace | None = None
     unrecorded: frozenset[str] = frozenset()
     untraced: frozenset[str] = frozenset()
+    endpoints: tuple[str, ...] = ()
 
 
 @explain_options()
-def toolset_of_file(path: Path, environment: Mapping[str, str] | None = None) -> Toolset:
-    """Return the tools of all servers of a file.
+def toolset_of_file(path: Path, environment: Mapping[str, str] | None = None, endpoint: str | None = None) -> Toolset:
+    """Return the tools of all servers of a file, or of those of one endpoint.
 
     Args:
         path: The file. A server that is switched off there is left out.
         environment: The environment variables that it may name; this process's when None.
+        endpoint: The path of the endpoint, in a file that has several.
 
     Raises:
         TargetError: The file cannot be read, or an entry is wrong: the error names the server, the field and the mend.
     """
-    document, texts = read_document(path), FileTexts(path, os.environ if environment is None else environment)
+    whole, texts = read_document(path), FileTexts(path, os.environ if environment is None else environment)
+    document = document_of(path, whole, endpoint)
     options = _options(path, document)
     servers, apis = _entries(path, document, texts)
-    several = len(servers) + len(apis) > 1
+    several = len(_servers_in(path, whole)) + len(_apis_in(path, whole)) > 1
     vault = Vault(_credential_place(path, document, texts))
 
     def members() -> Iterator[Toolset]:
@@ -102,17 +107,19 @@ def toolset_of_file(path: Path, environment: Mapping[str, str] | None = None) ->
 
 
 @explain_options()
-def read_gateway(path: Path, environment: Mapping[str, str] | None = None) -> GatewayFile:
-    """Return what a file of servers says of the gateway as a whole, in its section `toolcrib`.
+def read_gateway(path: Path, environment: Mapping[str, str] | None = None, endpoint: str | None = None) -> GatewayFile:
+    """Return what a file of servers says of the gateway as a whole, or of one endpoint, in its section `toolcrib`.
 
     Args:
         path: The file.
         environment: The environment variables that the section may name; this process's when None.
+        endpoint: The path of the endpoint, in a file that has several.
 
     Raises:
         TargetError: The file cannot be read, or an option is wrong: the error names the field and the mend.
     """
-    document, texts = read_document(path), FileTexts(path, os.environ if environment is None else environment)
+    whole, texts = read_document(path), FileTexts(path, os.environ if environment is None else environment)
+    document = whole if endpoint is None else document_of(path, whole, endpoint)
     options = _options(path, document, texts)
     servers, apis = _entries(path, document)
     signed = [entry.toolcrib.credentials for entry in servers.values()]
@@ -123,6 +130,7 @@ def read_gateway(path: Path, environment: Mapping[str, str] | None = None) -> Ga
         _credential_place(path, document, texts) if is_kept else None,
         frozenset(place.server for place, entry in servers.items() if not entry.toolcrib.record),
         frozenset(place.server for place, entry in servers.items() if not entry.toolcrib.telemetry),
+        tuple(endpoints_of(path, document)),
     )
 
 
@@ -140,6 +148,12 @@ def _entries(
     if same := servers.keys() & apis.keys():
         raise FilePlace(path, min(same), "API").wrong("openapi", "a server has the same name; give one another")
     refuse_misplaced(FilePlace(path), document)
+    if (wanted := document.get("of_endpoint")) is not None:
+        for name in wanted:
+            if name not in {*servers, *apis}:
+                known = closest(name, [*servers, *apis])
+                raise FilePlace(path).wrong("toolcrib.endpoints", f"there is no server `{name}`. {known}")
+        servers, apis = ({name: one[name] for name in one if name in wanted} for one in (servers, apis))
 
     def read(kind: str, model: Any, section: type[BaseModel], entries: Mapping[str, Any]) -> dict[FilePlace, Any]:
         places = {FilePlace(path, name, kind): entry for name, entry in entries.items()}
@@ -182,8 +196,10 @@ def _under_rules(path: Path, document: Mapping[str, Any], texts: FileTexts, tool
     try:
         if given is None:
             return tools
-        return tools.with_gates(load_rules(given) if isinstance(given, str) else read_rules(given, "in the section"))
-    except PolicyError as error:
+        return tools.with_gates(
+            load_rules(given) if isinstance(given, str) else read_rules(given, "in the section", path.parent)
+        )
+    except (MissingExtraError, PolicyError) as error:
         raise FilePlace(path).wrong("toolcrib.approvers", str(error)) from None
 
 

@@ -151,6 +151,7 @@ class GatewayOptions(Part):
         defaults: What the section of each server has where it says nothing.
         credentials: Where those of principals are kept, and the address of the consent pages.
         budgets: The calls and the money that may be used in a time, counted for all processes that serve the file.
+        endpoints: The paths at which servers are offered over HTTP, each with its servers and options of its own.
         approvers: The rules of who approves which calls, or the TOML or JSON file that has them.
     """
 
@@ -174,6 +175,7 @@ class GatewayOptions(Part):
     credentials: CredentialPlace = Field(default_factory=CredentialPlace)
     budgets: BudgetSection = Field(default_factory=BudgetSection)
     approvers: FilePath | dict[str, Any] | None = Field(default=None, repr=False)
+    endpoints: dict[str, Any] = Field(default_factory=dict[str, Any], repr=False)
 
     @property
     def policy(self) -> Provenance | None:

@@ -14,7 +14,7 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError("the Model Context Protocol", "mcp") from error
 
-from toolcrib.adapters.mcp_server._http import HttpApp, http_app, serve_http
+from toolcrib.adapters.mcp_server._http import HttpApp, HttpEndpoint, http_app, serve_endpoints, serve_http
 from toolcrib.adapters.mcp_server._http_options import HttpOptions
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._serve import serve, serve_async, serve_stdio
@@ -26,6 +26,7 @@ from toolcrib.serving.oauth import AuthorizationServer
 __all__ = [
     "AuthorizationServer",
     "HttpApp",
+    "HttpEndpoint",
     "HttpOptions",
     "McpServer",
     "ServerOptions",
@@ -35,6 +36,7 @@ __all__ = [
     "http_app",
     "serve",
     "serve_async",
+    "serve_endpoints",
     "serve_http",
     "serve_stdio",
 ]

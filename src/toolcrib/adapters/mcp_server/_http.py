@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import replace
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit, urlunsplit
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -28,7 +29,7 @@ from toolcrib.serving.http import BodyDeadline, HttpGuard, HttpLimits, Site, lis
 from toolcrib.serving.oauth import metadata_path
 from toolcrib.toolsets import ToolsetLike
 
-__all__ = ["HttpApp", "http_app", "serve_http"]
+__all__ = ["HttpApp", "HttpEndpoint", "http_app", "serve_endpoints", "serve_http"]
 
 
 class HttpApp:
@@ -53,7 +54,7 @@ class HttpApp:
         self._callers = KnownCallers(options) if options.known_callers else None
         site = Site(options.host, options.names, [*options.allowed_origins, *_own_pages(options)], local_pages=True)
         self._guard = HttpGuard(self._starlette(), site, options.max_headers)
-        self._health = _Health(lambda: self._guard.is_open, self._is_ready)
+        self._health = _Health(lambda: self._guard.is_open, self.is_ready)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer = await self._health.answer(scope) or self._guard
@@ -73,7 +74,8 @@ class HttpApp:
         """End the open requests, so that the server can stop: streams at once, calls after `grace_seconds`."""
         await self._guard.close(self.options.grace_seconds)
 
-    async def _is_ready(self) -> bool:
+    async def is_ready(self) -> bool:
+        """Return whether calls can be served now."""
         return self._server.tools is not None and (self._callers is None or await self._callers.is_ready())
 
     def _starlette(self) -> Starlette:
@@ -130,6 +132,47 @@ def http_app(toolset: ToolsetLike, options: ServerOptions | None = None, http: H
     return HttpApp(build_server(toolset, served), http or HttpOptions())
 
 
+@dataclass(frozen=True, slots=True)
+class HttpEndpoint:
+    """A toolset at a path of its own.
+
+    Attributes:
+        toolset: The tools.
+        options: How they are served.
+        http: Where, and who may use it.
+    """
+
+    toolset: ToolsetLike
+    options: ServerOptions | None = None
+    http: HttpOptions = field(default_factory=HttpOptions)
+
+
+class _HttpApps:
+    """Several toolsets over HTTP, each at its path, as one ASGI application."""
+
+    def __init__(self, apps: Sequence[HttpApp]) -> None:
+        self._apps = apps
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await (await self._app_of(scope["path"]))(scope, receive, send)
+
+    async def close(self) -> None:
+        """End the open requests of all."""
+        await asyncio.gather(*(app.close() for app in self._apps))
+
+    async def _app_of(self, path: str) -> HttpApp:
+        """Return the one whose path a path ends with, as that of its metadata does; for anything else, the first.
+
+        Of the health of all, one that is not ready answers.
+        """
+        if path == "/readyz":
+            for app in self._apps:
+                if not await app.is_ready():
+                    return app
+        found = [app for app in self._apps if path.endswith(app.options.path)]
+        return max(found, key=lambda app: len(app.options.path), default=self._apps[0])
+
+
 @explain_options()
 async def serve_http(
     toolset: ToolsetLike,
@@ -149,13 +192,39 @@ async def serve_http(
     Raises:
         OSError: The server cannot listen there.
     """
-    given = http or HttpOptions()
-    limits = HttpLimits(given.max_connections, given.body_seconds, given.read_seconds)
-    with listen(given.host, given.port) as listener:
-        app = http_app(toolset, options, replace(given, port=listener.socket.getsockname()[1]))
-        url = f"{listener.url}{given.path}"
-        async with app.running():
-            await serve_app(app, listener, limits, started=lambda: started and started(url))
+    await serve_endpoints([HttpEndpoint(toolset, options, http or HttpOptions())], started=started)
+
+
+@explain_options()
+async def serve_endpoints(endpoints: Sequence[HttpEndpoint], *, started: Callable[[str], object] | None = None) -> None:
+    """Serve several toolsets over HTTP from one port, each at its path, until this is cancelled.
+
+    Args:
+        endpoints: The toolsets. They have the address of the first, and its limits of connections.
+        started: Receives the URL of each when the server listens.
+
+    Raises:
+        OSError: The server cannot listen there.
+        ValueError: Two have one path, or there is none.
+    """
+    paths = [one.http.path for one in endpoints]
+    if not paths or len({*paths}) < len(paths):
+        raise ValueError(f"each endpoint has a path of its own, and they have {', '.join(paths) or 'none'}")
+    first = endpoints[0].http
+    limits = HttpLimits(first.max_connections, first.body_seconds, first.read_seconds)
+    with listen(first.host, first.port) as listener:
+        port = listener.socket.getsockname()[1]
+        apps = [http_app(one.toolset, one.options, replace(one.http, host=first.host, port=port)) for one in endpoints]
+
+        def say() -> None:
+            for path in paths:
+                if started is not None:
+                    started(f"{listener.url}{path}")
+
+        async with AsyncExitStack() as stack:
+            for app in apps:
+                await stack.enter_async_context(app.running())
+            await serve_app(apps[0] if len(apps) == 1 else _HttpApps(apps), listener, limits, started=say)
 
 
 def _own_pages(options: HttpOptions) -> list[str]:

@@ -57,12 +57,12 @@ class Card {
   }
 
   noticed(pending) {
-    if (this.view?.state === "pending" && (this.view.approvals_needed > 1 || !pending.includes(this.id))) this.load();
+    if (this.view?.state === "pending" && (this.view.approvals_needed > 1 || this.view.answerers.length || !pending.includes(this.id))) this.load();
   }
 
   draw() {
     const { view } = this;
-    fill(this.head, [view.tool, view.reason, view.principal, view.state, view.origin], () => [
+    fill(this.head, [view.tool, view.reason, view.principal, view.state, view.origin, view.answerers], () => [
       h("h2", {}, h("span.mono", {}, view.tool), ` ${titleOf(view)}`),
       view.reason ? h("p.reason", {}, view.reason) : null,
       originsOf(view.origins, view.run_id),
@@ -224,11 +224,12 @@ class Card {
     const radio = (scope, words, checked) => h("label.choice", {}, h("input", { type: "radio", name, value: scope, checked }), words);
     const until = h("select", { id: `until-${this.id}` }, [["1", "one hour"], ["8", "eight hours"], ["24", "a day"], ["168", "a week"], ["720", "30 days"], ["", "until it is taken back"]]
       .map(([hours, words]) => h("option", { value: hours, selected: hours === "24" }, words)));
+    const times = h("input.mono", { id: `times-${this.id}`, placeholder: "any time; mon-fri 09:00-17:00 Europe/Berlin", autocapitalize: "off", spellcheck: false });
     const whose = view.principal ? `${view.principal}'s calls` : "calls without a principal";
     const limits = this.limits();
     const meant = h("p.meant", { aria: { live: "polite" } });
     const allow = h("button.primary", { type: "submit" }, "Always allow");
-    const chosen = () => ({ answer: "always", scope: form.elements[name].value, hours: until.value ? Number(until.value) : null, ...limits.chosen() });
+    const chosen = () => ({ answer: "always", scope: form.elements[name].value, hours: until.value ? Number(until.value) : null, times: times.value, ...limits.chosen() });
     let latest = 0;
     const changed = async () => {
       limits.element.hidden = form.elements[name].value !== "within";
@@ -251,6 +252,7 @@ class Card {
       view.bounds.length ? radio("within", [h("span.mono", {}, view.tool), " with arguments within bounds"], false) : null,
       view.origins.length ? null : radio("tool", [h("span.mono", {}, view.tool), " with any arguments"], false)),
     limits.element, h("label", { htmlFor: until.id }, "For "), until,
+    h("div.bound", {}, h("label", { htmlFor: times.id }, "At these times of the week"), times),
     h("p.muted", {}, `It holds for ${whose}, and can be taken back under Standing.`), meant, h("div.row", {}, allow));
     changed();
     return form;
