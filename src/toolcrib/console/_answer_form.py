@@ -12,8 +12,6 @@ from toolcrib.approvals import ApprovalEntry, answer_problems, typed_bounds
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantScope, Identity
 from toolcrib.console._guard import Visitor
 
-__all__ = ["AnswerError", "answer_to", "arguments_of"]
-
 _LONGEST_NAME = 80
 _LONGEST_MESSAGE = 10_000
 

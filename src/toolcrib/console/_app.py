@@ -34,8 +34,6 @@ from toolcrib.record import Activity, ActivityFilter, EventLog, brief_event
 from toolcrib.serving import ServerStates
 from toolcrib.serving.http import HttpGuard, HttpLimits, Listener, Site, listen, serve_app
 
-__all__ = ["ConsoleApp", "console_app", "serve"]
-
 _PAGE = {
     "index.html": "text/html; charset=utf-8",
     "console.css": "text/css; charset=utf-8",

@@ -20,8 +20,6 @@ from toolcrib.console._views import ended_calls, entry_view, row_view
 from toolcrib.errors import ApprovalError
 from toolcrib.record import EventLog
 
-__all__ = ["ApprovalRoutes"]
-
 _MAX_ROWS = 200
 _MOST_ANSWERS = 200  # of one request
 

@@ -13,8 +13,6 @@ from typing import Any
 from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore
 from toolcrib.record import EventLog, brief_event
 
-__all__ = ["Feed"]
-
 _POLL_SECONDS = 0.2
 _REST = 2  # times as long as a poll took is the least pause after it: many pending requests take a while to read
 _BEAT_SECONDS = 15.0  # between two messages at most, so that a dead connection is noticed

@@ -14,8 +14,6 @@ from toolcrib.calls import cut
 from toolcrib.errors import SchemaTooLarge
 from toolcrib.jsonschema import SchemaWalk, alternatives, as_one, kinds_of, properties_of, values_of, wrapped
 
-__all__ = ["bound_fields", "form_fields", "result_field"]
-
 _DEEPEST = 3  # objects in one another; what is deeper is JSON text
 _MOST_FIELDS = 40
 _MOST_CHOICES = 100

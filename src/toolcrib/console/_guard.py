@@ -20,8 +20,6 @@ from toolcrib.console._options import ConsoleOptions, Role
 from toolcrib.console._sessions import Sessions
 from toolcrib.serving.http import refusal
 
-__all__ = ["Guard", "Visitor"]
-
 _SECURITY = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "

@@ -11,8 +11,6 @@ from toolcrib.approvals import ApprovalEntry
 from toolcrib.calls import ApprovalRequest
 from toolcrib.record import Ancestors, EventLog
 
-__all__ = ["SORTS", "Wanted", "facets", "fitting", "origins"]
-
 _SEARCHED = 4_000  # characters of a request's arguments
 _MOST_CHOICES = 200
 

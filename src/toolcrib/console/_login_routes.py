@@ -12,8 +12,6 @@ from starlette.routing import Route
 
 from toolcrib.console._options import ConsoleOptions, LoginRefused, LoginService
 
-__all__ = ["LOGIN_PATHS", "LoginRoutes"]
-
 LOGIN_PATHS: Final = ("/login/start", "/login/back")
 """The paths that need no login."""
 _TICKET: Final = "toolcrib_login"  # the cookie by which a browser is known when it is back

@@ -13,8 +13,6 @@ from toolcrib._numbers import require_number
 from toolcrib.errors import explain_options
 from toolcrib.serving.http import TokenTable, TrustedProxies, check_tokens, is_loopback
 
-__all__ = ["ConsoleOptions", "LoginRefused", "LoginService", "Role"]
-
 Role: TypeAlias = Literal["viewer", "approver"]
 """Whether a user answers, or looks alone."""
 

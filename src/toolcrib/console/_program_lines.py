@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, cast
 
-__all__ = ["call_lines"]
-
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 

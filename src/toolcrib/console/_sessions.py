@@ -9,8 +9,6 @@ import time
 
 from toolcrib.console._options import ConsoleOptions
 
-__all__ = ["SESSION_SECONDS", "Sessions"]
-
 SESSION_SECONDS = 7 * 24 * 3600
 """How long a login is valid."""
 

@@ -6,8 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-__all__ = ["MAX_CHARS", "at_path", "full_text", "value_view"]
-
 MAX_CHARS = 6_000  # of one value that are sent at first
 _MAX_ROWS = 40
 

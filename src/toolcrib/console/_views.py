@@ -22,15 +22,6 @@ from toolcrib.record import (
     one_line,
 )
 
-__all__ = [
-    "activity_view",
-    "calls_asked_about",
-    "detail_view",
-    "ended_calls",
-    "entry_view",
-    "row_view",
-]
-
 _SHOWN_ELSEWHERE = ("source", "run_id", "entry", "resumed")  # of the data of an `opened` event
 _LIVE = ("running", "suspended")
 _CHILDREN = 200

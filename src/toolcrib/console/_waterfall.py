@@ -7,8 +7,6 @@ from typing import Any
 
 from toolcrib.record import Activity, EventLog
 
-__all__ = ["waterfall"]
-
 _MOST_ROWS = 500
 _DEEPEST = 6
 

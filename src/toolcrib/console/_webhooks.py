@@ -24,8 +24,6 @@ from toolcrib.approvals import ApprovalEntry, KeepsNotices, Notice, NoticeKind
 from toolcrib.calls import IN_DOUBT, ApprovalRequest
 from toolcrib.errors import explain_options
 
-__all__ = ["Notifier", "Webhook", "webhook_signature"]
-
 _POLL_SECONDS = 2.0
 _TIMEOUT = 10.0  # seconds of one delivery
 _FIRST_DELAY = 1.0  # seconds; each later delay is twice as long

@@ -8,8 +8,6 @@ from typing import Any
 
 from toolcrib.pipeline import CallLimits, Run
 
-__all__ = ["ConversationRuns"]
-
 _MOST = 1_000
 """Conversations whose counts are kept; of more, those that had no run for the longest time are forgotten."""
 

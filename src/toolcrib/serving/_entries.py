@@ -13,8 +13,6 @@ from toolcrib.pipeline import Pipeline, Run
 from toolcrib.schema import RunContext
 from toolcrib.toolsets import ToolEntry, Toolset, is_available
 
-__all__ = ["is_shown", "run_reporting", "shown_entries"]
-
 _log = logging.getLogger("toolcrib.adapters")
 
 

@@ -46,8 +46,6 @@ from toolcrib.serving._front_end_events import (
 )
 from toolcrib.serving._pending_limit import ListsRequests, PendingApprovals, check_countable
 
-__all__ = ["Exchange", "FrontEndLimits", "FrontEndSessions", "OpenSession"]
-
 _CLAIMED_FOR = timedelta(minutes=10)  # after which an exchange is taken for one of a dead process on another machine
 _NO_FUNCTION = "this tool has no function here, so it was not executed"
 _NOT_HERE = "this front end has no way to do that"

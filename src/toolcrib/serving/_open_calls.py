@@ -15,8 +15,6 @@ from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import now
 from toolcrib.errors import ClientUnavailable
 
-__all__ = ["ClientQuestion", "OpenCall", "OpenCallState", "OpenCalls", "OpenLimit"]
-
 OpenCallState: TypeAlias = Literal["running", "asking", "suspended", "ended"]
 """The state of an open call: its work goes on, waits for its client, waits for a person, or has ended."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["OriginalResults"]
-
 
 class OriginalResults:
     """The results of the calls of one request as other servers sent them, beside the values that were made of them.

@@ -9,8 +9,6 @@ from weakref import WeakValueDictionary
 
 from toolcrib.calls import CallEvent
 
-__all__ = ["Flight", "SingleFlight"]
-
 
 class Flight:
     """One of several equal calls, which holds the others back; a sink that lets them through when its tool starts."""

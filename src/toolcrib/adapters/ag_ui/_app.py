@@ -19,8 +19,6 @@ from toolcrib.errors import FrontEndError, explain_options
 from toolcrib.serving import Exchange, FrontEndLimits, FrontEndRequest, OpenSession
 from toolcrib.serving.http import FindPrincipal, front_end_app
 
-__all__ = ["ag_ui_app"]
-
 
 @explain_options()
 def ag_ui_app(

@@ -44,8 +44,6 @@ from toolcrib.serving import (
     ReplyText,
 )
 
-__all__ = ["EventWriter"]
-
 _PARTS: dict[str, Any] = {"image": ImagePart, "audio": AudioPart, "video": VideoPart}
 
 

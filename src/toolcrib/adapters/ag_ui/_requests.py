@@ -11,8 +11,6 @@ from toolcrib.calls import ApprovalRequest, Done
 from toolcrib.errors import FrontEndError
 from toolcrib.serving import FrontEndAnswer, FrontEndRequest
 
-__all__ = ["ANSWER_SCHEMA", "doubt_schema", "request_in"]
-
 
 class _Payload(BaseModel):
     """The payload of an answer; camelCase as the protocol's documentation has it."""

@@ -17,8 +17,6 @@ from toolcrib.serving.frameworks import AgentTools, gates_lost
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
 
-__all__ = ["member_of"]
-
 
 def member_of(value: object) -> Toolset | Tool[..., Any] | None:
     """Return the tools of an agent, or a function tool, as a member for `Toolset([...])`; None for anything else.

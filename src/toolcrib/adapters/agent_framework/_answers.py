@@ -20,8 +20,6 @@ from toolcrib.serving.frameworks import (
     require_plain,
 )
 
-__all__ = ["answer_in", "approval_requests", "asked_in", "request_content", "response_content"]
-
 _KEY = "toolcrib"
 """The entry of an answer in the additional properties of a content."""
 

@@ -36,8 +36,6 @@ from toolcrib.serving.frameworks import (
 )
 from toolcrib.toolsets import Toolset
 
-__all__ = ["ENTRY", "CallOfAgent", "CallsThroughGates", "Gates", "MessagesToModel", "Next", "contents_of"]
-
 ENTRY = "agent_framework"
 
 _USAGE = UsageNames(

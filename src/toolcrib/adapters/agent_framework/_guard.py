@@ -20,8 +20,6 @@ from toolcrib.serving import GuardPolicy, takes_policy
 from toolcrib.serving.frameworks import FrameworkTools, GuardedTools, provided
 from toolcrib.toolsets import Toolset
 
-__all__ = ["GuardProvider", "guard"]
-
 A = TypeVar("A", bound="RawAgent[Any]")
 
 

@@ -35,8 +35,6 @@ from toolcrib.record import Sink
 from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, Given, answered
 from toolcrib.toolsets import Toolset, ToolsetLike
 
-__all__ = ["GatedProvider", "ToolProvider", "answers", "as_tools"]
-
 
 @explain_options()
 def as_tools(

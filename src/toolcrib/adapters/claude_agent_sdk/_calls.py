@@ -23,8 +23,6 @@ from toolcrib.serving.frameworks import (
     record_usage,
 )
 
-__all__ = ["ENTRY", "Gates", "Options", "decision"]
-
 Options = TypeVar("Options", bound=ClaudeAgentOptions)
 
 ENTRY = "claude_agent_sdk"

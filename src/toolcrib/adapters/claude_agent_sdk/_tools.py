@@ -20,8 +20,6 @@ from toolcrib.record import Sink
 from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, MediaForms
 from toolcrib.toolsets import Toolset, ToolsetLike
 
-__all__ = ["ToolGates", "as_tools"]
-
 _CALL_ID = "claudecode/toolUseId"
 """Where Claude Code says which call of the model a request of MCP is for."""
 

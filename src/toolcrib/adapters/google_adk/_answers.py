@@ -18,8 +18,6 @@ from toolcrib.serving.frameworks import (
     require_plain,
 )
 
-__all__ = ["CONFIRMATION", "CONFIRMED_BY", "KEY", "answers", "approval_requests", "confirmed_request"]
-
 KEY = "toolcrib"
 """The entry of an answer in the payload of a confirmation."""
 

@@ -23,8 +23,6 @@ from toolcrib.serving.frameworks import AgentTools, FrameworkMember, gates_lost,
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
 
-__all__ = ["Member", "from_tools", "member_of"]
-
 
 def from_tools(tools: Iterable[Any]) -> list[Tool[..., Any]]:
     """Return tools of ADK, or functions as it takes them, as members for `Toolset([...])`.

@@ -10,8 +10,6 @@ from langgraph.types import Interrupt
 from toolcrib.calls import ApprovalRequest
 from toolcrib.serving.frameworks import Given, answer_payload, answered, request_in
 
-__all__ = ["answers", "approval_requests"]
-
 
 def approval_requests(interrupts: Iterable[Interrupt]) -> list[ApprovalRequest]:
     """Return what a person has to decide, of `result["__interrupt__"]`; interrupts of other code are left out."""

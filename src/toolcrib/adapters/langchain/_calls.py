@@ -35,8 +35,6 @@ from toolcrib.serving.frameworks import (
     request_payload,
 )
 
-__all__ = ["BLOCKS", "ENTRY", "CallOfGraph", "record_answers"]
-
 ENTRY = "langchain"
 
 _USAGE = UsageNames(

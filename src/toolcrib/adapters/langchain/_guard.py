@@ -27,8 +27,6 @@ from toolcrib.serving import GuardPolicy, takes_policy
 from toolcrib.serving.frameworks import FrameworkTools, GuardedTools, provided
 from toolcrib.tools import Tool
 
-__all__ = ["GuardMiddleware", "UsageMiddleware"]
-
 
 class UsageMiddleware(AgentMiddleware[Any, Any, Any]):
     """Records what each request to a model takes: `create_agent(..., tools, middleware=[UsageMiddleware(tools)])`.

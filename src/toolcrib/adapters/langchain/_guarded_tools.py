@@ -17,8 +17,6 @@ from toolcrib.adapters.langchain._tools import gated_tool
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.serving import GuardPolicy, takes_policy
 
-__all__ = ["guard"]
-
 
 @takes_policy
 def guard(

@@ -18,8 +18,6 @@ from toolcrib.record import Sink
 from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, OpenFrameworkRun
 from toolcrib.toolsets import ToolsetLike
 
-__all__ = ["GatedTool", "as_tools", "gated_tool", "result_of"]
-
 
 @explain_options()
 def as_tools(

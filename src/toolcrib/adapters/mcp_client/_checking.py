@@ -27,8 +27,6 @@ from toolcrib.errors import SchemaTooLarge
 from toolcrib.jsonschema import check_size
 from toolcrib.jsonschema.checker import SMALL, Checker, checks_of, repaired_checker
 
-__all__ = ["argument_checks", "check_results", "check_tools_one_by_one", "unreadable_tools"]
-
 _log = logging.getLogger("toolcrib.mcp")
 _LIST_TOOLS, _CALL_TOOL = "tools/list", "tools/call"
 _ITEMS = {  # where the results of these methods have their parts

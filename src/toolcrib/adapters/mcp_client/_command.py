@@ -36,8 +36,6 @@ from pydantic_core import PydanticSerializationError
 from toolcrib._json_writer import valid_text
 from toolcrib.adapters.mcp_client._messages import Messages, off_loop
 
-__all__ = ["ErrorOutput", "command_streams"]
-
 _log = logging.getLogger("toolcrib.mcp")
 _STOP_SECONDS = 2.0  # that a server has to end after its input is closed, and again after a signal
 _WRITE_SECONDS = 0.5  # for messages that are on their way to the server

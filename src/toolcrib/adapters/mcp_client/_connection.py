@@ -33,8 +33,6 @@ from toolcrib.adapters.mcp_client._task_calls import TasksExtension
 from toolcrib.credentials import PrincipalAuth
 from toolcrib.errors import ServerError
 
-__all__ = ["Connection"]
-
 _log = logging.getLogger("toolcrib.mcp")
 _CONNECT, _READ = 30.0, 300.0  # seconds, as the SDK's own client has them; a call may have longer for its answer
 _LIST_CHANGES = (

@@ -10,8 +10,6 @@ from typing import Any, Final
 import mcp_types as types
 from pydantic import ValidationError
 
-__all__ = ["HANDSHAKES", "readable_handshake"]
-
 _log = logging.getLogger("toolcrib.mcp")
 HANDSHAKES: Final[Mapping[str, type[types.InitializeResult | types.DiscoverResult]]] = {
     "initialize": types.InitializeResult,

@@ -23,8 +23,6 @@ from toolcrib.calls import now
 from toolcrib.clock import wait_until_set
 from toolcrib.errors import ServerError, exception_of
 
-__all__ = ["KeptConnection"]
-
 _log = logging.getLogger("toolcrib.mcp")
 _RELIST_SECONDS = 0.2  # between two listings of a server that changes all the time
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0  # seconds between two tries; each pause is twice the one before

@@ -18,8 +18,6 @@ from toolcrib.errors import SchemaTooLarge
 from toolcrib.jsonschema import check_size
 from toolcrib.jsonschema.checker import SMALL
 
-__all__ = ["Item", "Listing", "identity_of", "list_server", "pages", "readable", "without_doubles"]
-
 T = TypeVar("T")
 _log = logging.getLogger("toolcrib.mcp")
 _MAX_PAGES, _MAX_ITEMS = 1000, 10_000  # a server could name a next page without end

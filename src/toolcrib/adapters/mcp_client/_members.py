@@ -47,8 +47,6 @@ from toolcrib.tools import (
     is_for_apps,
 )
 
-__all__ = ["AccessMember", "Member", "members_of", "number_doubles", "unreadable"]
-
 L = TypeVar("L", types.Tool, types.Resource, types.ResourceTemplate, types.Prompt)
 
 _log = logging.getLogger("toolcrib.mcp")

@@ -15,8 +15,6 @@ from pydantic import ValidationError
 from toolcrib._json_rpc import MOST_TOKENS, id_of, is_answer, tokens, with_whole_id
 from toolcrib._json_writer import repeated_key, valid_json
 
-__all__ = ["UNREADABLE", "Messages", "RepeatedKeys", "may_answer", "off_loop", "readable", "repair"]
-
 T = TypeVar("T")
 _log = logging.getLogger("toolcrib.mcp")
 

@@ -30,22 +30,6 @@ from toolcrib.credentials import Credentials
 from toolcrib.formats import Refused
 from toolcrib.tools import Effect, Labels, adapter_of
 
-__all__ = [
-    "DEFAULT_KINDS",
-    "DEFAULT_TIMEOUT",
-    "MODES",
-    "Approval",
-    "ConnectOptions",
-    "Elicit",
-    "Options",
-    "Source",
-    "ToolLabels",
-    "pinned_name",
-    "read_source",
-    "server_name",
-    "target_identity",
-]
-
 MODES: tuple[str, ...] = ("auto", "older", "legacy", *MODERN_PROTOCOL_VERSIONS)
 """The values of the option `mode`."""
 ASK_KINDS: tuple[AskKind, ...] = get_args(AskKind)

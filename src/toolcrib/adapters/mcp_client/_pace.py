@@ -8,8 +8,6 @@ from typing import Any, Final
 from toolcrib.clock import Clock
 from toolcrib.schema import Progress
 
-__all__ = ["Pace", "ProgressReport", "cut_line"]
-
 _REPORTS, _REPORTS_A_SECOND = 100, 20.0  # of the progress of one call
 _MAX_LINE: Final = 10_000  # characters of a line of a log, and of what progress says
 

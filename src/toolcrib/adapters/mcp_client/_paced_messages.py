@@ -14,8 +14,6 @@ from mcp.shared.message import SessionMessage
 from toolcrib.adapters.mcp_client._pace import Pace
 from toolcrib.clock import Clock
 
-__all__ = ["Announcements", "PacedMessages"]
-
 _log = logging.getLogger("toolcrib.mcp")
 _AT_ONCE, _A_SECOND = 1_000, 100.0  # messages of one kind that nobody asked for
 _MOST_TOKENS: Final = 1_000  # calls whose newest progress is kept

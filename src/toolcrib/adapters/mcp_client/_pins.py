@@ -17,8 +17,6 @@ from toolcrib.approvals import PinKind, ToolPins
 from toolcrib.calls import cut, differences
 from toolcrib.jsonschema import rewrite
 
-__all__ = ["Change", "ServerPins"]
-
 _MOST_CHARS: Final = 20_000  # of a difference in a request
 _TYPES: Final = frozenset({"type", "properties", "required", "items", "additionalProperties"})
 _SETS: Final = frozenset({"required", "enum", "type", "anyOf", "oneOf", "allOf"})  # of a schema

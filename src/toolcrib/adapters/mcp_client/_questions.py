@@ -18,8 +18,6 @@ from toolcrib.schema import ElicitRequest, Progress, RunContext
 from toolcrib.tools import PersonAnswer, can_ask_person, person_answer
 from toolcrib.tools import ask_person as ask_of_call
 
-__all__ = ["Answer", "ask_person", "elicit_result", "granted", "oversize", "unsafe"]
-
 Answer = Mapping[str, Any] | bool | None
 """The fields by name; True or False for yes or no; None where the question was left."""
 

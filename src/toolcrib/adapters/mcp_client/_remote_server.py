@@ -30,8 +30,6 @@ from toolcrib.errors import RemoteToolError, ServerError
 from toolcrib.schema import RunContext
 from toolcrib.tools import Deadline, ResourceListener
 
-__all__ = ["RemoteServer"]
-
 T = TypeVar("T")
 _PAGE_ROUNDS = 3  # of pages that a server may want visited before it makes a call
 _MAX_PAGES = 5  # of one error

@@ -9,8 +9,6 @@ from urllib.parse import unquote, urlsplit
 
 from toolcrib.schema import ClientRoot
 
-__all__ = ["common_roots", "root_uri"]
-
 
 def root_uri(place: str | Path) -> str:
     """Return the URI of a folder that is given as a path or as a URI."""

@@ -12,8 +12,6 @@ from toolcrib.adapters.mcp_client._questions import granted
 from toolcrib.calls import ApprovalRequest, cut
 from toolcrib.schema import RunContext, Sampled, SampleRequest
 
-__all__ = ["SOURCE", "is_allowed", "sample_request", "sample_result"]
-
 SOURCE: Final = "toolcrib/source"
 """The entry in the `_meta` of a request to a model that names the server that made it, and the tool that was called."""
 

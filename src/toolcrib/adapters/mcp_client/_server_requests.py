@@ -28,8 +28,6 @@ from toolcrib.errors import ClientUnavailable, ToolcribError, exception_of
 from toolcrib.schema import ClientFeature, ClientLink, ClientRoot, ElicitRequest, LogLine, RunContext
 from toolcrib.tools import Asked, AskedKind, Deadline, PersonAnswer, asking, current_deadline, stopped_clocks
 
-__all__ = ["ServerRequests", "current_call"]
-
 _log = logging.getLogger("toolcrib.mcp")
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "notice": logging.INFO, "warning": logging.WARNING}
 _MAX_REQUESTS: Final = 20  # of a server during one call: questions, and requests to a model

@@ -20,8 +20,6 @@ from toolcrib.schema import RunContext
 from toolcrib.tools import Tool
 from toolcrib.toolsets import LiveTools, Toolset
 
-__all__ = ["ServerSource"]
-
 _log = logging.getLogger("toolcrib.mcp")
 
 

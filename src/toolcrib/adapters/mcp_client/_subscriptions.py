@@ -17,8 +17,6 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from toolcrib.clock import Clock
 from toolcrib.errors import RemoteToolError
 
-__all__ = ["Subscribable", "Subscriptions"]
-
 _log = logging.getLogger("toolcrib.mcp")
 _MOST = 100  # resources of one server
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0  # seconds until a stream that was lost is opened again

@@ -20,8 +20,6 @@ from toolcrib.clock import Clock
 from toolcrib.errors import ServerError
 from toolcrib.tools import Deadline
 
-__all__ = ["TaskCall", "TasksExtension", "current_task"]
-
 _SHORTEST, _LONGEST = 0.05, 60.0  # seconds between two requests about a task, whatever the server says
 _USUAL = 1.0  # where it says nothing
 _PAUSES = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0)  # seconds before each try to come back to a task

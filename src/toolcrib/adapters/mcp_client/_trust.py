@@ -12,8 +12,6 @@ from typing import Any, Final, cast
 from toolcrib.adapters.mcp_client._values import RemoteTool
 from toolcrib.tools import Effect, Trust
 
-__all__ = ["Warnings", "effect_of", "source_of", "warnings_in"]
-
 _TRUST: Final = "io.modelcontextprotocol/trust-annotations"  # the extension that SEP-1913 became
 _ANNOTATIONS: Final = "annotations"  # where drafts of SEP-1913 had them
 _UNTRUSTED: Final = ("untrusted", "openWorldHint", "maliciousActivityHint")

@@ -14,21 +14,6 @@ import mcp_types as types
 
 from toolcrib.calls import Media
 
-__all__ = [
-    "AskKind",
-    "Elicitation",
-    "Prompt",
-    "PromptMessage",
-    "RemoteTool",
-    "ServerStatus",
-    "messages_of",
-    "prompt_of",
-    "read_as_json",
-    "resource_of",
-    "result_of",
-    "texts_of",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:

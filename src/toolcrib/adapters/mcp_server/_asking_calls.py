@@ -16,8 +16,6 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 from toolcrib._numbers import count_text
 from toolcrib.serving import OpenCall, OpenCalls
 
-__all__ = ["ASKING", "AskingCalls", "call_asked_for"]
-
 ASKING = "asking"
 """The kind of open calls whose client comes back with a state."""
 

@@ -21,16 +21,6 @@ from toolcrib.adapters.mcp_server._incoming import read_body
 from toolcrib.pipeline import Access
 from toolcrib.serving.oauth import AuthorizationServerUnavailable, TokenRefused
 
-__all__ = [
-    "BearerAuth",
-    "Challenge",
-    "CheckBearer",
-    "KnowsScopes",
-    "ScopeChallenge",
-    "VerifiedAccess",
-    "principal_of",
-]
-
 _RETRY_SECONDS = 5
 _READABLE = "@:.+ /"  # characters that a part of a principal's name keeps
 

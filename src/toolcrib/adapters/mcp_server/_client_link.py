@@ -23,8 +23,6 @@ from toolcrib.errors import ClientAnswerError
 from toolcrib.schema import ClientFeature, ClientRoot, Elicited, ElicitRequest, LogLine, Sampled, SampleRequest
 from toolcrib.serving import OpenCall
 
-__all__ = ["LogLevels", "McpClientLink", "declares", "lets_through", "may_ask", "required_capabilities"]
-
 _log = logging.getLogger("toolcrib.adapters")
 _LEVELS: Final[tuple[str, ...]] = get_args(types.LoggingLevel)  # the worst last
 _SEND_SECONDS = 5.0  # for a line to a client that may read nothing

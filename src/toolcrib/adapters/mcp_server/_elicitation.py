@@ -19,18 +19,6 @@ from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Denial, Grant
 from toolcrib.errors import ClientAnswerError
 from toolcrib.serving import PendingApprovals
 
-__all__ = [
-    "UNVERIFIED",
-    "Suspension",
-    "answers_from_forms",
-    "can_elicit",
-    "form_approver",
-    "forms_for",
-    "is_stateless",
-    "is_suspended_result",
-    "suspended_result",
-]
-
 UNVERIFIED = "client via elicitation (unverified)"
 """The approver of a grant that the client gave: it is not known which person answered."""
 

@@ -28,8 +28,6 @@ from toolcrib.serving.http import BodyDeadline, HttpGuard, HttpLimits, Site, lis
 from toolcrib.serving.oauth import metadata_path
 from toolcrib.toolsets import ToolsetLike
 
-__all__ = ["HttpApp", "http_app", "serve_http"]
-
 
 class HttpApp:
     """A toolset over HTTP, as an ASGI application. Made by `http_app`."""

@@ -15,8 +15,6 @@ from toolcrib.errors import explain_options
 from toolcrib.serving.http import check_tokens, is_loopback
 from toolcrib.serving.oauth import AuthorizationServer
 
-__all__ = ["HttpOptions"]
-
 
 @explain_options({"token": "tokens", "bearer": "tokens", "url": "public_url", "cors": "allowed_origins"})
 @dataclass(frozen=True, slots=True)

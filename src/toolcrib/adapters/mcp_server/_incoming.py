@@ -29,16 +29,6 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-__all__ = [
-    "Checked",
-    "UniqueKeys",
-    "UniqueLines",
-    "check_message",
-    "read_body",
-    "refused_arguments",
-    "stdin_of_client",
-]
-
 _log = logging.getLogger("toolcrib.adapters")
 
 refused_arguments: Final = ContextVar[str | None]("refused_arguments", default=None)

@@ -14,8 +14,6 @@ from toolcrib.adapters.mcp_server._http_options import HttpOptions
 from toolcrib.serving.http import TokenTable
 from toolcrib.serving.oauth import TokenCheck, TokenRefused, metadata_url, token_check
 
-__all__ = ["KnownCallers"]
-
 
 class KnownCallers:
     """How the tokens of requests are checked.

@@ -16,8 +16,6 @@ from toolcrib.jsonschema.checker import Checker, checker_of
 from toolcrib.tools import output_schema
 from toolcrib.toolsets import ToolEntry
 
-__all__ = ["ListedTool"]
-
 _RESULT = "result"
 _HINTS = {
     "read_only": {"read_only", "readonly", "read-only"},

@@ -19,8 +19,6 @@ from toolcrib.calls import Completed, Failed, Media, Outcome, render
 from toolcrib.tools import PromptText
 from toolcrib.toolsets import ToolEntry
 
-__all__ = ["prompt_reply", "resource_reply"]
-
 _NOT_THERE = ("unknown_tool", "not_available")
 _CONTENTS = types.TextResourceContents | types.BlobResourceContents
 

@@ -19,16 +19,6 @@ from toolcrib.pipeline import Run
 from toolcrib.tools import Offering, PromptOffer, ResourceOffer, offering_of
 from toolcrib.toolsets import ToolEntry, Toolset, is_available
 
-__all__ = [
-    "MAX_URI_CHARS",
-    "FoundResource",
-    "Offers",
-    "arguments_of",
-    "is_offered_alone",
-    "is_shown",
-    "not_found",
-]
-
 _log = logging.getLogger("toolcrib.adapters")
 MAX_URI_CHARS = 16_000
 _OLD_NOT_FOUND = -32_002  # of the older generation; the newer one has it as a wrong parameter

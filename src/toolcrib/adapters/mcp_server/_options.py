@@ -15,8 +15,6 @@ from toolcrib.pipeline import CallLimits, ErrorPolicy, Executor, Run
 from toolcrib.record import Sink
 from toolcrib.sandbox import Sandbox, SandboxName
 
-__all__ = ["ApproveBy", "AskClient", "OpenRun", "ServerOptions"]
-
 ApproveBy: TypeAlias = Literal["store", "elicit"]
 AskClient: TypeAlias = Literal["elicit", "sample", "roots", "log"]
 

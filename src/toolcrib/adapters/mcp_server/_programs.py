@@ -22,8 +22,6 @@ from toolcrib.errors import ApprovalError, PausedProgramError, ReplayDiverged, S
 from toolcrib.serving import OpenCalls, Principal
 from toolcrib.toolsets import Toolset
 
-__all__ = ["ProgramServer"]
-
 _RUN, _SEARCH = "run_python", "search_tools"
 
 

@@ -15,17 +15,6 @@ from toolcrib.calls import Completed, Failed, Media, Outcome, Rendered, render
 from toolcrib.errors import RemoteToolError
 from toolcrib.toolsets import ToolEntry
 
-__all__ = [
-    "clean",
-    "error_result",
-    "is_untouched",
-    "meta_of",
-    "original_error",
-    "original_reply",
-    "reply_to",
-    "text_result",
-]
-
 _OF_CONNECTION = frozenset(  # codes that say nothing about a request of the gateway's client
     {
         types.CONNECTION_CLOSED,

@@ -18,8 +18,6 @@ from toolcrib.adapters.mcp_server._tasks import Tasks
 from toolcrib.errors import InsufficientScope
 from toolcrib.serving import Principal
 
-__all__ = ["Needed", "RequestScopes"]
-
 _PARAMS: Mapping[str, type[BaseModel]] = {
     "tools/call": types.CallToolRequestParams,
     "resources/read": types.ReadResourceRequestParams,

@@ -26,8 +26,6 @@ from toolcrib.serving import Principal
 from toolcrib.tools import FoundValues, Offering, offering_of
 from toolcrib.toolsets import Toolset
 
-__all__ = ["Served", "page_of"]
-
 _log = logging.getLogger("toolcrib.adapters")
 _Context = ServerRequestContext[Any, Any]
 _Item = TypeVar("_Item", bound=BaseModel)

@@ -48,8 +48,6 @@ from toolcrib.serving import OpenCalls, OpenLimit, Principals, check_countable
 from toolcrib.tools import PromptOffer, ResourceOffer, Tool, is_for_apps, offering_of
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike, sources_of
 
-__all__ = ["McpServer", "build_server"]
-
 _Context = ServerRequestContext[Served, Any]
 _MOST_ASKING = 1_000  # calls of all principals that wait for an answer of their clients
 _MOST_TASKS = 10_000  # of all principals

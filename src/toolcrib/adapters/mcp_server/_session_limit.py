@@ -16,8 +16,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from toolcrib._numbers import count_text
 from toolcrib.serving.http import refusal
 
-__all__ = ["SessionLimit"]
-
 _ID = "mcp-session-id"
 
 

@@ -17,8 +17,6 @@ from mcp_types import INVALID_PARAMS
 from toolcrib.adapters.mcp_server._tool_changes import ToolChanges, notify
 from toolcrib.tools import Offering
 
-__all__ = ["MOST_EACH", "Subscriptions"]
-
 MOST_EACH = 1_000
 """Resources that one session, or one stream of a newer client, may subscribe to."""
 

@@ -17,8 +17,6 @@ from toolcrib.approvals import SuspendedCall
 from toolcrib.calls import now
 from toolcrib.serving import OpenCall
 
-__all__ = ["TASK", "Task", "TaskCancelledError", "dump", "row_key"]
-
 TASK = "task"
 """The kind of open calls whose client has an id."""
 

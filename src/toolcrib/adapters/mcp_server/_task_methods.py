@@ -29,8 +29,6 @@ from toolcrib.adapters.mcp_server._tasks import Tasks, TasksFullError
 from toolcrib.adapters.mcp_server._tool_server import CallReply
 from toolcrib.serving import ClientQuestion, Principal, Principals
 
-__all__ = ["EXTENSION", "TaskMethods", "TaskParams", "capability"]
-
 EXTENSION = "io.modelcontextprotocol/tasks"
 
 _RELATED = "io.modelcontextprotocol/related-task"

@@ -8,8 +8,6 @@ from datetime import timedelta
 from toolcrib._numbers import require_numbers
 from toolcrib.errors import explain_options
 
-__all__ = ["TaskOptions"]
-
 
 @explain_options()
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,6 @@ from toolcrib.approvals import ApprovalEntry, ApprovalStore
 from toolcrib.errors import ApprovalError, NewerForm
 from toolcrib.serving import OpenCall, OpenCalls, Principal
 
-__all__ = ["Tasks", "TasksFullError"]
-
 _log = logging.getLogger("toolcrib.adapters")
 _LOOK_SECONDS = 0.5  # between two looks whether a person has answered, while a client waits for the result
 

@@ -24,8 +24,6 @@ from mcp.server.subscriptions import (
 from toolcrib.serving import PendingApprovals, Principal
 from toolcrib.toolsets import Toolset
 
-__all__ = ["ListKind", "ToolChanges", "notify"]
-
 ListKind: TypeAlias = Literal["tools", "resources", "prompts"]
 
 _log = logging.getLogger("toolcrib.adapters")

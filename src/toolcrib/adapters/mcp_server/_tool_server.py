@@ -38,8 +38,6 @@ from toolcrib.record import ActivityTrace, trace_activity
 from toolcrib.serving import Flight, OpenCall, OpenCalls, Principal, SingleFlight
 from toolcrib.toolsets import ToolEntry, Toolset
 
-__all__ = ["REQUEST_META", "AnswerOf", "CallReply", "ToolRequest", "ToolServer", "request_key"]
-
 T = TypeVar("T")
 
 _log = logging.getLogger("toolcrib.adapters")

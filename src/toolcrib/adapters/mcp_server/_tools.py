@@ -25,8 +25,6 @@ from toolcrib.pipeline import Pipeline, Run
 from toolcrib.serving import OpenCalls, OriginalResults, Principal, run_reporting, shown_entries
 from toolcrib.toolsets import ToolEntry, Toolset
 
-__all__ = ["DirectToolServer"]
-
 _log = logging.getLogger("toolcrib.adapters")
 _REPORT = ("progress", "total", "message")  # of the progress that a tool of an MCP server yields
 _REFRESH_SECONDS = 1.0  # between two reads of what other servers keep, which cost a call a millisecond

@@ -14,8 +14,6 @@ from toolcrib.calls import ApprovalRequest, Denial, Grant, Rejected, ToolCall
 from toolcrib.pipeline import Run
 from toolcrib.serving.frameworks import AskedCall, Given, answered, is_to_earlier, unknown_call
 
-__all__ = ["answers", "approval_requests"]
-
 
 async def approval_requests(state: RunState[Any, Any]) -> list[ApprovalRequest]:
     """Return what a person has to decide, in the order the model asked.

@@ -15,8 +15,6 @@ from toolcrib.approvals import SuspendedCallStore
 from toolcrib.serving import GuardPolicy, takes_policy
 from toolcrib.serving.frameworks import GuardedTools
 
-__all__ = ["GuardedAgent", "guard"]
-
 T = TypeVar("T")
 
 

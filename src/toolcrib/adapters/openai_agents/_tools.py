@@ -34,8 +34,6 @@ from toolcrib.serving.frameworks import (
 )
 from toolcrib.toolsets import ToolsetLike
 
-__all__ = ["ENTRY", "Invocation", "as_tools", "is_object", "normal"]
-
 ENTRY = "openai_agents"
 
 

@@ -12,8 +12,6 @@ from toolcrib.adapters.openai_agents._guard import GuardedAgent
 from toolcrib.adapters.openai_agents._tools import Invocation
 from toolcrib.serving.frameworks import UsageNames
 
-__all__ = ["UsageHooks"]
-
 _USAGE = UsageNames(
     "input_tokens",
     "output_tokens",

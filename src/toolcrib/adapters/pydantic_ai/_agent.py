@@ -14,8 +14,6 @@ from toolcrib.hooks import GlobalHooks
 from toolcrib.pipeline import Run
 from toolcrib.toolsets import Toolset
 
-__all__ = ["create_agent", "stream_agent"]
-
 
 def create_agent(
     model: Any,

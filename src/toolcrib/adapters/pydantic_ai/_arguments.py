@@ -6,8 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
-__all__ = ["PASS_THROUGH", "PassThrough", "RawText", "object_in"]
-
 
 def object_in(raw: str | bytes | Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the arguments that a call carries, by name; empty for text that is not a JSON object."""

@@ -12,8 +12,6 @@ from toolcrib.adapters.pydantic_ai._arguments import object_in
 from toolcrib.adapters.pydantic_ai._messages import asked_in
 from toolcrib.calls import ApprovalRequest, Grant, Suspended, outcome_from_dict
 
-__all__ = ["KEY", "Waiting", "resumed"]
-
 KEY = "toolcrib"
 """The entry of ours in the metadata of a deferred call."""
 

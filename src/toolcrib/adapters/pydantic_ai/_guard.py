@@ -23,8 +23,6 @@ from toolcrib.schema import RunContext
 from toolcrib.serving import ConversationRuns, GuardPolicy, takes_policy
 from toolcrib.toolsets import Toolset
 
-__all__ = ["GuardedAgent", "GuardedToolset", "guard"]
-
 
 @overload
 def guard(guarded: AbstractAgent[Any, Any], policy: GuardPolicy) -> GuardedAgent: ...

@@ -20,8 +20,6 @@ from toolcrib.adapters.pydantic_ai._source import PydanticToolset, from_tools
 from toolcrib.serving.frameworks import gates_lost
 from toolcrib.toolsets import Toolset
 
-__all__ = ["member_of"]
-
 _AROUND_TOOLS = (
     "before_tool_validate",
     "wrap_tool_validate",

@@ -34,8 +34,6 @@ from toolcrib.formats import (
     user_words,
 )
 
-__all__ = ["MESSAGES", "asked_in", "fault_of_call", "message_of", "shape_of_message", "stop_of"]
-
 _RESULTS = ("tool-return", "retry-prompt")
 _NO_PROVIDER = (None, "", "test", "function")
 _AGENTS = ("tool-search", "capability-load")  # kinds of calls that their agents answer themselves

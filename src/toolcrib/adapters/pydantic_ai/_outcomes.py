@@ -27,8 +27,6 @@ from toolcrib.calls import (
     render,
 )
 
-__all__ = ["ToolYielded", "emit_value", "reply_to"]
-
 
 @dataclass(kw_only=True)
 class ToolYielded(CustomEvent, name="toolcrib_yielded"):

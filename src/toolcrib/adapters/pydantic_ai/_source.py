@@ -30,8 +30,6 @@ from toolcrib.serving.frameworks import provided
 from toolcrib.tools import BaseTool, Tool, ToolOptions
 from toolcrib.toolsets import Toolset
 
-__all__ = ["PydanticToolset", "from_tools"]
-
 _RETRIES = 3  # of a tool that does not say, as in a toolset of ours
 _STATE = "toolcrib_pydantic_ai"
 """The entry in a call's own metadata with the state that Pydantic AI needs when the call is resumed."""

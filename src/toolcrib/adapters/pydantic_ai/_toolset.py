@@ -27,8 +27,6 @@ from toolcrib.serving import ConversationRuns, run_reporting, shown_entries
 from toolcrib.serving.frameworks import CountedRequest, UsageNames, record_usage
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
-__all__ = ["OpenRun", "ToolcribToolset", "ToolsetRun", "as_tools"]
-
 _USAGE = UsageNames(
     "input_tokens",
     "output_tokens",

@@ -11,8 +11,6 @@ from contextvars import copy_context
 from typing import Any, TypeVar
 from weakref import finalize
 
-__all__ = ["CallLoop"]
-
 T = TypeVar("T")
 
 

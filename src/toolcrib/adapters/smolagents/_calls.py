@@ -30,8 +30,6 @@ from toolcrib.rounds import recall_transcript
 from toolcrib.serving import OriginalResults
 from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, UsageNames
 
-__all__ = ["ANSWERED", "ENTRY", "FINAL_ANSWER", "AgentCalls", "CallNotMade", "managed_by", "tools_of"]
-
 ENTRY = "smolagents"
 
 ANSWERED = "A person has decided on the calls that waited:"

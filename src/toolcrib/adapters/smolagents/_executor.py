@@ -17,8 +17,6 @@ from toolcrib.pipeline import Run
 from toolcrib.sandbox import Sandbox, SandboxLimits
 from toolcrib.tools import Tool as OurTool
 
-__all__ = ["SandboxExecutor"]
-
 
 class SandboxExecutor(PythonExecutor):
     """Our sandbox for the programs of an agent: `CodeAgent(executor=SandboxExecutor(), ...)`.

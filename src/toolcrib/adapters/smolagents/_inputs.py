@@ -17,8 +17,6 @@ from toolcrib.jsonschema import (
     written_out,
 )
 
-__all__ = ["inputs_of", "output_type_of", "parameters_of"]
-
 _TYPES = frozenset({"string", "boolean", "integer", "number", "array", "object", "null"})
 
 

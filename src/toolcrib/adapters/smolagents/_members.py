@@ -22,8 +22,6 @@ from toolcrib.serving.frameworks import FrameworkMember, provided
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
 
-__all__ = ["Member", "from_tools", "member_of"]
-
 
 def from_tools(tools: Iterable[TheirTool]) -> list[Tool[..., Any]]:
     """Return tools of smolagents, those of MCP servers and of the Hub included, as members for `Toolset([...])`.

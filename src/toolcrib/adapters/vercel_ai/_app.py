@@ -16,8 +16,6 @@ from toolcrib.errors import explain_options
 from toolcrib.serving import Exchange, FrontEndLimits, FrontEndRequest, OpenSession
 from toolcrib.serving.http import FindPrincipal, front_end_app
 
-__all__ = ["vercel_ai_app"]
-
 
 @explain_options()
 def vercel_ai_app(

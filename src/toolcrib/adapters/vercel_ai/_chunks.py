@@ -16,8 +16,6 @@ from toolcrib.serving import (
     ReplyText,
 )
 
-__all__ = ["ChunkWriter"]
-
 Chunk: TypeAlias = dict[str, Any]
 
 _FINISHES = {

@@ -13,8 +13,6 @@ from toolcrib.calls import Done
 from toolcrib.errors import FrontEndError
 from toolcrib.serving import FrontEndAnswer, FrontEndRequest
 
-__all__ = ["request_in"]
-
 
 class _Approval(BaseModel):
     model_config = ConfigDict(extra="ignore")

@@ -13,8 +13,6 @@ from toolcrib.schema import RunContext, ToolSpec
 from toolcrib.tools import BaseTool, Tool, ToolOptions
 from toolcrib.toolsets import Toolset
 
-__all__ = ["AgentTools", "FrameworkMember", "gates_lost", "provided"]
-
 T = TypeVar("T")
 
 

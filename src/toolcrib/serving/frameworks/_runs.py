@@ -12,8 +12,6 @@ from toolcrib.calls import ApprovalRequest, Grant, Suspended, outcome_from_dict
 from toolcrib.pipeline import CallLimits, Run, run_for
 from toolcrib.serving._conversation_runs import ConversationRuns
 
-__all__ = ["FrameworkRuns", "OpenFrameworkRun", "RecentValues"]
-
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 

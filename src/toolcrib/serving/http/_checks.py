@@ -16,8 +16,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolcrib._numbers import count_text
 
-__all__ = ["BodyDeadline", "HttpGuard", "Site", "host_of", "is_loopback", "refusal"]
-
 
 class Site:
     """The names that a server goes by, and the pages that a browser may use it from.

@@ -11,8 +11,6 @@ from starlette.types import Scope
 from toolcrib.errors import explain_options
 from toolcrib.serving.http._checks import host_of
 
-__all__ = ["TrustedProxies"]
-
 
 @explain_options()
 class TrustedProxies:

@@ -6,8 +6,6 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 
-__all__ = ["TokenTable", "check_tokens"]
-
 _SHORTEST = 16  # characters
 
 

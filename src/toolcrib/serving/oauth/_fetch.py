@@ -12,8 +12,6 @@ import httpx2
 
 from toolcrib._tls import shared_tls
 
-__all__ = ["AuthorizationServerUnavailable", "Fetch"]
-
 _SECONDS = 5.0
 _BYTES = 512 * 1024
 _log = logging.getLogger("toolcrib.serving")

@@ -12,8 +12,6 @@ from jwt import PyJWK, PyJWTError
 
 from toolcrib.serving.oauth._fetch import AuthorizationServerUnavailable
 
-__all__ = ["KeySet"]
-
 _FRESH = 600.0  # seconds after which keys are read again
 _STALE = 3600.0  # seconds after which keys that cannot be read again do not count any more
 _PAUSE = 30.0  # seconds between two readings because of a key that is not known

@@ -9,8 +9,6 @@ from urllib.parse import urlsplit, urlunsplit
 from toolcrib.serving.oauth._authorization_server import checked_url
 from toolcrib.serving.oauth._fetch import AuthorizationServerUnavailable, Fetch
 
-__all__ = ["find_jwks", "find_metadata", "metadata_path", "metadata_url"]
-
 _RESOURCE = "/.well-known/oauth-protected-resource"
 
 

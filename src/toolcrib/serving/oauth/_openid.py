@@ -20,8 +20,6 @@ from toolcrib.serving.oauth._metadata import find_metadata
 from toolcrib.serving.oauth._token import TokenRefused
 from toolcrib.serving.oauth._token_check import Signatures
 
-__all__ = ["Departure", "LoggedIn", "OpenIDClient", "OpenIDProvider"]
-
 _ADDRESSES = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 _FRESH = 3600.0  # seconds after which the metadata is read again
 

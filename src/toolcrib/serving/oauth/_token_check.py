@@ -20,8 +20,6 @@ from toolcrib.serving.oauth._keys import KeySet
 from toolcrib.serving.oauth._metadata import find_jwks
 from toolcrib.serving.oauth._token import CheckedToken, TokenRefused, checked_token, is_for
 
-__all__ = ["Signatures", "TokenCheck", "token_check"]
-
 _LONGEST = 16 * 1024  # characters of a token
 _REMEMBERED = 4096  # answers
 _JWT_SECONDS = 60.0  # for which a signature that was checked is not checked again
