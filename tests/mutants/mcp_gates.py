@@ -12,7 +12,7 @@ _ASKING = "adapters/mcp_server/_elicitation.py"
 _PRINCIPALS = "serving/_principals.py"
 _ENTRIES = "serving/_entries.py"
 _PENDING = "serving/_pending_limit.py"
-_ALIKE = "serving/_single_flight.py"
+_ALIKE = "serving/_open_calls.py"
 _TOOLS = "adapters/mcp_server/_tools.py"
 _LISTING = "adapters/mcp_server/_listing.py"
 

@@ -24,9 +24,7 @@ from toolcrib.console._guard import Guard
 from toolcrib.console._login_routes import LOGIN_PATHS, LoginRoutes
 from toolcrib.console._options import ConsoleOptions
 from toolcrib.console._requests import SURROGATES, JsonReply, json_body, moment, number, visitor_of
-from toolcrib.console._truncate import at_path, full_text
-from toolcrib.console._views import activity_view, calls_asked_about, detail_view
-from toolcrib.console._waterfall import waterfall
+from toolcrib.console._views import activity_view, at_path, calls_asked_about, detail_view, full_text, waterfall
 from toolcrib.console._webhooks import Notifier
 from toolcrib.console._work_routes import DurableWork, FindWork, WorkRoutes
 from toolcrib.errors import ApprovalError, explain_options

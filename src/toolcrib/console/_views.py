@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+import json
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, cast
 
@@ -11,7 +12,6 @@ from toolcrib.approvals import ApprovalEntry, answer_row
 from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, cut
 from toolcrib.console._form_fields import bound_fields, form_fields, result_field
 from toolcrib.console._program_lines import call_lines
-from toolcrib.console._truncate import at_path, value_view
 from toolcrib.record import (
     Activity,
     ActivityFilter,
@@ -226,3 +226,93 @@ def _changes_view(request: ApprovalRequest) -> dict[str, Any]:
     left = len(changes) - len(lines)
     lines += [f"and {left} more"] if left else []
     return {"changes": lines, "changes_cut": lines != changes}
+
+
+_MOST_ROWS = 500
+_DEEPEST = 6
+
+
+def waterfall(log: EventLog, root: Activity) -> dict[str, Any]:
+    """Return the rows of a run's waterfall, the run itself first; of too many the latest."""
+    found, more = log.inside([root], limit=_MOST_ROWS, depth=_DEEPEST)
+    inside: dict[str, list[Activity]] = {}
+    for activity in sorted(found, key=lambda activity: activity.first_position):
+        inside.setdefault(activity.parent_id or "", []).append(activity)
+    return {"rows": list(_rows(root, inside, 0, {root.key})), "more": more}
+
+
+def _rows(
+    one: Activity, inside: dict[str, list[Activity]], depth: int, shown: set[tuple[str, str, str]]
+) -> Iterator[dict[str, Any]]:
+    yield {
+        "source": one.source,
+        "id": one.id,
+        "run_id": one.run_id,
+        "name": one.name,
+        "status": one.status,
+        "started_at": one.started_at,
+        "ended_at": one.ended_at,
+        "duration_ms": one.duration_ms,
+        "depth": depth,
+    }
+    for child in inside.get(one.id, ()):
+        if child.key not in shown:  # a call and a run may have one id
+            shown.add(child.key)
+            yield from _rows(child, inside, depth + 1, shown)
+
+
+MAX_CHARS = 6_000  # of one value that are sent at first
+_MAX_ROWS = 40
+
+
+def full_text(value: Any) -> str:
+    """Return a value as text: a text as it is, anything else as JSON over several lines."""
+    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def value_view(label: str, value: Any, **at: Any) -> dict[str, Any]:
+    """Return a value for the page: its text, cut, and the place of the whole; of a short object its rows, too.
+
+    The page shows the text as it is: a browser's own numbers would lose digits.
+    """
+    text = full_text(value)
+    rows = (
+        _parts_of(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) and len(text) <= MAX_CHARS else None
+    )
+    return {
+        "label": label,
+        "text": text[:MAX_CHARS],
+        "length": len(text),
+        "cut": len(text) > MAX_CHARS,
+        "rows": rows,
+        "at": at,
+    }
+
+
+def _parts_of(value: Mapping[str, Any]) -> list[tuple[str, str, str]] | None:
+    """Return name, text and kind of each part of an object; None where a table would be too long."""
+    if len(value) > _MAX_ROWS:
+        return None
+    return [
+        (name, held if _is_long(held) else json.dumps(held, indent=2, ensure_ascii=False), _kind(held))
+        for name, held in value.items()
+    ]
+
+
+def _is_long(value: Any) -> bool:
+    return isinstance(value, str) and "\n" in value
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "null"
+    return "number" if isinstance(value, int | float) else "text" if isinstance(value, str) else "deep"
+
+
+def at_path(value: Any, path: Sequence[str]) -> Any:
+    """Return the value at a path inside JSON objects; raises KeyError without one."""
+    for name in path:
+        if not isinstance(value, Mapping):
+            raise KeyError(name)
+        value = cast("Mapping[str, Any]", value)[name]
+    return value

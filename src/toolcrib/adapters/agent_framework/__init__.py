@@ -15,9 +15,8 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError("Microsoft Agent Framework", "agent-framework") from error
 
-from toolcrib.adapters.agent_framework._agents import member_of
 from toolcrib.adapters.agent_framework._answers import approval_requests
-from toolcrib.adapters.agent_framework._guard import GuardProvider, guard
+from toolcrib.adapters.agent_framework._guard import GuardProvider, guard, member_of
 from toolcrib.adapters.agent_framework._members import from_tools
 from toolcrib.adapters.agent_framework._tools import ToolProvider, answers, as_tools
 

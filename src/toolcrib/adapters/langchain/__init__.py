@@ -16,11 +16,9 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError("LangChain", "langchain") from error
 
-from toolcrib.adapters.langchain._answers import answers, approval_requests
-from toolcrib.adapters.langchain._guard import GuardMiddleware, UsageMiddleware
-from toolcrib.adapters.langchain._guarded_tools import guard
+from toolcrib.adapters.langchain._guard import GuardMiddleware, UsageMiddleware, guard
 from toolcrib.adapters.langchain._members import from_tools, member_of
-from toolcrib.adapters.langchain._tools import as_tools
+from toolcrib.adapters.langchain._tools import answers, approval_requests, as_tools
 
 __all__ = [
     "GuardMiddleware",

@@ -26,7 +26,7 @@ from toolcrib.adapters.mcp_client._checking import check_results, check_tools_on
 from toolcrib.adapters.mcp_client._command import ErrorOutput, command_streams
 from toolcrib.adapters.mcp_client._messages import Messages, RepeatedKeys
 from toolcrib.adapters.mcp_client._options import Options
-from toolcrib.adapters.mcp_client._paced_messages import Announcements, PacedMessages
+from toolcrib.adapters.mcp_client._pace import Announcements, PacedMessages
 from toolcrib.adapters.mcp_client._response_limit import PLAIN, limited_responses
 from toolcrib.adapters.mcp_client._server_requests import ServerRequests, current_call
 from toolcrib.adapters.mcp_client._task_calls import TasksExtension

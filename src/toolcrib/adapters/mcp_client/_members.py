@@ -18,15 +18,18 @@ from toolcrib.adapters.mcp_client._listing import Item, identity_of
 from toolcrib.adapters.mcp_client._options import Options, ToolLabels
 from toolcrib.adapters.mcp_client._pins import Change
 from toolcrib.adapters.mcp_client._remote_server import RemoteServer
-from toolcrib.adapters.mcp_client._trust import Warnings, effect_of, source_of, warnings_in
 from toolcrib.adapters.mcp_client._values import (
     RemoteTool,
+    Warnings,
+    effect_of,
     messages_of,
     prompt_of,
     read_as_json,
     resource_of,
     result_of,
+    source_of,
     texts_of,
+    warnings_in,
 )
 from toolcrib.approvals import ApprovalPolicy, PinKind
 from toolcrib.calls import ApprovalRequest, Consent, ToolCall

@@ -16,10 +16,9 @@ except ModuleNotFoundError as error:
 
 from toolcrib.adapters.mcp_server._http import HttpApp, http_app, serve_http
 from toolcrib.adapters.mcp_server._http_options import HttpOptions
-from toolcrib.adapters.mcp_server._options import ServerOptions
+from toolcrib.adapters.mcp_server._options import ServerOptions, TaskOptions
 from toolcrib.adapters.mcp_server._serve import serve, serve_async, serve_stdio
 from toolcrib.adapters.mcp_server._server import McpServer, build_server
-from toolcrib.adapters.mcp_server._task_options import TaskOptions
 from toolcrib.serving import acting_as
 from toolcrib.serving.oauth import AuthorizationServer
 

@@ -15,8 +15,14 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 from pydantic import BaseModel
 
 from toolcrib.adapters.mcp_server._elicitation import is_stateless
-from toolcrib.adapters.mcp_server._offer_replies import prompt_reply, resource_reply
-from toolcrib.adapters.mcp_server._offers import MAX_URI_CHARS, Offers, arguments_of, not_found
+from toolcrib.adapters.mcp_server._offers import (
+    MAX_URI_CHARS,
+    Offers,
+    arguments_of,
+    not_found,
+    prompt_reply,
+    resource_reply,
+)
 from toolcrib.adapters.mcp_server._replies import clean
 from toolcrib.adapters.mcp_server._subscriptions import MOST_EACH, Subscriptions
 from toolcrib.adapters.mcp_server._tool_changes import ListKind, ToolChanges

@@ -17,10 +17,9 @@ from mcp_types import INVALID_PARAMS, CallToolRequestParams, CallToolResult
 
 from toolcrib._numbers import count_text
 from toolcrib.adapters.mcp_server._elicitation import Suspension
-from toolcrib.adapters.mcp_server._options import ServerOptions
+from toolcrib.adapters.mcp_server._options import ServerOptions, TaskOptions
 from toolcrib.adapters.mcp_server._served import Served
 from toolcrib.adapters.mcp_server._task import TASK, Task, TaskCancelledError, row_key
-from toolcrib.adapters.mcp_server._task_options import TaskOptions
 from toolcrib.adapters.mcp_server._tool_server import REQUEST_META, ToolRequest, ToolServer, request_key
 from toolcrib.approvals import ApprovalEntry, ApprovalStore
 from toolcrib.errors import ApprovalError, NewerForm

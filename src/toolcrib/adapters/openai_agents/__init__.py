@@ -16,10 +16,9 @@ except ModuleNotFoundError as error:
     raise MissingExtraError("the OpenAI Agents SDK", "openai-agents") from error
 
 from toolcrib.adapters.openai_agents._answers import answers, approval_requests
-from toolcrib.adapters.openai_agents._guard import GuardedAgent, guard
+from toolcrib.adapters.openai_agents._guard import GuardedAgent, UsageHooks, guard
 from toolcrib.adapters.openai_agents._members import from_tools, member_of
 from toolcrib.adapters.openai_agents._tools import as_tools
-from toolcrib.adapters.openai_agents._usage import UsageHooks
 
 __all__ = ["GuardedAgent", "UsageHooks", "answers", "approval_requests", "as_tools", "from_tools", "guard", "member_of"]
 

@@ -14,16 +14,14 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError("Pydantic AI", "models") from error
 
-from toolcrib.adapters.pydantic_ai._agent import create_agent, stream_agent
 from toolcrib.adapters.pydantic_ai._chat_model import PydanticChatModel, chat_model
 from toolcrib.adapters.pydantic_ai._deferred_results import answers, approval_requests
 from toolcrib.adapters.pydantic_ai._guard import GuardedAgent, GuardedToolset, guard
 from toolcrib.adapters.pydantic_ai._history import MessageHistory, decode_response
-from toolcrib.adapters.pydantic_ai._members import member_of
 from toolcrib.adapters.pydantic_ai._messages import MESSAGES
 from toolcrib.adapters.pydantic_ai._outcomes import ToolYielded
-from toolcrib.adapters.pydantic_ai._source import PydanticToolset, from_tools
-from toolcrib.adapters.pydantic_ai._toolset import ToolcribToolset, as_tools
+from toolcrib.adapters.pydantic_ai._source import PydanticToolset, from_tools, member_of
+from toolcrib.adapters.pydantic_ai._toolset import ToolcribToolset, as_tools, create_agent, stream_agent
 
 __all__ = [
     "MESSAGES",

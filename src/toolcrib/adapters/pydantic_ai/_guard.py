@@ -20,7 +20,8 @@ from toolcrib.adapters.pydantic_ai._source import PydanticToolset
 from toolcrib.adapters.pydantic_ai._toolset import ToolcribToolset, ToolsetRun
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.schema import RunContext
-from toolcrib.serving import ConversationRuns, GuardPolicy, takes_policy
+from toolcrib.serving import GuardPolicy, takes_policy
+from toolcrib.serving.frameworks import ConversationRuns
 from toolcrib.toolsets import Toolset
 
 

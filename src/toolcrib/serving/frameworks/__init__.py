@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from toolcrib.serving.frameworks._guarded import GuardedTools
     from toolcrib.serving.frameworks._media import MediaForms, media_at
     from toolcrib.serving.frameworks._members import AgentTools, FrameworkMember, gates_lost, provided
-    from toolcrib.serving.frameworks._runs import FrameworkRuns, OpenFrameworkRun, RecentValues
+    from toolcrib.serving.frameworks._runs import ConversationRuns, FrameworkRuns, OpenFrameworkRun, RecentValues
     from toolcrib.serving.frameworks._tools import Answer, AskedCall, FrameworkTools
     from toolcrib.serving.frameworks._usage import CountedRequest, UsageNames, record_usage
 else:
@@ -43,7 +43,7 @@ else:
             "._guarded": "GuardedTools",
             "._media": "MediaForms media_at",
             "._members": "AgentTools FrameworkMember gates_lost provided",
-            "._runs": "FrameworkRuns OpenFrameworkRun RecentValues",
+            "._runs": "ConversationRuns FrameworkRuns OpenFrameworkRun RecentValues",
             "._tools": "Answer AskedCall FrameworkTools",
             "._usage": "CountedRequest UsageNames record_usage",
         },
@@ -53,6 +53,7 @@ __all__ = [
     "AgentTools",
     "Answer",
     "AskedCall",
+    "ConversationRuns",
     "CountedRequest",
     "FrameworkMember",
     "FrameworkRuns",
