@@ -18,12 +18,7 @@ _LONGEST_MESSAGE = 10_000
 
 @dataclass
 class AnswerError(Exception):
-    """A field of the form is not an answer.
-
-    Attributes:
-        field: The field.
-        problems: The reasons, a sentence each.
-    """
+    """A field of the form is not an answer."""
 
     field: str
     problems: list[str]

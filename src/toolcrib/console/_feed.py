@@ -38,7 +38,6 @@ class Feed:
         self._polling: asyncio.Task[None] | None = None
 
     async def refresh(self) -> None:
-        """Poll the database now."""
         entries = await self._approvals.list(pending=True)
         self.pending = {entry.request.id: entry for entry in entries}
         self._last = await asyncio.to_thread(self._events.last)

@@ -41,7 +41,6 @@ def bound_fields(arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _is_number(value: Any) -> bool:
-    """Return whether a JSON value is a number."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

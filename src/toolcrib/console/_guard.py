@@ -29,9 +29,6 @@ class Sessions:
 
     A cookie does not reveal the token, and belongs to one login. It is valid for a week, also after a restart of the
     server, while the token is the same and until the browser logs out; a restart forgets which logins have ended.
-
-    Args:
-        options: The tokens.
     """
 
     def __init__(self, options: ConsoleOptions) -> None:
@@ -56,11 +53,9 @@ class Sessions:
         return found
 
     def is_open(self, session: str) -> bool:
-        """Return whether a login has not ended."""
         return self.holder(session) is not None
 
     def end(self, session: str) -> None:
-        """End a login."""
         if self.holder(session) is not None:
             name, until, _ = session.split(".")
             self._ended = {kept: over for kept, over in self._ended.items() if over > time.time()}
@@ -148,12 +143,10 @@ class Guard:
 
     Args:
         app: The application, behind the `HttpGuard` that checks Host and Origin.
-        options: The tokens.
         page: The paths of the page itself, which holds no data and needs no token.
 
     Attributes:
         csrf: The secret that a page sends with a change; only a page of this console can read it.
-        sessions: The logins.
         limit: How many wrong tokens an address may send.
     """
 
@@ -237,17 +230,14 @@ class Guard:
         return None if options.login is None else options.login.of_session(session)
 
     def is_open(self, session: str) -> bool:
-        """Return whether a login has not ended."""
         return self.user_of(session) is not None
 
     def end(self, session: str) -> None:
-        """End a login."""
         self.sessions.end(session)
         if self._options.login is not None:
             self._options.login.end(session)
 
     def refused(self, scope: Scope) -> None:
-        """Log a wrong token and count it."""
         address = self.address_of(scope)
         self.limit.wrong(address)
         _log.warning("a wrong token came from %s", address)

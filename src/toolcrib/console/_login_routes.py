@@ -20,11 +20,7 @@ _log = logging.getLogger("toolcrib.console")
 
 
 class LoginRoutes:
-    """The routes of the login that a console has beside its tokens.
-
-    Args:
-        options: The login, and the cookie of a session.
-    """
+    """The routes of the login that a console has beside its tokens."""
 
     def __init__(self, options: ConsoleOptions) -> None:
         self._options = options

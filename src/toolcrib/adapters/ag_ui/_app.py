@@ -135,12 +135,7 @@ _PARTS: dict[str, Any] = {"image": ImagePart, "audio": AudioPart, "video": Video
 
 
 class EventWriter:
-    """Writes the events of one run; it knows which message is open, and which interrupts end the run.
-
-    Args:
-        thread_id: The conversation.
-        run_id: The run.
-    """
+    """Writes the events of one run; it knows which message is open, and which interrupts end the run."""
 
     def __init__(self, thread_id: str, run_id: str) -> None:
         self._thread_id, self._run_id = thread_id, run_id

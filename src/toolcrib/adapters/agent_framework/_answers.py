@@ -83,8 +83,6 @@ def answer_in(context: FunctionInvocationContext, request: ApprovalRequest, *, i
     beside a call that asks, it approves all others of the round by itself.
 
     Args:
-        context: The framework's own, of the call.
-        request: What is asked.
         is_known: Whether it was asked before, so that the answer is to it.
     """
     response: Any = context.metadata.get("approval_response")

@@ -59,11 +59,7 @@ Next = Callable[[], Awaitable[None]]
 
 
 class CallOfAgent:
-    """A call of one of the tools, as the framework makes it.
-
-    Attributes:
-        arguments: Its arguments, as JSON shapes.
-    """
+    """A call of one of the tools, as the framework makes it."""
 
     def __init__(self, context: FunctionInvocationContext, run: Run) -> None:
         given: Any = to_jsonable_python(context.arguments, fallback=str)
@@ -93,12 +89,7 @@ class CallOfAgent:
 
 
 class Gates(ABC):
-    """The gates of one provider, as the calls of its agents meet them.
-
-    Attributes:
-        runs: The runs of the calls.
-        sinks: Where their events go, besides those of a run.
-    """
+    """The gates of one provider, as the calls of its agents meet them."""
 
     def __init__(self, runs: FrameworkRuns, sinks: Iterable[Sink]) -> None:
         self.runs, self.sinks = runs, tuple(sinks)

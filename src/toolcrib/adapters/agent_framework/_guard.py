@@ -143,7 +143,6 @@ class _Handling:
         """Leave the result of the tool itself where nothing was made of it, or say what came of the call.
 
         Args:
-            outcome: What came of it.
             as_it_is: Whether the result may go out as the tool gave it: it passes no deliveries.
 
         Raises:

@@ -89,11 +89,7 @@ async def answers(asked: Iterable[Content], *given: Given, agent: Agent[Any], se
 
 
 class GatedProvider(ContextProvider):
-    """A context provider whose gates the calls of an agent pass.
-
-    Attributes:
-        gates: The gates.
-    """
+    """A context provider whose gates the calls of an agent pass."""
 
     def __init__(self, source_id: str, gates: Gates) -> None:
         super().__init__(source_id)

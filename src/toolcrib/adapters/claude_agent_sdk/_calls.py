@@ -39,8 +39,6 @@ class Gates(ABC):
     """The gates of one set of options, as the calls of its sessions meet them.
 
     Attributes:
-        runs: The runs of the calls.
-        sinks: Where their events go, besides those of a run.
         resumed: The session that the options go on with.
     """
 

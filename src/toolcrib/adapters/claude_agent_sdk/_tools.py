@@ -96,7 +96,6 @@ class ToolGates(Gates):
         return decision("allow")
 
     def server(self) -> Server[Any]:
-        """Return the MCP server of the tools."""
         return Server(self.name, on_list_tools=self._list, on_call_tool=self._call)
 
     async def _list(self, context: Any, params: Any) -> types.ListToolsResult:

@@ -99,11 +99,9 @@ class Member(FrameworkMember):
 
     @property
     def may_ask(self) -> bool:
-        """Whether it may ask for a confirmation."""
         return bool(getattr(self.theirs, "_require_confirmation", False))
 
     async def asks(self, arguments: dict[str, Any], ctx: RunContext[Any]) -> bool:
-        """Return whether it asks for a confirmation of these arguments."""
         return await self.theirs.check_require_confirmation(arguments, _context(ctx))
 
     async def make(self, ctx: RunContext[Any], arguments: dict[str, Any]) -> Any:

@@ -50,10 +50,7 @@ class CallOfGraph:
     """A call of one of the tools, in one execution of a node of a graph.
 
     Args:
-        tools: The tools.
-        call: The call.
         runtime: What the graph gives its tools; None outside a graph, where no one can be asked.
-        provide: More that the run provides for the call.
     """
 
     def __init__(
@@ -202,12 +199,7 @@ def _run_of(
 
 
 def record_answers(tools: FrameworkTools, runtime: Runtime[Any], state: Any, answers: Iterable[Any]) -> None:
-    """Record what the requests took that these messages answer.
-
-    Args:
-        runtime: What the graph gives the node that asks the model.
-        state: The state of the graph in this node.
-    """
+    """Record what the requests took that these messages answer."""
     about: ToolRuntime[Any, Any] = ToolRuntime(
         state, runtime.context, {}, runtime.stream_writer, None, runtime.store, execution_info=runtime.execution_info
     )

@@ -215,7 +215,6 @@ class _Unregistered:
         self._name = name
 
     def tool(self) -> Tool[..., Any]:
-        """Return it as one of ours."""
         spec = ToolSpec.from_schema(self._make, {"type": "object", "additionalProperties": True}, name=self._name)
         return Tool(spec)
 

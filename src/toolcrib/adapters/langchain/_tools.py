@@ -75,11 +75,8 @@ def gated_tool(
     """Return one tool as LangChain calls it.
 
     Args:
-        bridge: The tools that it is among.
-        name: Its name.
         call: Makes a call of it in an event loop, given its arguments and `toolcrib_runtime`.
         call_now: Does the same in a thread that runs no event loop.
-        options: Other fields of LangChain's tool.
     """
     for function in (call, call_now):  # LangChain keeps it from callbacks and traces by its type, and reads no text
         function.__annotations__["toolcrib_runtime"] = ToolRuntime

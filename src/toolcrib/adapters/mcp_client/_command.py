@@ -53,9 +53,6 @@ async def command_streams(
     """Start a command, and give the streams of messages from it and to it; stop it at the end.
 
     Args:
-        command: The command.
-        errors: A file for its error output.
-        messages: Reads the lines of the command.
         ended: Called with the fault of the server, or an empty text, when nothing is read any more.
     """
     starting = asyncio.ensure_future(_started(command, errors))
@@ -223,11 +220,7 @@ async def _terminate(process: Any) -> None:
 
 
 class ErrorOutput:
-    """A pipe for the error output of a process, read by a thread.
-
-    Attributes:
-        file: The end that the process writes to.
-    """
+    """A pipe for the error output of a process, read by a thread."""
 
     def __init__(self, server: str) -> None:
         reading, writing = os.pipe()

@@ -47,11 +47,8 @@ class Connection:
     """A connection to a server.
 
     Attributes:
-        session: The session for requests.
         client: The client of the session, which answers requests for input; None for a session that was given.
-        broken: Whether it cannot be used any more.
         fault: What the server did wrong, where that is known.
-        on_end: Called when it has ended.
     """
 
     session: ClientSession
@@ -109,7 +106,6 @@ class Connection:
         self.drop()
 
     def drop(self) -> None:
-        """Begin to close it."""
         self.broken = True
         self._stop.set()
 

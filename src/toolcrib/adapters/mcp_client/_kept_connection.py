@@ -34,11 +34,7 @@ class KeptConnection:
     """The connection to one server while its toolset is open.
 
     Attributes:
-        listing: What the server has, as last listed.
-        instructions: Those that the server gives for its use.
-        on_change: Called when the listing has changed.
         pins: The tools as a person knows them, where they are pinned.
-        subscriptions: Those to its resources.
     """
 
     def __init__(self, target: Any, name: str, options: Options, requests: ServerRequests) -> None:
@@ -265,7 +261,6 @@ class KeptConnection:
     # --- what it announces
 
     def updated(self, uri: str) -> None:
-        """Call the listeners of a resource."""
         self.subscriptions.updated(uri)
 
     def elicitation_completed(self, elicitation_id: str) -> None:

@@ -53,9 +53,7 @@ async def list_server(session: ClientSession, server: str, *, resources: bool, s
     """Return the listing of a server; only what its capabilities name is requested.
 
     Args:
-        server: The server's name in messages.
         resources: Whether resources and templates are wanted. A server whose list of them fails has its tools.
-        seconds: For each list.
 
     Raises:
         TimeoutError: The list of tools takes longer.

@@ -66,11 +66,8 @@ class Member(Offering):
     """A tool, resource, template or prompt of a server. The latter three are offered to clients as what they are.
 
     Attributes:
-        about: The server's description of it.
         names: The names by which an option may name it.
-        listed: Whether the server has it now.
         change: How it differs from what a person knows of it, where tools are pinned.
-        warned: What the server warns of.
         fault: Why it cannot be a tool, as `prepare` found.
     """
 
@@ -166,7 +163,6 @@ class Member(Offering):
         return f"the tool `{self.about.name}`"
 
     def is_available(self, ctx: RunContext[Any]) -> bool:
-        """Return whether the server has it now."""
         return self.listed
 
     def get_definition(self) -> Mapping[str, Any]:
@@ -187,7 +183,6 @@ class Member(Offering):
         return "" if self._pinned is None else identity_of(self._pinned[1])
 
     def get_identity(self) -> Mapping[str, Any]:
-        """Return what tells the server from others."""
         return self._remote.identity
 
     @property
@@ -221,7 +216,6 @@ class Member(Offering):
         return policy
 
     def get_instruction(self, ctx: RunContext[Any]) -> Instruction | None:
-        """Return the server's instructions, if the host includes them."""
         text = self._remote.instructions if self._options.include_instructions else None
         return Instruction(f"mcp: {self._remote.name}", text) if text else None
 
@@ -312,11 +306,9 @@ class _ResourceOffering(Member):
     _said: types.Resource | types.ResourceTemplate
 
     def is_for_models(self) -> bool:
-        """Return whether the host has resources be tools, too."""
         return self._options.resource_tools
 
     def get_offer(self) -> ResourceOffer:
-        """Return the resource as the server lists it."""
         said = self._said.model_dump(by_alias=True, mode="json", exclude_none=True, exclude={"uri", "uri_template"})
         return ResourceOffer(self._uri, self._said.mime_type, {"description": None, **said})
 
@@ -326,7 +318,6 @@ class _ResourceOffering(Member):
         return _found_values(await self._remote.complete(reference, argument, typed, given))
 
     def listen(self, listener: ResourceListener) -> None:
-        """Register a listener for changes of the server's resources."""
         self._remote.listeners.add(listener)
 
     async def subscribe(self, uri: str) -> None:
@@ -337,7 +328,6 @@ class _ResourceOffering(Member):
             _log.info("%s: updates of %s do not come: %s", self._remote.name, uri, error)
 
     async def unsubscribe(self, uri: str) -> None:
-        """End that."""
         await self._remote.unsubscribe(uri, self._remote.announce)
 
 
@@ -407,7 +397,6 @@ class PromptMember(Member):
         return f"the prompt `{self._listed.name}`"
 
     def get_offer(self) -> PromptOffer:
-        """Return the prompt as the server lists it."""
         said = self._listed.model_dump(by_alias=True, mode="json", exclude_none=True)
         name = self._options.prefix + self._listed.name
         return PromptOffer({"description": None, "arguments": None, **said, "name": name})

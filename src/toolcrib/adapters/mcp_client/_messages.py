@@ -70,11 +70,7 @@ def _code(given: object) -> int:
 
 
 class RepeatedKeys:
-    """Log of the keys that a server sends twice in one object: the last value counts, as for each reader of JSON.
-
-    Args:
-        server: The server's name in messages.
-    """
+    """Log of the keys that a server sends twice in one object: the last value counts, as for each reader of JSON."""
 
     def __init__(self, server: str) -> None:
         self._server, self._known = server, set[str]()
@@ -94,7 +90,6 @@ class Messages:
 
     Args:
         most: Bytes of a message of several lines.
-        repeated: Is given each message that can be read.
 
     Attributes:
         most: The bytes that a line may have, too.

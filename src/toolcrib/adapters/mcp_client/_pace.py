@@ -44,7 +44,6 @@ class ProgressReport:
         self._newest: Progress | None = None  # that is not passed on
 
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
-        """Receive the progress of one notification."""
         self._newest = Progress(progress, total, cut_line(message))
         if self._pace.has_room():
             self.end()
@@ -96,11 +95,6 @@ class PacedMessages:
 
     The SDK starts a task for each. Of those left out the newest progress of a call is passed on before its answer, and
     what has changed is announced. Progress whose number no float can hold is left out: the SDK ends a connection at it.
-
-    Args:
-        stream: The messages as they come.
-        server: The server's name in messages.
-        announced: Is told what has changed.
     """
 
     def __init__(self, stream: Any, server: str, announced: Announcements, clock: Clock) -> None:
@@ -124,7 +118,6 @@ class PacedMessages:
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
-        """Return the next message."""
         while not self._next:
             self._next.extend(self._wanted(await self._stream.__anext__()))
         return self._next.popleft()

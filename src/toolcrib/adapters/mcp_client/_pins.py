@@ -35,12 +35,7 @@ _TEXT: Final = "instructions"  # the name and the one field of a server's instru
 
 
 class ServerPins:
-    """The pins of one server that is open.
-
-    Args:
-        store: Where they are kept, or the path of a SQLite file.
-        server: The server's name in the store.
-    """
+    """The pins of one server that is open."""
 
     def __init__(self, store: ToolPins | str | Path, server: str) -> None:
         self._given, self.server = store, server

@@ -53,9 +53,7 @@ class RemoteServer:
     """An MCP server that is open.
 
     Attributes:
-        name: The server's name in messages.
         identity: What tells the server from others, which an approval holds for.
-        kept: The connection to it, and its listing.
         listeners: What hears of its resources that were subscribed to, and are updated.
     """
 
@@ -68,7 +66,6 @@ class RemoteServer:
 
     @property
     def listing(self) -> Listing:
-        """Its tools and resources, as last listed."""
         return self.kept.listing
 
     @property
@@ -82,11 +79,9 @@ class RemoteServer:
         return [] if kept.pins is None else kept.pins.changes(kept.listing, kept.instructions)
 
     async def first_try(self) -> ServerError | None:
-        """Connect, and list what the server has; return what went wrong."""
         return await self.kept.first_try()
 
     async def close(self) -> None:
-        """End the connection, or the tries to make it."""
         await self.kept.close()
 
     @property

@@ -58,11 +58,7 @@ current_call: ContextVar[RunContext[Any] | None] = ContextVar("toolcrib_mcp_call
 
 
 class ServerRequests:
-    """Answers the requests of a server.
-
-    Attributes:
-        calls: The calls that the server works on now.
-    """
+    """Answers the requests of a server."""
 
     def __init__(self, server: str, options: Options) -> None:
         self._server, self._options = server, options

@@ -27,7 +27,6 @@ class ServerSource:
     """One server; each open of the toolset has a connection of its own.
 
     Attributes:
-        server: The server's name in messages.
         opened: The server as often as it is open now, the last opened last.
         pins: Where what it has is kept as it was at first, or the path of that file.
         tool_names: The names of its tools, those before the last change among them: calls of these may go on.
@@ -42,11 +41,9 @@ class ServerSource:
         self.tool_names: frozenset[str] = frozenset()
 
     def open_source(self, ctx: RunContext[Any]) -> AbstractAsyncContextManager[Toolset]:
-        """Connect, and give the tools while the connection is open."""
         return self._open()
 
     def status(self) -> ServerStatus:
-        """Return how the server is where it was opened last."""
         if self.opened:
             return self.opened[-1].kept.status()
         return ServerStatus(self.server, "down", "its toolset is not open", timeout=self._options.timeout)
@@ -109,7 +106,6 @@ class _ServerTools:
         )
 
     def names(self) -> frozenset[str]:
-        """Return the names of the tools, as models call them."""
         return frozenset(tool.name for tool in self._made.values())
 
     async def renew(self) -> None:

@@ -27,23 +27,14 @@ class Subscribable(Protocol):
     """A connection, as subscriptions need it."""
 
     @property
-    def session(self) -> ClientSession:
-        """The session for requests."""
-        ...
+    def session(self) -> ClientSession: ...
 
     @property
-    def client(self) -> Client | None:
-        """The client of the session, which can listen."""
-        ...
+    def client(self) -> Client | None: ...
 
 
 class Subscriptions:
-    """The subscriptions of one server, across its connections.
-
-    Args:
-        server: The server's name in messages.
-        clock: The clock of the pauses until a stream is opened again.
-    """
+    """The subscriptions of one server, across its connections."""
 
     def __init__(self, server: str, clock: Clock) -> None:
         self._server, self._clock = server, clock
@@ -105,7 +96,6 @@ class Subscriptions:
             self.updated(uri)
 
     async def close(self) -> None:
-        """End the streams."""
         streams, self._streams = [*self._streams.values()], {}
         for stream in streams:
             stream.cancel()

@@ -94,11 +94,7 @@ class TaskCall:
     """One call of a tool, which its server may make a task of.
 
     Args:
-        server: The server's name in messages.
-        tool: What it says of the tool.
         everything: Whether a tool that may be called as a task is.
-        report: Receives what the server says of the task's state.
-        clock: The clock of the pauses between two requests.
 
     Attributes:
         id: The id of the task; empty while there is none.

@@ -247,14 +247,12 @@ def read_as_json(value: Any) -> Any:
 
 
 def prompt_of(prompt: types.Prompt) -> Prompt:
-    """Return a listed prompt."""
     arguments = prompt.arguments or []
     required = tuple(argument.name for argument in arguments if argument.required)
     return Prompt(prompt.name, prompt.description or "", {a.name: a.description or "" for a in arguments}, required)
 
 
 def messages_of(messages: Iterable[types.PromptMessage]) -> tuple[PromptMessage, ...]:
-    """Return the messages of a prompt."""
     return tuple(PromptMessage(message.role, value_of(message.content)) for message in messages)
 
 

@@ -36,7 +36,6 @@ class AskingCalls:
     """The calls that ask their clients, each run once, in a task that outlives the request.
 
     Args:
-        calls: The open calls of the server.
         seconds: How long one waits; then it is stopped.
     """
 

@@ -26,12 +26,7 @@ _READABLE = "@:.+ /"  # characters that a part of a principal's name keeps
 
 
 class VerifiedAccess(AccessToken):
-    """A token that was checked, without the token itself.
-
-    Attributes:
-        principal: The name of its principal.
-        access: What it allows.
-    """
+    """A token that was checked, without the token itself."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -62,7 +57,6 @@ class Challenge:
 
     Attributes:
         metadata: The address of the metadata of this server; None where no authorization server is known.
-        scopes: The scopes that every request needs.
     """
 
     metadata: str | None = None
@@ -72,9 +66,7 @@ class Challenge:
         """Return the answer to a request that was refused.
 
         Args:
-            status: 401 or 403.
             error: The error's name; empty for a request that came without a token.
-            description: The same for people.
             scopes: The scopes that the request needs beside those of every request.
         """
         needed = " ".join(dict.fromkeys((*self.scopes, *sorted(scopes))))
@@ -90,13 +82,7 @@ class Challenge:
 
 
 class BearerAuth:
-    """ASGI middleware: lets a request through whose token is valid, as its principal's, and without the token.
-
-    Args:
-        app: What the requests are for.
-        check: Checks the tokens.
-        challenge: What a client is answered that has none, or not a good one.
-    """
+    """ASGI middleware: lets a request through whose token is valid, as its principal's, and without the token."""
 
     def __init__(self, app: ASGIApp, check: CheckBearer, challenge: Challenge) -> None:
         self._app = AuthContextMiddleware(app)
@@ -145,12 +131,6 @@ class ScopeChallenge:
     """ASGI middleware: answers a request whose token lacks scopes as OAuth has it: clients ask for them then.
 
     The server refuses such a request in any case. What cannot be read here is left to it.
-
-    Args:
-        app: The server.
-        scopes: Says which scopes requests need.
-        challenge: What a client is answered.
-        max_body: Bytes of a request that are read.
     """
 
     def __init__(self, app: ASGIApp, scopes: KnowsScopes, challenge: Challenge, max_body: int) -> None:

@@ -68,7 +68,6 @@ class McpClientLink:
 
     Args:
         call: The call; its `ctx` is the request that it is handled in now.
-        first: The request that began it.
         policy: What the host lets through: `elicit`, `sample`, `roots`, `log`.
         levels: The levels of the sessions.
 

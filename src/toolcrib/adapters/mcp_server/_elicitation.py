@@ -58,9 +58,7 @@ class Suspension:
     """A call, or a program, that waits for a person.
 
     Attributes:
-        requests: The approval requests that it waits for.
         state: The state it continues from, as JSON shapes; it holds the real arguments.
-        text: The text for the model.
         executed: Whether it waits for nobody, as another process or task executes it now.
     """
 
@@ -71,7 +69,6 @@ class Suspension:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The ids of the approval requests."""
         return tuple(request.id for request in self.requests)
 
 
@@ -96,7 +93,6 @@ def form_approver(link: McpClientLink, pending: PendingApprovals) -> Approver:
     """Return an approver that asks the client's user by a form; a closed form leaves the call suspended.
 
     Args:
-        link: The client.
         pending: The pending requests, among which the form counts.
     """
     opens_pages = declares(link.declared, "elicit_url")
@@ -177,7 +173,6 @@ def suspended_result(suspension: Suspension, answered_in: str, *, because: str =
     """Return the result for a call that waits for an answer in the store.
 
     Args:
-        answered_in: The place where a person answers.
         because: Why the client itself was not asked.
     """
     is_consent = all(request.consent is not None for request in suspension.requests)

@@ -104,7 +104,6 @@ class _Health:
     """Answers `/healthz` and `/readyz`. What is answered says nothing of what is served, or to whom.
 
     Args:
-        is_open: Returns whether requests are taken.
         is_ready: Returns whether calls can be served now. An MCP server behind this one that is down does not count:
             its tools alone are missing.
     """
@@ -202,7 +201,6 @@ class KnownCallers:
     """How the tokens of requests are checked.
 
     Attributes:
-        check: Checks a token.
         challenge: What a client is answered that has no good token.
         metadata: What clients are shown of the authorization server (RFC 9728); None where there is none.
     """
@@ -231,11 +229,9 @@ class KnownCallers:
             self.check = _Held(TokenTable(options.tokens))
 
     async def is_ready(self) -> bool:
-        """Return whether tokens can be checked now."""
         return self._tokens is None or await self._tokens.is_ready()
 
     async def close(self) -> None:
-        """Close the connections to the authorization server."""
         if self._tokens is not None:
             await self._tokens.close()
 

@@ -191,7 +191,6 @@ class UniqueKeys:
     """ASGI middleware: refuses a message that has a key twice, and repairs others.
 
     Args:
-        app: The server.
         max_body: Bytes of a request that are read; a longer one is left to the server, which refuses it.
     """
 
@@ -231,9 +230,6 @@ def _receiving(messages: Iterable[Message], after: Receive) -> Receive:
 
 class UniqueLines:
     """The lines of a client without those that cannot be taken, which are answered here: the SDK's reader drops them.
-
-    Args:
-        file: The lines.
 
     Attributes:
         replies: Receives the answers; set before the first line is read.

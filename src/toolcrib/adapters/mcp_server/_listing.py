@@ -30,9 +30,6 @@ class ListedTool:
 
     Args:
         stateless: Whether that is the newer one, whose structured results may be of any type.
-
-    Attributes:
-        entry: The tool.
     """
 
     def __init__(self, entry: ToolEntry, *, stateless: bool) -> None:

@@ -30,13 +30,7 @@ _OLD_NOT_FOUND = -32_002  # of the older generation; the newer one has it as a w
 
 @dataclass(frozen=True, slots=True)
 class FoundResource:
-    """The resource that a URI names.
-
-    Attributes:
-        entry: What reads it.
-        offer: What it is to clients.
-        arguments: What it is called with.
-    """
+    """The resource that a URI names."""
 
     entry: ToolEntry
     offer: ResourceOffer

@@ -43,15 +43,8 @@ _COMPLETION_SECONDS = 10.0
 class Served:
     """What one open toolset serves.
 
-    Attributes:
-        has_scopes: Whether anything of it needs scopes.
-
     Args:
-        toolset: The toolset, whose tools may change.
-        tools: Serves the tools.
         reader: Makes the calls that read resources and prompts.
-        changes: The clients of the server.
-        page: The most that a page of a list has.
     """
 
     def __init__(

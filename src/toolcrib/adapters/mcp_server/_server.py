@@ -68,11 +68,7 @@ Needed = Mapping[str, frozenset[str]]
 
 
 class RequestScopes:
-    """Says which scopes requests need, and refuses those that lack some.
-
-    Args:
-        tasks: The tasks of the server, if it has any.
-    """
+    """Says which scopes requests need, and refuses those that lack some."""
 
     def __init__(self, tasks: Tasks | None) -> None:
         self._tasks = tasks

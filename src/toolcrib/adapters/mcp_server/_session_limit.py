@@ -27,7 +27,6 @@ class _Session:
         known: What says to the session manager whose session it is.
         requests: How many are handled now.
         calls: How many messages of it are handled now; a call goes on when its request is broken off.
-        since: When the last one ended.
     """
 
     principal: str
@@ -71,10 +70,6 @@ class SessionLimit:
     of the principal with the most idle sessions. A session with an open request or a running call does not end.
 
     Args:
-        app: The session manager.
-        principal: Returns the principal of the request that is handled now.
-        limit: Sessions of one principal.
-        total: Sessions of all.
         idle_seconds: The session manager ends a session that has had no request for this long.
     """
 
@@ -203,7 +198,6 @@ class SessionLimit:
             self._ending.discard(session_id)
 
     def _forget_ended(self) -> None:
-        """Forget the sessions that the session manager has ended."""
         since = time.monotonic() - self._idle_seconds
         ended = [key for key, session in self._sessions.items() if session.is_idle and session.since <= since]
         for key in ended:

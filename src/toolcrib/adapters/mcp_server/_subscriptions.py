@@ -30,11 +30,7 @@ class _Subscriber:
 
 
 class Subscriptions:
-    """Who subscribes to which resource; hears of changes, and notifies the clients. Used by one event loop.
-
-    Args:
-        changes: The clients of the server.
-    """
+    """Who subscribes to which resource; hears of changes, and notifies the clients. Used by one event loop."""
 
     def __init__(self, changes: ToolChanges) -> None:
         self._changes = changes
@@ -65,7 +61,6 @@ class Subscriptions:
         await self._count(uri, offering)
 
     async def unsubscribe(self, session: ServerSession, uri: str) -> None:
-        """Unsubscribe a session from a resource."""
         known = self._subscribers.get(self._changes.connection_of(session))
         offering = None if known is None else known.uris.pop(uri, None)
         if offering is not None:

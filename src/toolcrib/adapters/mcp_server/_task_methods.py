@@ -50,12 +50,7 @@ class _UpdateParams(TaskParams):
 
 
 class TaskMethods:
-    """The methods of tasks, added to a server.
-
-    Args:
-        tasks: The tasks.
-        principals: The principals of the requests.
-    """
+    """The methods of tasks, added to a server."""
 
     def __init__(self, tasks: Tasks, principals: Principals) -> None:
         self._tasks, self._principals = tasks, principals

@@ -43,8 +43,6 @@ class Tasks:
     """The open calls of one server whose clients have an id of them.
 
     Args:
-        options: How calls become tasks.
-        served: How the tools are served.
         calls: The open calls; its store has the tasks that wait for a person, beside their calls.
     """
 

@@ -97,7 +97,6 @@ class ToolChanges:
         """Serve what an open toolset has now, and notify all clients when it has something else.
 
         Args:
-            toolset: The toolset.
             renew: Serves what it has now, and returns what may be different.
         """
         follower = _Follower(renew)

@@ -215,7 +215,6 @@ class ToolServer(ABC):
             request.run = run.view(**options)
 
     async def close(self) -> None:
-        """Stop the calls that have outlived their requests."""
         await self._calls.close(self)
 
     async def _reply_to(self, request: ToolRequest) -> CallReply | types.InputRequiredResult:
@@ -235,7 +234,6 @@ class ToolServer(ABC):
             return await self._start_or_resume(request)
 
     async def _start_or_resume(self, request: ToolRequest) -> CallReply | Suspension:
-        """Make a call, or continue the equal one that is suspended."""
         found = await self._find_suspended(request) if request.text is None else None
         result = await (self.start(request) if found is None else self.resume(request, found.state, ()))
         return await self._stored(request, result)

@@ -35,8 +35,6 @@ class DirectToolServer(ToolServer):
     """The tools of one open toolset, as a client sees them.
 
     Args:
-        pipeline_now: Returns a pipeline with the tools that the toolset has now.
-        levels: The levels of log lines that sessions want.
         asking: Tools that have suspended calls already.
     """
 
@@ -54,7 +52,6 @@ class DirectToolServer(ToolServer):
         self._refreshed = time.monotonic()
 
     def renewed(self) -> None:
-        """Serve the tools that the toolset has now."""
         self.pipeline = self._pipeline_now()
         self._listed = {
             stateless: {entry.name: ListedTool(entry, stateless=stateless) for entry in self.pipeline.toolset}
@@ -64,12 +61,10 @@ class DirectToolServer(ToolServer):
 
     @property
     def toolset(self) -> Toolset:
-        """The tools that are served."""
         return self.pipeline.toolset
 
     @property
     def entries(self) -> Mapping[str, ToolEntry]:
-        """The tools, by name."""
         return self.pipeline.toolset.entries
 
     # --- tools/list
@@ -84,7 +79,6 @@ class DirectToolServer(ToolServer):
         return [tool for tool in shown if tool is not None]
 
     async def instructions(self, principal: Principal) -> Sequence[str]:
-        """Return the instructions of the tools that a principal is shown."""
         names = [entry.name for entry in await shown_entries(self.pipeline.toolset, principal.run)]
         try:
             found = await self.pipeline.toolset.subset(names).get_instructions(principal.run.context())
@@ -102,7 +96,6 @@ class DirectToolServer(ToolServer):
             self._suspending |= await self._suspended.tools()
 
     def may_be_suspended(self, request: ToolRequest) -> bool:
-        """Return whether the tool may ask for approval, or has done so."""
         run = request.run
         return request.params.name in self._suspending or bool(run.gates) or isinstance(run.deps, AgentContext)
 
@@ -112,14 +105,12 @@ class DirectToolServer(ToolServer):
         return entry is not None and (entry.tool.source is not None or self.pipeline.wants_context(name))
 
     async def start(self, request: ToolRequest) -> CallReply | Suspension:
-        """Make a new call."""
         given = (request.params.arguments or {}) if request.text is None else request.text
         return await self._run(request, ToolCall(request.params.name, given))
 
     async def resume(
         self, request: ToolRequest, state: Mapping[str, Any], answers: Sequence[Grant | Denial]
     ) -> CallReply | Suspension:
-        """Continue a suspended call."""
         suspended = outcome_from_dict(state)
         if not isinstance(suspended, Suspended):
             raise TypeError("the state is not that of a suspended call")

@@ -61,11 +61,7 @@ class _Interruption:
     """A call of ours that a run stopped at.
 
     Attributes:
-        item: The SDK's own interruption.
-        invocation: The tool.
-        asked: The call.
         context: What the state is resumed with.
-        is_decided: Whether the state has an answer.
     """
 
     item: ToolApprovalItem

@@ -75,12 +75,7 @@ def as_tools(
 
 
 class Invocation:
-    """One tool as the SDK calls it.
-
-    Attributes:
-        tools: The tools that it is one of.
-        name: Its name there.
-    """
+    """One tool as the SDK calls it."""
 
     def __init__(self, tools: FrameworkTools, name: str) -> None:
         self.tools, self.name = tools, name

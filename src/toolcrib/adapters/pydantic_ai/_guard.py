@@ -82,7 +82,6 @@ class _GuardedSource:
         self._source, self._policy = source, policy
 
     def open_source(self, ctx: RunContext[Any]) -> AbstractAsyncContextManager[Toolset]:
-        """Enter the toolset, and give its tools with the gates around them."""
         return self._opened(ctx)
 
     @asynccontextmanager

@@ -117,7 +117,6 @@ class _Member(BaseTool):
         self._source, self._toolset, self._member = source, toolset, member
 
     def tool(self) -> Tool[..., Any]:
-        """Return it as one of ours."""
         definition = self._member.tool_def
         spec = ToolSpec.from_schema(
             self._call,

@@ -61,10 +61,7 @@ class AgentCalls:
     """The calls of one agent.
 
     Attributes:
-        agent: The agent.
-        runs: The runs of the calls.
         above: The calls of the agent that manages it, where they belong to one run.
-        loop: The event loop of the calls.
         tools: The tools of the agent whose calls these are, by name.
         waiting: The requests of suspended calls, by id.
     """

@@ -52,7 +52,6 @@ class Member(FrameworkMember):
         super().__init__(theirs.name, theirs.description, parameters_of(inputs))
 
     async def run(self, arguments: dict[str, Any]) -> Any:
-        """Run their tool, and return what it does."""
         if isinstance(self.theirs, AgentTool):
             return await self.theirs.call(arguments)
         return await asyncio.to_thread(cast("Any", self.theirs), **arguments)

@@ -66,12 +66,7 @@ def as_tools(
 
 
 class AgentTool(Tool):
-    """One tool as an agent calls it.
-
-    Attributes:
-        calls: The calls of the agent.
-        tools: The tools that it is one of.
-    """
+    """One tool as an agent calls it."""
 
     skip_forward_signature_validation = True  # its parameters are those of the schema
 
@@ -83,9 +78,7 @@ class AgentTool(Tool):
         calls.tools[name] = tools_of(calls.agent)[name] = self
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Make a call from a thread of the agent."""
         return self.calls.loop.run(self.call(dict(zip(self.inputs, args, strict=False)) | kwargs))
 
     async def call(self, arguments: Mapping[str, Any]) -> Any:
-        """Make a call, and return what the agent is given."""
         return await self.calls.make(self.tools, self.name, arguments)

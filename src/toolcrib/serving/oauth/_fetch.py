@@ -22,11 +22,7 @@ class AuthorizationServerUnavailable(Exception):
 
 
 class Fetch:
-    """Requests to one authorization server over connections that are kept.
-
-    Args:
-        client: Makes the requests; one of its own when None.
-    """
+    """Requests to one authorization server over connections that are kept."""
 
     def __init__(self, client: httpx2.AsyncClient | None = None) -> None:
         self._client = client
@@ -56,7 +52,6 @@ class Fetch:
         return cast("dict[str, Any]", found)
 
     async def close(self) -> None:
-        """Close the connections."""
         if self._client is not None:
             await self._client.aclose()
             self._client = None

@@ -36,8 +36,6 @@ async def find_metadata(issuer: str, fetch: Fetch, addresses: Sequence[str]) -> 
     """Return the metadata of an issuer.
 
     Args:
-        issuer: The issuer.
-        fetch: Makes the requests.
         addresses: The fields that have to be there, each of them an address.
 
     Raises:

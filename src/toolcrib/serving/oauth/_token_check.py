@@ -33,12 +33,7 @@ _log = logging.getLogger("toolcrib.serving")
 
 
 class KeySet:
-    """The keys of an authorization server.
-
-    Args:
-        read: Reads the document with the keys.
-        clock: The time, in seconds.
-    """
+    """The keys of an authorization server."""
 
     def __init__(
         self, read: Callable[[], Awaitable[dict[str, Any]]], clock: Callable[[], float] = time.monotonic
@@ -62,7 +57,6 @@ class KeySet:
         return found
 
     async def is_ready(self) -> bool:
-        """Return whether there are keys."""
         if self._clock() - self._read_at >= _FRESH:
             await self._renew(_RETRY)
         return self._current() is not None
@@ -175,7 +169,6 @@ class Signatures:
     """Checks JWTs with the published keys.
 
     Attributes:
-        kind: What the tokens are.
         types: What the header may say that a token is, in small letters.
     """
 
