@@ -32,23 +32,8 @@ from toolcrib.record import Activity, ActivityFilter, EventLog, brief_event
 from toolcrib.serving import ServerStates
 from toolcrib.serving.http import HttpGuard, HttpLimits, Listener, Site, listen, serve_app
 
-_PAGE = {
-    "index.html": "text/html; charset=utf-8",
-    "console.css": "text/css; charset=utf-8",
-    "icon.svg": "image/svg+xml",
-    "main.js": "text/javascript; charset=utf-8",
-    "dom.js": "text/javascript; charset=utf-8",
-    "name.js": "text/javascript; charset=utf-8",
-    "server.js": "text/javascript; charset=utf-8",
-    "activity.js": "text/javascript; charset=utf-8",
-    "inbox.js": "text/javascript; charset=utf-8",
-    "request.js": "text/javascript; charset=utf-8",
-    "form.js": "text/javascript; charset=utf-8",
-    "work.js": "text/javascript; charset=utf-8",
-    "gateways.js": "text/javascript; charset=utf-8",
-    "waterfall.js": "text/javascript; charset=utf-8",
-    "filters.js": "text/javascript; charset=utf-8",
-}
+_TYPES = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
+_SCRIPT = "text/javascript; charset=utf-8"  # whatever the system takes a script for
 _log = logging.getLogger("toolcrib.console")
 _WRONG_TOKEN_SECONDS = 0.3
 _MAX_ROWS = 200
@@ -68,8 +53,7 @@ class ConsoleApp:
         self._work, self._servers = WorkRoutes(work), servers
         self._log, self._approvals, self._options = log, approvals, options
         self._feed = Feed(log, approvals)
-        folder = files("toolcrib.console") / "page"
-        self._files = {name: (folder / name).read_bytes() for name in _PAGE}
+        self._files = {file.name: file.read_bytes() for file in (files("toolcrib.console") / "page").iterdir()}
         routes = [
             Route("/", self._page),
             Route("/api/state", self._state),
@@ -88,7 +72,7 @@ class ConsoleApp:
             Route("/{name}", self._page),
         ]
         handlers: Mapping[Any, Any] = {AnswerError: _answer_error, ApprovalError: _conflict, HTTPException: _http_error}
-        page = frozenset({"", "/", *(f"/{name}" for name in _PAGE), *LOGIN_PATHS})
+        page = frozenset({"", "/", *(f"/{name}" for name in self._files), *LOGIN_PATHS})
         site = Site(options.host, options.allowed_hosts)
         self._requests = HttpGuard(Starlette(routes=routes, exception_handlers=handlers), site)
         self._guard = Guard(self._requests, options, page)
@@ -108,7 +92,8 @@ class ConsoleApp:
         name = str(request.path_params.get("name", "index.html"))
         if name not in self._files:
             raise HTTPException(404, "there is no such page")
-        return Response(self._files[name], headers={"content-type": _PAGE[name]})
+        kind = _TYPES.get(name.rpartition(".")[2], _SCRIPT)
+        return Response(self._files[name], headers={"content-type": kind})
 
     async def _state(self, request: Request) -> Response:
         last, tools = await asyncio.to_thread(lambda: (self._log.last(), self._log.names()))

@@ -10,10 +10,10 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Container
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_network
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolcrib.calls import Identity
@@ -51,9 +51,6 @@ class Sessions:
         if found is None or int(until) <= time.time() or name in self._ended:
             return None
         return found
-
-    def is_open(self, session: str) -> bool:
-        return self.holder(session) is not None
 
     def end(self, session: str) -> None:
         if self.holder(session) is not None:
@@ -207,13 +204,8 @@ class Guard:
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
             return await self._holder(token.strip())
-        cookies = SimpleCookie()
-        try:
-            cookies.load(headers.get("cookie", ""))
-        except CookieError:
-            return None
-        kept = cookies.get(options.cookie)
-        return None if kept is None else self.user_of(kept.value)
+        session = cookie_parser(headers.get("cookie", "")).get(options.cookie)
+        return None if session is None else self.user_of(session)
 
     async def _holder(self, token: str) -> Visitor | None:
         """Return the user whose token came in a header."""

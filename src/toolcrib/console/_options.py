@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -117,7 +116,7 @@ class ConsoleOptions:
     def cookie(self) -> str:
         """The cookie's name: consoles on other ports of one machine, with other tokens, have others."""
         secrets = [*sorted(self.tokens.values()), *([] if self.login is None else [self.login.name])]
-        return "toolcrib_" + _digest("\n".join(secrets), "cookie")[:8]
+        return "toolcrib_" + hmac.new("\n".join(secrets).encode(), b"toolcrib console cookie", "sha256").hexdigest()[:8]
 
     def holder(self, token: str) -> str | None:
         """Return the name of a token's holder; None for an unknown token."""
@@ -131,7 +130,3 @@ class ConsoleOptions:
     @cached_property
     def _table(self) -> TokenTable:
         return TokenTable(self.tokens)
-
-
-def _digest(secret: str, use: str) -> str:
-    return hmac.new(secret.encode(), f"toolcrib console {use}".encode(), hashlib.sha256).hexdigest()

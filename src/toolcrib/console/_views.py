@@ -11,7 +11,6 @@ from toolcrib._numbers import count_text
 from toolcrib.approvals import ApprovalEntry, answer_row
 from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, cut
 from toolcrib.console._form_fields import bound_fields, form_fields, result_field
-from toolcrib.console._program_lines import call_lines
 from toolcrib.record import (
     Activity,
     ActivityFilter,
@@ -51,7 +50,6 @@ def activity_view(log: EventLog, activity: Activity, asked: Container[str] = ())
 def detail_view(log: EventLog, activity: Activity, pending: Mapping[str, ApprovalEntry]) -> dict[str, Any]:
     """Return one call or run in full."""
     asked = calls_asked_about(log, pending.values())
-    own = activity.source == "call"
     inside = log.activities(ActivityFilter(parent_id=activity.id), limit=_CHILDREN)
     children = [child for child in inside if (child.source, child.id) != (activity.source, activity.id)]
     events = log.events(activity, limit=_EVENTS)
@@ -62,16 +60,15 @@ def detail_view(log: EventLog, activity: Activity, pending: Mapping[str, Approva
         "children": [activity_view(log, child, asked) for child in children],
         "events": [brief_event(event) for event in events],
         "more_events": len(events) == _EVENTS,
-        "requests": [entry.request.id for entry in pending.values() if _is_request_of(entry, activity)],
+        "requests": [
+            entry.request.id
+            for entry in pending.values()
+            if activity.source in ("call", "turn")
+            and entry.request.call_id == activity.id
+            and activity.run_id in ("", entry.request.run_id)
+        ],
     }
-    return view | (_call_view(log, activity) if own else _run_view(log, activity, children))
-
-
-def _is_request_of(entry: ApprovalEntry, activity: Activity) -> bool:
-    request = entry.request
-    if activity.source in ("call", "turn"):
-        return request.call_id == activity.id and (request.run_id == activity.run_id or not activity.run_id)
-    return False
+    return view | (_call_view(log, activity) if activity.source == "call" else _run_view(log, activity, children))
 
 
 def _call_view(log: EventLog, activity: Activity) -> dict[str, Any]:
@@ -105,7 +102,7 @@ def _run_view(log: EventLog, activity: Activity, children: Iterable[Activity]) -
     said: Mapping[str, Any] = {} if opened is None else opened.data["data"]
     source = said.get("source")
     if isinstance(source, str):
-        view["source"] = {"code": source, "lines": _lines(log, source, children)}
+        view["source"] = {"code": source, "lines": _lines(log, children)}
     for name, value in said.items():
         if opened is not None and name not in _SHOWN_ELSEWHERE and value not in (None, "", [], {}):
             text = _joined(value)
@@ -146,19 +143,15 @@ def _joined(value: Any) -> Any:
     return ", ".join(names) if len(names) == len(cast("list[Any]", value)) else cast("Any", value)
 
 
-def _lines(log: EventLog, source: str, children: Iterable[Activity]) -> list[dict[str, Any]]:
-    """Return the lines of a program with open calls: where each was made, or where it may have been."""
+def _lines(log: EventLog, children: Iterable[Activity]) -> list[dict[str, Any]]:
+    """Return the lines of a program with open calls."""
     found: list[dict[str, Any]] = []
     for child in children:
         if child.source == "call" and child.status in _LIVE:
-            received = [event.data["data"] for event in log.events(child, limit=_FIRST) if event.kind == "received"]
-            line = next((data["line"] for data in received if data.get("line")), None)
-            lines = (
-                call_lines(source, child.name, received[-1]["arguments"] if received else None)
-                if line is None
-                else [line]
-            )
-            found.append({"id": child.id, "run_id": child.run_id, "name": child.name, "lines": lines})
+            events = log.events(child, limit=_FIRST)
+            lines = [event.data["data"].get("line") for event in events if event.kind == "received"]
+            about = {"id": child.id, "run_id": child.run_id, "name": child.name}
+            found.append({**about, "lines": [line for line in lines if line][:1]})
     return found
 
 

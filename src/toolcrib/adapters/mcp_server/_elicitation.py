@@ -79,11 +79,8 @@ def is_stateless(ctx: ServerRequestContext[Any, Any]) -> bool:
 
 def can_elicit(ctx: ServerRequestContext[Any, Any]) -> bool:
     """Return whether the client declares that its user can fill in a form, and can be reached."""
-    declared = ctx.session.client_capabilities
-    elicitation = None if declared is None else declared.elicitation
-    if elicitation is None or (elicitation.form is None and elicitation.url is not None):
-        return False
-    return is_stateless(ctx) or ctx.session.can_send_request
+    can_fill_in = declares(ctx.session.client_capabilities, "elicit")
+    return can_fill_in and (is_stateless(ctx) or ctx.session.can_send_request)
 
 
 # --- a request during the call, of the older generation and of tasks

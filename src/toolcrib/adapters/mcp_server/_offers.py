@@ -74,11 +74,14 @@ class Offers:
                 _log.warning("%s is not listed: %s", entry.name, error)
 
     @property
+    def _reading(self) -> list[ToolEntry]:
+        """What reads the resources."""
+        return [*(found.entry for found in self._fixed.values()), *(entry for _, entry, _ in self._templates.values())]
+
+    @property
     def names(self) -> frozenset[str]:
         """The names of the tools that read them."""
-        fixed = {found.entry.name for found in self._fixed.values()}
-        prompts = {entry.name for entry in self.prompts.values()}
-        return frozenset({*prompts, *fixed, *(entry.name for _, entry, _ in self._templates.values())})
+        return frozenset(entry.name for entry in (*self._reading, *self.prompts.values()))
 
     @property
     def listed(self) -> tuple[frozenset[Any], frozenset[Any]]:
@@ -92,9 +95,7 @@ class Offers:
     @property
     def has_scopes(self) -> bool:
         """Whether any of them needs scopes."""
-        fixed, templates = self._fixed.values(), self._templates.values()
-        entries = [*(found.entry for found in fixed), *(entry for _, entry, _ in templates), *self.prompts.values()]
-        return any(entry.scopes for entry in entries)
+        return any(entry.scopes for entry in (*self._reading, *self.prompts.values()))
 
     async def scopes_of_uri(self, uri: str, run: Run) -> Mapping[str, frozenset[str]]:
         """Return the scopes that a resource or a template needs, by the names of what reads it.
@@ -165,8 +166,7 @@ class Offers:
 
     def sources(self) -> list[Offering]:
         """Return what offers resources, each once."""
-        entries = [*(found.entry for found in self._fixed.values()), *(e for _, e, _ in self._templates.values())]
-        found = [offering_of(entry.tool) for entry in entries]
+        found = [offering_of(entry.tool) for entry in self._reading]
         return [*{id(one): one for one in found if one is not None}.values()]
 
 
@@ -293,13 +293,14 @@ def _completed(outcome: Outcome) -> Completed:
 def _contents(uri: str, found: FoundResource, done: Completed) -> Iterator[_CONTENTS]:
     """Yield what a resource holds: bytes and media as they are, all else as text."""
     value, mime_type, meta = done.value, found.offer.mime_type, found.offer.meta
+    about: dict[str, Any] = {"uri": uri, "_meta": None if meta is None else dict(meta)}
     parts = cast("list[Any]", value) if isinstance(value, list) else [value]
     if not any(isinstance(part, bytes | bytearray | Media | types.TextResourceContents) for part in parts):
         rendered = render(done)
         if rendered.is_error:
             raise MCPError(INTERNAL_ERROR, clean(rendered.text))
         kind = mime_type or ("text/plain" if isinstance(value, str) else "application/json")
-        yield types.TextResourceContents(uri=uri, mime_type=kind, text=clean(rendered.text), _meta=_dict(meta))
+        yield types.TextResourceContents(mime_type=kind, text=clean(rendered.text), **about)
         return
     for part in parts:
         match part:
@@ -308,19 +309,12 @@ def _contents(uri: str, found: FoundResource, done: Completed) -> Iterator[_CONT
             case bytes() | bytearray():
                 blob = base64.b64encode(part).decode()
                 kind = mime_type or "application/octet-stream"
-                yield types.BlobResourceContents(uri=uri, mime_type=kind, blob=blob, _meta=_dict(meta))
+                yield types.BlobResourceContents(mime_type=kind, blob=blob, **about)
             case Media(data=bytes()):
-                kind = mime_type or part.mime_type
-                yield types.BlobResourceContents(uri=uri, mime_type=kind, blob=part.base64, _meta=_dict(meta))
+                yield types.BlobResourceContents(mime_type=mime_type or part.mime_type, blob=part.base64, **about)
             case _:
                 text = clean(render(replace(done, value=part)).text)
-                yield types.TextResourceContents(
-                    uri=uri, mime_type=mime_type or "text/plain", text=text, _meta=_dict(meta)
-                )
-
-
-def _dict(meta: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    return None if meta is None else dict(meta)
+                yield types.TextResourceContents(mime_type=mime_type or "text/plain", text=text, **about)
 
 
 def _messages(done: Completed, value: Any, role: Any) -> Iterator[types.PromptMessage]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib import import_module
 from importlib.metadata import version
@@ -228,19 +228,27 @@ class McpServer(Server[Served]):
         """Answer requests for what the toolset has, or may have; what is announced to clients follows from that."""
         add, page = self.add_request_handler, types.PaginatedRequestParams
         if has_resources:
-            add("resources/list", page, self._list_resources)
-            add("resources/templates/list", page, self._list_templates)
-            add("resources/read", types.ReadResourceRequestParams, self._read)
-            add("resources/subscribe", types.SubscribeRequestParams, self._subscribe)
-            add("resources/unsubscribe", types.UnsubscribeRequestParams, self._unsubscribe)
+            add("resources/list", page, self._by(Served.resources))
+            add("resources/templates/list", page, self._by(Served.templates))
+            add("resources/read", types.ReadResourceRequestParams, self._by(Served.read))
+            add("resources/subscribe", types.SubscribeRequestParams, self._by(Served.subscribe))
+            add("resources/unsubscribe", types.UnsubscribeRequestParams, self._by(Served.unsubscribe))
         if has_prompts:
-            add("prompts/list", page, self._list_prompts)
-            add("prompts/get", types.GetPromptRequestParams, self._prompt)
+            add("prompts/list", page, self._by(Served.prompts))
+            add("prompts/get", types.GetPromptRequestParams, self._by(Served.prompt))
         if has_resources or has_prompts:
-            add("completion/complete", types.CompleteRequestParams, self._complete)
+            add("completion/complete", types.CompleteRequestParams, self._by(Served.complete))
         if self._may_change or has_resources:
             self.middleware.append(self.changes.note_session)
-            add("subscriptions/listen", types.SubscriptionsListenRequestParams, self._listen)
+            add("subscriptions/listen", types.SubscriptionsListenRequestParams, self._by(Served.listen))
+
+    def _by(self, method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        """Return the handler of a request that a method of `Served` answers, on behalf of its principal."""
+
+        async def handle(ctx: _Context, params: Any) -> Any:
+            return await method(ctx.lifespan_context, ctx, params, self.principals.current())
+
+        return handle
 
     def _input_schema(self, name: str) -> Mapping[str, Any] | None:
         """Return the schema that the SDK compares the headers of a call with; else it would list all tools for each."""
@@ -286,7 +294,7 @@ class McpServer(Server[Served]):
     async def _list(self, ctx: _Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         stateless = is_stateless(ctx)
         shown = await ctx.lifespan_context.tools.list(self.principals.current(), stateless=stateless)
-        page, following = page_of(shown, _cursor(params), self.options.page, lambda tool: tool.name)
+        page, following = page_of(shown, params, self.options.page, lambda tool: tool.name)
         marked = page if self._task_methods is None else self._task_methods.marked(ctx, page)
         return types.ListToolsResult(tools=marked, next_cursor=following)
 
@@ -299,43 +307,6 @@ class McpServer(Server[Served]):
             await ctx.session.send_tool_list_changed()  # a newer client listens for it
             await self.changes.publish(principal)
         return result
-
-    async def _listen(
-        self, ctx: _Context, params: types.SubscriptionsListenRequestParams
-    ) -> types.SubscriptionsListenResult:
-        return await ctx.lifespan_context.listen(ctx, params, self.principals.current())
-
-    async def _list_resources(
-        self, ctx: _Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourcesResult:
-        return await ctx.lifespan_context.resources(self.principals.current(), _cursor(params))
-
-    async def _list_templates(
-        self, ctx: _Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
-        return await ctx.lifespan_context.templates(self.principals.current(), _cursor(params))
-
-    async def _list_prompts(
-        self, ctx: _Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListPromptsResult:
-        return await ctx.lifespan_context.prompts(self.principals.current(), _cursor(params))
-
-    async def _read(self, ctx: _Context, params: types.ReadResourceRequestParams) -> Any:
-        return await ctx.lifespan_context.read(ctx, params, self.principals.current())
-
-    async def _prompt(self, ctx: _Context, params: types.GetPromptRequestParams) -> Any:
-        return await ctx.lifespan_context.prompt(ctx, params, self.principals.current())
-
-    async def _complete(self, ctx: _Context, params: types.CompleteRequestParams) -> types.CompleteResult:
-        return await ctx.lifespan_context.complete(params, self.principals.current())
-
-    async def _subscribe(self, ctx: _Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
-        await ctx.lifespan_context.subscribe(ctx, str(params.uri), self.principals.current())
-        return types.EmptyResult()
-
-    async def _unsubscribe(self, ctx: _Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
-        await ctx.lifespan_context.subscriptions.unsubscribe(ctx.session, str(params.uri))
-        return types.EmptyResult()
 
     async def _set_level(self, ctx: _Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
         self.levels.set(ctx.session, params.level)
@@ -395,10 +366,6 @@ async def _explain_state(ctx: _Context, call_next: CallNext) -> HandlerResult:
             raise
         text = f"{error.error.message}: it is too old, was changed, or was made by a server that has ended. {_IN_DOUBT}"
         raise MCPError(error.error.code, text, cast("Any", data)) from error
-
-
-def _cursor(params: types.PaginatedRequestParams | None) -> str | None:
-    return None if params is None else params.cursor
 
 
 def _is_app(tool: Tool[..., Any]) -> bool:

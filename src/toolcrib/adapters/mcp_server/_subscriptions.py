@@ -14,7 +14,7 @@ from mcp.server.subscriptions import ResourceUpdated
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
-from toolcrib.adapters.mcp_server._tool_changes import ToolChanges, notify
+from toolcrib.adapters.mcp_server._tool_changes import ToolChanges, connection_of, notify
 from toolcrib.tools import Offering
 
 MOST_EACH = 1_000
@@ -48,7 +48,7 @@ class Subscriptions:
         Raises:
             MCPError: It subscribes to too many.
         """
-        connection: Any = self._changes.connection_of(session)
+        connection: Any = connection_of(session)
         known = self._subscribers.get(connection)
         if known is None:
             known = self._subscribers[connection] = _Subscriber(session)
@@ -61,7 +61,7 @@ class Subscriptions:
         await self._count(uri, offering)
 
     async def unsubscribe(self, session: ServerSession, uri: str) -> None:
-        known = self._subscribers.get(self._changes.connection_of(session))
+        known = self._subscribers.get(connection_of(session))
         offering = None if known is None else known.uris.pop(uri, None)
         if offering is not None:
             await self._uncount(uri, offering)

@@ -195,8 +195,10 @@ class ToolServer(ABC):
         return cast("types.CallToolResult | Suspension", result)  # a request of `tools/call` has no other
 
     async def _traced(self, request: ToolRequest, reply: Coroutine[Any, Any, T]) -> T:
-        run, sinks, method = request.run, self._options.sinks, _method(request)
-        activity = trace_activity("request", method, run, sinks, about=lambda: _request_data(request))
+        method = "tools/call" if request.answer is None else request.ctx.method
+        activity = trace_activity(
+            "request", method, request.run, self._options.sinks, about=lambda: _request_data(request)
+        )
         return await (reply if activity is None else _traced(activity, reply))
 
     def _open(self, request: ToolRequest, *, by_form: bool) -> None:
@@ -387,10 +389,6 @@ def request_key(params: types.CallToolRequestParams, principal: Principal, metho
     return digest(params.name, asked if method is None else {**asked, "method": method})
 
 
-def _method(request: ToolRequest) -> str:
-    return "tools/call" if request.answer is None else request.ctx.method
-
-
 async def _traced(activity: ActivityTrace, reply: Coroutine[Any, Any, T]) -> T:
     """Return a reply, and close the activity of its request."""
     try:
@@ -411,13 +409,12 @@ async def _traced(activity: ActivityTrace, reply: Coroutine[Any, Any, T]) -> T:
 
 def _request_data(request: ToolRequest) -> dict[str, Any]:
     """Return what events say of a request."""
-    tool, version = clean(request.params.name), request.ctx.protocol_version
     http = None if is_stateless(request.ctx) else request.ctx.request
     session = None if http is None else http.headers.get("mcp-session-id")  # the transport has checked it
-    data = {
+    return {
         "method": request.ctx.method,
-        "protocol_version": version,
-        "tool": tool,
+        "protocol_version": request.ctx.protocol_version,
+        "tool": clean(request.params.name),
         "principal": request.principal.name,
+        **({} if session is None else {"session_id": session}),
     }
-    return data if session is None else {**data, "session_id": session}

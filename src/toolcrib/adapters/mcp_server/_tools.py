@@ -188,12 +188,7 @@ def _progress(value: Any) -> tuple[str | None, float | None, float | None]:
         ) == len(_REPORT) and (message is None or isinstance(message, str)):
             return (None if message is None else _cut(message)), done, total
         case _:
-            return _line(shape), None, None
-
-
-def _line(shape: Any) -> str:
-    text = shape if isinstance(shape, str) else json.dumps(shape, ensure_ascii=False)
-    return _cut(text)
+            return _cut(shape if isinstance(shape, str) else json.dumps(shape, ensure_ascii=False)), None, None
 
 
 def _cut(text: str) -> str:
