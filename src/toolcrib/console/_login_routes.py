@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from toolcrib.console._options import ConsoleOptions, LoginRefused, LoginService
+from toolcrib.console._options import ConsoleOptions, LoginRefused
+
+if TYPE_CHECKING:
+    from toolcrib.console.openid import OpenIDLogin
 
 LOGIN_PATHS: Final = ("/login/start", "/login/back")
 """The paths that need no login."""
@@ -48,13 +51,14 @@ class LoginRoutes:
             session = await login.come_back(request.cookies.get(_TICKET, ""), answer)
         except LoginRefused as error:
             return self._refusal(request, error)
-        _log.info("%s logged in from %s", login.of_session(session).name, self._address(request))
+        visitor = login.of_session(session)
+        _log.info("%s logged in from %s", "" if visitor is None else visitor.name, self._address(request))
         response, secure = RedirectResponse(f"{login.address}/", 303), login.address.startswith("https:")
         response.set_cookie(self._options.cookie, session, httponly=True, samesite="strict", secure=secure)
         response.delete_cookie(_TICKET, httponly=True, samesite="lax", secure=secure)
         return response
 
-    def _login(self) -> LoginService:
+    def _login(self) -> OpenIDLogin:
         if self._options.login is None:
             raise HTTPException(404, "there is no such page")
         return self._options.login

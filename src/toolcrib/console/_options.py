@@ -6,11 +6,14 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from toolcrib._numbers import require_number
 from toolcrib.errors import explain_options
 from toolcrib.serving.http import TokenTable, TrustedProxies, check_tokens, is_loopback
+
+if TYPE_CHECKING:  # it needs an extra of its own
+    from toolcrib.console.openid import OpenIDLogin
 
 Role: TypeAlias = Literal["viewer", "approver"]
 """Whether a user answers, or looks alone."""
@@ -18,48 +21,6 @@ Role: TypeAlias = Literal["viewer", "approver"]
 
 class LoginRefused(Exception):
     """A login that does not let anybody in; the text says why."""
-
-
-class LoginService(Protocol):
-    """Logins of people elsewhere, as `toolcrib.console.openid.OpenIDLogin` has them."""
-
-    @property
-    def name(self) -> str:
-        """What tells it from the login of another console."""
-        ...
-
-    @property
-    def address(self) -> str:
-        """The console as browsers reach it."""
-        ...
-
-    async def depart(self) -> tuple[str, str]:
-        """Begin a login; return the page where the browser goes, and a ticket by which it is known afterwards.
-
-        Raises:
-            LoginRefused: It cannot be begun now.
-        """
-        ...
-
-    async def come_back(self, ticket: str, answer: Mapping[str, str]) -> str:
-        """Begin a session by the answer that a browser brings; return its cookie.
-
-        Raises:
-            LoginRefused: It does not answer a login that this browser began, or its person may not come in.
-        """
-        ...
-
-    def of_session(self, cookie: str) -> Any:
-        """Return the `Visitor` of a session; None where there is none."""
-        ...
-
-    async def of_token(self, token: str) -> Any:
-        """Return the `Visitor` whose token a program sends; None where there is none."""
-        ...
-
-    def end(self, cookie: str) -> None: ...
-
-    async def close(self) -> None: ...
 
 
 @explain_options()
@@ -89,7 +50,7 @@ class ConsoleOptions:
     allowed_hosts: tuple[str, ...] = ()
     viewers: frozenset[str] = frozenset()
     trusted_proxies: tuple[str, ...] = ()
-    login: LoginService | None = None
+    login: OpenIDLogin | None = None
 
     def __post_init__(self) -> None:
         require_number("ConsoleOptions", "port", self.port, least=0)

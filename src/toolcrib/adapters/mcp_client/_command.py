@@ -160,7 +160,10 @@ class _Command:
             with suppress(*_CLOSED):
                 await process.stdin.aclose()
             if not await self._ends(self._patience):
-                await _terminate(process)
+                if sys.platform == "win32":
+                    await terminate_windows_process_tree(process)
+                else:
+                    await terminate_posix_process_tree(process, _STOP_SECONDS)
                 await self._ends(_STOP_SECONDS)
             if sys.platform == "win32":
                 close_process_job(process)
@@ -210,13 +213,6 @@ async def _started(command: StdioServerParameters, errors: TextIO) -> Any:
         return await create_windows_process(path, command.args, env, errors, command.cwd)
     words = [command.command, *command.args]
     return await anyio.open_process(words, env=env, stderr=errors, cwd=command.cwd, start_new_session=True)
-
-
-async def _terminate(process: Any) -> None:
-    if sys.platform == "win32":
-        await terminate_windows_process_tree(process)
-    else:
-        await terminate_posix_process_tree(process, _STOP_SECONDS)
 
 
 class ErrorOutput:

@@ -80,10 +80,11 @@ class Connection:
                 await asyncio.shield(ready)
         except TimeoutError:
             problem = f"did not answer within {self._options.connect_timeout:g} s"
-            raise ServerError(self._server, await self._with_reason(problem)) from None
+            raise ServerError(self._server, await self.reason(problem)) from None
         except Exception as error:  # the transport's, the SDK's
-            problem = f"{self._failure()}: {_error_text(error)}"
-            raise ServerError(self._server, await self._with_reason(problem)) from error
+            failure = "did not start" if isinstance(self._target, StdioServerParameters) else "cannot be connected to"
+            problem = f"{failure}: {_error_text(error)}"
+            raise ServerError(self._server, await self.reason(problem)) from error
         except BaseException:
             self._task.cancel()
             raise
@@ -115,11 +116,8 @@ class Connection:
         if self._task is not None and not (await asyncio.wait({self._task}, timeout=_CLOSE_SECONDS))[0]:
             await self._cancel()
 
-    async def last_lines(self) -> str:
-        """Return why it ended, as part of a sentence: the fault, and the last lines of a command's error output."""
-        return await self._with_reason("")
-
-    async def _with_reason(self, problem: str) -> str:
+    async def reason(self, problem: str = "") -> str:
+        """Return why it ended, after a problem: the fault, and the last lines of a command's error output."""
         await self._cancel()
         lines = [] if self._errors is None else await self._errors.last()
         if self.fault:
@@ -131,9 +129,6 @@ class Connection:
         if self._task is not None and not self._task.done():
             self._task.cancel()
             await asyncio.wait({self._task})
-
-    def _failure(self) -> str:
-        return "did not start" if isinstance(self._target, StdioServerParameters) else "cannot be connected to"
 
     # --- the task
 

@@ -222,11 +222,11 @@ class KeptConnection:
             self.listing = await list_server(connection.session, self._name, resources=resources, seconds=seconds)
         except TimeoutError:
             connection.drop()
-            lines = await connection.last_lines()
+            lines = await connection.reason()
             raise ServerError(self._name, f"did not list what it has within {seconds:g} s{lines}") from None
         except (MCPError, ValidationError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
             connection.drop()
-            raise ServerError(self._name, f"cannot list what it has: {error}{await connection.last_lines()}") from error
+            raise ServerError(self._name, f"cannot list what it has: {error}{await connection.reason()}") from error
         self._report_left_out()
         if self.pins is not None:
             await self.pins.read(self.listing, connection.session.instructions)

@@ -228,6 +228,10 @@ class Member(Offering):
         value = await self.run(arguments, ctx)
         return value if self._override(self._options.return_schemas) is None else read_as_json(value)
 
+    async def _completed(self, reference: Any, argument: str, typed: str, given: Mapping[str, str]) -> FoundValues:
+        found = await self._remote.complete(reference, argument, typed, given)
+        return FoundValues(found.values, found.total, found.has_more)
+
     @abstractmethod
     async def run(self, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
         """Make the request to the server."""
@@ -315,7 +319,7 @@ class _ResourceOffering(Member):
     async def complete(self, argument: str, typed: str, given: Mapping[str, str]) -> FoundValues:
         """Return what the server says that a variable may go on to be."""
         reference = types.ResourceTemplateReference(uri=self._uri)
-        return _found_values(await self._remote.complete(reference, argument, typed, given))
+        return await self._completed(reference, argument, typed, given)
 
     def listen(self, listener: ResourceListener) -> None:
         self._remote.listeners.add(listener)
@@ -404,7 +408,7 @@ class PromptMember(Member):
     async def complete(self, argument: str, typed: str, given: Mapping[str, str]) -> FoundValues:
         """Return what the server says that an argument may go on to be."""
         reference = types.PromptReference(name=self._listed.name)
-        return _found_values(await self._remote.complete(reference, argument, typed, given))
+        return await self._completed(reference, argument, typed, given)
 
     async def run(self, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
         result = await self._remote.get_prompt(self._listed.name, arguments, ctx, accepted=True)
@@ -522,10 +526,6 @@ def _with_object_properties(schema: dict[str, Any]) -> dict[str, Any]:
     named = cast("dict[str, Any]", parts)
     spelt = {name: _BOOLS[part] if isinstance(part, bool) else part for name, part in named.items()}
     return {**schema, "properties": spelt}
-
-
-def _found_values(found: types.Completion) -> FoundValues:
-    return FoundValues(found.values, found.total, found.has_more)
 
 
 def _description_of(verb: str, name: str, place: str, text: str | None) -> str:

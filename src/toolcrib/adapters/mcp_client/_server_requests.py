@@ -23,7 +23,7 @@ from mcp.client import ClientRequestContext
 from toolcrib._numbers import count_text
 from toolcrib.adapters.mcp_client._options import Options
 from toolcrib.adapters.mcp_client._pace import Pace, cut_line
-from toolcrib.adapters.mcp_client._questions import Answer, ask_person, elicit_result, granted, oversize, unsafe
+from toolcrib.adapters.mcp_client._questions import ask_person, elicit_result, granted, oversize, unsafe
 from toolcrib.adapters.mcp_client._values import AskKind, Elicitation
 from toolcrib.calls import ApprovalRequest, cut
 from toolcrib.errors import ClientUnavailable, ToolcribError, exception_of
@@ -37,7 +37,7 @@ from toolcrib.schema import (
     Sampled,
     SampleRequest,
 )
-from toolcrib.tools import Asked, AskedKind, Deadline, PersonAnswer, asking, current_deadline, stopped_clocks
+from toolcrib.tools import Asked, AskedKind, Deadline, asking, current_deadline, stopped_clocks
 
 _log = logging.getLogger("toolcrib.mcp")
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "notice": logging.INFO, "warning": logging.WARNING}
@@ -129,7 +129,8 @@ class ServerRequests:
             elif ctx is not None:
                 answer = await ask_person(asked, ctx, self._options.question_wait)
                 note.by = answer.by
-                result = elicit_result(_given(answer), asked)
+                given = {"accept": answer.fields, "cancel": None}.get(answer.action, False)
+                result = elicit_result(given, asked)
             else:
                 result = self._untied("question")
             note.outcome = result.action if isinstance(result, types.ElicitResult) else "failed"
@@ -295,12 +296,6 @@ class ServerRequests:
             _log.warning("%s: left out here, as it came too fast: %s", self._server, lines)
             self._unlogged = 0
         _log.log(level, "%s: %s", self._server, cut_line(data))
-
-
-def _given(answer: PersonAnswer) -> Answer:
-    if answer.action == "accept":
-        return answer.fields
-    return None if answer.action == "cancel" else False
 
 
 async def _asked_of_client(

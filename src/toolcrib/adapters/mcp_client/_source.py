@@ -69,7 +69,8 @@ class ServerSource:
     @asynccontextmanager
     async def connect(self, *, required: bool = True) -> AsyncGenerator[tuple[RemoteServer, ServerError | None]]:
         """Open the server with a connection of its own; with what went wrong, where it is not required."""
-        remote = self._remote()
+        kind = RemoteServer if self._options.credentials is None else PrincipalServers
+        remote = kind(self._target, self.server, self._options)
         try:
             fault = await remote.first_try()
             if fault is not None and required:
@@ -82,10 +83,6 @@ class ServerSource:
         finally:
             with anyio.CancelScope(shield=True):  # a task group that is cancelled would leave processes behind
                 await remote.close()
-
-    def _remote(self) -> RemoteServer:
-        kind = RemoteServer if self._options.credentials is None else PrincipalServers
-        return kind(self._target, self.server, self._options)
 
     def __repr__(self) -> str:
         return f"<MCP server {self.server}>"
@@ -121,7 +118,8 @@ class _ServerTools:
                 if old is not None and old.about != member.about:
                     # a grant holds on only where its definition is the same: `Member.get_definition`
                     _log.warning("%s: it describes %s in another way than before", self._remote.name, member.label())
-            await asyncio.to_thread(_prepare, [member for member in members if member not in before])
+            new = [member for member in members if member not in before]
+            await asyncio.to_thread(lambda: [member.prepare() for member in new])
             tools = {member: before.get(member) or member.tool() for member in self._readable(members)}
             self.live.renew([*tools.values()])
             self._made = tools
@@ -152,11 +150,6 @@ class _ServerTools:
         if self._options.refused == "raise":
             raise error
         _log.error("%s. It is left out of the toolset.", error)
-
-
-def _prepare(members: Sequence[Member]) -> None:
-    for member in members:
-        member.prepare()
 
 
 def _needed(fault: ServerError, why: str) -> ServerError:

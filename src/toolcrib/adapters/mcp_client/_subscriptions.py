@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Protocol
 
 import anyio
 import mcp_types as types
-from mcp.client import Client, ClientSession
+from mcp.client import Client
 from mcp.client.subscriptions import ResourceUpdated, SubscriptionLost
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from toolcrib.adapters.mcp_client._connection import Connection
 from toolcrib.clock import Clock
 from toolcrib.errors import RemoteToolError
 
@@ -21,16 +21,6 @@ _log = logging.getLogger("toolcrib.mcp")
 _MOST = 100  # resources of one server
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0  # seconds until a stream that was lost is opened again
 _OPEN_SECONDS = 30.0  # for a subscription, or its end, to be acknowledged
-
-
-class Subscribable(Protocol):
-    """A connection, as subscriptions need it."""
-
-    @property
-    def session(self) -> ClientSession: ...
-
-    @property
-    def client(self) -> Client | None: ...
 
 
 class Subscriptions:
@@ -41,7 +31,7 @@ class Subscriptions:
         self._listeners: dict[str, list[Callable[[str], None]]] = {}
         self._streams: dict[str, asyncio.Task[None]] = {}
 
-    async def add(self, connection: Subscribable, uri: str, listener: Callable[[str], None]) -> None:
+    async def add(self, connection: Connection, uri: str, listener: Callable[[str], None]) -> None:
         """Call a listener with the URI when the resource, or one below it, is updated.
 
         Raises:
@@ -62,7 +52,7 @@ class Subscriptions:
                 self._drop(uri, listener)
                 raise
 
-    async def remove(self, connection: Subscribable | None, uri: str, listener: Callable[[str], None]) -> None:
+    async def remove(self, connection: Connection | None, uri: str, listener: Callable[[str], None]) -> None:
         """Call the listener no more, and end the subscription at the server where there is a connection."""
         if not self._drop(uri, listener) or uri in self._listeners:
             return
@@ -72,8 +62,9 @@ class Subscriptions:
             await asyncio.wait({stream})
         elif connection is not None:
             try:
+                request = types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=uri))
                 await connection.session.send_request(
-                    _unsubscribe(uri), types.EmptyResult, request_read_timeout_seconds=_OPEN_SECONDS
+                    request, types.EmptyResult, request_read_timeout_seconds=_OPEN_SECONDS
                 )
             except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
                 _log.debug("%s: %s is not unsubscribed from: %s", self._server, uri, error)
@@ -85,7 +76,7 @@ class Subscriptions:
                 for listener in [*listeners]:
                     listener(uri)
 
-    async def resume(self, connection: Subscribable) -> None:
+    async def resume(self, connection: Connection) -> None:
         """Subscribe again on a new connection; what was updated meanwhile is not known, so each counts as updated."""
         await self.close()
         for uri in [*self._listeners]:
@@ -111,10 +102,11 @@ class Subscriptions:
             del self._listeners[uri]
         return True
 
-    async def _subscribe(self, connection: Subscribable, uri: str) -> None:
+    async def _subscribe(self, connection: Connection, uri: str) -> None:
         session, client = connection.session, connection.client
         if session.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-            await session.send_request(_subscribe(uri), types.EmptyResult, request_read_timeout_seconds=_OPEN_SECONDS)
+            request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
+            await session.send_request(request, types.EmptyResult, request_read_timeout_seconds=_OPEN_SECONDS)
             return
         if client is None:
             raise RemoteToolError(self._server, "a session that was given cannot listen for updates; give its Client")
@@ -148,11 +140,3 @@ class Subscriptions:
                 _log.debug("%s: the stream of updates of %s ended: %s", self._server, uri, error)
             await self._clock.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
-
-
-def _subscribe(uri: str) -> types.SubscribeRequest:
-    return types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
-
-
-def _unsubscribe(uri: str) -> types.UnsubscribeRequest:
-    return types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=uri))

@@ -143,7 +143,7 @@ class TaskCall:
         raw: dict[str, Any] = await own._dispatcher.send_raw_request("tools/call", data["params"], options)
         if "task" not in raw:
             return types.CallToolResult.model_validate(raw, by_name=False)
-        self.id = _created(raw)
+        self.id = types.CreateTaskResult.model_validate(raw, by_name=False).task.task_id
         return await self.follow(session)
 
     def may_begin_in(self, session: ClientSession) -> bool:
@@ -280,10 +280,6 @@ def _task_in(raw: Mapping[str, Any]) -> str:
     task: Any = raw.get("task", raw)
     task_id: Any = cast("dict[str, Any]", task).get("taskId") if isinstance(task, dict) else None
     return task_id if isinstance(task_id, str) else ""
-
-
-def _created(raw: Mapping[str, Any]) -> str:
-    return types.CreateTaskResult.model_validate(raw, by_name=False).task.task_id
 
 
 current_task: ContextVar[TaskCall | None] = ContextVar("toolcrib_mcp_task", default=None)

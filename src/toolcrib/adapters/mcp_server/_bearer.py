@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -43,14 +43,6 @@ def principal_of(token: AccessToken) -> str:
     return ";".join(part for part in parts if part)
 
 
-class CheckBearer(Protocol):
-    """Checks bearer tokens."""
-
-    async def __call__(self, token: str) -> AccessToken:
-        """Return what is known of a token; raises TokenRefused, or AuthorizationServerUnavailable."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Challenge:
     """The header by which a client learns how to get a token, or a better one.
@@ -84,7 +76,7 @@ class Challenge:
 class BearerAuth:
     """ASGI middleware: lets a request through whose token is valid, as its principal's, and without the token."""
 
-    def __init__(self, app: ASGIApp, check: CheckBearer, challenge: Challenge) -> None:
+    def __init__(self, app: ASGIApp, check: Callable[[str], Awaitable[AccessToken]], challenge: Challenge) -> None:
         self._app = AuthContextMiddleware(app)
         self._check, self._challenge = check, challenge
 

@@ -24,7 +24,6 @@ from toolcrib._subject_tokens import subject_tokens
 from toolcrib.adapters.mcp_server._bearer import (
     BearerAuth,
     Challenge,
-    CheckBearer,
     ScopeChallenge,
     VerifiedAccess,
     principal_of,
@@ -96,7 +95,14 @@ class HttpApp:
             endpoint = BearerAuth(endpoint, callers.check, callers.challenge)
             routes += _metadata_routes(callers, options)
         routes.append(Route(options.path, endpoint=endpoint))
-        middleware = [_cors(options)] if options.allowed_origins else []
+        cors = Middleware(
+            CORSMiddleware,
+            allow_origins=list(options.allowed_origins),
+            allow_methods=["GET", "POST", "DELETE"],
+            allow_headers=["*", "Authorization"],
+            expose_headers=["Mcp-Session-Id", "WWW-Authenticate"],
+        )
+        middleware = [cors] if options.allowed_origins else []
         return Starlette(routes=routes, middleware=middleware, lifespan=lambda _: self.running())
 
 
@@ -187,16 +193,6 @@ def _metadata_routes(callers: KnownCallers, options: HttpOptions) -> list[Route]
     return [Route(place, answer, methods=["GET"]) for place in dict.fromkeys(places)]
 
 
-def _cors(options: HttpOptions) -> Middleware:
-    return Middleware(
-        CORSMiddleware,
-        allow_origins=list(options.allowed_origins),
-        allow_methods=["GET", "POST", "DELETE"],
-        allow_headers=["*", "Authorization"],
-        expose_headers=["Mcp-Session-Id", "WWW-Authenticate"],
-    )
-
-
 class KnownCallers:
     """How the tokens of requests are checked.
 
@@ -205,28 +201,59 @@ class KnownCallers:
         metadata: What clients are shown of the authorization server (RFC 9728); None where there is none.
     """
 
-    check: CheckBearer
-
     def __init__(self, options: HttpOptions) -> None:
         self.challenge = Challenge()
         self.metadata: dict[str, Any] | None = None
+        self._held, self._verifier = TokenTable(options.tokens), options.token_verifier
         self._tokens: TokenCheck | None = None
+        self._resource: AnyHttpUrl | None = None  # that a verifier's tokens have to be for
         auth = options.auth
         if options.authorization_server is not None:
             server = options.authorization_server
             self._tokens = token_check(server, options.resource)
-            self.check = _Checked(self._tokens)
             self._describe(options.resource, server.issuer, tuple(server.scopes))
         elif options.token_verifier is not None:
             is_checked = auth is not None and auth.validate_token_resource is not False  # unset counts as True here
-            resource = auth.resource_server_url if auth is not None and is_checked else None
-            self.check = _Verified(options.token_verifier, resource)
+            self._resource = auth.resource_server_url if auth is not None and is_checked else None
             scopes = () if auth is None else tuple(auth.required_scopes or ())
             self.challenge = Challenge(scopes=scopes)
             if auth is not None and auth.resource_server_url is not None:
                 self._describe(str(auth.resource_server_url), str(auth.issuer_url), scopes)
-        else:
-            self.check = _Held(TokenTable(options.tokens))
+
+    async def check(self, token: str) -> AccessToken:
+        """Return what is known of a token; raises TokenRefused, or AuthorizationServerUnavailable."""
+        if self._tokens is not None:
+            return await self._checked(token, self._tokens)
+        if self._verifier is not None:
+            return await self._verified(token, self._verifier)
+        holder = self._held.holder(token)
+        if holder is None:
+            raise TokenRefused("the token is not known")
+        return AccessToken(token="", client_id=holder, scopes=[])
+
+    async def _checked(self, token: str, tokens: TokenCheck) -> AccessToken:
+        known = await tokens.check(token)
+        subject_tokens.keep(known.principal, token, known.expires_at)
+        return VerifiedAccess(
+            token="",
+            client_id=known.client_id,
+            subject=known.subject,
+            scopes=sorted(known.access.scopes),
+            claims={"iss": known.issuer},
+            principal=known.principal,
+            access=known.access,
+        )
+
+    async def _verified(self, token: str, verifier: TokenVerifier) -> AccessToken:
+        found = await verifier.verify_token(token)
+        if found is None:
+            raise TokenRefused("the token is not valid")
+        if found.expires_at is not None and found.expires_at < time.time():
+            raise TokenRefused("the token has expired")
+        if self._resource is not None and not _is_for(found.resource, self._resource):
+            raise TokenRefused("the token is for another audience")
+        subject_tokens.keep(principal_of(found), token, found.expires_at)
+        return found
 
     async def is_ready(self) -> bool:
         return self._tokens is None or await self._tokens.is_ready()
@@ -243,57 +270,6 @@ class KnownCallers:
             **({"scopes_supported": list(scopes)} if scopes else {}),
             "bearer_methods_supported": ["header"],
         }
-
-
-class _Held:
-    """Checks the tokens of `HttpOptions.tokens`."""
-
-    def __init__(self, tokens: TokenTable) -> None:
-        self._tokens = tokens
-
-    async def __call__(self, token: str) -> AccessToken:
-        holder = self._tokens.holder(token)
-        if holder is None:
-            raise TokenRefused("the token is not known")
-        return AccessToken(token="", client_id=holder, scopes=[])
-
-
-class _Checked:
-    """Checks the tokens of `HttpOptions.authorization_server`."""
-
-    def __init__(self, tokens: TokenCheck) -> None:
-        self._tokens = tokens
-
-    async def __call__(self, token: str) -> AccessToken:
-        known = await self._tokens.check(token)
-        subject_tokens.keep(known.principal, token, known.expires_at)
-        return VerifiedAccess(
-            token="",
-            client_id=known.client_id,
-            subject=known.subject,
-            scopes=sorted(known.access.scopes),
-            claims={"iss": known.issuer},
-            principal=known.principal,
-            access=known.access,
-        )
-
-
-class _Verified:
-    """Checks tokens by a verifier of the SDK's, and whom they are for."""
-
-    def __init__(self, verifier: TokenVerifier, resource: AnyHttpUrl | None) -> None:
-        self._verifier, self._resource = verifier, resource
-
-    async def __call__(self, token: str) -> AccessToken:
-        found = await self._verifier.verify_token(token)
-        if found is None:
-            raise TokenRefused("the token is not valid")
-        if found.expires_at is not None and found.expires_at < time.time():
-            raise TokenRefused("the token has expired")
-        if self._resource is not None and not _is_for(found.resource, self._resource):
-            raise TokenRefused("the token is for another audience")
-        subject_tokens.keep(principal_of(found), token, found.expires_at)
-        return found
 
 
 def _is_for(resource: str | None, url: AnyHttpUrl) -> bool:

@@ -70,12 +70,12 @@ Needed = Mapping[str, frozenset[str]]
 class RequestScopes:
     """Says which scopes requests need, and refuses those that lack some."""
 
-    def __init__(self, tasks: Tasks | None) -> None:
-        self._tasks = tasks
+    def __init__(self, tasks: Tasks | None, principals: Principals) -> None:
+        self._tasks, self._principals = tasks, principals
 
-    async def needed(self, method: str, params: Any, served: Served, principal: Principal) -> Needed:
+    async def needed(self, method: str, params: Any, served: Served) -> Needed:
         """Return the scopes that a request needs; none for one that is not well formed, or reaches nothing."""
-        kind = _PARAMS.get(method)
+        kind, principal = _PARAMS.get(method), self._principals.current()
         if kind is None:
             return {}
         try:
@@ -111,9 +111,7 @@ class RequestScopes:
             return {}
         return served.scopes_of_tool(task.params.name)
 
-    async def hold(
-        self, ctx: ServerRequestContext[Served, Any], call_next: CallNext, principal: Principal
-    ) -> HandlerResult:
+    async def hold(self, ctx: ServerRequestContext[Served, Any], call_next: CallNext) -> HandlerResult:
         """Answer a request whose token has the scopes that it needs; a middleware.
 
         A new call is left to the pipeline, which refuses it in the same way, and has it in the record.
@@ -121,10 +119,11 @@ class RequestScopes:
         Raises:
             MCPError: It lacks some.
         """
-        access = principal.run.channel.access
+        served = ctx.lifespan_context
+        access = self._principals.current().run.channel.access if served.has_scopes else None
         if access is None or (ctx.method == "tools/call" and not (ctx.params or {}).get("requestState")):
             return await call_next(ctx)
-        needed = await self.needed(ctx.method, ctx.params, ctx.lifespan_context, principal)
+        needed = await self.needed(ctx.method, ctx.params, served)
         for name, scopes in needed.items():
             missing = access.lacks(scopes)
             if missing:
@@ -192,7 +191,7 @@ class McpServer(Server[Served]):
         self.calls = OpenCalls(self.suspended_calls, limits)
         self.tasks = None if tasks is None else Tasks(tasks, options, self.calls)
         self._task_methods = None if self.tasks is None else TaskMethods(self.tasks, self.principals)
-        self._scopes = RequestScopes(self.tasks)
+        self._scopes = RequestScopes(self.tasks, self.principals)
         self._has_sources = bool(sources_of(toolset))
         self._may_change = bool(options.search) or self._has_sources
         super().__init__(
@@ -209,7 +208,7 @@ class McpServer(Server[Served]):
             _explain_state,
             RequestStateBoundary(self._state_security(), default_audience=options.name),
             self._add_instructions,
-            self._hold_scopes,
+            self._scopes.hold,
         ]
         if self._task_methods is not None:
             self._task_methods.add_to(self)
@@ -318,16 +317,7 @@ class McpServer(Server[Served]):
 
     async def scopes_needed(self, method: str, params: Any) -> Needed:
         """Return the scopes that a request needs, by the names of the tools that need them."""
-        served = self.served
-        if served is None:
-            return {}
-        return await self._scopes.needed(method, params, served, self.principals.current())
-
-    async def _hold_scopes(self, ctx: _Context, call_next: CallNext) -> HandlerResult:
-        """Refuse what the token of a request lacks scopes for; a middleware."""
-        if not ctx.lifespan_context.has_scopes:
-            return await call_next(ctx)
-        return await self._scopes.hold(ctx, call_next, self.principals.current())
+        return {} if self.served is None else await self._scopes.needed(method, params, self.served)
 
     async def _add_instructions(self, ctx: _Context, call_next: CallNext) -> HandlerResult:
         """Add the instructions of the tools to the replies by which a server introduces itself."""
