@@ -25,7 +25,7 @@ from toolcrib.adapters.smolagents import (
     guard,
     run_agent,
 )
-from toolcrib.adapters.smolagents._inputs import inputs_of
+from toolcrib.adapters.smolagents._tools import inputs_of
 from toolcrib.approvals import MemoryApprovalStore, approve_all
 from toolcrib.calls import Completed, Media, Suspended, ToolCall
 from toolcrib.errors import ApprovalError

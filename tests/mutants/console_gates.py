@@ -70,8 +70,8 @@ CONSOLE_GATES: tuple[Gate, ...] = (
     Gate(
         "console: a cookie out of reach of scripts",
         "console/_app.py",
-        'httponly=True, samesite="strict", secure',
-        "secure",
+        'httponly=True, samesite="strict", secure=secure)\n        return response',
+        "secure=secure)\n        return response",
         _GUARD,
     ),
     Gate(

@@ -175,8 +175,8 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     Gate(
         "a denial of a server's question",
         _REQUESTS,
-        '    if answer.action == "accept":\n        return answer.fields\n',
-        '    if True:\n        return {"name": "nobody"}\n',
+        'given = {"accept": answer.fields, "cancel": None}.get(answer.action, False)',
+        'given = {"name": "nobody"}',
         _OF_QUESTIONS,
     ),
     Gate(

@@ -7,12 +7,12 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -21,8 +21,7 @@ from toolcrib.console._answer_form import AnswerError
 from toolcrib.console._approval_routes import ApprovalRoutes
 from toolcrib.console._feed import Feed
 from toolcrib.console._guard import Guard
-from toolcrib.console._login_routes import LOGIN_PATHS, LoginRoutes
-from toolcrib.console._options import ConsoleOptions
+from toolcrib.console._options import ConsoleOptions, LoginRefused
 from toolcrib.console._requests import SURROGATES, JsonReply, json_body, moment, number, visitor_of
 from toolcrib.console._views import activity_view, at_path, calls_asked_about, detail_view, full_text, waterfall
 from toolcrib.console._webhooks import Notifier
@@ -31,6 +30,64 @@ from toolcrib.errors import ApprovalError, explain_options
 from toolcrib.record import Activity, ActivityFilter, EventLog, brief_event
 from toolcrib.serving import ServerStates
 from toolcrib.serving.http import HttpGuard, HttpLimits, Listener, Site, listen, serve_app
+
+if TYPE_CHECKING:
+    from toolcrib.console.openid import OpenIDLogin
+
+LOGIN_PATHS: Final = ("/login/start", "/login/back")
+"""The paths that need no login."""
+_TICKET: Final = "toolcrib_login"  # the cookie by which a browser is known when it is back
+_SECONDS: Final = 600
+
+
+class LoginRoutes:
+    """The routes of the login that a console has beside its tokens."""
+
+    def __init__(self, options: ConsoleOptions) -> None:
+        self._options = options
+        self.routes = [
+            Route(path, answer) for path, answer in zip(LOGIN_PATHS, (self._depart, self._come_back), strict=True)
+        ]
+
+    async def _depart(self, request: Request) -> Response:
+        """Send a browser to where people log in."""
+        login = self._login()
+        try:
+            url, ticket = await login.depart()
+        except LoginRefused as error:
+            return self._refusal(request, error)
+        response, secure = RedirectResponse(url, 303), login.address.startswith("https:")
+        response.set_cookie(_TICKET, ticket, max_age=_SECONDS, httponly=True, samesite="lax", secure=secure)
+        return response
+
+    async def _come_back(self, request: Request) -> Response:
+        """Begin a session of a browser that comes back from there."""
+        login, answer = self._login(), dict(request.query_params)
+        try:
+            if len(answer) != len(request.query_params.multi_items()):
+                raise LoginRefused("the answer says something twice")
+            session = await login.come_back(request.cookies.get(_TICKET, ""), answer)
+        except LoginRefused as error:
+            return self._refusal(request, error)
+        visitor = login.of_session(session)
+        _log.info("%s logged in from %s", "" if visitor is None else visitor.name, self._address(request))
+        response, secure = RedirectResponse(f"{login.address}/", 303), login.address.startswith("https:")
+        response.set_cookie(self._options.cookie, session, httponly=True, samesite="strict", secure=secure)
+        response.delete_cookie(_TICKET, httponly=True, samesite="lax", secure=secure)
+        return response
+
+    def _login(self) -> OpenIDLogin:
+        if self._options.login is None:
+            raise HTTPException(404, "there is no such page")
+        return self._options.login
+
+    def _refusal(self, request: Request, error: LoginRefused) -> Response:
+        _log.warning("a login from %s failed: %s", self._address(request), error)
+        return PlainTextResponse(f"You are not logged in: {error}.", 403)
+
+    def _address(self, request: Request) -> str:
+        return self._options.proxies.client_address(request.scope)
+
 
 _TYPES = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
 _SCRIPT = "text/javascript; charset=utf-8"  # whatever the system takes a script for

@@ -125,7 +125,8 @@ class OpenCall:
 
     def _end(self, job: asyncio.Task[Any]) -> None:
         self.job = None
-        self.end(None if job.cancelled() or job.exception() else job.result(), _error_of(job))
+        error = asyncio.CancelledError() if job.cancelled() else job.exception()
+        self.end(None if error is not None else job.result(), error)
 
     def end(self, result: Any, error: BaseException | None) -> None:
         """Set its result or its error."""
@@ -171,10 +172,6 @@ class OpenCall:
             if not question.answer.done():
                 question.answer.set_exception(ClientUnavailable(self.tool, question.feature, why))
         self.questions.clear()
-
-
-def _error_of(job: asyncio.Task[Any]) -> BaseException | None:
-    return asyncio.CancelledError() if job.cancelled() else job.exception()
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,15 +38,13 @@ def asked_in(contents: Iterable[Content]) -> Iterator[tuple[Content, ApprovalReq
         if content.type != "function_approval_request":
             continue
         request = request_in(content.additional_properties)
-        if request is None and content.function_call is not None:
-            request = _asked_by_framework(content, content.function_call)
+        call = content.function_call
+        if request is None and call is not None:
+            call_id = call.call_id or content.id or ""
+            arguments = call.parse_arguments() or {}
+            request = request_of_framework(content.id or call_id, call_id, call.name or "", arguments)
         if request is not None:
             yield content, request
-
-
-def _asked_by_framework(content: Content, call: Content) -> ApprovalRequest:
-    call_id = call.call_id or content.id or ""
-    return request_of_framework(content.id or call_id, call_id, call.name or "", call.parse_arguments() or {})
 
 
 def request_content(

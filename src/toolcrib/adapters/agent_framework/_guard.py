@@ -81,7 +81,9 @@ class _GuardGates(Gates):
             return
         call = CallOfAgent(context, run)
         handling = _Handling(context, call_next, call.arguments)
-        tools = self._guarded(context.function)
+        function = context.function
+        asks = function.approval_mode == "always_require"
+        tools = self._tools.guard(function.name, function, lambda: _Handled(function).tool(requires_approval=asks))
         outcome = await call.make(tools, {_Handling: handling})
         if outcome is not None:
             handling.reply(outcome, as_it_is=not tools.pipeline.has_deliveries(context.function.name, run))
@@ -103,10 +105,6 @@ class _GuardGates(Gates):
 
     def tools_of(self, name: str) -> FrameworkTools | None:
         return self._tools.find(name)
-
-    def _guarded(self, tool: FunctionTool) -> FrameworkTools:
-        asks = tool.approval_mode == "always_require"
-        return self._tools.guard(tool.name, tool, lambda: _Handled(tool).tool(requires_approval=asks))
 
 
 def _name_of(tool: Any) -> str:

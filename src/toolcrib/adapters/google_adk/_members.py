@@ -49,7 +49,8 @@ def member_of(value: object) -> Toolset | Tool[..., Any] | None:
     if isinstance(value, TheirTool):
         return _member(value) if _is_declared(value) else None
     if isinstance(value, App):
-        guards = [each.name for each in value.plugins if _is_around_tools(each)]
+        base = BasePlugin.before_tool_callback
+        guards = [each.name for each in value.plugins if type(each).before_tool_callback is not base]
         if guards:
             raise gates_lost(f"the plugin `{guards[0]}`")
         return member_of(value.root_agent)
@@ -72,10 +73,6 @@ async def _opened(agent: LlmAgent, ctx: RunContext[Any]) -> AsyncGenerator[list[
         given: Any = agent
         for toolset in (each for each in given.tools if isinstance(each, BaseToolset)):
             await toolset.close()
-
-
-def _is_around_tools(plugin: BasePlugin) -> bool:
-    return type(plugin).before_tool_callback is not BasePlugin.before_tool_callback
 
 
 def _is_declared(tool: TheirTool) -> bool:

@@ -24,7 +24,6 @@ from toolcrib.calls import ApprovalRequest, Denial, Grant, Media, Outcome, Suspe
 from toolcrib.pipeline import Run
 from toolcrib.rounds import recall_transcript
 from toolcrib.serving.frameworks import (
-    CountedRequest,
     FrameworkTools,
     MediaForms,
     UsageNames,
@@ -203,13 +202,12 @@ def record_answers(tools: FrameworkTools, runtime: Runtime[Any], state: Any, ans
     about: ToolRuntime[Any, Any] = ToolRuntime(
         state, runtime.context, {}, runtime.stream_writer, None, runtime.store, execution_info=runtime.execution_info
     )
-    said = [message for message in answers if isinstance(message, AIMessage)]
-    tools.record_usage(_run_of(tools, about), map(_counted, said))
-
-
-def _counted(message: AIMessage) -> CountedRequest:
-    model = message.response_metadata.get("model_name")
-    return _USAGE.request(message.id or uuid4().hex, message.usage_metadata, model)
+    requests = [
+        _USAGE.request(said.id or uuid4().hex, said.usage_metadata, said.response_metadata.get("model_name"))
+        for said in answers
+        if isinstance(said, AIMessage)
+    ]
+    tools.record_usage(_run_of(tools, about), requests)
 
 
 def _messages(state: Any) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -40,16 +40,13 @@ class ServerSource:
         self.opened: list[RemoteServer] = []
         self.tool_names: frozenset[str] = frozenset()
 
-    def open_source(self, ctx: RunContext[Any]) -> AbstractAsyncContextManager[Toolset]:
-        return self._open()
-
     def status(self) -> ServerStatus:
         if self.opened:
             return self.opened[-1].kept.status()
         return ServerStatus(self.server, "down", "its toolset is not open", timeout=self._options.timeout)
 
     @asynccontextmanager
-    async def _open(self) -> AsyncGenerator[Toolset]:
+    async def open_source(self, ctx: RunContext[Any]) -> AsyncGenerator[Toolset]:
         async with self.connect(required=False) as (remote, fault):
             if fault is not None and self._options.required is True and not remote.is_locked:
                 raise _needed(fault, "It has to be there")

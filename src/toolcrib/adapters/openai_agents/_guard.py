@@ -162,12 +162,8 @@ class UsageHooks(RunHooks[Any]):
 
     async def on_llm_end(self, context: RunContextWrapper[Any], agent: Agent[Any], response: ModelResponse) -> None:
         """Record one request."""
-        request = _USAGE.request(uuid4().hex, response.usage, _model_of(agent))
+        model: Any = agent.model if isinstance(agent.model, str) else getattr(agent.model, "model", "")
+        name = model if isinstance(model, str) else ""  # else a run or a provider chooses it
+        request = _USAGE.request(uuid4().hex, response.usage, name)
         for invocation in self._of_runs.values():
             invocation.tools.record_usage(invocation.run_of(context), [request])
-
-
-def _model_of(agent: Agent[Any]) -> str:
-    """Return the name of the model that an agent asks; empty where a run or a provider chooses it."""
-    model: Any = agent.model if isinstance(agent.model, str) else getattr(agent.model, "model", "")
-    return model if isinstance(model, str) else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from copy import copy
 from dataclasses import replace
 from typing import Any, Self, cast, overload
@@ -15,7 +15,7 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ToolsetTool
 
-from toolcrib.adapters.pydantic_ai._arguments import PASS_THROUGH
+from toolcrib.adapters.pydantic_ai._deferred_calls import PASS_THROUGH
 from toolcrib.adapters.pydantic_ai._source import PydanticToolset
 from toolcrib.adapters.pydantic_ai._toolset import ToolcribToolset, ToolsetRun
 from toolcrib.pipeline import Pipeline, Run
@@ -81,11 +81,8 @@ class _GuardedSource:
     def __init__(self, source: PydanticToolset, policy: GuardPolicy) -> None:
         self._source, self._policy = source, policy
 
-    def open_source(self, ctx: RunContext[Any]) -> AbstractAsyncContextManager[Toolset]:
-        return self._opened(ctx)
-
     @asynccontextmanager
-    async def _opened(self, ctx: RunContext[Any]) -> AsyncGenerator[Toolset]:
+    async def open_source(self, ctx: RunContext[Any]) -> AsyncGenerator[Toolset]:
         async with self._source.open_source(ctx) as tools:
             self._policy.check_names(tools.names(), are_all=False)
             yield self._policy.around(tools)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from inspect import isawaitable
 from typing import Any, cast
@@ -79,12 +79,9 @@ class PydanticToolset:
         self._model = infer_model(model) if isinstance(model, str) else model or FunctionModel(_no_model)
         self._usage = RunUsage() if usage is None else usage
 
-    def open_source(self, ctx: RunContext[Any]) -> AbstractAsyncContextManager[Toolset]:
-        """Enter the toolset, and give its tools while it is entered."""
-        return self._opened(ctx)
-
     @asynccontextmanager
-    async def _opened(self, ctx: RunContext[Any]) -> AsyncGenerator[Toolset]:
+    async def open_source(self, ctx: RunContext[Any]) -> AsyncGenerator[Toolset]:
+        """Enter the toolset, and give its tools while it is entered."""
         theirs = self.context(ctx)
         async with await self._toolset.for_run(theirs) as entered:
             ready = await entered.for_run_step(theirs)

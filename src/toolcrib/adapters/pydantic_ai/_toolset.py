@@ -13,8 +13,7 @@ from pydantic_ai.messages import ModelResponse, ToolReturn
 from pydantic_ai.tools import AgentDepsT, DeferredToolRequests, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
-from toolcrib.adapters.pydantic_ai._arguments import PASS_THROUGH, RawText
-from toolcrib.adapters.pydantic_ai._deferred_calls import resumed
+from toolcrib.adapters.pydantic_ai._deferred_calls import PASS_THROUGH, RawText, resumed
 from toolcrib.adapters.pydantic_ai._media import content_in
 from toolcrib.adapters.pydantic_ai._messages import MESSAGES, fault_of_call, shape_of_message
 from toolcrib.adapters.pydantic_ai._outcomes import emit_value, reply_to
@@ -25,7 +24,7 @@ from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.record import Sink
 from toolcrib.rounds import recall_transcript
 from toolcrib.serving import run_reporting, shown_entries
-from toolcrib.serving.frameworks import ConversationRuns, CountedRequest, UsageNames, record_usage
+from toolcrib.serving.frameworks import ConversationRuns, UsageNames, record_usage
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
 _USAGE = UsageNames(
@@ -214,8 +213,12 @@ class ToolsetRun(AbstractToolset[AgentDepsT]):
     def _record(self) -> None:
         """Record what the requests took that the run's messages answer, and not those of an earlier run."""
         run_id, messages = self._latest.run_id, self._latest.messages
-        said = (one for one in messages if isinstance(one, ModelResponse) and run_id and one.run_id == run_id)
-        record_usage(self._agent_run, map(_counted, said), self._toolset.sinks)
+        requests = [
+            _USAGE.request(f"{one.provider_response_id or ''} {one.timestamp.isoformat()}", one.usage, one.model_name)
+            for one in messages
+            if isinstance(one, ModelResponse) and run_id and one.run_id == run_id
+        ]
+        record_usage(self._agent_run, requests, self._toolset.sinks)
 
     def _recall(self, ctx: pydantic_ai.RunContext[AgentDepsT], run: Run, call: ToolCall) -> None:
         """Read what the messages say since the call before into the run: also results of other toolsets' tools."""
@@ -236,11 +239,6 @@ class ToolsetRun(AbstractToolset[AgentDepsT]):
         )
         most = entry.max_retries  # where our count ends the retries, before theirs would end the run
         return ToolsetTool(toolset=self, tool_def=definition, max_retries=most, args_validator=PASS_THROUGH)
-
-
-def _counted(response: ModelResponse) -> CountedRequest:
-    id = f"{response.provider_response_id or ''} {response.timestamp.isoformat()}"
-    return _USAGE.request(id, response.usage, response.model_name)
 
 
 def create_agent(

@@ -13,8 +13,7 @@ from smolagents import Tool as TheirTool
 from smolagents.agent_types import AgentImage, AgentText
 
 from toolcrib.adapters.smolagents._calls import FINAL_ANSWER, tools_of
-from toolcrib.adapters.smolagents._inputs import parameters_of
-from toolcrib.adapters.smolagents._tools import AgentTool
+from toolcrib.adapters.smolagents._tools import AgentTool, parameters_of
 from toolcrib.calls import Media
 from toolcrib.schema import RunContext
 from toolcrib.serving import OriginalResults

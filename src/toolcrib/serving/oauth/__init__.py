@@ -9,8 +9,7 @@ from toolcrib._extras import Extra
 
 with Extra("checking tokens of an authorization server", "mcp", ("httpx2", "jwt")):
     from toolcrib.serving.oauth._authorization_server import ALGORITHMS, AuthorizationServer
-    from toolcrib.serving.oauth._fetch import AuthorizationServerUnavailable
-    from toolcrib.serving.oauth._metadata import metadata_path, metadata_url
+    from toolcrib.serving.oauth._fetch import AuthorizationServerUnavailable, metadata_path, metadata_url
     from toolcrib.serving.oauth._openid import Departure, LoggedIn, OpenIDClient, OpenIDProvider
     from toolcrib.serving.oauth._token import CheckedToken, TokenRefused
     from toolcrib.serving.oauth._token_check import TokenCheck, token_check

@@ -15,8 +15,7 @@ from urllib.parse import quote_plus, urlencode
 from toolcrib._numbers import require_seconds
 from toolcrib.errors import explain_options
 from toolcrib.serving.oauth._authorization_server import ALGORITHMS, AuthorizationServer
-from toolcrib.serving.oauth._fetch import AuthorizationServerUnavailable, Fetch
-from toolcrib.serving.oauth._metadata import find_metadata
+from toolcrib.serving.oauth._fetch import AuthorizationServerUnavailable, Fetch, find_metadata
 from toolcrib.serving.oauth._token import TokenRefused
 from toolcrib.serving.oauth._token_check import Signatures
 

@@ -17,8 +17,7 @@ from jwt import PyJWK, PyJWTError
 
 from toolcrib.serving import SingleFlight
 from toolcrib.serving.oauth._authorization_server import AuthorizationServer
-from toolcrib.serving.oauth._fetch import AuthorizationServerUnavailable, Fetch
-from toolcrib.serving.oauth._metadata import find_jwks
+from toolcrib.serving.oauth._fetch import AuthorizationServerUnavailable, Fetch, find_jwks
 from toolcrib.serving.oauth._token import CheckedToken, TokenRefused, checked_token, is_for
 
 _FRESH = 600.0  # seconds after which keys are read again
