@@ -20,7 +20,7 @@ CONSOLE_GATES: tuple[Gate, ...] = (
     Gate(
         "console: tries of an address that a header says",
         "serving/http/_checks.py",
-        "while entries and self._trusts(found):",
+        "while entries and any(found in network for network in self._networks):",
         "while entries:",
         _GUARD,
     ),

@@ -287,13 +287,13 @@ def _parts_of(value: Mapping[str, Any]) -> list[tuple[str, str, str]] | None:
     if len(value) > _MAX_ROWS:
         return None
     return [
-        (name, held if _is_long(held) else json.dumps(held, indent=2, ensure_ascii=False), _kind(held))
+        (
+            name,
+            held if isinstance(held, str) and "\n" in held else json.dumps(held, indent=2, ensure_ascii=False),
+            _kind(held),
+        )
         for name, held in value.items()
     ]
-
-
-def _is_long(value: Any) -> bool:
-    return isinstance(value, str) and "\n" in value
 
 
 def _kind(value: Any) -> str:

@@ -93,9 +93,10 @@ def _asked_in(event: Event) -> Iterator[tuple[str, Mapping[str, Any], ApprovalRe
             arguments: Any = call.args or {}
             asked: dict[str, Any] = arguments.get("toolConfirmation") or {}
             original: dict[str, Any] = arguments.get("originalFunctionCall") or {}
-            about: list[Any] = [original.get(key) or empty for key, empty in (("id", ""), ("name", ""), ("args", {}))]
+            call_id, tool, args = original.get("id") or "", original.get("name") or "", original.get("args") or {}
             request = request_in(asked.get("payload"))
-            yield call.id or "", asked, request or request_of_framework(call.id or "", *about, asked.get("hint") or "")
+            id, hint = call.id or "", asked.get("hint") or ""
+            yield id, asked, request or request_of_framework(id, call_id, tool, args, hint)
     for confirmation in event.actions.requested_tool_confirmations.values():
         payload: Any = confirmation.payload
         request = request_in(payload)

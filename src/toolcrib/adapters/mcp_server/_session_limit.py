@@ -106,7 +106,9 @@ class SessionLimit:
             session.end_call()
 
     async def _open_session(self, principal: str, scope: Scope, receive: Receive, send: Send) -> None:
-        self._forget_ended()
+        since = time.monotonic() - self._idle_seconds
+        for key in [key for key, one in self._sessions.items() if one.is_idle and one.since <= since]:
+            del self._sessions[key]  # the session manager has ended it
         open_now = Counter(session.principal for session in self._sessions.values()) + self._opening
         idle = [key for key, session in self._sessions.items() if session.is_idle]
         leaving: str | None = None
@@ -196,9 +198,3 @@ class SessionLimit:
             await self._app({**scope, "headers": [(_ID.encode(), session_id.encode())], **session.known}, receive, send)
         finally:
             self._ending.discard(session_id)
-
-    def _forget_ended(self) -> None:
-        since = time.monotonic() - self._idle_seconds
-        ended = [key for key, session in self._sessions.items() if session.is_idle and session.since <= since]
-        for key in ended:
-            del self._sessions[key]

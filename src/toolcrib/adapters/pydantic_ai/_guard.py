@@ -183,7 +183,9 @@ class GuardedAgent(WrapperAgent[Any, Any]):
         **options: Any,
     ) -> AsyncGenerator[Any]:
         """Run the agent with the gates around its tools; see `pydantic_ai.Agent.iter`."""
-        outputs = _asking(self.wrapped.output_type if output_type is None else output_type)
+        ends: Any = self.wrapped.output_type if output_type is None else output_type
+        ends = [*ends] if isinstance(ends, list | tuple) else [ends]
+        outputs = None if DeferredToolRequests in ends else [*ends, DeferredToolRequests]
         given: Any = {**options, "capabilities": [*(capabilities or ()), self._gates]}
         if outputs is not None:
             given["output_type"] = outputs
@@ -218,9 +220,3 @@ def _with_requests(agent: AbstractAgent[Any, Any]) -> AbstractAgent[Any, Any]:
     own._output_schema = copy(own._output_schema)
     own._output_schema.allows_deferred_tools = True
     return own
-
-
-def _asking(output: Any) -> list[Any] | None:
-    """Return an output type with the requests of a run that waits for a person; None where they are part of it."""
-    outputs: list[Any] = [*output] if isinstance(output, list | tuple) else [output]
-    return None if DeferredToolRequests in outputs else [*outputs, DeferredToolRequests]

@@ -145,7 +145,9 @@ class _Messages(ProviderFormat):
         return tuple(
             WireResult(
                 WireCall(_word(part, "tool_call_id"), _word(part, "tool_name"), ""),
-                _text_of(part.get("content")),
+                said
+                if isinstance(said := part.get("content"), str)
+                else json.dumps(said, ensure_ascii=False, default=str),
                 part.get("outcome") in _FAILED or part.get("part_kind") == "retry-prompt",
             )
             for part in _answered(item)
@@ -253,10 +255,6 @@ def _prompts(part: Item) -> list[Any]:
 def _word(part: Mapping[str, Any], key: str) -> str:
     value = part.get(key)
     return value if isinstance(value, str) else ""
-
-
-def _text_of(content: object) -> str:
-    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, default=str)
 
 
 def _tool_return(result: WireResult) -> Item:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from io import BytesIO
+from itertools import takewhile
 from typing import Any, cast
 
 from PIL import Image, UnidentifiedImageError
@@ -90,7 +91,8 @@ class AgentCalls:
         originals = OriginalResults()
         run = self.run_of(tools)
         if self.count_steps(tools, run):
-            self._record_task()
+            for step in takewhile(lambda step: not isinstance(step, TaskStep), reversed(self.agent.memory.steps)):
+                self._record(step)
         own = {"reader": _PROGRAM} if isinstance(self.agent, CodeAgent) else {}
         run = run.view(provide={**run.provide, OriginalResults: originals, MultiStepAgent: self.agent}, **own)
         call = ToolCall(name, dict(arguments), new_call_id())
@@ -158,13 +160,6 @@ class AgentCalls:
         return True
 
     # --- inside
-
-    def _record_task(self) -> None:
-        """Record what the steps of this task took."""
-        for step in reversed(self.agent.memory.steps):
-            if isinstance(step, TaskStep):
-                break
-            self._record(step)
 
     def _last_task(self) -> TaskStep | None:
         return next((step for step in reversed(self.agent.memory.steps) if isinstance(step, TaskStep)), None)

@@ -299,15 +299,12 @@ class TrustedProxies:
         if found is None:
             return str(peer[0]) if peer else "an unknown address"
         entries = ",".join(Headers(scope=scope).getlist("x-forwarded-for")).split(",")
-        while entries and self._trusts(found):
+        while entries and any(found in network for network in self._networks):
             before = _address(entries.pop().strip())
             if before is None:
                 break
             found = before
         return str(found)
-
-    def _trusts(self, address: IPv4Address | IPv6Address) -> bool:
-        return any(address in network for network in self._networks)
 
 
 def _network(text: str) -> IPv4Network | IPv6Network:

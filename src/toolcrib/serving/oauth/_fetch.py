@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import quote_plus, urlsplit, urlunsplit
 
 import httpx2
 
@@ -21,6 +22,14 @@ _log = logging.getLogger("toolcrib.serving")
 
 class AuthorizationServerUnavailable(Exception):
     """The authorization server did not answer as it should, so that it is not known whether a token is valid."""
+
+
+def client_form(client: str, secret: str | None, how: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the fields and the headers by which a client says who it is: in the header (`basic`), or in the form."""
+    if secret is not None and how == "basic":
+        pair = f"{quote_plus(client)}:{quote_plus(secret)}".encode()
+        return {}, {"authorization": f"Basic {base64.b64encode(pair).decode()}"}
+    return {"client_id": client} | ({} if secret is None else {"client_secret": secret}), {}
 
 
 class Fetch:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import hashlib
 import logging
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, Protocol, TypeVar, cast
-from urllib.parse import quote_plus
 
 import jwt
 from jwt import PyJWK, PyJWTError
 
 from toolcrib.serving import SingleFlight
 from toolcrib.serving.oauth._authorization_server import AuthorizationServer
-from toolcrib.serving.oauth._fetch import AuthorizationServerUnavailable, Fetch, find_jwks
+from toolcrib.serving.oauth._fetch import AuthorizationServerUnavailable, Fetch, client_form, find_jwks
 from toolcrib.serving.oauth._token import CheckedToken, TokenRefused, checked_token, is_for
 
 _FRESH = 600.0  # seconds after which keys are read again
@@ -295,16 +293,12 @@ class _Introspection:
         return known
 
     async def _introspected(self, token: str) -> dict[str, Any]:
-        server = self._server
-        form, headers = {"token": token, "token_type_hint": "access_token"}, dict[str, str]()
-        client, secret = server.client_id, server.client_secret or ""
-        if client is None:
-            headers["authorization"] = f"Bearer {secret}"
-        elif server.client_auth == "post":
-            form |= {"client_id": client, "client_secret": secret}
+        server, secret = self._server, self._server.client_secret or ""
+        if server.client_id is None:
+            of_client, headers = dict[str, str](), {"authorization": f"Bearer {secret}"}
         else:
-            pair = f"{quote_plus(client)}:{quote_plus(secret)}".encode()
-            headers["authorization"] = f"Basic {base64.b64encode(pair).decode()}"
+            of_client, headers = client_form(server.client_id, secret, server.client_auth)
+        form = {"token": token, "token_type_hint": "access_token", **of_client}
         return await self._fetch.json(server.introspect or "", form=form, headers=headers)
 
     def _read(self, claims: dict[str, Any]) -> CheckedToken:
