@@ -24,7 +24,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from toolcrib._tls import shared_tls
 from toolcrib.adapters.mcp_client._checking import check_results, check_tools_one_by_one
 from toolcrib.adapters.mcp_client._command import ErrorOutput, command_streams
-from toolcrib.adapters.mcp_client._messages import Messages, RepeatedKeys
+from toolcrib.adapters.mcp_client._messages import RepeatedKeys
 from toolcrib.adapters.mcp_client._options import Options
 from toolcrib.adapters.mcp_client._pace import Announcements, PacedMessages
 from toolcrib.adapters.mcp_client._response_limit import PLAIN, limited_responses
@@ -223,8 +223,8 @@ class Connection:
     def _transport(self, server: Any) -> Any:
         if isinstance(server, StdioServerParameters):
             self._errors = ErrorOutput(self._server)
-            messages = Messages(self._options.max_message, RepeatedKeys(self._server))
-            return self._paced(command_streams(server, self._errors.file, messages, self._ended))
+            repeated, most = RepeatedKeys(self._server), self._options.max_message
+            return self._paced(command_streams(server, self._errors.file, most, repeated, self._ended))
         return self._paced(_http(server, self._server, self._options)) if isinstance(server, str) else server
 
     @asynccontextmanager
