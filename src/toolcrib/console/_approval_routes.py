@@ -1,4 +1,4 @@
-"""Routes of the API for approval: the inbox, one request, answers, standing grants."""
+"""Routes of the API for approval: the inbox and what of it fits a filter, one request, answers, standing grants."""
 
 from __future__ import annotations
 

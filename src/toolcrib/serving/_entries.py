@@ -1,4 +1,4 @@
-"""Entries of a toolset that a client of a run is shown, and calls whose values are reported to it."""
+"""Entries of a toolset that a client of a run is shown; calls whose values are reported, or results passed on."""
 
 from __future__ import annotations
 

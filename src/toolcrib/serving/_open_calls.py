@@ -1,4 +1,4 @@
-"""Open calls: calls that outlive their request, in one registry, each in one state."""
+"""Open calls: calls that outlive their request, in one registry; equal calls are let through one after another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gates around the tools that an agent of the framework has."""
+"""Gates around the tools that an agent of the framework has, and these tools as members of a toolset."""
 
 from __future__ import annotations
 

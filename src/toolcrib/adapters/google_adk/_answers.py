@@ -93,7 +93,8 @@ def _asked_in(event: Event) -> Iterator[tuple[str, Mapping[str, Any], ApprovalRe
             arguments: Any = call.args or {}
             asked: dict[str, Any] = arguments.get("toolConfirmation") or {}
             original: dict[str, Any] = arguments.get("originalFunctionCall") or {}
-            call_id, tool, args = original.get("id") or "", original.get("name") or "", original.get("args") or {}
+            call_id, tool = original.get("id") or "", original.get("name") or ""
+            args: dict[str, Any] = original.get("args") or {}
             request = request_in(asked.get("payload"))
             id, hint = call.id or "", asked.get("hint") or ""
             yield id, asked, request or request_of_framework(id, call_id, tool, args, hint)

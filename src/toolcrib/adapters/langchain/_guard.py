@@ -1,4 +1,4 @@
-"""Gates around the tools of an agent of LangChain, as a middleware of `create_agent`."""
+"""Gates around tools of LangChain: a middleware of `create_agent`, and tools for a `ToolNode` or a chain."""
 
 from __future__ import annotations
 

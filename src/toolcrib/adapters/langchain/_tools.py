@@ -1,4 +1,4 @@
-"""Tools of LangChain, made of a toolset."""
+"""Tools of LangChain, made of a toolset; what their graphs ask a person, and the answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connection to a server that is made again whenever it is lost, with growing pauses; and the server's listing."""
+"""Connection to a server that is made again whenever it is lost, with the server's listing and subscriptions to it."""
 
 from __future__ import annotations
 
@@ -203,32 +203,20 @@ class KeptConnection:
 
     def status(self) -> ServerStatus:
         """Return how the server is now."""
+        about: dict[str, Any] = {
+            "since": self._state_since,
+            "last_error": self._last_error,
+            "timeout": self._options.timeout,
+        }
         if not self._has_connection():
             left = max(0.0, self._next_try - self._clock.monotonic())
-            reason = self._why_down() or "it is being connected to"
-            return ServerStatus(
-                self._name,
-                "down",
-                reason,
-                left,
-                self._state_since,
-                last_error=self._last_error,
-                timeout=self._options.timeout,
-            )
+            return ServerStatus(self._name, "down", self._why_down() or "it is being connected to", left, **about)
         faults = [f"its {name} are left out: {reason}" for name, reason in self.listing.left_out.items()]
         faults += [f"its new listing cannot be used: {self._unusable}"] if self._unusable else []
+        tools = self.listing.tools
+        changed = () if self.pins is None else self.pins.changed_in(tools)
         state = "in part" if faults else "up"
-        changed = () if self.pins is None else self.pins.changed_in(self.listing.tools)
-        return ServerStatus(
-            self._name,
-            state,
-            "; ".join(faults),
-            since=self._state_since,
-            tools=len(self.listing.tools),
-            changed=changed,
-            last_error=self._last_error,
-            timeout=self._options.timeout,
-        )
+        return ServerStatus(self._name, state, "; ".join(faults), tools=len(tools), changed=changed, **about)
 
     def _has_connection(self) -> bool:
         return self.connection is not None and not self.connection.broken and self._fault is None

@@ -1,4 +1,4 @@
-"""Gates around the tools that an agent of the OpenAI Agents SDK already has, tools of its MCP servers included."""
+"""Gates around the tools that an agent of the OpenAI Agents SDK has, those of MCP servers too; and its usage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Source of tools: a toolset of Pydantic AI, each of whose tools becomes a Tool, with our gates around it."""
+"""Source of tools: a toolset or an agent of Pydantic AI, each of whose tools becomes a Tool, with our gates around."""
 
 from __future__ import annotations
 

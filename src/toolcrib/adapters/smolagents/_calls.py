@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from io import BytesIO
-from itertools import takewhile
 from typing import Any, cast
 
 from PIL import Image, UnidentifiedImageError
@@ -91,7 +90,9 @@ class AgentCalls:
         originals = OriginalResults()
         run = self.run_of(tools)
         if self.count_steps(tools, run):
-            for step in takewhile(lambda step: not isinstance(step, TaskStep), reversed(self.agent.memory.steps)):
+            for step in reversed(self.agent.memory.steps):
+                if isinstance(step, TaskStep):
+                    break
                 self._record(step)
         own = {"reader": _PROGRAM} if isinstance(self.agent, CodeAgent) else {}
         run = run.view(provide={**run.provide, OriginalResults: originals, MultiStepAgent: self.agent}, **own)

@@ -1,4 +1,4 @@
-"""Checks of a request over HTTP: its Host, Origin, headers, and how long its body takes; the end of open requests."""
+"""Checks of a request over HTTP: its Host, Origin, headers, token, and how long its body takes; where it came from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests to an authorization server: bounded in time and size, and never redirected."""
+"""Requests to an authorization server, bounded in time and size and never redirected; its metadata (RFC 8414, 9728)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of access tokens: by the signature of a JWT, or by the word of the authorization server."""
+"""Checks of access tokens: by the signature of a JWT and published keys, or by the word of the authorization server."""
 
 from __future__ import annotations
 
