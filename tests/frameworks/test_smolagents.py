@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import pickle
 import signal
 from collections.abc import Iterator
@@ -396,7 +397,7 @@ def test_a_call_that_is_broken_off_has_ended_when_the_agent_goes_on() -> None:
 
     async def hang() -> None:
         try:
-            signal.raise_signal(signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
             await asyncio.Event().wait()
         finally:
             await asyncio.sleep(0.01)
