@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-__all__ = ["MOST_TOKENS", "id_of", "is_answer", "tokens", "with_whole_id"]
+__all__ = ["id_of", "is_answer", "with_whole_id"]
 
-MOST_TOKENS: Final = 1_000_000  # texts and brackets of a message that are followed
+_MOST_TOKENS: Final = 1_000_000  # texts and brackets of a message that are followed
 _ID: Final = re.compile(
     rb'"id"\s*:\s*(?:(?P<number>-?\d{1,18})(?P<fraction>\.0{1,18})?(?=\s*[,}])|(?P<text>"[^"\\\x00-\x1f]{0,200}"))'
 )
 _FLOAT_ID: Final = re.compile(rb'"id"\s*:\s*-?\d+\.0')
 _TOKENS: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
-
-
-def tokens(text: bytes, most: int = MOST_TOKENS) -> Iterator[re.Match[bytes]]:
-    """Yield the first texts and brackets of a message."""
-    return islice(_TOKENS.finditer(text), most)
 
 
 def id_of(text: bytes) -> str | int | None:
@@ -45,7 +39,7 @@ def is_answer(text: bytes) -> bool:
 
 def _own_id(text: bytes) -> re.Match[bytes] | None:
     depth = 0
-    for found in tokens(text):
+    for found in islice(_TOKENS.finditer(text), _MOST_TOKENS):
         token = found[0]
         if token == b'"id"' and depth == 1 and (own := _ID.match(text, found.start())):
             return own

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 
 import pytest
+
+from toolcrib._extras import Extra
+from toolcrib.errors import MissingExtraError
 
 PARTS = {
     "toolcrib.adapters.ag_ui": "ag-ui",
@@ -86,3 +90,13 @@ def test_a_server_with_tokens_says_which_extra_checks_them() -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("checking tokens of an authorization server needs an optional dependency")
     assert done.stderr.endswith("pip install 'toolcrib[mcp]'\n")
+
+
+def test_an_error_about_a_module_of_no_extra_passes_as_it_is() -> None:
+    with pytest.raises(ModuleNotFoundError, match="No module named 'absent'"), Extra("a feature", "mcp", ("mcp",)):
+        importlib.import_module("absent")
+
+
+def test_a_part_of_a_package_that_is_too_old_counts_as_missing() -> None:
+    with pytest.raises(MissingExtraError, match=r"toolcrib\[mcp\]"), Extra("a feature", "mcp", ("mcp",)):
+        importlib.import_module("mcp.absent")

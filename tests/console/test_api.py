@@ -130,7 +130,8 @@ def test_a_program_shows_the_line_it_waits_on(console: Console, sink: SqliteSink
     source = "add(a=1)\nfor n in range(2):\n    add(a=2)\nother(a=2)\n"
     told = {"source": source, "sandbox": "ProcessSandbox", "tools": ["add", "other"]}
     sink.emit_activity(ActivityEvent("opened", "program", "prog_1", None, "program", AT, told))
-    waits = CallEvent("received", "in_1", "add", "run", "code", AT, {"arguments": {"a": 2}}, None, "prog_1")
+    data = {"arguments": {"a": 2}, "line": 3}
+    waits = CallEvent("received", "in_1", "add", "run", "code", AT, data, None, "prog_1")
     sink.emit(waits)
     sink.emit(replace(waits, call_id="in_2", data={"arguments": {"a": 2}, "line": 1}))
     sink.flush()
@@ -138,7 +139,7 @@ def test_a_program_shows_the_line_it_waits_on(console: Console, sink: SqliteSink
     found = console.get("/api/activity?source=program&id=prog_1").json
 
     assert found["source"]["code"] == source
-    assert {call["id"]: call["lines"] for call in found["source"]["lines"]} == {"in_1": [3], "in_2": [1]}  # it was told
+    assert {call["id"]: call["lines"] for call in found["source"]["lines"]} == {"in_1": [3], "in_2": [1]}
     assert [child["id"] for child in found["children"]] == ["in_2", "in_1"]
     assert ["Tools", "add, other"] in found["facts"]
 

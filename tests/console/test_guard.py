@@ -20,8 +20,7 @@ from tests.nginx import needs_nginx, nginx
 from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.calls import ApprovalRequest, Delegation, RequiredApprovers, now
 from toolcrib.console import ConsoleOptions, console_app
-from toolcrib.console._guard import LoginLimit
-from toolcrib.console._sessions import Sessions, _signature  # pyright: ignore[reportPrivateUsage] -- what a forger lacks
+from toolcrib.console._guard import LoginLimit, Sessions, _signature  # pyright: ignore[reportPrivateUsage] -- what a forger lacks
 from toolcrib.record import sqlite_events
 
 TOKEN = "0123456789abcdef-token"

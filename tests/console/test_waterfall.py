@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.console.test_api import AT
 from toolcrib.calls import ActivityEvent, CallEvent
-from toolcrib.console._waterfall import waterfall
+from toolcrib.console._views import waterfall
 from toolcrib.record import Activity, EventLog, SqliteSink
 
 

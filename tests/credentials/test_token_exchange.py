@@ -48,7 +48,7 @@ EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 def tokens(monkeypatch: pytest.MonkeyPatch) -> SubjectTokens:
     """Keep the tokens of each test apart."""
     kept = SubjectTokens()
-    for place in ("toolcrib.credentials._token_exchange", "toolcrib.adapters.mcp_server._known_callers"):
+    for place in ("toolcrib.credentials._token_exchange", "toolcrib.adapters.mcp_server._http"):
         monkeypatch.setattr(f"{place}.subject_tokens", kept)
     return kept
 

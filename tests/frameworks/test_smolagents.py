@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import pickle
+import signal
 from collections.abc import Iterator
 from io import BytesIO
 from typing import Any, Literal
@@ -25,7 +27,8 @@ from toolcrib.adapters.smolagents import (
     guard,
     run_agent,
 )
-from toolcrib.adapters.smolagents._inputs import inputs_of
+from toolcrib.adapters.smolagents._call_loop import CallLoop
+from toolcrib.adapters.smolagents._tools import inputs_of
 from toolcrib.approvals import MemoryApprovalStore, approve_all
 from toolcrib.calls import Completed, Media, Suspended, ToolCall
 from toolcrib.errors import ApprovalError
@@ -387,6 +390,23 @@ async def test_calls_run_in_the_loop_that_waits_and_none_is_made_after_cancellin
     await ended.wait()  # the agent's thread ends its step by itself
 
     assert ran == [loop]
+
+
+def test_a_call_that_is_broken_off_has_ended_when_the_agent_goes_on() -> None:
+    ended: list[str] = []
+
+    async def hang() -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.01)
+            ended.append("hang")
+
+    with pytest.raises(KeyboardInterrupt):
+        CallLoop().run(hang())
+
+    assert ended == ["hang"]
 
 
 async def test_an_answer_and_the_task_that_follows_in_an_event_loop() -> None:

@@ -117,14 +117,14 @@ AGENT_FRAMEWORK_GATES: tuple[Gate, ...] = (
     Gate("a signal to Agent Framework", _GUARD, "            raise self._signal\n", "            return\n", _TESTS),
     Gate(
         "middleware of Agent Framework around the tools of a target",
-        "adapters/agent_framework/_agents.py",
+        "adapters/agent_framework/_guard.py",
         "if any(not isinstance(each, AgentMiddleware | ChatMiddleware)",
         "if any(False",
         ("tests/frameworks/test_targets.py",),
     ),
     Gate(
         "a guard of Agent Framework around the tools of a target",
-        "adapters/agent_framework/_agents.py",
+        "adapters/agent_framework/_guard.py",
         "tools = provider.policy.around(tools)",
         "pass",
         ("tests/frameworks/test_targets.py",),

@@ -7,9 +7,9 @@ from tests.mutants.gate import Gate
 __all__ = ["HTTP_GATES"]
 
 _CHECKS = "serving/http/_checks.py"
-_TOKENS = "serving/http/_tokens.py"
+_TOKENS = "serving/http/_checks.py"
 _APP = "adapters/mcp_server/_http.py"
-_CALLERS = "adapters/mcp_server/_known_callers.py"
+_CALLERS = "adapters/mcp_server/_http.py"
 _SESSIONS = "adapters/mcp_server/_session_limit.py"
 _OPTIONS = "adapters/mcp_server/_http_options.py"
 _TESTS = ("tests/adapters/mcp_server/test_http.py",)

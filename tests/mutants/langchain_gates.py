@@ -6,7 +6,7 @@ from tests.mutants.gate import Gate
 
 __all__ = ["LANGCHAIN_GATES"]
 
-_ANSWERS, _CALLS = "adapters/langchain/_answers.py", "adapters/langchain/_calls.py"
+_ANSWERS, _CALLS = "adapters/langchain/_tools.py", "adapters/langchain/_calls.py"
 _GUARD, _MEMBERS = "adapters/langchain/_guard.py", "adapters/langchain/_members.py"
 _TESTS = ("tests/frameworks/test_langchain.py", "tests/frameworks/test_all.py", "tests/frameworks/test_verbs.py")
 

@@ -11,8 +11,8 @@ _REMOTE = "adapters/mcp_client/_remote_server.py"
 _KEPT = "adapters/mcp_client/_kept_connection.py"
 _QUESTIONS = "adapters/mcp_client/_questions.py"
 _REQUESTS = "adapters/mcp_client/_server_requests.py"
-_ROOTS = "adapters/mcp_client/_roots.py"
-_SAMPLING = "adapters/mcp_client/_sampling.py"
+_ROOTS = "adapters/mcp_client/_server_requests.py"
+_SAMPLING = "adapters/mcp_client/_server_requests.py"
 _RESPONSE_SIZE = "adapters/mcp_client/_response_limit.py"
 _SOURCE = "adapters/mcp_client/_source.py"
 
@@ -175,8 +175,8 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     Gate(
         "a denial of a server's question",
         _REQUESTS,
-        '    if answer.action == "accept":\n        return answer.fields\n',
-        '    if True:\n        return {"name": "nobody"}\n',
+        'given = {"accept": answer.fields, "cancel": None}.get(answer.action, False)',
+        'given = {"name": "nobody"}',
         _OF_QUESTIONS,
     ),
     Gate(
@@ -456,14 +456,14 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     # --- trust
     Gate(
         "a server that is not trusted does not say what its tools do",
-        "adapters/mcp_client/_trust.py",
+        "adapters/mcp_client/_values.py",
         'return None if not trusted else "fetch"',
         'return "fetch"',
         _OF_TRUST,
     ),
     Gate(
         "a server that is not trusted does not say that its results are",
-        "adapters/mcp_client/_trust.py",
+        "adapters/mcp_client/_values.py",
         "    is_own = trusted and",
         "    is_own = True and",
         _OF_TRUST,
@@ -506,14 +506,14 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "progress that ends a connection",
-        "adapters/mcp_client/_paced_messages.py",
+        "adapters/mcp_client/_pace.py",
         'if method == _PROGRESS and not _is_finite(params.get("progress")):',
         "if False:",
         _OF_MESSAGES,
     ),
     Gate(
         "a storm of what nobody asked for",
-        "adapters/mcp_client/_paced_messages.py",
+        "adapters/mcp_client/_pace.py",
         "        has_room = self._paces[kind].has_room()\n",
         "        has_room = True\n",
         (f"{_HERE}/test_pace.py",),

@@ -12,7 +12,7 @@ _ASKING = "adapters/mcp_server/_elicitation.py"
 _PRINCIPALS = "serving/_principals.py"
 _ENTRIES = "serving/_entries.py"
 _PENDING = "serving/_pending_limit.py"
-_ALIKE = "serving/_single_flight.py"
+_ALIKE = "serving/_open_calls.py"
 _TOOLS = "adapters/mcp_server/_tools.py"
 _LISTING = "adapters/mcp_server/_listing.py"
 
@@ -118,8 +118,8 @@ MCP_GATES: tuple[Gate, ...] = (
     Gate(
         "client that can be asked",
         _ASKING,
-        "if elicitation is None or (elicitation.form is None and elicitation.url is not None):",
-        "if False:",
+        'can_fill_in = declares(ctx.session.client_capabilities, "elicit")',
+        "can_fill_in = True",
         _OF_ELICIT,
     ),
     Gate("who answered a form", _ASKING, "request.grant(UNVERIFIED, message=said)", "request.grant()", _OF_ELICIT),
@@ -203,8 +203,8 @@ MCP_GATES: tuple[Gate, ...] = (
     Gate(
         "hooks that have not seen all of a server's result",
         "adapters/mcp_server/_replies.py",
-        "    if entry.post or entry.runners or (isinstance(outcome, Completed) and not _is_tools(outcome)):\n",
-        "    if isinstance(outcome, Completed) and not _is_tools(outcome):\n",
+        "    if entry.post or entry.runners or is_others:\n",
+        "    if is_others:\n",
         _OF_PASSING_ON,
     ),
     Gate(

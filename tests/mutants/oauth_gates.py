@@ -8,11 +8,11 @@ __all__ = ["OAUTH_GATES"]
 
 _CHECK = "serving/oauth/_token_check.py"
 _TOKEN = "serving/oauth/_token.py"
-_KEYS = "serving/oauth/_keys.py"
-_METADATA = "serving/oauth/_metadata.py"
+_KEYS = "serving/oauth/_token_check.py"
+_METADATA = "serving/oauth/_fetch.py"
 _FETCH = "serving/oauth/_fetch.py"
 _SERVER = "serving/oauth/_authorization_server.py"
-_SCOPES = "adapters/mcp_server/_request_scopes.py"
+_SCOPES = "adapters/mcp_server/_server.py"
 _BEARER = "adapters/mcp_server/_bearer.py"
 
 _TESTS = ("tests/serving/oauth/test_token_check.py",)

@@ -52,7 +52,7 @@ OPENAI_AGENTS_GATES: tuple[Gate, ...] = (
     Gate(
         "a denial in the Agents SDK",
         _ANSWERS,
-        "return await self.invocation.tools.take_answer(self.asked.suspended, answer, self._run)",
+        "return await self.invocation.tools.take_answer(self.asked.suspended, answer, run)",
         "return True if isinstance(answer, Grant) else answer.message",
         _TESTS,
     ),

@@ -6,21 +6,13 @@ and uvicorn.
 
 from __future__ import annotations
 
-from toolcrib.errors import MissingExtraError
+from toolcrib._extras import Extra
 
-try:
-    import jsonschema as _jsonschema
-    import starlette as _starlette
-    import uvicorn as _uvicorn
-except ModuleNotFoundError as error:
-    if error.name not in ("jsonschema", "starlette", "uvicorn"):
-        raise
-    raise MissingExtraError("the console", "console") from error
-
-from toolcrib.console._app import ConsoleApp, console_app, serve
-from toolcrib.console._options import ConsoleOptions, Role
-from toolcrib.console._webhooks import Notifier, Webhook, webhook_signature
-from toolcrib.console._work_routes import DurableWork
+with Extra("the console", "console", ("jsonschema", "starlette", "uvicorn")):
+    from toolcrib.console._app import ConsoleApp, console_app, serve
+    from toolcrib.console._options import ConsoleOptions, Role
+    from toolcrib.console._webhooks import Notifier, Webhook, webhook_signature
+    from toolcrib.console._work_routes import DurableWork
 
 __all__ = [
     "ConsoleApp",
@@ -33,5 +25,3 @@ __all__ = [
     "serve",
     "webhook_signature",
 ]
-
-del _jsonschema, _starlette, _uvicorn

@@ -12,20 +12,13 @@ from toolcrib.approvals import ApprovalEntry, answer_problems, typed_bounds
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantScope, Identity, TimesOfDay
 from toolcrib.console._guard import Visitor
 
-__all__ = ["AnswerError", "answer_to", "arguments_of"]
-
 _LONGEST_NAME = 80
 _LONGEST_MESSAGE = 10_000
 
 
 @dataclass
 class AnswerError(Exception):
-    """A field of the form is not an answer.
-
-    Attributes:
-        field: The field.
-        problems: The reasons, a sentence each.
-    """
+    """A field of the form is not an answer."""
 
     field: str
     problems: list[str]

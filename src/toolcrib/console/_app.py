@@ -7,12 +7,12 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -21,12 +21,9 @@ from toolcrib.console._answer_form import AnswerError
 from toolcrib.console._approval_routes import ApprovalRoutes
 from toolcrib.console._feed import Feed
 from toolcrib.console._guard import Guard
-from toolcrib.console._login_routes import LOGIN_PATHS, LoginRoutes
-from toolcrib.console._options import ConsoleOptions
+from toolcrib.console._options import ConsoleOptions, LoginRefused
 from toolcrib.console._requests import SURROGATES, JsonReply, json_body, moment, number, visitor_of
-from toolcrib.console._truncate import at_path, full_text
-from toolcrib.console._views import activity_view, calls_asked_about, detail_view
-from toolcrib.console._waterfall import waterfall
+from toolcrib.console._views import activity_view, at_path, calls_asked_about, detail_view, full_text, waterfall
 from toolcrib.console._webhooks import Notifier
 from toolcrib.console._work_routes import DurableWork, FindWork, WorkRoutes
 from toolcrib.errors import ApprovalError, explain_options
@@ -34,25 +31,66 @@ from toolcrib.record import Activity, ActivityFilter, EventLog, brief_event
 from toolcrib.serving import ServerStates
 from toolcrib.serving.http import HttpGuard, HttpLimits, Listener, Site, listen, serve_app
 
-__all__ = ["ConsoleApp", "console_app", "serve"]
+if TYPE_CHECKING:
+    from toolcrib.console.openid import OpenIDLogin
 
-_PAGE = {
-    "index.html": "text/html; charset=utf-8",
-    "console.css": "text/css; charset=utf-8",
-    "icon.svg": "image/svg+xml",
-    "main.js": "text/javascript; charset=utf-8",
-    "dom.js": "text/javascript; charset=utf-8",
-    "name.js": "text/javascript; charset=utf-8",
-    "server.js": "text/javascript; charset=utf-8",
-    "activity.js": "text/javascript; charset=utf-8",
-    "inbox.js": "text/javascript; charset=utf-8",
-    "request.js": "text/javascript; charset=utf-8",
-    "form.js": "text/javascript; charset=utf-8",
-    "work.js": "text/javascript; charset=utf-8",
-    "gateways.js": "text/javascript; charset=utf-8",
-    "waterfall.js": "text/javascript; charset=utf-8",
-    "filters.js": "text/javascript; charset=utf-8",
-}
+LOGIN_PATHS: Final = ("/login/start", "/login/back")
+"""The paths that need no login."""
+_TICKET: Final = "toolcrib_login"  # the cookie by which a browser is known when it is back
+_SECONDS: Final = 600
+
+
+class LoginRoutes:
+    """The routes of the login that a console has beside its tokens."""
+
+    def __init__(self, options: ConsoleOptions) -> None:
+        self._options = options
+        self.routes = [
+            Route(path, answer) for path, answer in zip(LOGIN_PATHS, (self._depart, self._come_back), strict=True)
+        ]
+
+    async def _depart(self, request: Request) -> Response:
+        """Send a browser to where people log in."""
+        login = self._login()
+        try:
+            url, ticket = await login.depart()
+        except LoginRefused as error:
+            return self._refusal(request, error)
+        response, secure = RedirectResponse(url, 303), login.address.startswith("https:")
+        response.set_cookie(_TICKET, ticket, max_age=_SECONDS, httponly=True, samesite="lax", secure=secure)
+        return response
+
+    async def _come_back(self, request: Request) -> Response:
+        """Begin a session of a browser that comes back from there."""
+        login, answer = self._login(), dict(request.query_params)
+        try:
+            if len(answer) != len(request.query_params.multi_items()):
+                raise LoginRefused("the answer says something twice")
+            session = await login.come_back(request.cookies.get(_TICKET, ""), answer)
+        except LoginRefused as error:
+            return self._refusal(request, error)
+        visitor = login.of_session(session)
+        _log.info("%s logged in from %s", "" if visitor is None else visitor.name, self._address(request))
+        response, secure = RedirectResponse(f"{login.address}/", 303), login.address.startswith("https:")
+        response.set_cookie(self._options.cookie, session, httponly=True, samesite="strict", secure=secure)
+        response.delete_cookie(_TICKET, httponly=True, samesite="lax", secure=secure)
+        return response
+
+    def _login(self) -> OpenIDLogin:
+        if self._options.login is None:
+            raise HTTPException(404, "there is no such page")
+        return self._options.login
+
+    def _refusal(self, request: Request, error: LoginRefused) -> Response:
+        _log.warning("a login from %s failed: %s", self._address(request), error)
+        return PlainTextResponse(f"You are not logged in: {error}.", 403)
+
+    def _address(self, request: Request) -> str:
+        return self._options.proxies.client_address(request.scope)
+
+
+_TYPES = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
+_SCRIPT = "text/javascript; charset=utf-8"  # whatever the system takes a script for
 _log = logging.getLogger("toolcrib.console")
 _WRONG_TOKEN_SECONDS = 0.3
 _MAX_ROWS = 200
@@ -72,8 +110,7 @@ class ConsoleApp:
         self._work, self._servers = WorkRoutes(work), servers
         self._log, self._approvals, self._options = log, approvals, options
         self._feed = Feed(log, approvals)
-        folder = files("toolcrib.console") / "page"
-        self._files = {name: (folder / name).read_bytes() for name in _PAGE}
+        self._files = {file.name: file.read_bytes() for file in (files("toolcrib.console") / "page").iterdir()}
         routes = [
             Route("/", self._page),
             Route("/api/state", self._state),
@@ -92,7 +129,7 @@ class ConsoleApp:
             Route("/{name}", self._page),
         ]
         handlers: Mapping[Any, Any] = {AnswerError: _answer_error, ApprovalError: _conflict, HTTPException: _http_error}
-        page = frozenset({"", "/", *(f"/{name}" for name in _PAGE), *LOGIN_PATHS})
+        page = frozenset({"", "/", *(f"/{name}" for name in self._files), *LOGIN_PATHS})
         site = Site(options.host, options.allowed_hosts)
         self._requests = HttpGuard(Starlette(routes=routes, exception_handlers=handlers), site)
         self._guard = Guard(self._requests, options, page)
@@ -112,7 +149,8 @@ class ConsoleApp:
         name = str(request.path_params.get("name", "index.html"))
         if name not in self._files:
             raise HTTPException(404, "there is no such page")
-        return Response(self._files[name], headers={"content-type": _PAGE[name]})
+        kind = _TYPES.get(name.rpartition(".")[2], _SCRIPT)
+        return Response(self._files[name], headers={"content-type": kind})
 
     async def _state(self, request: Request) -> Response:
         last, tools = await asyncio.to_thread(lambda: (self._log.last(), self._log.names()))

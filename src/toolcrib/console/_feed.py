@@ -14,8 +14,6 @@ from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore
 from toolcrib.calls import now
 from toolcrib.record import EventLog, brief_event
 
-__all__ = ["Feed"]
-
 _POLL_SECONDS = 0.2
 _REST = 2  # times as long as a poll took is the least pause after it: many pending requests take a while to read
 _BEAT_SECONDS = 15.0  # between two messages at most, so that a dead connection is noticed
@@ -41,7 +39,6 @@ class Feed:
         self._polling: asyncio.Task[None] | None = None
 
     async def refresh(self) -> None:
-        """Poll the database now."""
         entries = await self._approvals.list(pending=True)
         self.pending = {entry.request.id: entry for entry in entries}
         self._last = await asyncio.to_thread(self._events.last)

@@ -14,16 +14,12 @@ from toolcrib.calls import cut
 from toolcrib.errors import SchemaTooLarge
 from toolcrib.jsonschema import SchemaWalk, alternatives, as_one, kinds_of, properties_of, values_of, wrapped
 
-__all__ = ["bound_fields", "form_fields", "result_field"]
-
 _DEEPEST = 3  # objects in one another; what is deeper is JSON text
 _MOST_FIELDS = 40
 _MOST_CHOICES = 100
 _LONG_TEXT = 80
 _LONGEST_HELP = 500
 _MOST_LEVELS = 10  # of choices of one type, and references, in one another
-
-
 _LONGEST_SHOWN = 60
 
 
@@ -43,7 +39,6 @@ def bound_fields(arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _is_number(value: Any) -> bool:
-    """Return whether a JSON value is a number."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -100,11 +95,13 @@ class _Form:
         about, nullable = self._resolved(about)
         shown: dict[str, Any] = {"value": _text(value) if given else "", "nullable": nullable}
         kind = about.get("type")
-        if choices := _choices(about):
+        choices = values_of(about) or ([True, False] if kind == "boolean" else [])
+        if 0 < len(choices) <= _MOST_CHOICES:
             texts = [_text(one) for one in (*choices, *((None,) if nullable and None not in choices else ()))]
             if not given or shown["value"] in texts:
                 return {**shown, "kind": "choice", "choices": texts}
-        if kind == "object" and depth < _DEEPEST and _is_closed(about) and (isinstance(value, Mapping) or not given):
+        is_closed = bool(properties_of(about)) and not about.get("additionalProperties")
+        if kind == "object" and depth < _DEEPEST and is_closed and (isinstance(value, Mapping) or not given):
             return {**shown, "kind": "group", "fields": self.fields(about, _mapping(value), depth + 1)}
         if kind == "string" and _is_of(value, (str,), given, nullable):
             text = value if isinstance(value, str) else ""
@@ -128,20 +125,10 @@ class _Form:
         return about, nullable
 
 
-def _is_closed(about: Mapping[str, Any]) -> bool:
-    return bool(properties_of(about)) and not about.get("additionalProperties")
-
-
 def _is_of(value: Any, types: tuple[type, ...], given: bool, nullable: bool) -> bool:
     if not given or (value is None and nullable):
         return True
     return isinstance(value, types) and not isinstance(value, bool)
-
-
-def _choices(about: Mapping[str, Any]) -> list[Any]:
-    """Return the values that a field can have, where they are few and named."""
-    named = values_of(about) or ([True, False] if about.get("type") == "boolean" else [])
-    return named if len(named) <= _MOST_CHOICES else []
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import logging
 import secrets
@@ -9,18 +10,59 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Container
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_network
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolcrib.calls import Identity
 from toolcrib.console._options import ConsoleOptions, Role
-from toolcrib.console._sessions import Sessions
 from toolcrib.serving.http import refusal
 
-__all__ = ["Guard", "Visitor"]
+SESSION_SECONDS = 7 * 24 * 3600
+"""How long a login is valid."""
+
+
+class Sessions:
+    """Makes the cookie of a login, and checks it.
+
+    A cookie does not reveal the token, and belongs to one login. It is valid for a week, also after a restart of the
+    server, while the token is the same and until the browser logs out; a restart forgets which logins have ended.
+    """
+
+    def __init__(self, options: ConsoleOptions) -> None:
+        self._options = options
+        self._ended: dict[str, int] = {}
+
+    def begin(self, holder: str) -> str:
+        """Return the cookie of a new login of a token's holder."""
+        signed = f"{secrets.token_hex(8)}.{int(time.time()) + SESSION_SECONDS}"
+        return f"{signed}.{_signature(self._options.tokens[holder], signed)}"
+
+    def holder(self, session: str) -> str | None:
+        """Return the holder of a login; None when the cookie is invalid or has ended."""
+        signed, _, signature = session.rpartition(".")
+        name, _, until = signed.partition(".")
+        found = None
+        for holder, token in self._options.tokens.items():
+            if hmac.compare_digest(signature.encode("utf-8", "replace"), _signature(token, signed).encode()):
+                found = holder
+        if found is None or int(until) <= time.time() or name in self._ended:
+            return None
+        return found
+
+    def end(self, session: str) -> None:
+        if self.holder(session) is not None:
+            name, until, _ = session.split(".")
+            self._ended = {kept: over for kept, over in self._ended.items() if over > time.time()}
+            self._ended[name] = int(until)
+
+
+def _signature(token: str, signed: str) -> str:
+    text = f"toolcrib console session {signed}".encode("utf-8", "replace")
+    return hmac.new(token.encode(), text, hashlib.sha256).hexdigest()
+
 
 _SECURITY = {
     "content-security-policy": (
@@ -98,12 +140,10 @@ class Guard:
 
     Args:
         app: The application, behind the `HttpGuard` that checks Host and Origin.
-        options: The tokens.
         page: The paths of the page itself, which holds no data and needs no token.
 
     Attributes:
         csrf: The secret that a page sends with a change; only a page of this console can read it.
-        sessions: The logins.
         limit: How many wrong tokens an address may send.
     """
 
@@ -164,13 +204,8 @@ class Guard:
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
             return await self._holder(token.strip())
-        cookies = SimpleCookie()
-        try:
-            cookies.load(headers.get("cookie", ""))
-        except CookieError:
-            return None
-        kept = cookies.get(options.cookie)
-        return None if kept is None else self.user_of(kept.value)
+        session = cookie_parser(headers.get("cookie", "")).get(options.cookie)
+        return None if session is None else self.user_of(session)
 
     async def _holder(self, token: str) -> Visitor | None:
         """Return the user whose token came in a header."""
@@ -187,17 +222,14 @@ class Guard:
         return None if options.login is None else options.login.of_session(session)
 
     def is_open(self, session: str) -> bool:
-        """Return whether a login has not ended."""
         return self.user_of(session) is not None
 
     def end(self, session: str) -> None:
-        """End a login."""
         self.sessions.end(session)
         if self._options.login is not None:
             self._options.login.end(session)
 
     def refused(self, scope: Scope) -> None:
-        """Log a wrong token and count it."""
         address = self.address_of(scope)
         self.limit.wrong(address)
         _log.warning("a wrong token came from %s", address)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from toolcrib._numbers import require_number
 from toolcrib.errors import explain_options
 from toolcrib.serving.http import TokenTable, TrustedProxies, check_tokens, is_loopback
 
-__all__ = ["ConsoleOptions", "LoginRefused", "LoginService", "Role"]
+if TYPE_CHECKING:  # it needs an extra of its own
+    from toolcrib.console.openid import OpenIDLogin
 
 Role: TypeAlias = Literal["viewer", "approver"]
 """Whether a user answers, or looks alone."""
@@ -21,52 +21,6 @@ Role: TypeAlias = Literal["viewer", "approver"]
 
 class LoginRefused(Exception):
     """A login that does not let anybody in; the text says why."""
-
-
-class LoginService(Protocol):
-    """Logins of people elsewhere, as `toolcrib.console.openid.OpenIDLogin` has them."""
-
-    @property
-    def name(self) -> str:
-        """What tells it from the login of another console."""
-        ...
-
-    @property
-    def address(self) -> str:
-        """The console as browsers reach it."""
-        ...
-
-    async def depart(self) -> tuple[str, str]:
-        """Begin a login; return the page where the browser goes, and a ticket by which it is known afterwards.
-
-        Raises:
-            LoginRefused: It cannot be begun now.
-        """
-        ...
-
-    async def come_back(self, ticket: str, answer: Mapping[str, str]) -> str:
-        """Begin a session by the answer that a browser brings; return its cookie.
-
-        Raises:
-            LoginRefused: It does not answer a login that this browser began, or its person may not come in.
-        """
-        ...
-
-    def of_session(self, cookie: str) -> Any:
-        """Return the `Visitor` of a session; None where there is none."""
-        ...
-
-    async def of_token(self, token: str) -> Any:
-        """Return the `Visitor` whose token a program sends; None where there is none."""
-        ...
-
-    def end(self, cookie: str) -> None:
-        """End a session."""
-        ...
-
-    async def close(self) -> None:
-        """Close the connections to where people log in."""
-        ...
 
 
 @explain_options()
@@ -96,7 +50,7 @@ class ConsoleOptions:
     allowed_hosts: tuple[str, ...] = ()
     viewers: frozenset[str] = frozenset()
     trusted_proxies: tuple[str, ...] = ()
-    login: LoginService | None = None
+    login: OpenIDLogin | None = None
 
     def __post_init__(self) -> None:
         require_number("ConsoleOptions", "port", self.port, least=0)
@@ -123,7 +77,7 @@ class ConsoleOptions:
     def cookie(self) -> str:
         """The cookie's name: consoles on other ports of one machine, with other tokens, have others."""
         secrets = [*sorted(self.tokens.values()), *([] if self.login is None else [self.login.name])]
-        return "toolcrib_" + _digest("\n".join(secrets), "cookie")[:8]
+        return "toolcrib_" + hmac.new("\n".join(secrets).encode(), b"toolcrib console cookie", "sha256").hexdigest()[:8]
 
     def holder(self, token: str) -> str | None:
         """Return the name of a token's holder; None for an unknown token."""
@@ -137,7 +91,3 @@ class ConsoleOptions:
     @cached_property
     def _table(self) -> TokenTable:
         return TokenTable(self.tokens)
-
-
-def _digest(secret: str, use: str) -> str:
-    return hmac.new(secret.encode(), f"toolcrib console {use}".encode(), hashlib.sha256).hexdigest()

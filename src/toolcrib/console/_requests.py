@@ -14,8 +14,6 @@ from starlette.responses import JSONResponse
 from toolcrib._json_writer import RepeatedKeyError, read_valid_json
 from toolcrib.console._guard import Visitor
 
-__all__ = ["SURROGATES", "JsonReply", "json_body", "moment", "number", "visitor_of"]
-
 SURROGATES = "backslashreplace"  # of half pairs, which models send and UTF-8 cannot encode; JSON has the same escapes
 
 

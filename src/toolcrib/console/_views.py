@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+import json
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, cast
 
@@ -10,8 +11,6 @@ from toolcrib._numbers import count_text
 from toolcrib.approvals import ApprovalEntry, answer_row
 from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, cut
 from toolcrib.console._form_fields import bound_fields, form_fields, result_field
-from toolcrib.console._program_lines import call_lines
-from toolcrib.console._truncate import at_path, value_view
 from toolcrib.record import (
     Activity,
     ActivityFilter,
@@ -21,15 +20,6 @@ from toolcrib.record import (
     brief_event,
     one_line,
 )
-
-__all__ = [
-    "activity_view",
-    "calls_asked_about",
-    "detail_view",
-    "ended_calls",
-    "entry_view",
-    "row_view",
-]
 
 _SHOWN_ELSEWHERE = ("source", "run_id", "entry", "resumed")  # of the data of an `opened` event
 _LIVE = ("running", "suspended")
@@ -60,7 +50,6 @@ def activity_view(log: EventLog, activity: Activity, asked: Container[str] = ())
 def detail_view(log: EventLog, activity: Activity, pending: Mapping[str, ApprovalEntry]) -> dict[str, Any]:
     """Return one call or run in full."""
     asked = calls_asked_about(log, pending.values())
-    own = activity.source == "call"
     inside = log.activities(ActivityFilter(parent_id=activity.id), limit=_CHILDREN)
     children = [child for child in inside if (child.source, child.id) != (activity.source, activity.id)]
     events = log.events(activity, limit=_EVENTS)
@@ -71,16 +60,15 @@ def detail_view(log: EventLog, activity: Activity, pending: Mapping[str, Approva
         "children": [activity_view(log, child, asked) for child in children],
         "events": [brief_event(event) for event in events],
         "more_events": len(events) == _EVENTS,
-        "requests": [entry.request.id for entry in pending.values() if _is_request_of(entry, activity)],
+        "requests": [
+            entry.request.id
+            for entry in pending.values()
+            if activity.source in ("call", "turn")
+            and entry.request.call_id == activity.id
+            and activity.run_id in ("", entry.request.run_id)
+        ],
     }
-    return view | (_call_view(log, activity) if own else _run_view(log, activity, children))
-
-
-def _is_request_of(entry: ApprovalEntry, activity: Activity) -> bool:
-    request = entry.request
-    if activity.source in ("call", "turn"):
-        return request.call_id == activity.id and (request.run_id == activity.run_id or not activity.run_id)
-    return False
+    return view | (_call_view(log, activity) if activity.source == "call" else _run_view(log, activity, children))
 
 
 def _call_view(log: EventLog, activity: Activity) -> dict[str, Any]:
@@ -114,7 +102,7 @@ def _run_view(log: EventLog, activity: Activity, children: Iterable[Activity]) -
     said: Mapping[str, Any] = {} if opened is None else opened.data["data"]
     source = said.get("source")
     if isinstance(source, str):
-        view["source"] = {"code": source, "lines": _lines(log, source, children)}
+        view["source"] = {"code": source, "lines": _lines(log, children)}
     for name, value in said.items():
         if opened is not None and name not in _SHOWN_ELSEWHERE and value not in (None, "", [], {}):
             text = _joined(value)
@@ -155,19 +143,15 @@ def _joined(value: Any) -> Any:
     return ", ".join(names) if len(names) == len(cast("list[Any]", value)) else cast("Any", value)
 
 
-def _lines(log: EventLog, source: str, children: Iterable[Activity]) -> list[dict[str, Any]]:
-    """Return the lines of a program with open calls: where each was made, or where it may have been."""
+def _lines(log: EventLog, children: Iterable[Activity]) -> list[dict[str, Any]]:
+    """Return the lines of a program with open calls."""
     found: list[dict[str, Any]] = []
     for child in children:
         if child.source == "call" and child.status in _LIVE:
-            received = [event.data["data"] for event in log.events(child, limit=_FIRST) if event.kind == "received"]
-            line = next((data["line"] for data in received if data.get("line")), None)
-            lines = (
-                call_lines(source, child.name, received[-1]["arguments"] if received else None)
-                if line is None
-                else [line]
-            )
-            found.append({"id": child.id, "run_id": child.run_id, "name": child.name, "lines": lines})
+            events = log.events(child, limit=_FIRST)
+            lines = [event.data["data"].get("line") for event in events if event.kind == "received"]
+            about = {"id": child.id, "run_id": child.run_id, "name": child.name}
+            found.append({**about, "lines": [line for line in lines if line][:1]})
     return found
 
 
@@ -235,3 +219,93 @@ def _changes_view(request: ApprovalRequest) -> dict[str, Any]:
     left = len(changes) - len(lines)
     lines += [f"and {left} more"] if left else []
     return {"changes": lines, "changes_cut": lines != changes}
+
+
+_MOST_ROWS = 500
+_DEEPEST = 6
+
+
+def waterfall(log: EventLog, root: Activity) -> dict[str, Any]:
+    """Return the rows of a run's waterfall, the run itself first; of too many the latest."""
+    found, more = log.inside([root], limit=_MOST_ROWS, depth=_DEEPEST)
+    inside: dict[str, list[Activity]] = {}
+    for activity in sorted(found, key=lambda activity: activity.first_position):
+        inside.setdefault(activity.parent_id or "", []).append(activity)
+    return {"rows": list(_rows(root, inside, 0, {root.key})), "more": more}
+
+
+def _rows(
+    one: Activity, inside: dict[str, list[Activity]], depth: int, shown: set[tuple[str, str, str]]
+) -> Iterator[dict[str, Any]]:
+    yield {
+        "source": one.source,
+        "id": one.id,
+        "run_id": one.run_id,
+        "name": one.name,
+        "status": one.status,
+        "started_at": one.started_at,
+        "ended_at": one.ended_at,
+        "duration_ms": one.duration_ms,
+        "depth": depth,
+    }
+    for child in inside.get(one.id, ()):
+        if child.key not in shown:  # a call and a run may have one id
+            shown.add(child.key)
+            yield from _rows(child, inside, depth + 1, shown)
+
+
+MAX_CHARS = 6_000  # of one value that are sent at first
+_MAX_ROWS = 40
+
+
+def full_text(value: Any) -> str:
+    """Return a value as text: a text as it is, anything else as JSON over several lines."""
+    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def value_view(label: str, value: Any, **at: Any) -> dict[str, Any]:
+    """Return a value for the page: its text, cut, and the place of the whole; of a short object its rows, too.
+
+    The page shows the text as it is: a browser's own numbers would lose digits.
+    """
+    text = full_text(value)
+    rows = (
+        _parts_of(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) and len(text) <= MAX_CHARS else None
+    )
+    return {
+        "label": label,
+        "text": text[:MAX_CHARS],
+        "length": len(text),
+        "cut": len(text) > MAX_CHARS,
+        "rows": rows,
+        "at": at,
+    }
+
+
+def _parts_of(value: Mapping[str, Any]) -> list[tuple[str, str, str]] | None:
+    """Return name, text and kind of each part of an object; None where a table would be too long."""
+    if len(value) > _MAX_ROWS:
+        return None
+    return [
+        (
+            name,
+            held if isinstance(held, str) and "\n" in held else json.dumps(held, indent=2, ensure_ascii=False),
+            _kind(held),
+        )
+        for name, held in value.items()
+    ]
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "null"
+    return "number" if isinstance(value, int | float) else "text" if isinstance(value, str) else "deep"
+
+
+def at_path(value: Any, path: Sequence[str]) -> Any:
+    """Return the value at a path inside JSON objects; raises KeyError without one."""
+    for name in path:
+        if not isinstance(value, Mapping):
+            raise KeyError(name)
+        value = cast("Mapping[str, Any]", value)[name]
+    return value

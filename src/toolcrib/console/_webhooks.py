@@ -19,12 +19,10 @@ from urllib.parse import quote, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 from uuid import uuid4
 
-from toolcrib._numbers import count_text, require_seconds
+from toolcrib._numbers import require_seconds
 from toolcrib.approvals import ApprovalEntry, KeepsNotices, Notice, NoticeKind
-from toolcrib.calls import IN_DOUBT, ApprovalRequest
+from toolcrib.calls import IN_DOUBT, ApprovalRequest, cut
 from toolcrib.errors import explain_options
-
-__all__ = ["Notifier", "Webhook", "webhook_signature"]
 
 _POLL_SECONDS = 2.0
 _TIMEOUT = 10.0  # seconds of one delivery
@@ -94,7 +92,7 @@ class Webhook:
         return {
             "id": request.id,
             "tool": request.tool,
-            **({"reason": _cut(request.reason)} if self.reasons else {}),
+            **({"reason": cut(request.reason, _REASON)} if self.reasons else {}),
             "principal": request.principal,
             "agent": request.agent,
             "conversation_id": request.conversation_id,
@@ -261,11 +259,6 @@ def _post(webhook: Webhook, body: bytes, delivery: str) -> tuple[str, bool]:
         return f"it answered {error.code}", error.code >= 500 or error.code in _AGAIN
     except (OSError, HTTPException, ValueError) as error:
         return str(error) or type(error).__name__, True
-
-
-def _cut(text: str) -> str:
-    left = len(text) - _REASON
-    return text if left <= 0 else f"{text[:_REASON]}… ({count_text(left, 'more character')})"
 
 
 def _about(one: Mapping[str, Any]) -> str:

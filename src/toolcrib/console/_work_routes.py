@@ -15,8 +15,6 @@ from starlette.routing import Route
 from toolcrib.console._requests import JsonReply, json_body, number, visitor_of
 from toolcrib.errors import EngineError, WorkerError
 
-__all__ = ["DurableWork", "FindWork", "WorkRoutes"]
-
 _MAX_ROWS = 200
 _log = logging.getLogger("toolcrib.console")
 

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from toolcrib._extras import Extra
 from toolcrib._lazy_names import lazy_names
-from toolcrib.errors import MissingExtraError
 
-try:
+with Extra("credentials for other servers", "credentials", ("cryptography", "httpx2")):
     import cryptography as _cryptography
     import httpx2 as _httpx2
-except ModuleNotFoundError as error:
-    if error.name not in ("cryptography", "httpx2"):
-        raise
-    raise MissingExtraError("credentials for other servers", "credentials") from error
 
 from toolcrib.credentials._api_keys import ApiKeys
 from toolcrib.credentials._auth import PrincipalAuth

@@ -12,16 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from toolcrib._extras import Extra
 from toolcrib._numbers import require_number
-from toolcrib.errors import DatabaseError, MissingExtraError
+from toolcrib.errors import DatabaseError
 
-try:
+with Extra("a Postgres database", "postgres", ("psycopg", "sqlalchemy")):
     import psycopg as _psycopg
     import sqlalchemy as sa
-except ModuleNotFoundError as error:
-    if error.name not in ("psycopg", "sqlalchemy"):
-        raise
-    raise MissingExtraError("a Postgres database", "postgres") from error
 
 from sqlalchemy import event
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError

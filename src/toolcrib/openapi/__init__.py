@@ -8,18 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from toolcrib._extras import Extra
 from toolcrib._lazy_names import lazy_names
-from toolcrib.errors import MissingExtraError
 
-try:
+with Extra("tools of an OpenAPI document", "openapi", ("httpx2", "yaml", "jsonschema", "referencing")):
     import httpx2 as _httpx2
     import yaml as _yaml
 
     from toolcrib.jsonschema import checker as _checker
-except ModuleNotFoundError as error:
-    if (error.name or "").partition(".")[0] not in ("httpx2", "yaml", "jsonschema", "referencing"):
-        raise
-    raise MissingExtraError("tools of an OpenAPI document", "openapi") from error
 
 from toolcrib.openapi._credentials import Credential, Credentials, CredentialsOf, KeptCredentials
 from toolcrib.openapi._operations import Operation

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from toolcrib.serving._conversation_runs import ConversationRuns
-    from toolcrib.serving._entries import run_reporting, shown_entries
+    from toolcrib.serving._entries import OriginalResults, run_reporting, shown_entries
     from toolcrib.serving._front_end import Exchange, FrontEndLimits, FrontEndSessions, OpenSession
     from toolcrib.serving._front_end_events import (
         ApprovalAsked,
@@ -26,30 +25,33 @@ if TYPE_CHECKING:
         ReplyText,
     )
     from toolcrib.serving._guard_policy import GuardPolicy, takes_policy
-    from toolcrib.serving._open_calls import ClientQuestion, OpenCall, OpenCalls, OpenCallState, OpenLimit
-    from toolcrib.serving._original_results import OriginalResults
+    from toolcrib.serving._open_calls import (
+        ClientQuestion,
+        Flight,
+        OpenCall,
+        OpenCalls,
+        OpenCallState,
+        OpenLimit,
+        SingleFlight,
+    )
     from toolcrib.serving._pending_limit import ListsRequests, PendingApprovals, check_countable
     from toolcrib.serving._principals import Principal, Principals, acting_as
     from toolcrib.serving._server_states import ServerStates
-    from toolcrib.serving._single_flight import Flight, SingleFlight
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "._conversation_runs": "ConversationRuns",
-            "._entries": "run_reporting shown_entries",
+            "._entries": "OriginalResults run_reporting shown_entries",
             "._front_end": "Exchange FrontEndLimits FrontEndSessions OpenSession",
             "._front_end_events": (
                 "ApprovalAsked CallEnded CallShown ExchangeEnded FrontEndAnswer FrontEndEvent FrontEndRequest "
                 "ReplyBegan ReplyText"
             ),
             "._guard_policy": "GuardPolicy takes_policy",
-            "._open_calls": "ClientQuestion OpenCall OpenCallState OpenCalls OpenLimit",
-            "._original_results": "OriginalResults",
+            "._open_calls": "ClientQuestion Flight OpenCall OpenCallState OpenCalls OpenLimit SingleFlight",
             "._pending_limit": "ListsRequests PendingApprovals check_countable",
             "._principals": "Principal Principals acting_as",
             "._server_states": "ServerStates",
-            "._single_flight": "Flight SingleFlight",
         },
     )
 
@@ -58,7 +60,6 @@ __all__ = [
     "CallEnded",
     "CallShown",
     "ClientQuestion",
-    "ConversationRuns",
     "Exchange",
     "ExchangeEnded",
     "Flight",

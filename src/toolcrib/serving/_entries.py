@@ -1,4 +1,4 @@
-"""Entries of a toolset that a client of a run is shown, and calls whose values are reported to it."""
+"""Entries of a toolset that a client of a run is shown; calls whose values are reported, or results passed on."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from toolcrib.errors import exception_of
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.schema import RunContext
 from toolcrib.toolsets import ToolEntry, Toolset, is_available
-
-__all__ = ["is_shown", "run_reporting", "shown_entries"]
 
 _log = logging.getLogger("toolcrib.adapters")
 
@@ -61,3 +59,24 @@ async def run_reporting(
                 return item
             await report(item.value)
     raise RuntimeError("the pipeline gave no outcome")
+
+
+class OriginalResults:
+    """The results of the calls of one request as other servers sent them, beside the values that were made of them.
+
+    An adapter puts it in `Run.provide` under its class; a tool of another server fills it in.
+    """
+
+    __slots__ = ("_kept",)
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[Any, Any]] = {}
+
+    def keep(self, call_id: str, value: Any, original: Any) -> None:
+        """Keep the result that the value of a call was made from."""
+        self._kept[call_id] = value, original
+
+    def of(self, call_id: str, value: Any) -> Any:
+        """Return the result that a call's value was delivered of; None where it is another value by now."""
+        delivered, original = self._kept.get(call_id, (None, None))
+        return original if delivered is value else None

@@ -31,7 +31,6 @@ from toolcrib.errors import (
     exception_of,
     explain_options,
 )
-from toolcrib.pipeline import Run
 from toolcrib.rounds import Continue, Finished, NeedsTools, Session, Stopped, ToolRound, ToolRoundPlan, Usage
 from toolcrib.serving._front_end_events import (
     ApprovalAsked,
@@ -45,8 +44,6 @@ from toolcrib.serving._front_end_events import (
     ReplyText,
 )
 from toolcrib.serving._pending_limit import ListsRequests, PendingApprovals, check_countable
-
-__all__ = ["Exchange", "FrontEndLimits", "FrontEndSessions", "OpenSession"]
 
 _CLAIMED_FOR = timedelta(minutes=10)  # after which an exchange is taken for one of a dead process on another machine
 _NO_FUNCTION = "this tool has no function here, so it was not executed"
@@ -254,16 +251,12 @@ class Exchange:
             _log.error("a request of a front end failed (%s)", reference, exc_info=exception_of(error))
             last = [self._ended("error", f"something went wrong; the log has it under {reference}")]
         finally:
-            await self._close()
-            for event in last:
+            try:
+                await self.save(claimed=False)
+            finally:
+                self._sessions.end(self._key)
+            for event in (*last, None):
                 self._events.put_nowait(event)
-            self._events.put_nowait(None)
-
-    async def _close(self) -> None:
-        try:
-            await self.save(claimed=False)
-        finally:
-            self._sessions.end(self._key)
 
     # --- events of the run
 
@@ -371,7 +364,8 @@ class Exchange:
             answer = self.request.answers.get(suspended.request.id)
             if answer is not None:
                 await self._answer(suspended.request, answer)
-        pending = await _pending(self.session.host_run)
+        store = cast("PendingApprovals", self.session.host_run.approvals).store
+        pending = {entry.request.id for entry in await cast("ListsRequests", store).list(pending=True)}
         if not any(one.request.id in pending for one in plan.suspended):
             await plan.resolve()
             await self._execute(plan)
@@ -407,10 +401,3 @@ class Exchange:
 
     def _ended(self, reason: Any, problem: str = "") -> ExchangeEnded:
         return ExchangeEnded(reason, problem, self.session.usage - self._before)
-
-
-async def _pending(run: Run) -> set[str]:
-    """Return the ids of the requests without an answer, in the store of a run."""
-    view = cast("PendingApprovals", run.approvals)
-    listed = await cast("ListsRequests", view.store).list(pending=True)
-    return {entry.request.id for entry in listed}

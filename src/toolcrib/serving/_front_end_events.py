@@ -10,18 +10,6 @@ from toolcrib.calls import ApprovalRequest, Done, Outcome
 from toolcrib.formats import StopKind
 from toolcrib.rounds import Usage
 
-__all__ = [
-    "ApprovalAsked",
-    "CallEnded",
-    "CallShown",
-    "ExchangeEnded",
-    "FrontEndAnswer",
-    "FrontEndEvent",
-    "FrontEndRequest",
-    "ReplyBegan",
-    "ReplyText",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class FrontEndAnswer:

@@ -16,8 +16,6 @@ from toolcrib.pipeline import CallLimits, Run
 from toolcrib.record import Sink
 from toolcrib.toolsets import ToolNames, Toolset, check_names, is_pattern
 
-__all__ = ["GuardPolicy", "takes_policy"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

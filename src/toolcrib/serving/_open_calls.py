@@ -1,21 +1,20 @@
-"""Open calls: calls that outlive their request, in one registry, each in one state."""
+"""Open calls: calls that outlive their request, in one registry; equal calls are let through one after another."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
 from typing import Any, Literal, TypeAlias
+from weakref import WeakValueDictionary
 
 from toolcrib.approvals import SuspendedCallStore
-from toolcrib.calls import now
+from toolcrib.calls import CallEvent, now
 from toolcrib.errors import ClientUnavailable
-
-__all__ = ["ClientQuestion", "OpenCall", "OpenCallState", "OpenCalls", "OpenLimit"]
 
 OpenCallState: TypeAlias = Literal["running", "asking", "suspended", "ended"]
 """The state of an open call: its work goes on, waits for its client, waits for a person, or has ended."""
@@ -126,7 +125,8 @@ class OpenCall:
 
     def _end(self, job: asyncio.Task[Any]) -> None:
         self.job = None
-        self.end(None if job.cancelled() or job.exception() else job.result(), _error_of(job))
+        error = asyncio.CancelledError() if job.cancelled() else job.exception()
+        self.end(None if error is not None else job.result(), error)
 
     def end(self, result: Any, error: BaseException | None) -> None:
         """Set its result or its error."""
@@ -172,10 +172,6 @@ class OpenCall:
             if not question.answer.done():
                 question.answer.set_exception(ClientUnavailable(self.tool, question.feature, why))
         self.questions.clear()
-
-
-def _error_of(job: asyncio.Task[Any]) -> BaseException | None:
-    return asyncio.CancelledError() if job.cancelled() else job.exception()
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,3 +271,39 @@ class OpenCalls:
             self._drop(call)
         if self._ending:
             await asyncio.wait(self._ending, timeout=_STOP_SECONDS)
+
+
+class Flight:
+    """One of several equal calls, which holds the others back; a sink that lets them through when its tool starts."""
+
+    def __init__(self, lock: asyncio.Lock) -> None:
+        self._lock: asyncio.Lock | None = lock
+
+    def emit(self, event: CallEvent) -> None:
+        """Land when the tool starts: its call waits for no approval."""
+        if event.kind == "started":
+            self.land()
+
+    def land(self) -> None:
+        """Release the next of the equal calls."""
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            lock.release()
+
+
+class SingleFlight:
+    """Holds equal calls back while it is not known whether the one before them is suspended."""
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def one(self, key: str) -> AsyncGenerator[Flight]:
+        """Hold the other calls with this key back until the body ends or the flight lands."""
+        lock = self._locks.setdefault(key, asyncio.Lock())
+        await lock.acquire()
+        flight = Flight(lock)
+        try:
+            yield flight
+        finally:
+            flight.land()

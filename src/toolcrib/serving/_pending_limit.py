@@ -12,8 +12,6 @@ from toolcrib.approvals import ApprovalEntry, ApprovalStore, WrappedApprovalStor
 from toolcrib.calls import ApprovalRequest, now
 from toolcrib.errors import PendingLimitReached
 
-__all__ = ["ListsRequests", "PendingApprovals", "check_countable"]
-
 
 @runtime_checkable
 class ListsRequests(Protocol):

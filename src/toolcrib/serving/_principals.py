@@ -13,8 +13,6 @@ from toolcrib.approvals import ApprovalStore
 from toolcrib.pipeline import Access, Run
 from toolcrib.serving._pending_limit import PendingApprovals
 
-__all__ = ["Principal", "Principals", "acting_as"]
-
 _MOST = 10_000  # principals that are kept; of more, those that made no request for longest start anew
 
 _acting: ContextVar[tuple[str, Access | None] | None] = ContextVar("toolcrib_principal", default=None)

@@ -11,8 +11,6 @@ from typing import Any, Final
 from toolcrib.calls import now
 from toolcrib.database import SqliteTables, StoreTables
 
-__all__ = ["SERVER_STATE_TABLES", "ServerStates"]
-
 _SILENT: Final = timedelta(seconds=30)  # after which a gateway that has said nothing is taken for gone
 _FORGOTTEN: Final = timedelta(hours=1)  # after which it is not shown any more
 SERVER_STATE_TABLES: Final = StoreTables(

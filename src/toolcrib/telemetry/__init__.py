@@ -3,13 +3,9 @@
 It reads events and changes nothing; what is not in an event cannot get into a span.
 """
 
-from toolcrib.errors import MissingExtraError
+from toolcrib._extras import Extra
 
-try:
+with Extra("telemetry", "otel", ("opentelemetry",)):
     from toolcrib.telemetry._sink import OtelSink
-except ModuleNotFoundError as error:
-    if not (error.name or "").startswith("opentelemetry"):
-        raise
-    raise MissingExtraError("telemetry", "otel") from error
 
 __all__ = ["OtelSink"]

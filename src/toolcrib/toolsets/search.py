@@ -16,7 +16,8 @@ from typing import Annotated, Any, TypedDict
 
 from pydantic import Field
 
-from toolcrib.errors import MissingExtraError, explain_options
+from toolcrib._extras import Extra
+from toolcrib.errors import explain_options
 from toolcrib.schema import RunContext
 from toolcrib.tools import BaseTool
 from toolcrib.toolsets._entry import ToolEntry
@@ -25,10 +26,8 @@ from toolcrib.toolsets._select import Selectable, names_of
 from toolcrib.toolsets._toolset import Toolset, ToolsetLike
 from toolcrib.toolsets._words import words_of
 
-try:
+with Extra("tool search", "search", ("bm25s", "numpy")):
     import bm25s  # pyright: ignore[reportMissingTypeStubs] -- it has none
-except ModuleNotFoundError as error:
-    raise MissingExtraError("tool search", "search") from error
 
 __all__ = ["FoundTool", "SearchTools", "searchable"]
 

@@ -11,8 +11,7 @@ from starlette.testclient import TestClient
 
 from tests.adapters.front_ends import BOOK, WEATHER, Trips, who
 from toolcrib.adapters.ag_ui import ag_ui_app
-from toolcrib.adapters.ag_ui._events import EventWriter
-from toolcrib.adapters.ag_ui._requests import request_in
+from toolcrib.adapters.ag_ui._app import EventWriter, request_in
 from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Done, ToolCall
 from toolcrib.serving import ApprovalAsked, ExchangeEnded, FrontEndAnswer
 

@@ -21,6 +21,7 @@ from tests.adapters.mcp_client.servers import Told, called, failed, outcome_of
 from tests.adapters.mcp_client.small_server import small_server
 from toolcrib.adapters.mcp_client import connect, server_statuses
 from toolcrib.adapters.mcp_client._command import command_streams
+from toolcrib.adapters.mcp_client._messages import RepeatedKeys
 from toolcrib.calls import Failed, ToolCall
 from toolcrib.errors import ServerError, ToolConstraintError
 from toolcrib.pipeline import Pipeline
@@ -232,7 +233,7 @@ async def test_views_of_an_open_toolset_outlive_a_server_that_is_started_again(t
 async def test_a_command_whose_start_is_cancelled_leaves_no_stream_open() -> None:
     async def enter() -> None:
         command = StdioServerParameters(command=sys.executable, args=["-c", "import time; time.sleep(600)"])
-        async with command_streams(command, sys.stderr, 1000, lambda fault: None):
+        async with command_streams(command, sys.stderr, 1000, RepeatedKeys("slow"), lambda fault: None):
             pass
 
     entering = asyncio.create_task(enter())

@@ -12,8 +12,7 @@ from mcp.server import Server
 from mcp.shared.message import SessionMessage
 
 from toolcrib.adapters.mcp_client import connect
-from toolcrib.adapters.mcp_client._pace import Pace
-from toolcrib.adapters.mcp_client._paced_messages import PacedMessages
+from toolcrib.adapters.mcp_client._pace import Pace, PacedMessages
 from toolcrib.adapters.mcp_server import build_server
 from toolcrib.calls import ToolCall
 from toolcrib.pipeline import Pipeline

@@ -10,8 +10,7 @@ from starlette.testclient import TestClient
 
 from tests.adapters.front_ends import BOOK, CHARTER, WEATHER, Trips, who
 from toolcrib.adapters.vercel_ai import vercel_ai_app
-from toolcrib.adapters.vercel_ai._chunks import ChunkWriter
-from toolcrib.adapters.vercel_ai._requests import request_in
+from toolcrib.adapters.vercel_ai._app import ChunkWriter, request_in
 from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Done, ToolCall
 from toolcrib.serving import ApprovalAsked, FrontEndAnswer
 

@@ -6,18 +6,9 @@ The extra `ag-ui`.
 
 from __future__ import annotations
 
-from toolcrib.errors import MissingExtraError
+from toolcrib._extras import Extra
 
-try:
-    import ag_ui as _ag_ui
-    import starlette as _starlette
-except ModuleNotFoundError as error:
-    if error.name not in ("ag_ui", "starlette"):
-        raise
-    raise MissingExtraError("AG-UI", "ag-ui") from error
-
-from toolcrib.adapters.ag_ui._app import ag_ui_app
+with Extra("AG-UI", "ag-ui", ("ag_ui", "starlette")):
+    from toolcrib.adapters.ag_ui._app import ag_ui_app
 
 __all__ = ["ag_ui_app"]
-
-del _ag_ui, _starlette

@@ -6,20 +6,13 @@ The extra `agent-framework`.
 
 from __future__ import annotations
 
-from toolcrib.errors import MissingExtraError
+from toolcrib._extras import Extra
 
-try:
-    import agent_framework as _agent_framework
-except ModuleNotFoundError as error:
-    if error.name != "agent_framework":
-        raise
-    raise MissingExtraError("Microsoft Agent Framework", "agent-framework") from error
-
-from toolcrib.adapters.agent_framework._agents import member_of
-from toolcrib.adapters.agent_framework._answers import approval_requests
-from toolcrib.adapters.agent_framework._guard import GuardProvider, guard
-from toolcrib.adapters.agent_framework._members import from_tools
-from toolcrib.adapters.agent_framework._tools import ToolProvider, answers, as_tools
+with Extra("Microsoft Agent Framework", "agent-framework", ("agent_framework",)):
+    from toolcrib.adapters.agent_framework._answers import approval_requests
+    from toolcrib.adapters.agent_framework._guard import GuardProvider, guard, member_of
+    from toolcrib.adapters.agent_framework._members import from_tools
+    from toolcrib.adapters.agent_framework._tools import ToolProvider, answers, as_tools
 
 __all__ = [
     "GuardProvider",
@@ -31,5 +24,3 @@ __all__ = [
     "guard",
     "member_of",
 ]
-
-del _agent_framework

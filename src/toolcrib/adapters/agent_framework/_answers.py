@@ -20,8 +20,6 @@ from toolcrib.serving.frameworks import (
     require_plain,
 )
 
-__all__ = ["answer_in", "approval_requests", "asked_in", "request_content", "response_content"]
-
 _KEY = "toolcrib"
 """The entry of an answer in the additional properties of a content."""
 
@@ -40,15 +38,13 @@ def asked_in(contents: Iterable[Content]) -> Iterator[tuple[Content, ApprovalReq
         if content.type != "function_approval_request":
             continue
         request = request_in(content.additional_properties)
-        if request is None and content.function_call is not None:
-            request = _asked_by_framework(content, content.function_call)
+        call = content.function_call
+        if request is None and call is not None:
+            call_id = call.call_id or content.id or ""
+            arguments = call.parse_arguments() or {}
+            request = request_of_framework(content.id or call_id, call_id, call.name or "", arguments)
         if request is not None:
             yield content, request
-
-
-def _asked_by_framework(content: Content, call: Content) -> ApprovalRequest:
-    call_id = call.call_id or content.id or ""
-    return request_of_framework(content.id or call_id, call_id, call.name or "", call.parse_arguments() or {})
 
 
 def request_content(
@@ -85,8 +81,6 @@ def answer_in(context: FunctionInvocationContext, request: ApprovalRequest, *, i
     beside a call that asks, it approves all others of the round by itself.
 
     Args:
-        context: The framework's own, of the call.
-        request: What is asked.
         is_known: Whether it was asked before, so that the answer is to it.
     """
     response: Any = context.metadata.get("approval_response")

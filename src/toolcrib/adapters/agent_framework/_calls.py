@@ -36,8 +36,6 @@ from toolcrib.serving.frameworks import (
 )
 from toolcrib.toolsets import Toolset
 
-__all__ = ["ENTRY", "CallOfAgent", "CallsThroughGates", "Gates", "MessagesToModel", "Next", "contents_of"]
-
 ENTRY = "agent_framework"
 
 _USAGE = UsageNames(
@@ -61,17 +59,13 @@ Next = Callable[[], Awaitable[None]]
 
 
 class CallOfAgent:
-    """A call of one of the tools, as the framework makes it.
-
-    Attributes:
-        arguments: Its arguments, as JSON shapes.
-    """
+    """A call of one of the tools, as the framework makes it."""
 
     def __init__(self, context: FunctionInvocationContext, run: Run) -> None:
-        given: Any = to_jsonable_python(context.arguments, fallback=str)
-        self.arguments: dict[str, Any] = given
+        self.arguments: dict[str, Any] = to_jsonable_python(context.arguments, fallback=str)
         self._context = context
-        own = {} if run.deps is not None or not context.kwargs else {"deps": _own(context.kwargs)}
+        given = {name: value for name, value in context.kwargs.items() if name != "session"}  # by the agent's caller
+        own = {} if run.deps is not None or not given else {"deps": given}
         self.run = run.view(provide={**run.provide, FunctionInvocationContext: context}, **own)
 
     async def make(self, tools: FrameworkTools, provide: Mapping[Any, Any] | None = None) -> Outcome | None:
@@ -95,12 +89,7 @@ class CallOfAgent:
 
 
 class Gates(ABC):
-    """The gates of one provider, as the calls of its agents meet them.
-
-    Attributes:
-        runs: The runs of the calls.
-        sinks: Where their events go, besides those of a run.
-    """
+    """The gates of one provider, as the calls of its agents meet them."""
 
     def __init__(self, runs: FrameworkRuns, sinks: Iterable[Sink]) -> None:
         self.runs, self.sinks = runs, tuple(sinks)
@@ -212,8 +201,3 @@ def transcript_of(messages: Sequence[Message]) -> list[dict[str, Any]]:
             elif content.type == "text":
                 found.append({"role": str(message.role), "content": content.text or ""})
     return found
-
-
-def _own(kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return what the caller of the agent gave its tools."""
-    return {name: value for name, value in kwargs.items() if name != "session"} or None

@@ -1,26 +1,36 @@
-"""Gates around the tools that an agent of the framework has."""
+"""Gates around the tools that an agent of the framework has, and these tools as members of a toolset."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from copy import copy
+from functools import partial
 from typing import Any, TypeVar, cast
 
-from agent_framework import AgentSession, ChatContext, FunctionInvocationContext, FunctionTool, RawAgent
+from agent_framework import (
+    Agent,
+    AgentMiddleware,
+    AgentSession,
+    ChatContext,
+    ChatMiddleware,
+    FunctionInvocationContext,
+    FunctionTool,
+    RawAgent,
+)
 from agent_framework.exceptions import MiddlewareException, UserInputRequiredException
 
 from toolcrib.adapters.agent_framework._calls import ENTRY, CallOfAgent, Gates, Next, contents_of
-from toolcrib.adapters.agent_framework._members import Member, value_of
-from toolcrib.adapters.agent_framework._tools import GatedProvider
+from toolcrib.adapters.agent_framework._members import Member, from_tools, value_of
+from toolcrib.adapters.agent_framework._tools import GatedProvider, ToolProvider
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import Completed, Outcome
 from toolcrib.pipeline import Run
 from toolcrib.schema import RunContext
 from toolcrib.serving import GuardPolicy, takes_policy
-from toolcrib.serving.frameworks import FrameworkTools, GuardedTools, provided
+from toolcrib.serving.frameworks import AgentTools, FrameworkTools, GuardedTools, gates_lost, provided
+from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
-
-__all__ = ["GuardProvider", "guard"]
 
 A = TypeVar("A", bound="RawAgent[Any]")
 
@@ -71,7 +81,9 @@ class _GuardGates(Gates):
             return
         call = CallOfAgent(context, run)
         handling = _Handling(context, call_next, call.arguments)
-        tools = self._guarded(context.function)
+        function = context.function
+        asks = function.approval_mode == "always_require"
+        tools = self._tools.guard(function.name, function, lambda: _Handled(function).tool(requires_approval=asks))
         outcome = await call.make(tools, {_Handling: handling})
         if outcome is not None:
             handling.reply(outcome, as_it_is=not tools.pipeline.has_deliveries(context.function.name, run))
@@ -93,10 +105,6 @@ class _GuardGates(Gates):
 
     def tools_of(self, name: str) -> FrameworkTools | None:
         return self._tools.find(name)
-
-    def _guarded(self, tool: FunctionTool) -> FrameworkTools:
-        asks = tool.approval_mode == "always_require"
-        return self._tools.guard(tool.name, tool, lambda: _Handled(tool).tool(requires_approval=asks))
 
 
 def _name_of(tool: Any) -> str:
@@ -133,7 +141,6 @@ class _Handling:
         """Leave the result of the tool itself where nothing was made of it, or say what came of the call.
 
         Args:
-            outcome: What came of it.
             as_it_is: Whether the result may go out as the tool gave it: it passes no deliveries.
 
         Raises:
@@ -153,3 +160,36 @@ class _Handled(Member):
     async def make(self, ctx: RunContext[Any], arguments: dict[str, Any]) -> Any:
         handling = provided(ctx, _Handling)
         return await (super().make(ctx, arguments) if handling is None else handling.make(self, ctx, arguments))
+
+
+def member_of(value: object) -> Toolset | Tool[..., Any] | None:
+    """Return the tools of an agent, or a function tool, as a member for `Toolset([...])`; None for anything else.
+
+    Of an agent these are its function tools, those of its MCP servers, which are connected while the toolset is open,
+    and those of `as_tools`. The gates of `guard` are around them.
+
+    Raises:
+        TypeError: The agent has middleware around its tools, which would not be around them elsewhere.
+    """
+    if isinstance(value, FunctionTool):
+        return None if value.declaration_only else from_tools([value])[0]
+    if not isinstance(value, Agent):
+        return None
+    if any(not isinstance(each, AgentMiddleware | ChatMiddleware) for each in value.middleware or ()):
+        raise gates_lost("the middleware")
+    return Toolset([AgentTools(partial(_opened, value))])
+
+
+@asynccontextmanager
+async def _opened(agent: Agent[Any], ctx: RunContext[Any]) -> AsyncGenerator[Toolset]:
+    async with AsyncExitStack() as stack:
+        given: list[Any] = [*(agent.default_options.get("tools") or ())]
+        for server in agent.mcp_tools:
+            given += (await stack.enter_async_context(server)).functions
+        theirs = [tool for tool in given if isinstance(tool, FunctionTool) and not tool.declaration_only]
+        ours = [each.toolset for each in agent.context_providers if isinstance(each, ToolProvider)]
+        tools = Toolset([*from_tools(theirs), *ours])
+        for provider in agent.context_providers:
+            if isinstance(provider, GuardProvider):
+                tools = provider.policy.around(tools)
+        yield tools

@@ -11,8 +11,6 @@ from toolcrib.schema import RunContext
 from toolcrib.serving.frameworks import FrameworkMember, media_at, provided
 from toolcrib.tools import Tool
 
-__all__ = ["Member", "from_tools", "value_of"]
-
 
 def from_tools(tools: Iterable[FunctionTool | Callable[..., Any]]) -> list[Tool[..., Any]]:
     """Return functions and function tools of the framework as members for `Toolset([...])`.

@@ -35,8 +35,6 @@ from toolcrib.record import Sink
 from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, Given, answered
 from toolcrib.toolsets import Toolset, ToolsetLike
 
-__all__ = ["GatedProvider", "ToolProvider", "answers", "as_tools"]
-
 
 @explain_options()
 def as_tools(
@@ -91,11 +89,7 @@ async def answers(asked: Iterable[Content], *given: Given, agent: Agent[Any], se
 
 
 class GatedProvider(ContextProvider):
-    """A context provider whose gates the calls of an agent pass.
-
-    Attributes:
-        gates: The gates.
-    """
+    """A context provider whose gates the calls of an agent pass."""
 
     def __init__(self, source_id: str, gates: Gates) -> None:
         super().__init__(source_id)
@@ -154,7 +148,11 @@ class _ToolGates(Gates):
     async def before_model(self, context: ChatContext, run: Run) -> None:
         await super().before_model(context, run)
         given: Sequence[Any] = (context.options or {}).get("tools") or ()
-        shown = [tool for tool in given if not isinstance(tool, _Tool) or await self._shows(tool, run)]
+        shown = [
+            tool
+            for tool in given
+            if tool is not self.listed.get(getattr(tool, "name", "")) or await self._tools.shows(tool.name, run)
+        ]
         if len(shown) < len(given):
             context.options = {**(context.options or {}), "tools": shown}
 
@@ -163,9 +161,6 @@ class _ToolGates(Gates):
 
     def tools_of(self, name: str) -> FrameworkTools | None:
         return self._tools if name in self._tools.entries else None
-
-    async def _shows(self, tool: _Tool, run: Run) -> bool:
-        return tool is not self.listed.get(tool.name) or await self._tools.shows(tool.name, run)
 
 
 class _Tool(FunctionTool):

@@ -6,19 +6,13 @@ The extra `claude-agent-sdk`.
 
 from __future__ import annotations
 
-from toolcrib.errors import MissingExtraError
+from toolcrib._extras import Extra
 
-try:
-    import claude_agent_sdk as _claude_agent_sdk
-except ModuleNotFoundError as error:
-    if error.name != "claude_agent_sdk":
-        raise
-    raise MissingExtraError("the Claude Agent SDK", "claude-agent-sdk") from error
-
-from toolcrib.adapters.claude_agent_sdk._guard import guard
-from toolcrib.adapters.claude_agent_sdk._members import from_tools, member_of, servers_of
-from toolcrib.adapters.claude_agent_sdk._options import GatedOptions, answers, approval_requests, record_usage
-from toolcrib.adapters.claude_agent_sdk._tools import as_tools
+with Extra("the Claude Agent SDK", "claude-agent-sdk", ("claude_agent_sdk",)):
+    from toolcrib.adapters.claude_agent_sdk._guard import guard
+    from toolcrib.adapters.claude_agent_sdk._members import from_tools, member_of, servers_of
+    from toolcrib.adapters.claude_agent_sdk._options import GatedOptions, answers, approval_requests, record_usage
+    from toolcrib.adapters.claude_agent_sdk._tools import as_tools
 
 __all__ = [
     "GatedOptions",
@@ -31,5 +25,3 @@ __all__ = [
     "record_usage",
     "servers_of",
 ]
-
-del _claude_agent_sdk

@@ -23,8 +23,6 @@ from toolcrib.serving.frameworks import (
     record_usage,
 )
 
-__all__ = ["ENTRY", "Gates", "Options", "decision"]
-
 Options = TypeVar("Options", bound=ClaudeAgentOptions)
 
 ENTRY = "claude_agent_sdk"
@@ -41,8 +39,6 @@ class Gates(ABC):
     """The gates of one set of options, as the calls of its sessions meet them.
 
     Attributes:
-        runs: The runs of the calls.
-        sinks: Where their events go, besides those of a run.
         resumed: The session that the options go on with.
     """
 
@@ -93,8 +89,7 @@ class Gates(ABC):
 
     async def ask(self, tools: FrameworkTools, call: ToolCall, run: Run) -> Suspended | str | None:
         """Return the suspended call where a person has to answer, the text for the model of a denial, or None."""
-        known = await tools.find_suspended(call, run)
-        told = None if known is None else self.denial_of(known.request)
+        told = await self.denial_of(tools, call, run)
         return told if told is not None else await tools.admit(call, run, answer=self.runs.answer_to)
 
     def run_of(self, given: Mapping[str, Any]) -> Run:
@@ -122,9 +117,10 @@ class Gates(ABC):
 
     # --- answers
 
-    def denial_of(self, request: ApprovalRequest) -> str | None:
+    async def denial_of(self, tools: FrameworkTools, call: ToolCall, run: Run) -> str | None:
         """Return the text for the model, of a call that was denied."""
-        return self._denied.get(request.id)
+        known = await tools.find_suspended(call, run)
+        return None if known is None else self._denied.get(known.request.id)
 
     def waiting(self, session_id: str) -> list[ApprovalRequest]:
         """Return what a person has to decide in a session that this process ran."""

@@ -25,8 +25,6 @@ from toolcrib.serving import GuardPolicy, takes_policy
 from toolcrib.serving.frameworks import FrameworkTools, GuardedTools, RecentValues
 from toolcrib.tools import Tool
 
-__all__ = ["guard"]
-
 _ANY = {"type": "object", "additionalProperties": True}
 
 

@@ -18,8 +18,6 @@ from toolcrib.serving.frameworks import FrameworkMember, gates_lost, media_at
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
 
-__all__ = ["from_tools", "member_of", "servers_of"]
-
 
 def from_tools(tools: Iterable[SdkMcpTool[Any]]) -> list[Tool[..., Any]]:
     """Return tools of the SDK, made by its `@tool`, as members for `Toolset([...])`."""

@@ -15,8 +15,6 @@ from toolcrib.calls import ApprovalRequest
 from toolcrib.errors import ApprovalError
 from toolcrib.serving.frameworks import Given, unknown_call
 
-__all__ = ["GatedOptions", "answers", "approval_requests", "asking", "gated", "hooked", "record_usage"]
-
 _LONGEST = 7 * 24 * 3600.0
 """Seconds that a person who is asked while the session runs may take."""
 

@@ -13,14 +13,12 @@ from mcp.server import Server
 from toolcrib.adapters.claude_agent_sdk._calls import ENTRY, Gates, decision
 from toolcrib.adapters.claude_agent_sdk._options import GatedOptions, gated, hooked
 from toolcrib.approvals import SuspendedCallStore
-from toolcrib.calls import Media, Outcome, Suspended, ToolCall, new_call_id, render
+from toolcrib.calls import Media, Suspended, ToolCall, new_call_id, render
 from toolcrib.errors import explain_options
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
 from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, MediaForms
 from toolcrib.toolsets import Toolset, ToolsetLike
-
-__all__ = ["ToolGates", "as_tools"]
 
 _CALL_ID = "claudecode/toolUseId"
 """Where Claude Code says which call of the model a request of MCP is for."""
@@ -98,7 +96,6 @@ class ToolGates(Gates):
         return decision("allow")
 
     def server(self) -> Server[Any]:
-        """Return the MCP server of the tools."""
         return Server(self.name, on_list_tools=self._list, on_call_tool=self._call)
 
     async def _list(self, context: Any, params: Any) -> types.ListToolsResult:
@@ -115,23 +112,14 @@ class ToolGates(Gates):
         meta = cast("Mapping[str, Any]", params.meta or {})
         call = ToolCall(params.name, params.arguments or {}, str(meta.get(_CALL_ID) or new_call_id()))
         run = self.run_of_call(call.id)
-        found = await self._tools.find_suspended(call, run)
-        told = None if found is None else self.denial_of(found.request)
+        told = await self.denial_of(self._tools, call, run)
         if told is not None:
-            return _result(told, is_error=True)
+            return types.CallToolResult(content=[types.TextContent(text=told)], is_error=True)
         outcome = await self._tools.call(call, run, answer=self.runs.answer_to)
         if isinstance(outcome, Suspended):
             self.note(run.channel.conversation_id or "", outcome.request)
-        return _reply(outcome)
-
-
-def _reply(outcome: Outcome) -> types.CallToolResult:
-    shown = render(outcome)
-    return types.CallToolResult(content=_BLOCKS.contents(shown), is_error=shown.is_error)
-
-
-def _result(text: str, *, is_error: bool) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(text=text)], is_error=is_error)
+        shown = render(outcome)
+        return types.CallToolResult(content=_BLOCKS.contents(shown), is_error=shown.is_error)
 
 
 def _link(media: Media) -> types.ResourceLink:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from toolcrib.errors import MissingExtraError
+from toolcrib._extras import Extra
 
-try:
+with Extra("durable work", "durable", ("dbos",)):
     import dbos as _dbos
-except ModuleNotFoundError as error:
-    if error.name != "dbos":
-        raise
-    raise MissingExtraError("durable work", "durable") from error
 
 from toolcrib.adapters.dbos._admin import (
     WORK_STATES,

@@ -6,20 +6,12 @@ The extra `google-adk`.
 
 from __future__ import annotations
 
-from toolcrib.errors import MissingExtraError
+from toolcrib._extras import Extra
 
-try:
-    import google.adk as _adk
-except ModuleNotFoundError as error:
-    if error.name not in ("google", "google.adk"):
-        raise
-    raise MissingExtraError("Google ADK", "google-adk") from error
-
-from toolcrib.adapters.google_adk._answers import answers, approval_requests
-from toolcrib.adapters.google_adk._guard import GuardPlugin, UsagePlugin, guard
-from toolcrib.adapters.google_adk._members import from_tools, member_of
-from toolcrib.adapters.google_adk._tools import as_tools
+with Extra("Google ADK", "google-adk", ("google.adk", "google.genai")):
+    from toolcrib.adapters.google_adk._answers import answers, approval_requests
+    from toolcrib.adapters.google_adk._guard import GuardPlugin, UsagePlugin, guard
+    from toolcrib.adapters.google_adk._members import from_tools, member_of
+    from toolcrib.adapters.google_adk._tools import as_tools
 
 __all__ = ["GuardPlugin", "UsagePlugin", "answers", "approval_requests", "as_tools", "from_tools", "guard", "member_of"]
-
-del _adk

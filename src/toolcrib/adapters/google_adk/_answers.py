@@ -18,8 +18,6 @@ from toolcrib.serving.frameworks import (
     require_plain,
 )
 
-__all__ = ["CONFIRMATION", "CONFIRMED_BY", "KEY", "answers", "approval_requests", "confirmed_request"]
-
 KEY = "toolcrib"
 """The entry of an answer in the payload of a confirmation."""
 
@@ -36,7 +34,7 @@ def approval_requests(events: Iterable[Event]) -> list[ApprovalRequest]:
     That is what our gates ask, and what ADK itself asks: of a tool with `require_confirmation`, or one that calls
     `request_confirmation`.
     """
-    return [request for _, request in _asked(events)]
+    return [request for _, _, request in _confirmations(events)]
 
 
 def answers(events: Iterable[Event], *given: Given) -> types.Content:
@@ -78,10 +76,6 @@ def _part(id: str, asked: Mapping[str, Any], answer: Given) -> types.Part:
     return types.Part(function_response=types.FunctionResponse(id=id, name=CONFIRMATION, response=response))
 
 
-def _asked(events: Iterable[Event]) -> list[tuple[str, ApprovalRequest]]:
-    return [(id, request) for id, _, request in _confirmations(events)]
-
-
 def _confirmations(events: Iterable[Event]) -> list[tuple[str, Mapping[str, Any], ApprovalRequest]]:
     """Return the confirmations that wait, each with the id of its call and its request."""
     found: dict[str, tuple[str, Mapping[str, Any], ApprovalRequest]] = {}
@@ -99,13 +93,11 @@ def _asked_in(event: Event) -> Iterator[tuple[str, Mapping[str, Any], ApprovalRe
             arguments: Any = call.args or {}
             asked: dict[str, Any] = arguments.get("toolConfirmation") or {}
             original: dict[str, Any] = arguments.get("originalFunctionCall") or {}
-            about: tuple[Any, Any, Any] = (
-                original.get("id") or "",
-                original.get("name") or "",
-                original.get("args") or {},
-            )
+            call_id, tool = original.get("id") or "", original.get("name") or ""
+            args: dict[str, Any] = original.get("args") or {}
             request = request_in(asked.get("payload"))
-            yield call.id or "", asked, request or request_of_framework(call.id or "", *about, asked.get("hint") or "")
+            id, hint = call.id or "", asked.get("hint") or ""
+            yield id, asked, request or request_of_framework(id, call_id, tool, args, hint)
     for confirmation in event.actions.requested_tool_confirmations.values():
         payload: Any = confirmation.payload
         request = request_in(payload)

@@ -25,8 +25,6 @@ from toolcrib.serving.frameworks import (
     request_payload,
 )
 
-__all__ = ["ENTRY", "make", "record_event", "reply_to"]
-
 ENTRY = "google_adk"
 
 _USAGE = UsageNames(

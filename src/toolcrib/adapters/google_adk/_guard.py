@@ -23,8 +23,6 @@ from toolcrib.approvals import SuspendedCallStore
 from toolcrib.serving import GuardPolicy, takes_policy
 from toolcrib.serving.frameworks import GuardedTools
 
-__all__ = ["GuardPlugin", "UsagePlugin", "guard"]
-
 
 @takes_policy
 def guard(guarded: App | BaseAgent, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None) -> App:

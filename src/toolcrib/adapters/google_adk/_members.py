@@ -23,8 +23,6 @@ from toolcrib.serving.frameworks import AgentTools, FrameworkMember, gates_lost,
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
 
-__all__ = ["Member", "from_tools", "member_of"]
-
 
 def from_tools(tools: Iterable[Any]) -> list[Tool[..., Any]]:
     """Return tools of ADK, or functions as it takes them, as members for `Toolset([...])`.
@@ -51,7 +49,8 @@ def member_of(value: object) -> Toolset | Tool[..., Any] | None:
     if isinstance(value, TheirTool):
         return _member(value) if _is_declared(value) else None
     if isinstance(value, App):
-        guards = [each.name for each in value.plugins if _is_around_tools(each)]
+        base = BasePlugin.before_tool_callback
+        guards = [each.name for each in value.plugins if type(each).before_tool_callback is not base]
         if guards:
             raise gates_lost(f"the plugin `{guards[0]}`")
         return member_of(value.root_agent)
@@ -76,10 +75,6 @@ async def _opened(agent: LlmAgent, ctx: RunContext[Any]) -> AsyncGenerator[list[
             await toolset.close()
 
 
-def _is_around_tools(plugin: BasePlugin) -> bool:
-    return type(plugin).before_tool_callback is not BasePlugin.before_tool_callback
-
-
 def _is_declared(tool: TheirTool) -> bool:
     """Return whether a tool has a declaration; another one is run by the model's provider."""
     return tool._get_declaration() is not None  # pyright: ignore[reportPrivateUsage] -- tools declare themselves by it alone
@@ -101,11 +96,9 @@ class Member(FrameworkMember):
 
     @property
     def may_ask(self) -> bool:
-        """Whether it may ask for a confirmation."""
         return bool(getattr(self.theirs, "_require_confirmation", False))
 
     async def asks(self, arguments: dict[str, Any], ctx: RunContext[Any]) -> bool:
-        """Return whether it asks for a confirmation of these arguments."""
         return await self.theirs.check_require_confirmation(arguments, _context(ctx))
 
     async def make(self, ctx: RunContext[Any], arguments: dict[str, Any]) -> Any:

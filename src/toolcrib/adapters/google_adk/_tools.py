@@ -16,8 +16,6 @@ from toolcrib.record import Sink
 from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, OpenFrameworkRun
 from toolcrib.toolsets import ToolsetLike
 
-__all__ = ["GatedTool", "as_tools"]
-
 
 @explain_options()
 def as_tools(

@@ -6,21 +6,12 @@ The extra `langchain`.
 
 from __future__ import annotations
 
-from toolcrib.errors import MissingExtraError
+from toolcrib._extras import Extra
 
-try:
-    import langchain as _langchain
-    import langgraph as _langgraph
-except ModuleNotFoundError as error:
-    if error.name not in ("langchain", "langchain_core", "langgraph"):
-        raise
-    raise MissingExtraError("LangChain", "langchain") from error
-
-from toolcrib.adapters.langchain._answers import answers, approval_requests
-from toolcrib.adapters.langchain._guard import GuardMiddleware, UsageMiddleware
-from toolcrib.adapters.langchain._guarded_tools import guard
-from toolcrib.adapters.langchain._members import from_tools, member_of
-from toolcrib.adapters.langchain._tools import as_tools
+with Extra("LangChain", "langchain", ("langchain", "langchain_core", "langgraph")):
+    from toolcrib.adapters.langchain._guard import GuardMiddleware, UsageMiddleware, guard
+    from toolcrib.adapters.langchain._members import from_tools, member_of
+    from toolcrib.adapters.langchain._tools import answers, approval_requests, as_tools
 
 __all__ = [
     "GuardMiddleware",
@@ -32,5 +23,3 @@ __all__ = [
     "guard",
     "member_of",
 ]
-
-del _langchain, _langgraph

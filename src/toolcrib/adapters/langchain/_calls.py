@@ -24,7 +24,6 @@ from toolcrib.calls import ApprovalRequest, Denial, Grant, Media, Outcome, Suspe
 from toolcrib.pipeline import Run
 from toolcrib.rounds import recall_transcript
 from toolcrib.serving.frameworks import (
-    CountedRequest,
     FrameworkTools,
     MediaForms,
     UsageNames,
@@ -34,8 +33,6 @@ from toolcrib.serving.frameworks import (
     rebound,
     request_payload,
 )
-
-__all__ = ["BLOCKS", "ENTRY", "CallOfGraph", "record_answers"]
 
 ENTRY = "langchain"
 
@@ -52,10 +49,7 @@ class CallOfGraph:
     """A call of one of the tools, in one execution of a node of a graph.
 
     Args:
-        tools: The tools.
-        call: The call.
         runtime: What the graph gives its tools; None outside a graph, where no one can be asked.
-        provide: More that the run provides for the call.
     """
 
     def __init__(
@@ -204,22 +198,16 @@ def _run_of(
 
 
 def record_answers(tools: FrameworkTools, runtime: Runtime[Any], state: Any, answers: Iterable[Any]) -> None:
-    """Record what the requests took that these messages answer.
-
-    Args:
-        runtime: What the graph gives the node that asks the model.
-        state: The state of the graph in this node.
-    """
+    """Record what the requests took that these messages answer."""
     about: ToolRuntime[Any, Any] = ToolRuntime(
         state, runtime.context, {}, runtime.stream_writer, None, runtime.store, execution_info=runtime.execution_info
     )
-    said = [message for message in answers if isinstance(message, AIMessage)]
-    tools.record_usage(_run_of(tools, about), map(_counted, said))
-
-
-def _counted(message: AIMessage) -> CountedRequest:
-    model = message.response_metadata.get("model_name")
-    return _USAGE.request(message.id or uuid4().hex, message.usage_metadata, model)
+    requests = [
+        _USAGE.request(said.id or uuid4().hex, said.usage_metadata, said.response_metadata.get("model_name"))
+        for said in answers
+        if isinstance(said, AIMessage)
+    ]
+    tools.record_usage(_run_of(tools, about), requests)
 
 
 def _messages(state: Any) -> list[Any]:

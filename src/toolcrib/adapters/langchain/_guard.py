@@ -1,4 +1,4 @@
-"""Gates around the tools of an agent of LangChain, as a middleware of `create_agent`."""
+"""Gates around tools of LangChain: a middleware of `create_agent`, and tools for a `ToolNode` or a chain."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from typing import Any, cast
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain.agents.middleware.types import ModelRequest, ModelResponse, ToolCallRequest
+from langchain_core.messages import ToolCall as TheirCall
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool as TheirTool
 from langchain_core.tools import ToolException
 from langgraph.errors import GraphBubbleUp
-from langgraph.prebuilt import ToolRuntime
+from langgraph.prebuilt import ToolNode, ToolRuntime
+from langgraph.pregel import Pregel
 from langgraph.types import Command
 
 from toolcrib.adapters.langchain._calls import ENTRY, CallOfGraph, record_answers
 from toolcrib.adapters.langchain._members import Member, value_of
-from toolcrib.adapters.langchain._tools import GatedTool, result_of
+from toolcrib.adapters.langchain._tools import GatedTool, gated_tool, result_of
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import Completed, Failed, Outcome, ToolCall, new_call_id
 from toolcrib.errors import ToolcribError, register_signal
@@ -26,8 +28,6 @@ from toolcrib.schema import RunContext, ToolSpec
 from toolcrib.serving import GuardPolicy, takes_policy
 from toolcrib.serving.frameworks import FrameworkTools, GuardedTools, provided
 from toolcrib.tools import Tool
-
-__all__ = ["GuardMiddleware", "UsageMiddleware"]
 
 
 class UsageMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -215,7 +215,6 @@ class _Unregistered:
         self._name = name
 
     def tool(self) -> Tool[..., Any]:
-        """Return it as one of ours."""
         spec = ToolSpec.from_schema(self._make, {"type": "object", "additionalProperties": True}, name=self._name)
         return Tool(spec)
 
@@ -224,3 +223,83 @@ class _Unregistered:
         if handling is None:
             raise ToolcribError(f"`{self._name}` is not a tool of the agent, and no middleware runs it here")
         return await handling.make(arguments)
+
+
+@takes_policy
+def guard(
+    tools: Iterable[TheirTool], policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None
+) -> list[TheirTool]:
+    """Return tools with the gates of a policy around each, for a `ToolNode` or a chain.
+
+    A tool has what the graph injects into it, and a `Command` that it returns is the graph's. An agent of
+    `create_agent` has a `GuardMiddleware` instead, which is also around tools that come later.
+
+    Args:
+        tools: The tools.
+        policy: The gates.
+        suspended: Where suspended calls are kept; when None, beside the approval store of the run, or in memory.
+
+    Raises:
+        TypeError: An agent or a graph is given, to which nothing can be added any more.
+        ValueError: No tool has a name that the policy has.
+    """
+    if isinstance(tools, Pregel):
+        raise TypeError(
+            "an agent has its gates from the beginning: create_agent(..., middleware=[GuardMiddleware(policy)]); a "
+            "graph of your own has them around the tools of its ToolNode: ToolNode(guard(tools, policy))"
+        )
+    policy = GuardPolicy.checked(policy)
+    tools, gates = [*tools], GuardMiddleware(policy, suspended=suspended)
+    policy.check_names(tool.name for tool in tools)
+    return [tool if tool.name in policy.leave else _guarded(tool, gates) for tool in tools]
+
+
+def _guarded(tool: TheirTool, gates: GuardMiddleware) -> TheirTool:
+    node = ToolNode([tool])
+
+    async def call(toolcrib_runtime: ToolRuntime[Any, Any] | None = None, **arguments: Any) -> Any:
+        async def run(request: ToolCallRequest) -> Any:
+            if toolcrib_runtime is None:
+                return await tool.ainvoke(cast("Any", request.tool_call))
+            return _result_in(await node.ainvoke(_input_of(request, toolcrib_runtime), toolcrib_runtime.config))
+
+        request = _request(tool, arguments, toolcrib_runtime)
+        return _result_of(await gates.awrap_tool_call(request, run), toolcrib_runtime)
+
+    def call_now(toolcrib_runtime: ToolRuntime[Any, Any] | None = None, **arguments: Any) -> Any:
+        def run(request: ToolCallRequest) -> Any:
+            if toolcrib_runtime is None:
+                return tool.invoke(cast("Any", request.tool_call))
+            return _result_in(node.invoke(_input_of(request, toolcrib_runtime), toolcrib_runtime.config))
+
+        request = _request(tool, arguments, toolcrib_runtime)
+        return _result_of(gates.wrap_tool_call(request, run), toolcrib_runtime)
+
+    return gated_tool(gates.gated(tool.name, tool), tool.name, call, call_now, return_direct=tool.return_direct)
+
+
+def _request(tool: TheirTool, arguments: dict[str, Any], runtime: ToolRuntime[Any, Any] | None) -> ToolCallRequest:
+    call_id = None if runtime is None else runtime.tool_call_id
+    call = TheirCall(type="tool_call", name=tool.name, args=arguments, id=call_id or "")
+    return ToolCallRequest(call, tool, None if runtime is None else runtime.state, cast("Any", runtime))
+
+
+def _input_of(request: ToolCallRequest, runtime: ToolRuntime[Any, Any]) -> Any:
+    return {"__type": "tool_call_with_context", "tool_call": request.tool_call, "state": runtime.state}
+
+
+def _result_in(given: Any) -> Any:
+    """Return what a node of one call gives: a message or a command, or the list of them that the tool returned."""
+    found: list[Any] = []
+    for part in cast("list[Any]", given) if isinstance(given, list) else [given]:
+        found += cast("dict[str, list[Any]]", part)["messages"] if isinstance(part, dict) else [part]
+    return found[0] if len(found) == 1 else found
+
+
+def _result_of(reply: Any, runtime: ToolRuntime[Any, Any] | None) -> Any:
+    """Return what the tool gives: its message in a graph, and its content elsewhere."""
+    if runtime is not None or not isinstance(reply, ToolMessage):
+        return reply
+    if reply.status == "error":
+        raise ToolException(reply.text)
+    return reply.content

@@ -19,8 +19,6 @@ from toolcrib.serving.frameworks import FrameworkMember, gates_lost, media_at
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
 
-__all__ = ["Member", "from_tools", "member_of", "value_of"]
-
 
 def from_tools(tools: Iterable[TheirTool]) -> list[Tool[..., Any]]:
     """Return tools of LangChain as members for `Toolset([...])`.

@@ -1,4 +1,4 @@
-"""Tools of LangChain, made of a toolset."""
+"""Tools of LangChain, made of a toolset; what their graphs ask a person, and the answers."""
 
 from __future__ import annotations
 
@@ -7,18 +7,25 @@ from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.prebuilt import ToolRuntime
+from langgraph.types import Interrupt
 from pydantic import Field, SkipValidation
 
 from toolcrib.adapters.langchain._calls import BLOCKS, ENTRY, CallOfGraph
 from toolcrib.approvals import SuspendedCallStore
-from toolcrib.calls import Completed, Outcome, ToolCall, new_call_id, render
+from toolcrib.calls import ApprovalRequest, Completed, Outcome, ToolCall, new_call_id, render
 from toolcrib.errors import explain_options
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
-from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, OpenFrameworkRun
+from toolcrib.serving.frameworks import (
+    FrameworkRuns,
+    FrameworkTools,
+    Given,
+    OpenFrameworkRun,
+    answer_payload,
+    answered,
+    request_in,
+)
 from toolcrib.toolsets import ToolsetLike
-
-__all__ = ["GatedTool", "as_tools", "gated_tool", "result_of"]
 
 
 @explain_options()
@@ -68,11 +75,8 @@ def gated_tool(
     """Return one tool as LangChain calls it.
 
     Args:
-        bridge: The tools that it is among.
-        name: Its name.
         call: Makes a call of it in an event loop, given its arguments and `toolcrib_runtime`.
         call_now: Does the same in a thread that runs no event loop.
-        options: Other fields of LangChain's tool.
     """
     for function in (call, call_now):  # LangChain keeps it from callbacks and traces by its type, and reads no text
         function.__annotations__["toolcrib_runtime"] = ToolRuntime
@@ -108,3 +112,26 @@ def result_of(outcome: Outcome) -> tuple[Any, Any]:
     if shown.is_error:
         raise ToolException(shown.text)
     return (BLOCKS.contents(shown) if shown.parts else shown.text), shown.value
+
+
+def approval_requests(interrupts: Iterable[Interrupt]) -> list[ApprovalRequest]:
+    """Return what a person has to decide, of `result["__interrupt__"]`; interrupts of other code are left out."""
+    return [request for _, request in _asked(interrupts)]
+
+
+def answers(interrupts: Iterable[Interrupt], *given: Given) -> dict[str, Any]:
+    """Return answers as `Command(resume=...)` takes them, for some or all of the interrupts.
+
+    Args:
+        interrupts: What the graph asked: `result["__interrupt__"]`.
+        given: The answers of a person; or a request itself, whose answer the approval store has.
+
+    Raises:
+        ApprovalError: An answer is for nothing that is asked.
+    """
+    return {id: answer_payload(answer) for id, answer in answered(_asked(interrupts), given)}
+
+
+def _asked(interrupts: Iterable[Interrupt]) -> list[tuple[str, ApprovalRequest]]:
+    found = [(interrupt.id, request_in(interrupt.value)) for interrupt in interrupts]
+    return [(id, request) for id, request in found if request is not None]

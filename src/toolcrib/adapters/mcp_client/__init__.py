@@ -6,44 +6,38 @@ has no gate and no retry, and nothing that a server says changes one.
 
 from __future__ import annotations
 
-from toolcrib.errors import MissingExtraError
+from toolcrib._extras import Extra
 
-try:
-    import mcp as _mcp
-except ModuleNotFoundError as error:
-    if error.name != "mcp":
-        raise
-    raise MissingExtraError("the Model Context Protocol", "mcp") from error
-
-from toolcrib.adapters.mcp_client._connect import (
-    ServerToolset,
-    connect,
-    pin_stores,
-    pinned_changes,
-    server_of,
-    server_statuses,
-)
-from toolcrib.adapters.mcp_client._options import (
-    DEFAULT_KINDS,
-    DEFAULT_TIMEOUT,
-    MODES,
-    Approval,
-    ConnectOptions,
-    Elicit,
-    Options,
-    Source,
-    ToolLabels,
-)
-from toolcrib.adapters.mcp_client._pins import Change
-from toolcrib.adapters.mcp_client._values import (
-    AskKind,
-    Elicitation,
-    Prompt,
-    PromptMessage,
-    RemoteTool,
-    ServerStatus,
-)
-from toolcrib.schema import Progress
+with Extra("the Model Context Protocol", "mcp", ("mcp", "mcp_types")):
+    from toolcrib.adapters.mcp_client._connect import (
+        ServerToolset,
+        connect,
+        pin_stores,
+        pinned_changes,
+        server_of,
+        server_statuses,
+    )
+    from toolcrib.adapters.mcp_client._options import (
+        DEFAULT_KINDS,
+        DEFAULT_TIMEOUT,
+        MODES,
+        Approval,
+        ConnectOptions,
+        Elicit,
+        Options,
+        Source,
+        ToolLabels,
+    )
+    from toolcrib.adapters.mcp_client._pins import Change
+    from toolcrib.adapters.mcp_client._values import (
+        AskKind,
+        Elicitation,
+        Prompt,
+        PromptMessage,
+        RemoteTool,
+        ServerStatus,
+    )
+    from toolcrib.schema import Progress
 
 __all__ = [
     "DEFAULT_KINDS",
@@ -70,5 +64,3 @@ __all__ = [
     "server_of",
     "server_statuses",
 ]
-
-del _mcp

@@ -16,6 +16,7 @@ import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
+from functools import partial
 from typing import Any, TextIO
 
 import anyio
@@ -34,9 +35,7 @@ from mcp.shared.message import SessionMessage
 from pydantic_core import PydanticSerializationError
 
 from toolcrib._json_writer import valid_text
-from toolcrib.adapters.mcp_client._messages import Messages, off_loop
-
-__all__ = ["ErrorOutput", "command_streams"]
+from toolcrib.adapters.mcp_client._messages import RepeatedKeys, off_loop, read_line
 
 _log = logging.getLogger("toolcrib.mcp")
 _STOP_SECONDS = 2.0  # that a server has to end after its input is closed, and again after a signal
@@ -50,14 +49,11 @@ _CLOSED = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceErr
 
 @asynccontextmanager
 async def command_streams(
-    command: StdioServerParameters, errors: TextIO, messages: Messages, ended: Callable[[str], None]
+    command: StdioServerParameters, errors: TextIO, most: int, repeated: RepeatedKeys, ended: Callable[[str], None]
 ) -> AsyncGenerator[Any]:
     """Start a command, and give the streams of messages from it and to it; stop it at the end.
 
     Args:
-        command: The command.
-        errors: A file for its error output.
-        messages: Reads the lines of the command.
         ended: Called with the fault of the server, or an empty text, when nothing is read any more.
     """
     starting = asyncio.ensure_future(_started(command, errors))
@@ -66,9 +62,9 @@ async def command_streams(
     except asyncio.CancelledError:  # a process that is half started would keep its pipes
         await asyncio.wait({starting})
         if not starting.cancelled() and starting.exception() is None:
-            await _Command(starting.result(), command, messages, ended).stop()
+            await _Command(starting.result(), command, most, repeated, ended).stop()
         raise
-    server = _Command(starting.result(), command, messages, ended)
+    server = _Command(starting.result(), command, most, repeated, ended)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(server.read)
         tasks.start_soon(server.write)
@@ -94,9 +90,15 @@ class _Command:
     """A process, and the streams between it and a session."""
 
     def __init__(
-        self, process: Any, command: StdioServerParameters, messages: Messages, ended: Callable[[str], None]
+        self,
+        process: Any,
+        command: StdioServerParameters,
+        most: int,
+        repeated: RepeatedKeys,
+        ended: Callable[[str], None],
     ) -> None:
-        self._process, self._command, self._messages, self._ended = process, command, messages, ended
+        self._process, self._command, self._most, self._ended = process, command, most, ended
+        self._read = partial(read_line, repeated=repeated)
         self._incoming: MemoryObjectSendStream[SessionMessage | Exception]
         self.received: MemoryObjectReceiveStream[SessionMessage | Exception]
         self._incoming, self.received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -119,14 +121,12 @@ class _Command:
                     await self._process.stdout.receive()
 
     async def _pass_on_lines(self) -> str:
-        async with aclosing(_lines(self._process.stdout, self._messages.most)) as lines:
+        async with aclosing(_lines(self._process.stdout, self._most)) as lines:
             async for line in lines:
                 if line is None:
                     self._patience = 0.0
-                    return f"it sent a line of more than {self._messages.most} bytes (max_message)"
+                    return f"it sent a line of more than {self._most} bytes (max_message)"
                 await self._pass_on(line)
-        for message in self._messages.end():
-            await self._incoming.send(message if isinstance(message, ValueError) else SessionMessage(message))
         return ""
 
     async def _pass_on(self, line: bytes) -> None:
@@ -134,7 +134,7 @@ class _Command:
         command = self._command
         if command.encoding.lower().replace("_", "-") not in ("utf-8", "utf8"):
             line = line.decode(command.encoding, "replace").encode()
-        for message in await off_loop(self._messages.read, line, self._messages.size):
+        for message in await off_loop(self._read, line):
             if isinstance(message, ValueError):
                 await self._incoming.send(ValueError(f"it wrote a line that is not a message: {line[:200]!r}"))
             else:
@@ -165,7 +165,10 @@ class _Command:
             with suppress(*_CLOSED):
                 await process.stdin.aclose()
             if not await self._ends(self._patience):
-                await _terminate(process)
+                if sys.platform == "win32":
+                    await terminate_windows_process_tree(process)
+                else:
+                    await terminate_posix_process_tree(process, _STOP_SECONDS)
                 await self._ends(_STOP_SECONDS)
             if sys.platform == "win32":
                 close_process_job(process)
@@ -217,19 +220,8 @@ async def _started(command: StdioServerParameters, errors: TextIO) -> Any:
     return await anyio.open_process(words, env=env, stderr=errors, cwd=command.cwd, start_new_session=True)
 
 
-async def _terminate(process: Any) -> None:
-    if sys.platform == "win32":
-        await terminate_windows_process_tree(process)
-    else:
-        await terminate_posix_process_tree(process, _STOP_SECONDS)
-
-
 class ErrorOutput:
-    """A pipe for the error output of a process, read by a thread.
-
-    Attributes:
-        file: The end that the process writes to.
-    """
+    """A pipe for the error output of a process, read by a thread."""
 
     def __init__(self, server: str) -> None:
         reading, writing = os.pipe()

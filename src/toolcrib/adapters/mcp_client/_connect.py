@@ -21,8 +21,6 @@ from toolcrib.approvals import ToolPins
 from toolcrib.errors import refuse_unknown_options
 from toolcrib.toolsets import Toolset, sources_of
 
-__all__ = ["ServerToolset", "connect", "pin_stores", "pinned_changes", "server_of", "server_statuses"]
-
 _OF_OTHERS = {  # what other frameworks call an option of `connect`
     **dict.fromkeys(("tool_name_prefix", "tool_prefix"), "prefix"),
     **dict.fromkeys(("allowed_tools", "tool_filter", "tools"), "tool_names"),

@@ -24,16 +24,14 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from toolcrib._tls import shared_tls
 from toolcrib.adapters.mcp_client._checking import check_results, check_tools_one_by_one
 from toolcrib.adapters.mcp_client._command import ErrorOutput, command_streams
-from toolcrib.adapters.mcp_client._messages import Messages, RepeatedKeys
+from toolcrib.adapters.mcp_client._messages import RepeatedKeys
 from toolcrib.adapters.mcp_client._options import Options
-from toolcrib.adapters.mcp_client._paced_messages import Announcements, PacedMessages
+from toolcrib.adapters.mcp_client._pace import Announcements, PacedMessages
 from toolcrib.adapters.mcp_client._response_limit import PLAIN, limited_responses
 from toolcrib.adapters.mcp_client._server_requests import ServerRequests, current_call
 from toolcrib.adapters.mcp_client._task_calls import TasksExtension
 from toolcrib.credentials import PrincipalAuth
 from toolcrib.errors import ServerError
-
-__all__ = ["Connection"]
 
 _log = logging.getLogger("toolcrib.mcp")
 _CONNECT, _READ = 30.0, 300.0  # seconds, as the SDK's own client has them; a call may have longer for its answer
@@ -49,11 +47,8 @@ class Connection:
     """A connection to a server.
 
     Attributes:
-        session: The session for requests.
         client: The client of the session, which answers requests for input; None for a session that was given.
-        broken: Whether it cannot be used any more.
         fault: What the server did wrong, where that is known.
-        on_end: Called when it has ended.
     """
 
     session: ClientSession
@@ -85,10 +80,11 @@ class Connection:
                 await asyncio.shield(ready)
         except TimeoutError:
             problem = f"did not answer within {self._options.connect_timeout:g} s"
-            raise ServerError(self._server, await self._with_reason(problem)) from None
+            raise ServerError(self._server, await self.reason(problem)) from None
         except Exception as error:  # the transport's, the SDK's
-            problem = f"{self._failure()}: {_error_text(error)}"
-            raise ServerError(self._server, await self._with_reason(problem)) from error
+            failure = "did not start" if isinstance(self._target, StdioServerParameters) else "cannot be connected to"
+            problem = f"{failure}: {_error_text(error)}"
+            raise ServerError(self._server, await self.reason(problem)) from error
         except BaseException:
             self._task.cancel()
             raise
@@ -111,7 +107,6 @@ class Connection:
         self.drop()
 
     def drop(self) -> None:
-        """Begin to close it."""
         self.broken = True
         self._stop.set()
 
@@ -121,11 +116,8 @@ class Connection:
         if self._task is not None and not (await asyncio.wait({self._task}, timeout=_CLOSE_SECONDS))[0]:
             await self._cancel()
 
-    async def last_lines(self) -> str:
-        """Return why it ended, as part of a sentence: the fault, and the last lines of a command's error output."""
-        return await self._with_reason("")
-
-    async def _with_reason(self, problem: str) -> str:
+    async def reason(self, problem: str = "") -> str:
+        """Return why it ended, after a problem: the fault, and the last lines of a command's error output."""
         await self._cancel()
         lines = [] if self._errors is None else await self._errors.last()
         if self.fault:
@@ -137,9 +129,6 @@ class Connection:
         if self._task is not None and not self._task.done():
             self._task.cancel()
             await asyncio.wait({self._task})
-
-    def _failure(self) -> str:
-        return "did not start" if isinstance(self._target, StdioServerParameters) else "cannot be connected to"
 
     # --- the task
 
@@ -234,8 +223,8 @@ class Connection:
     def _transport(self, server: Any) -> Any:
         if isinstance(server, StdioServerParameters):
             self._errors = ErrorOutput(self._server)
-            messages = Messages(self._options.max_message, RepeatedKeys(self._server))
-            return self._paced(command_streams(server, self._errors.file, messages, self._ended))
+            repeated, most = RepeatedKeys(self._server), self._options.max_message
+            return self._paced(command_streams(server, self._errors.file, most, repeated, self._ended))
         return self._paced(_http(server, self._server, self._options)) if isinstance(server, str) else server
 
     @asynccontextmanager

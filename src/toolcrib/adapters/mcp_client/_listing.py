@@ -18,8 +18,6 @@ from toolcrib.errors import SchemaTooLarge
 from toolcrib.jsonschema import check_size
 from toolcrib.jsonschema.checker import SMALL
 
-__all__ = ["Item", "Listing", "identity_of", "list_server", "pages", "readable", "without_doubles"]
-
 T = TypeVar("T")
 _log = logging.getLogger("toolcrib.mcp")
 _MAX_PAGES, _MAX_ITEMS = 1000, 10_000  # a server could name a next page without end
@@ -55,9 +53,7 @@ async def list_server(session: ClientSession, server: str, *, resources: bool, s
     """Return the listing of a server; only what its capabilities name is requested.
 
     Args:
-        server: The server's name in messages.
         resources: Whether resources and templates are wanted. A server whose list of them fails has its tools.
-        seconds: For each list.
 
     Raises:
         TimeoutError: The list of tools takes longer.

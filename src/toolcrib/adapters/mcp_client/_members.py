@@ -18,15 +18,18 @@ from toolcrib.adapters.mcp_client._listing import Item, identity_of
 from toolcrib.adapters.mcp_client._options import Options, ToolLabels
 from toolcrib.adapters.mcp_client._pins import Change
 from toolcrib.adapters.mcp_client._remote_server import RemoteServer
-from toolcrib.adapters.mcp_client._trust import Warnings, effect_of, source_of, warnings_in
 from toolcrib.adapters.mcp_client._values import (
     RemoteTool,
+    Warnings,
+    effect_of,
     messages_of,
     prompt_of,
     read_as_json,
     resource_of,
     result_of,
+    source_of,
     texts_of,
+    warnings_in,
 )
 from toolcrib.approvals import ApprovalPolicy, PinKind
 from toolcrib.calls import ApprovalRequest, Consent, ToolCall
@@ -47,8 +50,6 @@ from toolcrib.tools import (
     is_for_apps,
 )
 
-__all__ = ["AccessMember", "Member", "members_of", "number_doubles", "unreadable"]
-
 L = TypeVar("L", types.Tool, types.Resource, types.ResourceTemplate, types.Prompt)
 
 _log = logging.getLogger("toolcrib.mcp")
@@ -65,11 +66,8 @@ class Member(Offering):
     """A tool, resource, template or prompt of a server. The latter three are offered to clients as what they are.
 
     Attributes:
-        about: The server's description of it.
         names: The names by which an option may name it.
-        listed: Whether the server has it now.
         change: How it differs from what a person knows of it, where tools are pinned.
-        warned: What the server warns of.
         fault: Why it cannot be a tool, as `prepare` found.
     """
 
@@ -165,7 +163,6 @@ class Member(Offering):
         return f"the tool `{self.about.name}`"
 
     def is_available(self, ctx: RunContext[Any]) -> bool:
-        """Return whether the server has it now."""
         return self.listed
 
     def get_definition(self) -> Mapping[str, Any]:
@@ -186,7 +183,6 @@ class Member(Offering):
         return "" if self._pinned is None else identity_of(self._pinned[1])
 
     def get_identity(self) -> Mapping[str, Any]:
-        """Return what tells the server from others."""
         return self._remote.identity
 
     @property
@@ -220,7 +216,6 @@ class Member(Offering):
         return policy
 
     def get_instruction(self, ctx: RunContext[Any]) -> Instruction | None:
-        """Return the server's instructions, if the host includes them."""
         text = self._remote.instructions if self._options.include_instructions else None
         return Instruction(f"mcp: {self._remote.name}", text) if text else None
 
@@ -232,6 +227,10 @@ class Member(Offering):
             await self._remote.kept.on_change()
         value = await self.run(arguments, ctx)
         return value if self._override(self._options.return_schemas) is None else read_as_json(value)
+
+    async def _completed(self, reference: Any, argument: str, typed: str, given: Mapping[str, str]) -> FoundValues:
+        found = await self._remote.complete(reference, argument, typed, given)
+        return FoundValues(found.values, found.total, found.has_more)
 
     @abstractmethod
     async def run(self, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
@@ -311,21 +310,18 @@ class _ResourceOffering(Member):
     _said: types.Resource | types.ResourceTemplate
 
     def is_for_models(self) -> bool:
-        """Return whether the host has resources be tools, too."""
         return self._options.resource_tools
 
     def get_offer(self) -> ResourceOffer:
-        """Return the resource as the server lists it."""
         said = self._said.model_dump(by_alias=True, mode="json", exclude_none=True, exclude={"uri", "uri_template"})
         return ResourceOffer(self._uri, self._said.mime_type, {"description": None, **said})
 
     async def complete(self, argument: str, typed: str, given: Mapping[str, str]) -> FoundValues:
         """Return what the server says that a variable may go on to be."""
         reference = types.ResourceTemplateReference(uri=self._uri)
-        return _found_values(await self._remote.complete(reference, argument, typed, given))
+        return await self._completed(reference, argument, typed, given)
 
     def listen(self, listener: ResourceListener) -> None:
-        """Register a listener for changes of the server's resources."""
         self._remote.listeners.add(listener)
 
     async def subscribe(self, uri: str) -> None:
@@ -336,7 +332,6 @@ class _ResourceOffering(Member):
             _log.info("%s: updates of %s do not come: %s", self._remote.name, uri, error)
 
     async def unsubscribe(self, uri: str) -> None:
-        """End that."""
         await self._remote.unsubscribe(uri, self._remote.announce)
 
 
@@ -406,7 +401,6 @@ class PromptMember(Member):
         return f"the prompt `{self._listed.name}`"
 
     def get_offer(self) -> PromptOffer:
-        """Return the prompt as the server lists it."""
         said = self._listed.model_dump(by_alias=True, mode="json", exclude_none=True)
         name = self._options.prefix + self._listed.name
         return PromptOffer({"description": None, "arguments": None, **said, "name": name})
@@ -414,7 +408,7 @@ class PromptMember(Member):
     async def complete(self, argument: str, typed: str, given: Mapping[str, str]) -> FoundValues:
         """Return what the server says that an argument may go on to be."""
         reference = types.PromptReference(name=self._listed.name)
-        return _found_values(await self._remote.complete(reference, argument, typed, given))
+        return await self._completed(reference, argument, typed, given)
 
     async def run(self, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
         result = await self._remote.get_prompt(self._listed.name, arguments, ctx, accepted=True)
@@ -532,10 +526,6 @@ def _with_object_properties(schema: dict[str, Any]) -> dict[str, Any]:
     named = cast("dict[str, Any]", parts)
     spelt = {name: _BOOLS[part] if isinstance(part, bool) else part for name, part in named.items()}
     return {**schema, "properties": spelt}
-
-
-def _found_values(found: types.Completion) -> FoundValues:
-    return FoundValues(found.values, found.total, found.has_more)
 
 
 def _description_of(verb: str, name: str, place: str, text: str | None) -> str:

@@ -12,33 +12,26 @@ from typing import Any, Final, TypeVar, cast
 import mcp_types as types
 from pydantic import ValidationError
 
-from toolcrib._json_rpc import MOST_TOKENS, id_of, is_answer, tokens, with_whole_id
+from toolcrib._json_rpc import id_of, is_answer, with_whole_id
 from toolcrib._json_writer import repeated_key, valid_json
-
-__all__ = ["UNREADABLE", "Messages", "RepeatedKeys", "may_answer", "off_loop", "readable", "repair"]
 
 T = TypeVar("T")
 _log = logging.getLogger("toolcrib.mcp")
 
 UNREADABLE: Final = ("Failed to parse JSON response", "Failed to parse SSE message", "Failed to parse a message")
-"""How the errors begin for an answer that cannot be read: those of the SDK over HTTP, and that of `Messages`."""
+"""How the errors begin for an answer that cannot be read: those of the SDK over HTTP, and that of `read_line`."""
 
 _UNREADABLE_REQUEST: Final = "a request that cannot be read"  # as a method, which no session knows
 _NUMBER: Final = re.compile(r"[+-]?\d{1,10}(\.0*)?", re.ASCII)
 _LARGE: Final = 1 << 18  # bytes of a message that are repaired and read on the event loop
 _MOST_KEYS: Final = 10  # of one server that are logged
-_DEEPEST: Final = 200  # levels, as parsers go
 _MOST_OF_ID: Final = 200  # characters of an id
 Message = types.JSONRPCMessage
 
 
-async def off_loop(work: Callable[[bytes], T], text: bytes, before: int = 0) -> T:
-    """Return what a function makes of a message; of a large one it does so in a worker thread.
-
-    Args:
-        before: Bytes of the message that the function has already.
-    """
-    return await asyncio.to_thread(work, text) if before + len(text) > _LARGE else work(text)
+async def off_loop(work: Callable[[bytes], T], text: bytes) -> T:
+    """Return what a function makes of a message; of a large one it does so in a worker thread."""
+    return await asyncio.to_thread(work, text) if len(text) > _LARGE else work(text)
 
 
 def repair(message: bytes) -> bytes:
@@ -73,11 +66,7 @@ def _code(given: object) -> int:
 
 
 class RepeatedKeys:
-    """Log of the keys that a server sends twice in one object: the last value counts, as for each reader of JSON.
-
-    Args:
-        server: The server's name in messages.
-    """
+    """Log of the keys that a server sends twice in one object: the last value counts, as for each reader of JSON."""
 
     def __init__(self, server: str) -> None:
         self._server, self._known = server, set[str]()
@@ -92,76 +81,12 @@ class RepeatedKeys:
             )
 
 
-class Messages:
-    """Reader of lines, of which a message is one or, against the protocol, several.
-
-    Args:
-        most: Bytes of a message of several lines.
-        repeated: Is given each message that can be read.
-
-    Attributes:
-        most: The bytes that a line may have, too.
-        size: Bytes of a message that is not at its end.
-    """
-
-    def __init__(self, most: int, repeated: RepeatedKeys) -> None:
-        self.most, self._repeated = most, repeated
-        self._open: list[bytes] = []  # the lines of a message that is not at its end
-        self.size, self._ends = 0, list[bytes]()  # the brackets that it still has to close
-        self._tokens = 0
-
-    def read(self, line: bytes) -> list[Message | ValueError]:
-        """Return the messages that a line ends, and an error for one that cannot be read and is not an answer."""
-        text = repair(line)
-        self._repeated.check(text)
-        parts = _parts_of(text)
-        if parts is not None:
-            return [*self.end(), *map(_message_of, parts)]
-        try:
-            message = _valid(text)
-        except ValueError as error:
-            return self._add(text, error)
-        return [*self.end(), message]
-
-    def end(self) -> list[Message | ValueError]:
-        """Return what becomes of the lines whose end does not come."""
-        return [_unreadable(self._taken(), ValueError("a message without an end"))] if self._open else []
-
-    def _add(self, text: bytes, error: ValueError) -> list[Message | ValueError]:
-        """Add a line that is not a message by itself to those before it, or begin with it."""
-        if not (self._open or text.lstrip().startswith(b"{")):
-            return [error]
-        self._open.append(text)
-        self.size += len(text) + 1
-        may_go_on = self._follow(text) and self.size <= self.most
-        if may_go_on and self._ends:
-            return []
-        several = len(self._open) > 1
-        whole = self._taken()
-        if several:
-            try:
-                return [_valid(repair(whole))]
-            except ValueError as problem:
-                error = problem
-        return [_unreadable(whole, error)]
-
-    def _follow(self, text: bytes) -> bool:
-        """Follow the brackets of a line; return whether they fit those before it, and are few enough to be followed."""
-        for found in tokens(text, MOST_TOKENS - self._tokens):
-            token = found[0]
-            self._tokens += 1
-            if token in (b"{", b"["):
-                self._ends.append(b"}" if token == b"{" else b"]")
-                if len(self._ends) > _DEEPEST:
-                    return False
-            elif token in (b"}", b"]") and not (self._ends and self._ends.pop() == token):
-                return False
-        return self._tokens < MOST_TOKENS
-
-    def _taken(self) -> bytes:
-        whole = b"\n".join(self._open)
-        self._open, self.size, self._ends, self._tokens = [], 0, [], 0
-        return whole
+def read_line(line: bytes, repeated: RepeatedKeys) -> list[Message | ValueError]:
+    """Return the message of a line, or those of a list; an error for one that cannot be read and is not an answer."""
+    text = repair(line)
+    repeated.check(text)
+    parts = _parts_of(text)
+    return [_message_of(part) for part in ([text] if parts is None else parts)]
 
 
 def _parts_of(text: bytes) -> list[bytes] | None:

@@ -30,22 +30,6 @@ from toolcrib.credentials import Credentials
 from toolcrib.formats import Refused
 from toolcrib.tools import Effect, Labels, adapter_of
 
-__all__ = [
-    "DEFAULT_KINDS",
-    "DEFAULT_TIMEOUT",
-    "MODES",
-    "Approval",
-    "ConnectOptions",
-    "Elicit",
-    "Options",
-    "Source",
-    "ToolLabels",
-    "pinned_name",
-    "read_source",
-    "server_name",
-    "target_identity",
-]
-
 MODES: tuple[str, ...] = ("auto", "older", "legacy", *MODERN_PROTOCOL_VERSIONS)
 """The values of the option `mode`."""
 ASK_KINDS: tuple[AskKind, ...] = get_args(AskKind)
@@ -280,7 +264,7 @@ def read_source(source: Any, options: Options) -> Any:
     target: Any = source
     if isinstance(source, list | tuple):
         target = _command(cast("Sequence[str]", source), options)
-    elif isinstance(source, str) and not _is_url(source):
+    elif isinstance(source, str) and not source.startswith(("http://", "https://")):
         target = _command(shlex.split(source), options)
     kinds = (str, StdioServerParameters, Client, ClientSession, Server, MCPServer)
     if not isinstance(target, kinds):
@@ -302,7 +286,8 @@ def server_name(target: Any) -> str:
             parts = urlsplit(target)
             return f"{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
         case StdioServerParameters():
-            return _brief([target.command, *target.args])
+            words = [target.command, *target.args]  # by the names of its files: arguments that follow may be secret
+            return " ".join(Path(word).name for word in words[:2])
         case Server() | MCPServer():
             return target.name
         case Client():
@@ -345,16 +330,6 @@ def pinned_name(target: Any, options: Options) -> str:
         case _:
             return server_name(target)
     return f"{server_name(target)} {hashlib.sha256(whole.encode()).hexdigest()[:12]}"  # some of it may be secret
-
-
-def _brief(words: Sequence[str]) -> str:
-    """Return a command by the names of its files; arguments that follow may be secret."""
-    names = [Path(word).name for word in words[:2]]
-    return " ".join(names)
-
-
-def _is_url(text: str) -> bool:
-    return text.startswith(("http://", "https://"))
 
 
 def _command(words: Sequence[str], options: Options) -> StdioServerParameters:

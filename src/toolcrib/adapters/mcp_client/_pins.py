@@ -17,8 +17,6 @@ from toolcrib.approvals import PinKind, ToolPins
 from toolcrib.calls import cut, differences
 from toolcrib.jsonschema import rewrite
 
-__all__ = ["Change", "ServerPins"]
-
 _MOST_CHARS: Final = 20_000  # of a difference in a request
 _TYPES: Final = frozenset({"type", "properties", "required", "items", "additionalProperties"})
 _SETS: Final = frozenset({"required", "enum", "type", "anyOf", "oneOf", "allOf"})  # of a schema
@@ -37,12 +35,7 @@ _TEXT: Final = "instructions"  # the name and the one field of a server's instru
 
 
 class ServerPins:
-    """The pins of one server that is open.
-
-    Args:
-        store: Where they are kept, or the path of a SQLite file.
-        server: The server's name in the store.
-    """
+    """The pins of one server that is open."""
 
     def __init__(self, store: ToolPins | str | Path, server: str) -> None:
         self._given, self.server = store, server
@@ -56,20 +49,11 @@ class ServerPins:
 
     def _found(self, listing: Listing, instructions: str | None) -> dict[PinKind, dict[str, Any]]:
         """Return what is to be kept, by kind; a list that failed, or was not asked for, is left out."""
-        lists: dict[PinKind, tuple[str, tuple[Any, ...]]] = {
-            "tool": ("tools", listing.tools),
-            "resource": ("resources", listing.resources),
-            "template": ("templates", listing.templates),
-            "prompt": ("prompts", listing.prompts),
-        }
-        said: dict[PinKind, tuple[Any, ...]] = {
-            kind: items
-            for kind, (name, items) in lists.items()
-            if name not in listing.left_out and name not in listing.not_asked
-        }
         found: dict[PinKind, dict[str, Any]] = {"instructions": {_TEXT: {_TEXT: instructions or ""}}}
-        for kind, items in said.items():
-            found[kind] = {identity_of(item): _shape(item) for item in items}
+        for kind in _KINDS:
+            name = f"{kind}s"
+            if name not in listing.left_out and name not in listing.not_asked:
+                found[kind] = {identity_of(item): _shape(item) for item in getattr(listing, name)}
         return found
 
     async def _store(self) -> ToolPins:

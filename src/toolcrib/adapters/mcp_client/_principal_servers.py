@@ -21,8 +21,6 @@ from toolcrib.errors import CredentialError, RemoteToolError, ServerError
 from toolcrib.pipeline import local_user
 from toolcrib.schema import RunContext
 
-__all__ = ["PrincipalServers"]
-
 _log = logging.getLogger("toolcrib.mcp")
 _MOST = 250  # sessions at a time; a call waits while all of them are in use
 _IDLE = 300.0  # seconds after which a session without a call is closed

@@ -18,8 +18,6 @@ from toolcrib.schema import ElicitRequest, Progress, RunContext
 from toolcrib.tools import PersonAnswer, can_ask_person, person_answer
 from toolcrib.tools import ask_person as ask_of_call
 
-__all__ = ["Answer", "ask_person", "elicit_result", "granted", "oversize", "unsafe"]
-
 Answer = Mapping[str, Any] | bool | None
 """The fields by name; True or False for yes or no; None where the question was left."""
 
@@ -99,16 +97,12 @@ def elicit_result(answer: Answer, asked: Elicitation) -> types.ElicitResult | ty
         return types.ElicitResult(action="decline")
     if asked.url is not None:
         return types.ElicitResult(action="accept")
-    content = _filled({} if answer is True else answer, asked.schema)
+    parts: Mapping[str, Any] = asked.schema.get("properties", {})
+    defaults = {name: part["default"] for name, part in parts.items() if "default" in part}  # that the server gave
+    content = {**defaults, **({} if answer is True else answer)}
     problem = next(map(str, misfits(asked.schema, content, f"an answer to {asked.server}")), None)
     if problem is not None:
         _log.error("%s: the answer to a question during %s does not fit what it asked", asked.server, asked.tool)
         text = f"the answer does not fit what {asked.server} asked: {problem}"
         return types.ErrorData(code=types.INVALID_PARAMS, message=text)
     return types.ElicitResult(action="accept", content=content)
-
-
-def _filled(content: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields with the defaults that the server gave."""
-    parts: Mapping[str, Any] = schema.get("properties", {})
-    return {**{name: part["default"] for name, part in parts.items() if "default" in part}, **content}

@@ -30,8 +30,6 @@ from toolcrib.errors import RemoteToolError, ServerError
 from toolcrib.schema import RunContext
 from toolcrib.tools import Deadline, ResourceListener
 
-__all__ = ["RemoteServer"]
-
 T = TypeVar("T")
 _PAGE_ROUNDS = 3  # of pages that a server may want visited before it makes a call
 _MAX_PAGES = 5  # of one error
@@ -55,9 +53,7 @@ class RemoteServer:
     """An MCP server that is open.
 
     Attributes:
-        name: The server's name in messages.
         identity: What tells the server from others, which an approval holds for.
-        kept: The connection to it, and its listing.
         listeners: What hears of its resources that were subscribed to, and are updated.
     """
 
@@ -70,7 +66,6 @@ class RemoteServer:
 
     @property
     def listing(self) -> Listing:
-        """Its tools and resources, as last listed."""
         return self.kept.listing
 
     @property
@@ -84,11 +79,9 @@ class RemoteServer:
         return [] if kept.pins is None else kept.pins.changes(kept.listing, kept.instructions)
 
     async def first_try(self) -> ServerError | None:
-        """Connect, and list what the server has; return what went wrong."""
         return await self.kept.first_try()
 
     async def close(self) -> None:
-        """End the connection, or the tries to make it."""
         await self.kept.close()
 
     @property
@@ -179,13 +172,8 @@ class RemoteServer:
 
     async def read_resource(self, uri: str, ctx: RunContext[Any] | None) -> types.ReadResourceResult:
         """Read a resource; raises what `call_tool` does."""
-
-        async def ask(connection: Connection) -> types.ReadResourceResult:
-            return await (connection.client or connection.session).read_resource(uri)
-
         when = f"while it was asked for {uri}"
-        with self._as_call(ctx, when):
-            return await self._request(ask, when, again=True)
+        return await self._request_again(lambda to: (to.client or to.session).read_resource(uri), when, ctx)
 
     async def get_prompt(
         self, name: str, arguments: dict[str, str], ctx: RunContext[Any] | None = None, *, accepted: bool = False
@@ -193,13 +181,8 @@ class RemoteServer:
         """Return a prompt; raises what `call_tool` does, and RemoteToolError for one that has changed."""
         if not accepted:
             self._require_known(name)
-
-        async def ask(connection: Connection) -> types.GetPromptResult:
-            return await (connection.client or connection.session).get_prompt(name, arguments)
-
         when = f"while it was asked for the prompt `{name}`"
-        with self._as_call(ctx, when):
-            return await self._request(ask, when, again=True)
+        return await self._request_again(lambda to: (to.client or to.session).get_prompt(name, arguments), when, ctx)
 
     def _require_known(self, name: str) -> None:
         """Raise RemoteToolError for a prompt that has changed since a person knew it."""
@@ -215,7 +198,7 @@ class RemoteServer:
             found = await pages(connection.session.list_prompts, lambda page: page.prompts)
             return without_doubles(self.name, "prompts", found)
 
-        listed = await self._request_outside(ask, "while it listed prompts")
+        listed = await self._request_again(ask, "while it listed prompts")
         pins = self.kept.pins
         changes = [None if pins is None else pins.change_in("prompt", prompt) for prompt in listed]
         return tuple(
@@ -230,20 +213,14 @@ class RemoteServer:
         given: Mapping[str, str],
     ) -> types.Completion:
         """Return what an argument of a prompt or a template may go on to be; raises what `call_tool` does."""
-
-        async def ask(connection: Connection) -> types.Completion:
-            argument = {"name": name, "value": value}
-            return (await connection.session.complete(reference, argument, dict(given) or None)).completion
-
-        return await self._request_outside(ask, f"while it completed `{name}`")
+        argument, others = {"name": name, "value": value}, dict(given) or None
+        when = f"while it completed `{name}`"
+        return (await self._request_again(lambda to: to.session.complete(reference, argument, others), when)).completion
 
     async def subscribe(self, uri: str, listener: Callable[[str], None]) -> None:
         """Call a listener with the URI whenever a resource is updated; raises what `call_tool` does."""
-
-        async def ask(connection: Connection) -> None:
-            await self.kept.subscriptions.add(connection, uri, listener)
-
-        await self._request_outside(ask, f"while {uri} was subscribed to")
+        add = self.kept.subscriptions.add
+        await self._request_again(lambda to: add(to, uri, listener), f"while {uri} was subscribed to")
 
     def announce(self, uri: str) -> None:
         """Notify the listeners that a resource is updated."""
@@ -256,9 +233,11 @@ class RemoteServer:
         gone = connection is None or connection.broken
         await self.kept.subscriptions.remove(None if gone else connection, uri, listener)
 
-    async def _request_outside(self, ask: Callable[[Connection], Awaitable[T]], when: str) -> T:
-        """Make a request that belongs to no call and has no effect."""
-        with self._as_call(None, when):
+    async def _request_again(
+        self, ask: Callable[[Connection], Awaitable[T]], when: str, ctx: RunContext[Any] | None = None
+    ) -> T:
+        """Make a request that has no effect, and may be made again; of a call, or of none."""
+        with self._as_call(ctx, when):
             return await self._request(ask, when, again=True)
 
     @contextmanager
@@ -310,7 +289,7 @@ class RemoteServer:
         except _ConnectionLostError as lost:
             connection.drop()
             if not (again or lost.not_done):
-                last = await connection.last_lines()
+                last = await connection.reason()
                 problem = f"was lost {when}{last or '.'} It was not called again"
                 raise ServerError(self.name, problem, may_have_run=True) from lost
         connection = await self.kept.get()
@@ -318,7 +297,7 @@ class RemoteServer:
             return await self._send(ask, connection)
         except _ConnectionLostError as lost:
             connection.drop()
-            problem = f"was lost twice {when}{await connection.last_lines()}"
+            problem = f"was lost twice {when}{await connection.reason()}"
             raise ServerError(self.name, problem, may_have_run=not lost.not_done) from lost
 
     async def _send(self, ask: Callable[[Connection], Awaitable[T]], connection: Connection) -> T:

@@ -14,8 +14,6 @@ import mcp_types as types
 from toolcrib._json_rpc import is_answer
 from toolcrib.adapters.mcp_client._messages import RepeatedKeys, may_answer, off_loop, readable, repair
 
-__all__ = ["PLAIN", "UNKNOWN_SESSION", "limited_responses"]
-
 PLAIN = {"accept-encoding": "identity"}
 """Headers of requests: a small packed response could be of any size when it is unpacked."""
 UNKNOWN_SESSION = f"unknown session {secrets.token_hex(16)}"

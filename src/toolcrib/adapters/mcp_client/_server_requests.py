@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import posixpath
 import secrets
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, Final, cast
+from urllib.parse import unquote, urlsplit
 
 import mcp_types as types
 from mcp.client import ClientRequestContext
@@ -20,15 +23,21 @@ from mcp.client import ClientRequestContext
 from toolcrib._numbers import count_text
 from toolcrib.adapters.mcp_client._options import Options
 from toolcrib.adapters.mcp_client._pace import Pace, cut_line
-from toolcrib.adapters.mcp_client._questions import Answer, ask_person, elicit_result, oversize, unsafe
-from toolcrib.adapters.mcp_client._roots import common_roots, root_uri
-from toolcrib.adapters.mcp_client._sampling import is_allowed, sample_request, sample_result
+from toolcrib.adapters.mcp_client._questions import ask_person, elicit_result, granted, oversize, unsafe
 from toolcrib.adapters.mcp_client._values import AskKind, Elicitation
+from toolcrib.calls import ApprovalRequest, cut
 from toolcrib.errors import ClientUnavailable, ToolcribError, exception_of
-from toolcrib.schema import ClientFeature, ClientLink, ClientRoot, ElicitRequest, LogLine, RunContext
-from toolcrib.tools import Asked, AskedKind, Deadline, PersonAnswer, asking, current_deadline, stopped_clocks
-
-__all__ = ["ServerRequests", "current_call"]
+from toolcrib.schema import (
+    ClientFeature,
+    ClientLink,
+    ClientRoot,
+    ElicitRequest,
+    LogLine,
+    RunContext,
+    Sampled,
+    SampleRequest,
+)
+from toolcrib.tools import Asked, AskedKind, Deadline, asking, current_deadline, stopped_clocks
 
 _log = logging.getLogger("toolcrib.mcp")
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "notice": logging.INFO, "warning": logging.WARNING}
@@ -49,11 +58,7 @@ current_call: ContextVar[RunContext[Any] | None] = ContextVar("toolcrib_mcp_call
 
 
 class ServerRequests:
-    """Answers the requests of a server.
-
-    Attributes:
-        calls: The calls that the server works on now.
-    """
+    """Answers the requests of a server."""
 
     def __init__(self, server: str, options: Options) -> None:
         self._server, self._options = server, options
@@ -124,7 +129,8 @@ class ServerRequests:
             elif ctx is not None:
                 answer = await ask_person(asked, ctx, self._options.question_wait)
                 note.by = answer.by
-                result = elicit_result(_given(answer), asked)
+                given = {"accept": answer.fields, "cancel": None}.get(answer.action, False)
+                result = elicit_result(given, asked)
             else:
                 result = self._untied("question")
             note.outcome = result.action if isinstance(result, types.ElicitResult) else "failed"
@@ -292,12 +298,6 @@ class ServerRequests:
         _log.log(level, "%s: %s", self._server, cut_line(data))
 
 
-def _given(answer: PersonAnswer) -> Answer:
-    if answer.action == "accept":
-        return answer.fields
-    return None if answer.action == "cancel" else False
-
-
 async def _asked_of_client(
     link: ClientLink, asked: Elicitation, elicitation_id: str | None
 ) -> types.ElicitResult | types.ErrorData:
@@ -320,3 +320,104 @@ def _is_of_same_party(ctx: RunContext[Any], other: RunContext[Any]) -> bool:
 
 def _roots(found: Iterable[ClientRoot]) -> types.ListRootsResult:
     return types.ListRootsResult.model_validate({"roots": [{"uri": one.uri, "name": one.name} for one in found]})
+
+
+def root_uri(place: str | Path) -> str:
+    """Return the URI of a folder that is given as a path or as a URI."""
+    return str(place) if "://" in str(place) else Path(place).resolve().as_uri()
+
+
+def common_roots(found: Iterable[ClientRoot], allowed: Iterable[ClientRoot]) -> list[ClientRoot]:
+    """Return what is in both: folders of the client inside allowed ones, and allowed ones inside the client's."""
+    kept: dict[str, ClientRoot] = {}
+    permitted = [*allowed]
+    for root in found:
+        for other in permitted:
+            if _is_inside(root.uri, other.uri):
+                kept.setdefault(root.uri, root)
+            elif _is_inside(other.uri, root.uri):
+                kept.setdefault(other.uri, other)
+    return [*kept.values()]
+
+
+def _is_inside(uri: str, folder: str) -> bool:
+    inner, outer = _place(uri), _place(folder)
+    return inner[:2] == outer[:2] and inner[2][: len(outer[2])] == outer[2]
+
+
+def _place(uri: str) -> tuple[str, str, list[str]]:
+    """Return scheme, host and the parts of a path, as they are after `..` and escapes."""
+    parts = urlsplit(uri)
+    path = posixpath.normpath("/" + unquote(parts.path).lstrip("/"))
+    host = "" if parts.hostname in (None, "localhost") else str(parts.hostname)
+    return parts.scheme.lower(), host, [part for part in path.split("/") if part]
+
+
+SOURCE: Final = "toolcrib/source"
+"""The entry in the `_meta` of a request to a model that names the server that made it, and the tool that was called."""
+
+_MOST_TOKENS: Final = 100_000
+_SHOWN_CHARS: Final = 2_000  # of a message, to an approver
+
+
+def sample_request(params: types.CreateMessageRequestParams, server: str, tool: str) -> SampleRequest:
+    """Return a request for the client's model, which says where it comes from.
+
+    It asks for no context: to the client that is all of its servers', and this server is to see its own alone.
+    """
+    shapes = params.model_dump(by_alias=True, mode="json", exclude_none=True)
+    shapes.pop("includeContext", None)
+    shapes.pop("task", None)
+    shapes["maxTokens"] = min(params.max_tokens, _MOST_TOKENS)
+    shapes["_meta"] = {SOURCE: {"server": server, "tool": tool}}
+    return SampleRequest(shapes)
+
+
+def sample_result(
+    sampled: Sampled, *, has_tools: bool
+) -> types.CreateMessageResult | types.CreateMessageResultWithTools:
+    """Return what the model answered, as the server gets it."""
+    blocks = [dict(block) for block in sampled.content]
+    several = has_tools or len(blocks) != 1
+    shapes = {
+        "role": sampled.role,
+        "content": blocks if several else blocks[0],
+        "model": sampled.model or "unknown",
+        "stopReason": sampled.stop_reason,
+    }
+    kind = types.CreateMessageResultWithTools if several else types.CreateMessageResult
+    return kind.model_validate({name: value for name, value in shapes.items() if value is not None}, by_name=False)
+
+
+async def is_allowed(request: SampleRequest, server: str, ctx: RunContext[Any], seconds: float) -> bool:
+    """Return whether a person lets a server ask the model; they see what it asks, and that it is the server's."""
+    params = request.params
+    shown: dict[str, Any] = {
+        "messages": [_shown(message) for message in params.get("messages", ())],
+        "system_prompt": cut(params.get("systemPrompt") or "", _SHOWN_CHARS),
+        "max_tokens": params.get("maxTokens"),
+        "tools": [tool.get("name") for tool in params.get("tools", ())],
+    }
+    return await granted(
+        ApprovalRequest(
+            id=f"ask_{secrets.token_hex(8)}",
+            call_id=ctx.call_id,
+            tool=ctx.tool_name,
+            arguments={name: value for name, value in shown.items() if value},
+            digest="",
+            reason=f"the server {server} wants your model to answer this, during the call",
+            run_id=ctx.run_id,
+            principal=None if ctx.run is None else ctx.run.principal,
+            asked_by=server,
+        ),
+        ctx,
+        seconds,
+    )
+
+
+def _shown(message: Mapping[str, Any]) -> str:
+    content: Any = message.get("content")
+    blocks: list[Any] = [*cast("list[Any]", content)] if isinstance(content, list) else [content]
+    parts = [cast("dict[str, Any]", block) for block in blocks if isinstance(block, dict)]
+    texts = [str(part.get("text", f"[{part.get('type')}]")) for part in parts]
+    return cut(f"{message.get('role')}: {' '.join(texts)}", _SHOWN_CHARS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -20,8 +20,6 @@ from toolcrib.schema import RunContext
 from toolcrib.tools import Tool
 from toolcrib.toolsets import LiveTools, Toolset
 
-__all__ = ["ServerSource"]
-
 _log = logging.getLogger("toolcrib.mcp")
 
 
@@ -29,7 +27,6 @@ class ServerSource:
     """One server; each open of the toolset has a connection of its own.
 
     Attributes:
-        server: The server's name in messages.
         opened: The server as often as it is open now, the last opened last.
         pins: Where what it has is kept as it was at first, or the path of that file.
         tool_names: The names of its tools, those before the last change among them: calls of these may go on.
@@ -43,18 +40,13 @@ class ServerSource:
         self.opened: list[RemoteServer] = []
         self.tool_names: frozenset[str] = frozenset()
 
-    def open_source(self, ctx: RunContext[Any]) -> AbstractAsyncContextManager[Toolset]:
-        """Connect, and give the tools while the connection is open."""
-        return self._open()
-
     def status(self) -> ServerStatus:
-        """Return how the server is where it was opened last."""
         if self.opened:
             return self.opened[-1].kept.status()
         return ServerStatus(self.server, "down", "its toolset is not open", timeout=self._options.timeout)
 
     @asynccontextmanager
-    async def _open(self) -> AsyncGenerator[Toolset]:
+    async def open_source(self, ctx: RunContext[Any]) -> AsyncGenerator[Toolset]:
         async with self.connect(required=False) as (remote, fault):
             if fault is not None and self._options.required is True and not remote.is_locked:
                 raise _needed(fault, "It has to be there")
@@ -74,7 +66,8 @@ class ServerSource:
     @asynccontextmanager
     async def connect(self, *, required: bool = True) -> AsyncGenerator[tuple[RemoteServer, ServerError | None]]:
         """Open the server with a connection of its own; with what went wrong, where it is not required."""
-        remote = self._remote()
+        kind = RemoteServer if self._options.credentials is None else PrincipalServers
+        remote = kind(self._target, self.server, self._options)
         try:
             fault = await remote.first_try()
             if fault is not None and required:
@@ -87,10 +80,6 @@ class ServerSource:
         finally:
             with anyio.CancelScope(shield=True):  # a task group that is cancelled would leave processes behind
                 await remote.close()
-
-    def _remote(self) -> RemoteServer:
-        kind = RemoteServer if self._options.credentials is None else PrincipalServers
-        return kind(self._target, self.server, self._options)
 
     def __repr__(self) -> str:
         return f"<MCP server {self.server}>"
@@ -111,7 +100,6 @@ class _ServerTools:
         )
 
     def names(self) -> frozenset[str]:
-        """Return the names of the tools, as models call them."""
         return frozenset(tool.name for tool in self._made.values())
 
     async def renew(self) -> None:
@@ -127,7 +115,8 @@ class _ServerTools:
                 if old is not None and old.about != member.about:
                     # a grant holds on only where its definition is the same: `Member.get_definition`
                     _log.warning("%s: it describes %s in another way than before", self._remote.name, member.label())
-            await asyncio.to_thread(_prepare, [member for member in members if member not in before])
+            new = [member for member in members if member not in before]
+            await asyncio.to_thread(lambda: [member.prepare() for member in new])
             tools = {member: before.get(member) or member.tool() for member in self._readable(members)}
             self.live.renew([*tools.values()])
             self._made = tools
@@ -158,11 +147,6 @@ class _ServerTools:
         if self._options.refused == "raise":
             raise error
         _log.error("%s. It is left out of the toolset.", error)
-
-
-def _prepare(members: Sequence[Member]) -> None:
-    for member in members:
-        member.prepare()
 
 
 def _needed(fault: ServerError, why: str) -> ServerError:

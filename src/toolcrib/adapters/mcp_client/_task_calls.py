@@ -20,8 +20,6 @@ from toolcrib.clock import Clock
 from toolcrib.errors import ServerError
 from toolcrib.tools import Deadline
 
-__all__ = ["TaskCall", "TasksExtension", "current_task"]
-
 _SHORTEST, _LONGEST = 0.05, 60.0  # seconds between two requests about a task, whatever the server says
 _USUAL = 1.0  # where it says nothing
 _PAUSES = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0)  # seconds before each try to come back to a task
@@ -96,11 +94,7 @@ class TaskCall:
     """One call of a tool, which its server may make a task of.
 
     Args:
-        server: The server's name in messages.
-        tool: What it says of the tool.
         everything: Whether a tool that may be called as a task is.
-        report: Receives what the server says of the task's state.
-        clock: The clock of the pauses between two requests.
 
     Attributes:
         id: The id of the task; empty while there is none.
@@ -149,7 +143,7 @@ class TaskCall:
         raw: dict[str, Any] = await own._dispatcher.send_raw_request("tools/call", data["params"], options)
         if "task" not in raw:
             return types.CallToolResult.model_validate(raw, by_name=False)
-        self.id = _created(raw)
+        self.id = types.CreateTaskResult.model_validate(raw, by_name=False).task.task_id
         return await self.follow(session)
 
     def may_begin_in(self, session: ClientSession) -> bool:
@@ -286,10 +280,6 @@ def _task_in(raw: Mapping[str, Any]) -> str:
     task: Any = raw.get("task", raw)
     task_id: Any = cast("dict[str, Any]", task).get("taskId") if isinstance(task, dict) else None
     return task_id if isinstance(task_id, str) else ""
-
-
-def _created(raw: Mapping[str, Any]) -> str:
-    return types.CreateTaskResult.model_validate(raw, by_name=False).task.task_id
 
 
 current_task: ContextVar[TaskCall | None] = ContextVar("toolcrib_mcp_task", default=None)

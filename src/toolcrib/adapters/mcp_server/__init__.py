@@ -5,23 +5,16 @@ The code here translates requests to calls, outcomes to results, and approval bo
 
 from __future__ import annotations
 
-from toolcrib.errors import MissingExtraError
+from toolcrib._extras import Extra
 
-try:
-    import mcp as _mcp
-except ModuleNotFoundError as error:
-    if error.name != "mcp":
-        raise
-    raise MissingExtraError("the Model Context Protocol", "mcp") from error
-
-from toolcrib.adapters.mcp_server._http import HttpApp, HttpEndpoint, http_app, serve_endpoints, serve_http
-from toolcrib.adapters.mcp_server._http_options import HttpOptions
-from toolcrib.adapters.mcp_server._options import ServerOptions
-from toolcrib.adapters.mcp_server._serve import serve, serve_async, serve_stdio
-from toolcrib.adapters.mcp_server._server import McpServer, build_server
-from toolcrib.adapters.mcp_server._task_options import TaskOptions
-from toolcrib.serving import acting_as
-from toolcrib.serving.oauth import AuthorizationServer
+with Extra("the Model Context Protocol", "mcp", ("mcp", "mcp_types")):
+    from toolcrib.adapters.mcp_server._http import HttpApp, HttpEndpoint, http_app, serve_endpoints, serve_http
+    from toolcrib.adapters.mcp_server._http_options import HttpOptions
+    from toolcrib.adapters.mcp_server._options import ServerOptions, TaskOptions
+    from toolcrib.adapters.mcp_server._serve import serve, serve_async, serve_stdio
+    from toolcrib.adapters.mcp_server._server import McpServer, build_server
+    from toolcrib.serving import acting_as
+    from toolcrib.serving.oauth import AuthorizationServer
 
 __all__ = [
     "AuthorizationServer",
@@ -40,5 +33,3 @@ __all__ = [
     "serve_http",
     "serve_stdio",
 ]
-
-del _mcp

@@ -16,8 +16,6 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 from toolcrib._numbers import count_text
 from toolcrib.serving import OpenCall, OpenCalls
 
-__all__ = ["ASKING", "AskingCalls", "call_asked_for"]
-
 ASKING = "asking"
 """The kind of open calls whose client comes back with a state."""
 
@@ -38,7 +36,6 @@ class AskingCalls:
     """The calls that ask their clients, each run once, in a task that outlives the request.
 
     Args:
-        calls: The open calls of the server.
         seconds: How long one waits; then it is stopped.
     """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -21,27 +21,12 @@ from toolcrib.adapters.mcp_server._incoming import read_body
 from toolcrib.pipeline import Access
 from toolcrib.serving.oauth import AuthorizationServerUnavailable, TokenRefused
 
-__all__ = [
-    "BearerAuth",
-    "Challenge",
-    "CheckBearer",
-    "KnowsScopes",
-    "ScopeChallenge",
-    "VerifiedAccess",
-    "principal_of",
-]
-
 _RETRY_SECONDS = 5
 _READABLE = "@:.+ /"  # characters that a part of a principal's name keeps
 
 
 class VerifiedAccess(AccessToken):
-    """A token that was checked, without the token itself.
-
-    Attributes:
-        principal: The name of its principal.
-        access: What it allows.
-    """
+    """A token that was checked, without the token itself."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -58,21 +43,12 @@ def principal_of(token: AccessToken) -> str:
     return ";".join(part for part in parts if part)
 
 
-class CheckBearer(Protocol):
-    """Checks bearer tokens."""
-
-    async def __call__(self, token: str) -> AccessToken:
-        """Return what is known of a token; raises TokenRefused, or AuthorizationServerUnavailable."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Challenge:
     """The header by which a client learns how to get a token, or a better one.
 
     Attributes:
         metadata: The address of the metadata of this server; None where no authorization server is known.
-        scopes: The scopes that every request needs.
     """
 
     metadata: str | None = None
@@ -82,9 +58,7 @@ class Challenge:
         """Return the answer to a request that was refused.
 
         Args:
-            status: 401 or 403.
             error: The error's name; empty for a request that came without a token.
-            description: The same for people.
             scopes: The scopes that the request needs beside those of every request.
         """
         needed = " ".join(dict.fromkeys((*self.scopes, *sorted(scopes))))
@@ -100,15 +74,9 @@ class Challenge:
 
 
 class BearerAuth:
-    """ASGI middleware: lets a request through whose token is valid, as its principal's, and without the token.
+    """ASGI middleware: lets a request through whose token is valid, as its principal's, and without the token."""
 
-    Args:
-        app: What the requests are for.
-        check: Checks the tokens.
-        challenge: What a client is answered that has none, or not a good one.
-    """
-
-    def __init__(self, app: ASGIApp, check: CheckBearer, challenge: Challenge) -> None:
+    def __init__(self, app: ASGIApp, check: Callable[[str], Awaitable[AccessToken]], challenge: Challenge) -> None:
         self._app = AuthContextMiddleware(app)
         self._check, self._challenge = check, challenge
 
@@ -155,12 +123,6 @@ class ScopeChallenge:
     """ASGI middleware: answers a request whose token lacks scopes as OAuth has it: clients ask for them then.
 
     The server refuses such a request in any case. What cannot be read here is left to it.
-
-    Args:
-        app: The server.
-        scopes: Says which scopes requests need.
-        challenge: What a client is answered.
-        max_body: Bytes of a request that are read.
     """
 
     def __init__(self, app: ASGIApp, scopes: KnowsScopes, challenge: Challenge, max_body: int) -> None:

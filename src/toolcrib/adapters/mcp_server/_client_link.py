@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, cast, get_args
 from weakref import WeakKeyDictionary
@@ -18,16 +16,13 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
 
 from toolcrib.adapters.mcp_server._replies import clean
+from toolcrib.adapters.mcp_server._tool_changes import connection_of, notify
 from toolcrib.calls import lenient
 from toolcrib.errors import ClientAnswerError
 from toolcrib.schema import ClientFeature, ClientRoot, Elicited, ElicitRequest, LogLine, Sampled, SampleRequest
 from toolcrib.serving import OpenCall
 
-__all__ = ["LogLevels", "McpClientLink", "declares", "lets_through", "may_ask", "required_capabilities"]
-
-_log = logging.getLogger("toolcrib.adapters")
 _LEVELS: Final[tuple[str, ...]] = get_args(types.LoggingLevel)  # the worst last
-_SEND_SECONDS = 5.0  # for a line to a client that may read nothing
 _MAX_ROOTS = 1_000
 _ANSWERS: Final[Mapping[type[Any], tuple[str, tuple[type[BaseModel], ...]]]] = {
     types.ElicitRequest: ("elicit", (types.ElicitResult,)),
@@ -52,17 +47,13 @@ class LogLevels:
 
     def set(self, session: ServerSession, level: str) -> None:
         """Keep the level of a session."""
-        self._levels[_connection(session)] = _LEVELS.index(level)
+        self._levels[connection_of(session)] = _LEVELS.index(level)
 
     def wants(self, ctx: ServerRequestContext[Any, Any], level: str) -> bool:
         """Return whether the client of a request wants lines of a level."""
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
             return level in allowed_log_levels(ctx.protocol_version, cast("Any", ctx.meta))
-        return _LEVELS.index(level) >= self._levels.get(_connection(ctx.session), _LEVELS.index("info"))
-
-
-def _connection(session: Any) -> Any:
-    return session._connection  # the session is made for each request, and the SDK has no public way
+        return _LEVELS.index(level) >= self._levels.get(connection_of(ctx.session), _LEVELS.index("info"))
 
 
 class McpClientLink:
@@ -70,7 +61,6 @@ class McpClientLink:
 
     Args:
         call: The call; its `ctx` is the request that it is handled in now.
-        first: The request that began it.
         policy: What the host lets through: `elicit`, `sample`, `roots`, `log`.
         levels: The levels of the sessions.
 
@@ -135,11 +125,7 @@ class McpClientLink:
             return
         data = clean(line.data) if isinstance(line.data, str) else lenient(line.data)
         params = types.LoggingMessageNotificationParams(level=line.level, data=data, logger=line.logger)
-        try:
-            async with asyncio.timeout(_SEND_SECONDS):
-                await ctx.session.send_notification(types.LoggingMessageNotification(params=params), ctx.request_id)
-        except Exception as error:  # the transport's: the client is going, or reads nothing
-            _log.debug("a client was not given a log line: %s", error)
+        await notify(ctx.session.send_notification(types.LoggingMessageNotification(params=params), ctx.request_id))
 
     async def ask(self, request: types.InputRequest, key: str = "") -> Any:
         """Return the answer to a request: sent at once in the older generation, else fetched by the client."""

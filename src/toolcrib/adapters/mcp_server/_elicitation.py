@@ -19,18 +19,6 @@ from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Denial, Grant
 from toolcrib.errors import ClientAnswerError
 from toolcrib.serving import PendingApprovals
 
-__all__ = [
-    "UNVERIFIED",
-    "Suspension",
-    "answers_from_forms",
-    "can_elicit",
-    "form_approver",
-    "forms_for",
-    "is_stateless",
-    "is_suspended_result",
-    "suspended_result",
-]
-
 UNVERIFIED = "client via elicitation (unverified)"
 """The approver of a grant that the client gave: it is not known which person answered."""
 
@@ -70,9 +58,7 @@ class Suspension:
     """A call, or a program, that waits for a person.
 
     Attributes:
-        requests: The approval requests that it waits for.
         state: The state it continues from, as JSON shapes; it holds the real arguments.
-        text: The text for the model.
         executed: Whether it waits for nobody, as another process or task executes it now.
     """
 
@@ -83,7 +69,6 @@ class Suspension:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The ids of the approval requests."""
         return tuple(request.id for request in self.requests)
 
 
@@ -94,11 +79,8 @@ def is_stateless(ctx: ServerRequestContext[Any, Any]) -> bool:
 
 def can_elicit(ctx: ServerRequestContext[Any, Any]) -> bool:
     """Return whether the client declares that its user can fill in a form, and can be reached."""
-    declared = ctx.session.client_capabilities
-    elicitation = None if declared is None else declared.elicitation
-    if elicitation is None or (elicitation.form is None and elicitation.url is not None):
-        return False
-    return is_stateless(ctx) or ctx.session.can_send_request
+    can_fill_in = declares(ctx.session.client_capabilities, "elicit")
+    return can_fill_in and (is_stateless(ctx) or ctx.session.can_send_request)
 
 
 # --- a request during the call, of the older generation and of tasks
@@ -108,7 +90,6 @@ def form_approver(link: McpClientLink, pending: PendingApprovals) -> Approver:
     """Return an approver that asks the client's user by a form; a closed form leaves the call suspended.
 
     Args:
-        link: The client.
         pending: The pending requests, among which the form counts.
     """
     opens_pages = declares(link.declared, "elicit_url")
@@ -189,7 +170,6 @@ def suspended_result(suspension: Suspension, answered_in: str, *, because: str =
     """Return the result for a call that waits for an answer in the store.
 
     Args:
-        answered_in: The place where a person answers.
         because: Why the client itself was not asked.
     """
     is_consent = all(request.consent is not None for request in suspension.requests)

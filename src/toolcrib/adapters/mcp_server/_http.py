@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from mcp.server.auth.provider import AccessToken, TokenVerifier
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from pydantic import AnyHttpUrl, ValidationError
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
@@ -17,19 +21,23 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from toolcrib.adapters.mcp_server._bearer import BearerAuth, ScopeChallenge
+from toolcrib._subject_tokens import subject_tokens
+from toolcrib.adapters.mcp_server._bearer import (
+    BearerAuth,
+    Challenge,
+    ScopeChallenge,
+    VerifiedAccess,
+    principal_of,
+)
 from toolcrib.adapters.mcp_server._http_options import HttpOptions
 from toolcrib.adapters.mcp_server._incoming import UniqueKeys
-from toolcrib.adapters.mcp_server._known_callers import KnownCallers
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._server import McpServer, build_server
 from toolcrib.adapters.mcp_server._session_limit import SessionLimit
 from toolcrib.errors import explain_options
-from toolcrib.serving.http import BodyDeadline, HttpGuard, HttpLimits, Site, listen, serve_app
-from toolcrib.serving.oauth import metadata_path
+from toolcrib.serving.http import BodyDeadline, HttpGuard, HttpLimits, Site, TokenTable, listen, serve_app
+from toolcrib.serving.oauth import TokenCheck, TokenRefused, metadata_path, metadata_url, token_check
 from toolcrib.toolsets import ToolsetLike
-
-__all__ = ["HttpApp", "HttpEndpoint", "http_app", "serve_endpoints", "serve_http"]
 
 
 class HttpApp:
@@ -89,7 +97,14 @@ class HttpApp:
             endpoint = BearerAuth(endpoint, callers.check, callers.challenge)
             routes += _metadata_routes(callers, options)
         routes.append(Route(options.path, endpoint=endpoint))
-        middleware = [_cors(options)] if options.allowed_origins else []
+        cors = Middleware(
+            CORSMiddleware,
+            allow_origins=list(options.allowed_origins),
+            allow_methods=["GET", "POST", "DELETE"],
+            allow_headers=["*", "Authorization"],
+            expose_headers=["Mcp-Session-Id", "WWW-Authenticate"],
+        )
+        middleware = [cors] if options.allowed_origins else []
         return Starlette(routes=routes, middleware=middleware, lifespan=lambda _: self.running())
 
 
@@ -97,7 +112,6 @@ class _Health:
     """Answers `/healthz` and `/readyz`. What is answered says nothing of what is served, or to whom.
 
     Args:
-        is_open: Returns whether requests are taken.
         is_ready: Returns whether calls can be served now. An MCP server behind this one that is down does not count:
             its tools alone are missing.
     """
@@ -248,11 +262,88 @@ def _metadata_routes(callers: KnownCallers, options: HttpOptions) -> list[Route]
     return [Route(place, answer, methods=["GET"]) for place in dict.fromkeys(places)]
 
 
-def _cors(options: HttpOptions) -> Middleware:
-    return Middleware(
-        CORSMiddleware,
-        allow_origins=list(options.allowed_origins),
-        allow_methods=["GET", "POST", "DELETE"],
-        allow_headers=["*", "Authorization"],
-        expose_headers=["Mcp-Session-Id", "WWW-Authenticate"],
-    )
+class KnownCallers:
+    """How the tokens of requests are checked.
+
+    Attributes:
+        challenge: What a client is answered that has no good token.
+        metadata: What clients are shown of the authorization server (RFC 9728); None where there is none.
+    """
+
+    def __init__(self, options: HttpOptions) -> None:
+        self.challenge = Challenge()
+        self.metadata: dict[str, Any] | None = None
+        self._held, self._verifier = TokenTable(options.tokens), options.token_verifier
+        self._tokens: TokenCheck | None = None
+        self._resource: AnyHttpUrl | None = None  # that a verifier's tokens have to be for
+        auth = options.auth
+        if options.authorization_server is not None:
+            server = options.authorization_server
+            self._tokens = token_check(server, options.resource)
+            self._describe(options.resource, server.issuer, tuple(server.scopes))
+        elif options.token_verifier is not None:
+            is_checked = auth is not None and auth.validate_token_resource is not False  # unset counts as True here
+            self._resource = auth.resource_server_url if auth is not None and is_checked else None
+            scopes = () if auth is None else tuple(auth.required_scopes or ())
+            self.challenge = Challenge(scopes=scopes)
+            if auth is not None and auth.resource_server_url is not None:
+                self._describe(str(auth.resource_server_url), str(auth.issuer_url), scopes)
+
+    async def check(self, token: str) -> AccessToken:
+        """Return what is known of a token; raises TokenRefused, or AuthorizationServerUnavailable."""
+        if self._tokens is not None:
+            return await self._checked(token, self._tokens)
+        if self._verifier is not None:
+            return await self._verified(token, self._verifier)
+        holder = self._held.holder(token)
+        if holder is None:
+            raise TokenRefused("the token is not known")
+        return AccessToken(token="", client_id=holder, scopes=[])
+
+    async def _checked(self, token: str, tokens: TokenCheck) -> AccessToken:
+        known = await tokens.check(token)
+        subject_tokens.keep(known.principal, token, known.expires_at)
+        return VerifiedAccess(
+            token="",
+            client_id=known.client_id,
+            subject=known.subject,
+            scopes=sorted(known.access.scopes),
+            claims={"iss": known.issuer},
+            principal=known.principal,
+            access=known.access,
+        )
+
+    async def _verified(self, token: str, verifier: TokenVerifier) -> AccessToken:
+        found = await verifier.verify_token(token)
+        if found is None:
+            raise TokenRefused("the token is not valid")
+        if found.expires_at is not None and found.expires_at < time.time():
+            raise TokenRefused("the token has expired")
+        if self._resource is not None and not _is_for(found.resource, self._resource):
+            raise TokenRefused("the token is for another audience")
+        subject_tokens.keep(principal_of(found), token, found.expires_at)
+        return found
+
+    async def is_ready(self) -> bool:
+        return self._tokens is None or await self._tokens.is_ready()
+
+    async def close(self) -> None:
+        if self._tokens is not None:
+            await self._tokens.close()
+
+    def _describe(self, resource: str, issuer: str, scopes: tuple[str, ...]) -> None:
+        self.challenge = Challenge(metadata_url(resource), scopes)
+        self.metadata = {
+            "resource": resource,
+            "authorization_servers": [issuer],
+            **({"scopes_supported": list(scopes)} if scopes else {}),
+            "bearer_methods_supported": ["header"],
+        }
+
+
+def _is_for(resource: str | None, url: AnyHttpUrl) -> bool:
+    try:
+        given = str(AnyHttpUrl(resource or ""))
+    except ValidationError:
+        return False
+    return given.removesuffix("/") == str(url).removesuffix("/")

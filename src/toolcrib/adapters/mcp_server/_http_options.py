@@ -15,8 +15,6 @@ from toolcrib.errors import explain_options
 from toolcrib.serving.http import check_tokens, is_loopback
 from toolcrib.serving.oauth import AuthorizationServer
 
-__all__ = ["HttpOptions"]
-
 
 @explain_options({"token": "tokens", "bearer": "tokens", "url": "public_url", "cors": "allowed_origins"})
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,10 @@ class HttpOptions:
     def __post_init__(self) -> None:
         if not self.path.startswith("/"):
             raise ValueError(f"path begins with a slash, and is {self.path!r}")
-        self._check_limits()
+        sizes = ("max_body", "max_headers", "max_sessions", "max_sessions_each", "max_connections")
+        times = ("idle_seconds", "body_seconds", "read_seconds")
+        least = {"port": 0, **dict.fromkeys(sizes, 1)}
+        require_numbers("HttpOptions", self, least, seconds=times, seconds_from_zero=("grace_seconds",))
         known = (bool(self.tokens), self.authorization_server is not None, self.token_verifier is not None)
         if sum(known) > 1:
             raise ValueError(
@@ -135,9 +136,3 @@ class HttpOptions:
                 "public_url is the whole URL of the endpoint, such as https://tools.example.org/mcp, without a query; "
                 f"it is {self.public_url!r}"
             )
-
-    def _check_limits(self) -> None:
-        sizes = ("max_body", "max_headers", "max_sessions", "max_sessions_each", "max_connections")
-        times = ("idle_seconds", "body_seconds", "read_seconds")
-        least = {"port": 0, **dict.fromkeys(sizes, 1)}
-        require_numbers("HttpOptions", self, least, seconds=times, seconds_from_zero=("grace_seconds",))

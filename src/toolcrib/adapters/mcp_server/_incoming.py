@@ -29,16 +29,6 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-__all__ = [
-    "Checked",
-    "UniqueKeys",
-    "UniqueLines",
-    "check_message",
-    "read_body",
-    "refused_arguments",
-    "stdin_of_client",
-]
-
 _log = logging.getLogger("toolcrib.adapters")
 
 refused_arguments: Final = ContextVar[str | None]("refused_arguments", default=None)
@@ -201,7 +191,6 @@ class UniqueKeys:
     """ASGI middleware: refuses a message that has a key twice, and repairs others.
 
     Args:
-        app: The server.
         max_body: Bytes of a request that are read; a longer one is left to the server, which refuses it.
     """
 
@@ -241,9 +230,6 @@ def _receiving(messages: Iterable[Message], after: Receive) -> Receive:
 
 class UniqueLines:
     """The lines of a client without those that cannot be taken, which are answered here: the SDK's reader drops them.
-
-    Args:
-        file: The lines.
 
     Attributes:
         replies: Receives the answers; set before the first line is read.

@@ -16,8 +16,6 @@ from toolcrib.jsonschema.checker import Checker, checker_of
 from toolcrib.tools import output_schema
 from toolcrib.toolsets import ToolEntry
 
-__all__ = ["ListedTool"]
-
 _RESULT = "result"
 _HINTS = {
     "read_only": {"read_only", "readonly", "read-only"},
@@ -32,9 +30,6 @@ class ListedTool:
 
     Args:
         stateless: Whether that is the newer one, whose structured results may be of any type.
-
-    Attributes:
-        entry: The tool.
     """
 
     def __init__(self, entry: ToolEntry, *, stateless: bool) -> None:
@@ -45,11 +40,13 @@ class ListedTool:
         """Return the tool for `tools/list`; raises SchemaError when its input cannot be described."""
         entry, said = self.entry, self._said
         own, text = entry.tool.options.listing or {}, entry.description if description is None else description
+        words = entry.name.replace("__", ": ").replace("_", " ").replace("-", " ").strip()
+        schema: dict[str, Any] = dict(entry.parameters if said is None else said.get("inputSchema", entry.parameters))
         shown = types.Tool(
             name=entry.name,
-            title=_title(entry.name) if said is None else said.get("title"),
+            title=words[:1].upper() + words[1:] if said is None else said.get("title"),
             description=text if said is None else text or None,
-            input_schema=_object(entry.parameters if said is None else said.get("inputSchema", entry.parameters)),
+            input_schema=schema if schema.get("type") == "object" else {"type": "object", **schema},
             output_schema=self.output_schema,
             annotations=_annotations(entry) if said is None else said.get("annotations"),
             icons=None if said is None else said.get("icons"),
@@ -114,16 +111,6 @@ class ListedTool:
 
     def _wraps(self, schema: Mapping[str, Any]) -> bool:
         return self.entry.tool.is_streaming or schema.get("type") != "object"
-
-
-def _title(name: str) -> str:
-    words = name.replace("__", ": ").replace("_", " ").replace("-", " ").strip()
-    return words[:1].upper() + words[1:]
-
-
-def _object(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an input schema that says at its root that it is an object's, as the protocol has it."""
-    return dict(schema) if schema.get("type") == "object" else {"type": "object", **schema}
 
 
 def _annotations(entry: ToolEntry) -> types.ToolAnnotations | None:

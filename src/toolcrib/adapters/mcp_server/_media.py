@@ -11,8 +11,6 @@ from pydantic import BaseModel
 
 from toolcrib.calls import Media, lenient
 
-__all__ = ["block_of", "is_block_type", "shape_of", "text_in"]
-
 _BLOCKS: tuple[type[Any], ...] = get_args(types.ContentBlock)
 
 

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
-from mcp_types import INVALID_PARAMS
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
+from pydantic import ValidationError
 
 from toolcrib._json_writer import read_json
-from toolcrib.adapters.mcp_server._replies import clean
+from toolcrib.adapters.mcp_server._media import block_of, text_in
+from toolcrib.adapters.mcp_server._replies import clean, is_untouched, meta_of
+from toolcrib.calls import Completed, Failed, Media, Outcome, render
 from toolcrib.errors import SchemaError, exception_of
 from toolcrib.pipeline import Run
-from toolcrib.tools import Offering, PromptOffer, ResourceOffer, offering_of
+from toolcrib.tools import Offering, PromptOffer, PromptText, ResourceOffer, offering_of
 from toolcrib.toolsets import ToolEntry, Toolset, is_available
-
-__all__ = [
-    "MAX_URI_CHARS",
-    "FoundResource",
-    "Offers",
-    "arguments_of",
-    "is_offered_alone",
-    "is_shown",
-    "not_found",
-]
 
 _log = logging.getLogger("toolcrib.adapters")
 MAX_URI_CHARS = 16_000
@@ -36,13 +30,7 @@ _OLD_NOT_FOUND = -32_002  # of the older generation; the newer one has it as a w
 
 @dataclass(frozen=True, slots=True)
 class FoundResource:
-    """The resource that a URI names.
-
-    Attributes:
-        entry: What reads it.
-        offer: What it is to clients.
-        arguments: What it is called with.
-    """
+    """The resource that a URI names."""
 
     entry: ToolEntry
     offer: ResourceOffer
@@ -86,11 +74,14 @@ class Offers:
                 _log.warning("%s is not listed: %s", entry.name, error)
 
     @property
+    def _reading(self) -> list[ToolEntry]:
+        """What reads the resources."""
+        return [*(found.entry for found in self._fixed.values()), *(entry for _, entry, _ in self._templates.values())]
+
+    @property
     def names(self) -> frozenset[str]:
         """The names of the tools that read them."""
-        fixed = {found.entry.name for found in self._fixed.values()}
-        prompts = {entry.name for entry in self.prompts.values()}
-        return frozenset({*prompts, *fixed, *(entry.name for _, entry, _ in self._templates.values())})
+        return frozenset(entry.name for entry in (*self._reading, *self.prompts.values()))
 
     @property
     def listed(self) -> tuple[frozenset[Any], frozenset[Any]]:
@@ -104,9 +95,7 @@ class Offers:
     @property
     def has_scopes(self) -> bool:
         """Whether any of them needs scopes."""
-        fixed, templates = self._fixed.values(), self._templates.values()
-        entries = [*(found.entry for found in fixed), *(entry for _, entry, _ in templates), *self.prompts.values()]
-        return any(entry.scopes for entry in entries)
+        return any(entry.scopes for entry in (*self._reading, *self.prompts.values()))
 
     async def scopes_of_uri(self, uri: str, run: Run) -> Mapping[str, frozenset[str]]:
         """Return the scopes that a resource or a template needs, by the names of what reads it.
@@ -177,8 +166,7 @@ class Offers:
 
     def sources(self) -> list[Offering]:
         """Return what offers resources, each once."""
-        entries = [*(found.entry for found in self._fixed.values()), *(e for _, e, _ in self._templates.values())]
-        found = [offering_of(entry.tool) for entry in entries]
+        found = [offering_of(entry.tool) for entry in self._reading]
         return [*{id(one): one for one in found if one is not None}.values()]
 
 
@@ -257,3 +245,106 @@ def not_found(uri: str, *, stateless: bool) -> MCPError:
     """Return the error for a URI that names no resource."""
     code = INVALID_PARAMS if stateless else _OLD_NOT_FOUND
     return MCPError(code, f"Resource not found: {clean(uri)[:500]}", {"uri": clean(uri)[:2_000]})
+
+
+_NOT_THERE = ("unknown_tool", "not_available")
+_CONTENTS = types.TextResourceContents | types.BlobResourceContents
+
+
+def resource_reply(
+    uri: str, found: FoundResource, outcome: Outcome, original: Any, *, stateless: bool
+) -> types.ReadResourceResult:
+    """Return what was read; the result of another server as it came, where nothing of the host's stands in between.
+
+    Raises:
+        MCPError: There is no such resource, or the call has no result.
+    """
+    if isinstance(outcome, Failed) and outcome.code in _NOT_THERE:
+        raise not_found(uri, stateless=stateless)
+    done = _completed(outcome)
+    if isinstance(original, types.ReadResourceResult) and is_untouched(done, found.entry, original):
+        # a copy that is kept for others would go round the gates
+        return original.model_copy(update={"meta": meta_of(original), "cache_scope": "private"})
+    return types.ReadResourceResult(contents=[*_contents(uri, found, done)])
+
+
+def prompt_reply(name: str, entry: ToolEntry, outcome: Outcome, original: Any) -> types.GetPromptResult:
+    """Return the messages of a prompt; those of another server as they came, as `resource_reply` does.
+
+    Raises:
+        MCPError: There is no such prompt, or the call has no result.
+    """
+    if isinstance(outcome, Failed) and outcome.code in _NOT_THERE:
+        raise MCPError(INVALID_PARAMS, clean(f"there is no prompt `{name:.200}`"))
+    done = _completed(outcome)
+    if isinstance(original, types.GetPromptResult) and is_untouched(done, entry, original):
+        return original.model_copy(update={"meta": meta_of(original)})
+    messages = [*_messages(done, done.value, "user")]
+    return types.GetPromptResult(description=entry.description or None, messages=messages)
+
+
+def _completed(outcome: Outcome) -> Completed:
+    if isinstance(outcome, Completed):
+        return outcome
+    wrong = isinstance(outcome, Failed) and outcome.code == "invalid_arguments"
+    raise MCPError(INVALID_PARAMS if wrong else INTERNAL_ERROR, clean(outcome.text()))
+
+
+def _contents(uri: str, found: FoundResource, done: Completed) -> Iterator[_CONTENTS]:
+    """Yield what a resource holds: bytes and media as they are, all else as text."""
+    value, mime_type, meta = done.value, found.offer.mime_type, found.offer.meta
+    about: dict[str, Any] = {"uri": uri, "_meta": None if meta is None else dict(meta)}
+    parts = cast("list[Any]", value) if isinstance(value, list) else [value]
+    if not any(isinstance(part, bytes | bytearray | Media | types.TextResourceContents) for part in parts):
+        rendered = render(done)
+        if rendered.is_error:
+            raise MCPError(INTERNAL_ERROR, clean(rendered.text))
+        kind = mime_type or ("text/plain" if isinstance(value, str) else "application/json")
+        yield types.TextResourceContents(mime_type=kind, text=clean(rendered.text), **about)
+        return
+    for part in parts:
+        match part:
+            case types.TextResourceContents() | types.BlobResourceContents():
+                yield part
+            case bytes() | bytearray():
+                blob = base64.b64encode(part).decode()
+                kind = mime_type or "application/octet-stream"
+                yield types.BlobResourceContents(mime_type=kind, blob=blob, **about)
+            case Media(data=bytes()):
+                yield types.BlobResourceContents(mime_type=mime_type or part.mime_type, blob=part.base64, **about)
+            case _:
+                text = clean(render(replace(done, value=part)).text)
+                yield types.TextResourceContents(mime_type=mime_type or "text/plain", text=text, **about)
+
+
+def _messages(done: Completed, value: Any, role: Any) -> Iterator[types.PromptMessage]:
+    """Yield the messages that a value is."""
+    match value:
+        case types.PromptMessage():
+            yield value
+        case PromptText():
+            yield from _messages(done, value.content, value.role)
+        case {"role": str() as said, "content": content}:
+            yield from _messages(done, content, said)
+        case list() | tuple():
+            for part in cast("list[Any]", value):
+                yield from _messages(done, part, role)
+        case {"type": str()}:
+            yield _message(done, role, value)
+        case _:
+            rendered = render(replace(done, value=value), blocks=text_in)
+            if rendered.is_error:
+                raise MCPError(INTERNAL_ERROR, clean(rendered.text))
+            for part in rendered.parts or (rendered.text,):
+                content = types.TextContent(text=clean(part)) if isinstance(part, str) else part
+                yield _message(done, role, block_of(content) if isinstance(content, Media) else content)
+
+
+def _message(done: Completed, role: Any, content: Any) -> types.PromptMessage:
+    try:
+        return types.PromptMessage.model_validate({"role": role, "content": content})
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        text = f"the prompt `{done.tool}` has an invalid message: {place}: {first['msg']}"
+        raise MCPError(INTERNAL_ERROR, text) from None

@@ -22,8 +22,6 @@ from toolcrib.errors import ApprovalError, PausedProgramError, ReplayDiverged, S
 from toolcrib.serving import OpenCalls, Principal
 from toolcrib.toolsets import Toolset
 
-__all__ = ["ProgramServer"]
-
 _RUN, _SEARCH = "run_python", "search_tools"
 
 
@@ -42,12 +40,7 @@ class _Search(BaseModel):
 
 
 class ProgramServer(ToolServer):
-    """A toolset as the functions of programs.
-
-    Args:
-        toolset_now: Returns the toolset with the tools that it has now.
-        levels: The levels of log lines that sessions want.
-    """
+    """A toolset as the functions of programs."""
 
     def __init__(
         self,
@@ -68,11 +61,9 @@ class ProgramServer(ToolServer):
 
     @property
     def toolset(self) -> Toolset:
-        """The functions of programs."""
         return self._toolset
 
     async def list(self, principal: Principal, *, stateless: bool) -> Sequence[types.Tool]:
-        """Return the tool that runs programs and the one that finds functions."""
         schema = self._toolkit.tool_schema("raw", name=_RUN)
         goes_on = (
             "A program that calls a function which needs a person's approval stops there and names the request. Once "
@@ -92,25 +83,20 @@ class ProgramServer(ToolServer):
         ]
 
     async def instructions(self, principal: Principal) -> Sequence[str]:
-        """Return the prompt for programs in one tool."""
         return [self._toolkit.tool_prompt()]
 
     def asks(self, name: str) -> bool:
-        """Return whether it is a program, whose functions may ask."""
         return name == _RUN
 
     def may_be_suspended(self, request: ToolRequest) -> bool:
-        """Return whether it is a program."""
         return request.params.name == _RUN
 
     def named_approval(self, request: ToolRequest) -> Any:
-        """Return the approval request that the call names."""
         given = request.params.arguments or {}
         named = given.get("request") if request.params.name == _RUN else None
         return super().named_approval(request) if named is None else named
 
     async def start(self, request: ToolRequest) -> types.CallToolResult | Suspension:
-        """Run a program, or find functions for one."""
         name, given = request.params.name, request.params.arguments or {}
         try:
             if request.text is not None:
@@ -130,7 +116,6 @@ class ProgramServer(ToolServer):
     async def resume(
         self, request: ToolRequest, state: Mapping[str, Any], answers: Sequence[Grant | Denial]
     ) -> types.CallToolResult | Suspension:
-        """Continue a paused program."""
         grants = [answer for answer in answers if isinstance(answer, Grant)]
         denials = [answer for answer in answers if isinstance(answer, Denial)]
         try:

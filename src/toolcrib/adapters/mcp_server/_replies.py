@@ -11,20 +11,9 @@ from pydantic import BaseModel
 
 from toolcrib.adapters.mcp_server._listing import ListedTool
 from toolcrib.adapters.mcp_server._media import block_of, shape_of, text_in
-from toolcrib.calls import Completed, Failed, Media, Outcome, Rendered, jsonable, render
+from toolcrib.calls import Completed, Failed, Media, Outcome, jsonable, render
 from toolcrib.errors import RemoteToolError
 from toolcrib.toolsets import ToolEntry
-
-__all__ = [
-    "clean",
-    "error_result",
-    "is_untouched",
-    "meta_of",
-    "original_error",
-    "original_reply",
-    "reply_to",
-    "text_result",
-]
 
 _OF_CONNECTION = frozenset(  # codes that say nothing about a request of the gateway's client
     {
@@ -106,13 +95,10 @@ def original_error(outcome: Outcome, entry: ToolEntry) -> MCPError | None:
 def is_untouched(outcome: Outcome, entry: ToolEntry, original: BaseModel) -> bool:
     """Return whether a client may get the result of another server as it came: all of the host's has seen the whole."""
     most = entry.max_result_chars
-    if entry.post or entry.runners or (isinstance(outcome, Completed) and not _is_tools(outcome)):
+    is_others = isinstance(outcome, Completed) and (outcome.source != "tool" or outcome.kept is not None)
+    if entry.post or entry.runners or is_others:
         return False
     return most is None or len(original.model_dump_json(by_alias=True)) <= most
-
-
-def _is_tools(outcome: Completed) -> bool:
-    return outcome.source == "tool" and outcome.kept is None
 
 
 def text_result(text: str, structured: Any = None) -> types.CallToolResult:
@@ -132,8 +118,8 @@ def _result(outcome: Completed, listed: ListedTool) -> types.CallToolResult:
     rendered = render(outcome, structured=True, blocks=text_in)
     if rendered.is_error:
         return error_result(rendered.text)
-    content, text = _content(rendered), clean(rendered.text)
-    shape = rendered.value
+    content = [_block(part) for part in rendered.parts or (rendered.text,)]
+    text, shape = clean(rendered.text), rendered.value
     if rendered.parts and shape is None:  # the tool gave blocks of the protocol itself
         if listed.output_schema is None:
             return types.CallToolResult(content=content)
@@ -145,10 +131,6 @@ def _result(outcome: Completed, listed: ListedTool) -> types.CallToolResult:
     if misfit:
         return error_result(f"{text}\n\nThis does not fit the output schema of `{outcome.tool}` ({misfit}).")
     return types.CallToolResult(content=content, structured_content=structured)
-
-
-def _content(rendered: Rendered) -> list[types.ContentBlock]:
-    return [_block(part) for part in rendered.parts or (rendered.text,)]
 
 
 def _block(part: Any) -> types.ContentBlock:

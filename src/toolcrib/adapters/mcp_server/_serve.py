@@ -22,8 +22,6 @@ from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.errors import ToolcribError, explain_options
 from toolcrib.toolsets import ToolsetLike
 
-__all__ = ["serve", "serve_async", "serve_stdio"]
-
 _log = logging.getLogger("toolcrib.adapters")
 
 

@@ -12,11 +12,16 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
-from pydantic import BaseModel
 
 from toolcrib.adapters.mcp_server._elicitation import is_stateless
-from toolcrib.adapters.mcp_server._offer_replies import prompt_reply, resource_reply
-from toolcrib.adapters.mcp_server._offers import MAX_URI_CHARS, Offers, arguments_of, not_found
+from toolcrib.adapters.mcp_server._offers import (
+    MAX_URI_CHARS,
+    Offers,
+    arguments_of,
+    not_found,
+    prompt_reply,
+    resource_reply,
+)
 from toolcrib.adapters.mcp_server._replies import clean
 from toolcrib.adapters.mcp_server._subscriptions import MOST_EACH, Subscriptions
 from toolcrib.adapters.mcp_server._tool_changes import ListKind, ToolChanges
@@ -26,11 +31,10 @@ from toolcrib.serving import Principal
 from toolcrib.tools import FoundValues, Offering, offering_of
 from toolcrib.toolsets import Toolset
 
-__all__ = ["Served", "page_of"]
-
 _log = logging.getLogger("toolcrib.adapters")
 _Context = ServerRequestContext[Any, Any]
-_Item = TypeVar("_Item", bound=BaseModel)
+_Item = TypeVar("_Item")
+_Page = types.PaginatedRequestParams | None
 _MOST_COMPLETIONS = 100  # that a reply may have
 _MAX_COMPLETION_CHARS = 1_000
 _COMPLETION_SECONDS = 10.0
@@ -39,15 +43,8 @@ _COMPLETION_SECONDS = 10.0
 class Served:
     """What one open toolset serves.
 
-    Attributes:
-        has_scopes: Whether anything of it needs scopes.
-
     Args:
-        toolset: The toolset, whose tools may change.
-        tools: Serves the tools.
         reader: Makes the calls that read resources and prompts.
-        changes: The clients of the server.
-        page: The most that a page of a list has.
     """
 
     def __init__(
@@ -89,22 +86,21 @@ class Served:
 
     # --- lists
 
-    async def resources(self, principal: Principal, cursor: str | None) -> types.ListResourcesResult:
+    async def resources(self, ctx: _Context, params: _Page, principal: Principal) -> types.ListResourcesResult:
         """Return a page of the resources that a principal is shown."""
-        page, following = page_of(await self.offers.resources(principal.run), cursor, self._page, lambda one: one.uri)
+        page, following = page_of(await self.offers.resources(principal.run), params, self._page, lambda one: one.uri)
         return types.ListResourcesResult(resources=page, next_cursor=following)
 
-    async def templates(self, principal: Principal, cursor: str | None) -> types.ListResourceTemplatesResult:
+    async def templates(self, ctx: _Context, params: _Page, principal: Principal) -> types.ListResourceTemplatesResult:
         """Return a page of the templates that a principal is shown."""
         shown = await self.offers.templates(principal.run)
-        page, following = page_of(shown, cursor, self._page, lambda one: one.uri_template)
+        page, following = page_of(shown, params, self._page, lambda one: one.uri_template)
         return types.ListResourceTemplatesResult(resource_templates=page, next_cursor=following)
 
-    async def prompts(self, principal: Principal, cursor: str | None) -> types.ListPromptsResult:
+    async def prompts(self, ctx: _Context, params: _Page, principal: Principal) -> types.ListPromptsResult:
         """Return a page of the prompts that a principal is shown."""
-        page, following = page_of(
-            await self.offers.prompt_list(principal.run), cursor, self._page, lambda one: one.name
-        )
+        shown = await self.offers.prompt_list(principal.run)
+        page, following = page_of(shown, params, self._page, lambda one: one.name)
         return types.ListPromptsResult(prompts=page, next_cursor=following)
 
     # --- reading
@@ -152,7 +148,9 @@ class Served:
 
     # --- completion
 
-    async def complete(self, params: types.CompleteRequestParams, principal: Principal) -> types.CompleteResult:
+    async def complete(
+        self, ctx: _Context, params: types.CompleteRequestParams, principal: Principal
+    ) -> types.CompleteResult:
         """Return values for an argument of a prompt, or a variable of a template.
 
         Raises:
@@ -182,9 +180,23 @@ class Served:
 
     # --- subscriptions
 
-    async def subscribe(self, ctx: _Context, uri: str, principal: Principal) -> None:
+    async def subscribe(
+        self, ctx: _Context, params: types.SubscribeRequestParams, principal: Principal
+    ) -> types.EmptyResult:
         """Subscribe a client of the older generation to a resource; raises MCPError for one that it is not shown."""
-        await self.subscriptions.subscribe(ctx.session, uri, await self._offering(uri, principal))
+        uri = str(params.uri)
+        offering = await self._offering(uri, principal)
+        if offering is None:
+            raise not_found(uri, stateless=False)
+        await self.subscriptions.subscribe(ctx.session, uri, offering)
+        return types.EmptyResult()
+
+    async def unsubscribe(
+        self, ctx: _Context, params: types.UnsubscribeRequestParams, principal: Principal
+    ) -> types.EmptyResult:
+        """End that."""
+        await self.subscriptions.unsubscribe(ctx.session, str(params.uri))
+        return types.EmptyResult()
 
     async def listen(
         self, ctx: _Context, params: types.SubscriptionsListenRequestParams, principal: Principal
@@ -193,22 +205,15 @@ class Served:
         wanted = [str(uri) for uri in params.notifications.resource_subscriptions or ()]
         if len(wanted) > MOST_EACH:
             raise MCPError(INVALID_PARAMS, f"a stream subscribes to {MOST_EACH} resources at most, not {len(wanted)}")
-        shown: dict[str, Offering] = {}
-        for uri in wanted:
-            found = await self.offers.resource(uri, principal.run)
-            offering = None if found is None else offering_of(found.entry.tool)
-            if offering is not None:
-                shown[uri] = offering
+        found = [(uri, await self._offering(uri, principal)) for uri in wanted]
+        shown = {uri: offering for uri, offering in found if offering is not None}
         honored = params.notifications.model_copy(update={"resource_subscriptions": [*shown] or None})
         async with self.subscriptions.stream(shown.items()):
             return await self._changes.listen(principal, ctx, params.model_copy(update={"notifications": honored}))
 
-    async def _offering(self, uri: str, principal: Principal) -> Offering:
+    async def _offering(self, uri: str, principal: Principal) -> Offering | None:
         found = await self.offers.resource(uri, principal.run)
-        offering = None if found is None else offering_of(found.entry.tool)
-        if offering is None:
-            raise not_found(uri, stateless=False)
-        return offering
+        return None if found is None else offering_of(found.entry.tool)
 
 
 def _call(params: Any, name: str, arguments: dict[str, Any]) -> types.CallToolRequestParams:
@@ -223,14 +228,14 @@ def _call(params: Any, name: str, arguments: dict[str, Any]) -> types.CallToolRe
 
 
 def page_of(
-    items: Sequence[_Item], cursor: str | None, size: int, key: Callable[[_Item], str]
+    items: Sequence[_Item], params: _Page, size: int, key: Callable[[_Item], str]
 ) -> tuple[list[_Item], str | None]:
     """Return a page of a list, and the cursor of the next one: the key of the last item on this one.
 
     Raises:
         MCPError: There is no such cursor: what it names is gone.
     """
-    start = 0
+    start, cursor = 0, None if params is None else params.cursor
     if cursor is not None:
         place = next((index for index, item in enumerate(items) if key(item) == cursor), None)
         if place is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib import import_module
 from importlib.metadata import version
@@ -17,6 +17,8 @@ from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_REQUEST
+from pydantic import BaseModel, ValidationError
 
 from toolcrib.adapters.mcp_server._asking_calls import ASKING
 from toolcrib.adapters.mcp_server._bearer import VerifiedAccess, principal_of
@@ -26,10 +28,10 @@ from toolcrib.adapters.mcp_server._media import text_in
 from toolcrib.adapters.mcp_server._offers import is_offered_alone
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._programs import ProgramServer
-from toolcrib.adapters.mcp_server._request_scopes import Needed, RequestScopes
+from toolcrib.adapters.mcp_server._replies import clean
 from toolcrib.adapters.mcp_server._served import Served, page_of
 from toolcrib.adapters.mcp_server._task import TASK
-from toolcrib.adapters.mcp_server._task_methods import TaskMethods, capability
+from toolcrib.adapters.mcp_server._task_methods import TaskMethods, TaskParams, capability
 from toolcrib.adapters.mcp_server._tasks import Tasks
 from toolcrib.adapters.mcp_server._tool_changes import ToolChanges
 from toolcrib.adapters.mcp_server._tool_server import ToolServer
@@ -42,13 +44,93 @@ from toolcrib.approvals import (
     suspended_calls_beside,
 )
 from toolcrib.calls import ResultReader
-from toolcrib.errors import SchemaError, exception_of, explain_options
+from toolcrib.errors import InsufficientScope, SchemaError, exception_of, explain_options
 from toolcrib.pipeline import Access, Pipeline, Run, local_user
-from toolcrib.serving import OpenCalls, OpenLimit, Principals, check_countable
+from toolcrib.serving import OpenCalls, OpenLimit, Principal, Principals, check_countable
 from toolcrib.tools import PromptOffer, ResourceOffer, Tool, is_for_apps, offering_of
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike, sources_of
 
-__all__ = ["McpServer", "build_server"]
+_PARAMS: Mapping[str, type[BaseModel]] = {
+    "tools/call": types.CallToolRequestParams,
+    "resources/read": types.ReadResourceRequestParams,
+    "resources/subscribe": types.SubscribeRequestParams,
+    "subscriptions/listen": types.SubscriptionsListenRequestParams,
+    "prompts/get": types.GetPromptRequestParams,
+    "completion/complete": types.CompleteRequestParams,
+    "tasks/get": TaskParams,
+    "tasks/result": TaskParams,
+    "tasks/update": TaskParams,
+    "tasks/cancel": TaskParams,
+}
+
+Needed = Mapping[str, frozenset[str]]
+"""The scopes that a request needs, by the names of the tools that need them."""
+
+
+class RequestScopes:
+    """Says which scopes requests need, and refuses those that lack some."""
+
+    def __init__(self, tasks: Tasks | None, principals: Principals) -> None:
+        self._tasks, self._principals = tasks, principals
+
+    async def needed(self, method: str, params: Any, served: Served) -> Needed:
+        """Return the scopes that a request needs; none for one that is not well formed, or reaches nothing."""
+        kind, principal = _PARAMS.get(method), self._principals.current()
+        if kind is None:
+            return {}
+        try:
+            read = kind.model_validate(params, by_name=False)
+        except ValidationError:  # the server says what is wrong
+            return {}
+        match read:
+            case types.CallToolRequestParams():
+                return served.scopes_of_tool(read.name)
+            case TaskParams():
+                return await self._of_task(read.task_id, served, principal)
+            case types.SubscriptionsListenRequestParams():
+                uris = read.notifications.resource_subscriptions or ()
+                found = [await served.offers.scopes_of_uri(str(uri), principal.run) for uri in uris]
+                return {name: scopes for each in found for name, scopes in each.items()}
+            case types.GetPromptRequestParams(name=name):
+                return await served.offers.scopes_of_prompt(name, principal.run)
+            case types.CompleteRequestParams(ref=types.PromptReference(name=name)):
+                return await served.offers.scopes_of_prompt(name, principal.run)
+            case types.CompleteRequestParams(ref=types.ResourceTemplateReference(uri=uri)):
+                return await served.offers.scopes_of_uri(uri, principal.run)
+            case types.ReadResourceRequestParams(uri=uri) | types.SubscribeRequestParams(uri=uri):
+                return await served.offers.scopes_of_uri(uri, principal.run)
+            case _:
+                return {}
+
+    async def _of_task(self, task_id: str, served: Served, principal: Principal) -> Needed:
+        if self._tasks is None:
+            return {}
+        try:
+            task = await self._tasks.find(principal, task_id, served.tools)
+        except MCPError:  # there is none, or it is another principal's
+            return {}
+        return served.scopes_of_tool(task.params.name)
+
+    async def hold(self, ctx: ServerRequestContext[Served, Any], call_next: CallNext) -> HandlerResult:
+        """Answer a request whose token has the scopes that it needs; a middleware.
+
+        A new call is left to the pipeline, which refuses it in the same way, and has it in the record.
+
+        Raises:
+            MCPError: It lacks some.
+        """
+        served = ctx.lifespan_context
+        access = self._principals.current().run.channel.access if served.has_scopes else None
+        if access is None or (ctx.method == "tools/call" and not (ctx.params or {}).get("requestState")):
+            return await call_next(ctx)
+        needed = await self.needed(ctx.method, ctx.params, served)
+        for name, scopes in needed.items():
+            missing = access.lacks(scopes)
+            if missing:
+                data = {"reason": InsufficientScope.code, "scopes": [*missing]}
+                raise MCPError(INVALID_REQUEST, clean(str(InsufficientScope(name, missing))), data)
+        return await call_next(ctx)
+
 
 _Context = ServerRequestContext[Served, Any]
 _MOST_ASKING = 1_000  # calls of all principals that wait for an answer of their clients
@@ -109,7 +191,7 @@ class McpServer(Server[Served]):
         self.calls = OpenCalls(self.suspended_calls, limits)
         self.tasks = None if tasks is None else Tasks(tasks, options, self.calls)
         self._task_methods = None if self.tasks is None else TaskMethods(self.tasks, self.principals)
-        self._scopes = RequestScopes(self.tasks)
+        self._scopes = RequestScopes(self.tasks, self.principals)
         self._has_sources = bool(sources_of(toolset))
         self._may_change = bool(options.search) or self._has_sources
         super().__init__(
@@ -126,7 +208,7 @@ class McpServer(Server[Served]):
             _explain_state,
             RequestStateBoundary(self._state_security(), default_audience=options.name),
             self._add_instructions,
-            self._hold_scopes,
+            self._scopes.hold,
         ]
         if self._task_methods is not None:
             self._task_methods.add_to(self)
@@ -145,19 +227,27 @@ class McpServer(Server[Served]):
         """Answer requests for what the toolset has, or may have; what is announced to clients follows from that."""
         add, page = self.add_request_handler, types.PaginatedRequestParams
         if has_resources:
-            add("resources/list", page, self._list_resources)
-            add("resources/templates/list", page, self._list_templates)
-            add("resources/read", types.ReadResourceRequestParams, self._read)
-            add("resources/subscribe", types.SubscribeRequestParams, self._subscribe)
-            add("resources/unsubscribe", types.UnsubscribeRequestParams, self._unsubscribe)
+            add("resources/list", page, self._by(Served.resources))
+            add("resources/templates/list", page, self._by(Served.templates))
+            add("resources/read", types.ReadResourceRequestParams, self._by(Served.read))
+            add("resources/subscribe", types.SubscribeRequestParams, self._by(Served.subscribe))
+            add("resources/unsubscribe", types.UnsubscribeRequestParams, self._by(Served.unsubscribe))
         if has_prompts:
-            add("prompts/list", page, self._list_prompts)
-            add("prompts/get", types.GetPromptRequestParams, self._prompt)
+            add("prompts/list", page, self._by(Served.prompts))
+            add("prompts/get", types.GetPromptRequestParams, self._by(Served.prompt))
         if has_resources or has_prompts:
-            add("completion/complete", types.CompleteRequestParams, self._complete)
+            add("completion/complete", types.CompleteRequestParams, self._by(Served.complete))
         if self._may_change or has_resources:
             self.middleware.append(self.changes.note_session)
-            add("subscriptions/listen", types.SubscriptionsListenRequestParams, self._listen)
+            add("subscriptions/listen", types.SubscriptionsListenRequestParams, self._by(Served.listen))
+
+    def _by(self, method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        """Return the handler of a request that a method of `Served` answers, on behalf of its principal."""
+
+        async def handle(ctx: _Context, params: Any) -> Any:
+            return await method(ctx.lifespan_context, ctx, params, self.principals.current())
+
+        return handle
 
     def _input_schema(self, name: str) -> Mapping[str, Any] | None:
         """Return the schema that the SDK compares the headers of a call with; else it would list all tools for each."""
@@ -203,7 +293,7 @@ class McpServer(Server[Served]):
     async def _list(self, ctx: _Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         stateless = is_stateless(ctx)
         shown = await ctx.lifespan_context.tools.list(self.principals.current(), stateless=stateless)
-        page, following = page_of(shown, _cursor(params), self.options.page, lambda tool: tool.name)
+        page, following = page_of(shown, params, self.options.page, lambda tool: tool.name)
         marked = page if self._task_methods is None else self._task_methods.marked(ctx, page)
         return types.ListToolsResult(tools=marked, next_cursor=following)
 
@@ -217,43 +307,6 @@ class McpServer(Server[Served]):
             await self.changes.publish(principal)
         return result
 
-    async def _listen(
-        self, ctx: _Context, params: types.SubscriptionsListenRequestParams
-    ) -> types.SubscriptionsListenResult:
-        return await ctx.lifespan_context.listen(ctx, params, self.principals.current())
-
-    async def _list_resources(
-        self, ctx: _Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourcesResult:
-        return await ctx.lifespan_context.resources(self.principals.current(), _cursor(params))
-
-    async def _list_templates(
-        self, ctx: _Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
-        return await ctx.lifespan_context.templates(self.principals.current(), _cursor(params))
-
-    async def _list_prompts(
-        self, ctx: _Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListPromptsResult:
-        return await ctx.lifespan_context.prompts(self.principals.current(), _cursor(params))
-
-    async def _read(self, ctx: _Context, params: types.ReadResourceRequestParams) -> Any:
-        return await ctx.lifespan_context.read(ctx, params, self.principals.current())
-
-    async def _prompt(self, ctx: _Context, params: types.GetPromptRequestParams) -> Any:
-        return await ctx.lifespan_context.prompt(ctx, params, self.principals.current())
-
-    async def _complete(self, ctx: _Context, params: types.CompleteRequestParams) -> types.CompleteResult:
-        return await ctx.lifespan_context.complete(params, self.principals.current())
-
-    async def _subscribe(self, ctx: _Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
-        await ctx.lifespan_context.subscribe(ctx, str(params.uri), self.principals.current())
-        return types.EmptyResult()
-
-    async def _unsubscribe(self, ctx: _Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
-        await ctx.lifespan_context.subscriptions.unsubscribe(ctx.session, str(params.uri))
-        return types.EmptyResult()
-
     async def _set_level(self, ctx: _Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
         self.levels.set(ctx.session, params.level)
         return types.EmptyResult()
@@ -264,16 +317,7 @@ class McpServer(Server[Served]):
 
     async def scopes_needed(self, method: str, params: Any) -> Needed:
         """Return the scopes that a request needs, by the names of the tools that need them."""
-        served = self.served
-        if served is None:
-            return {}
-        return await self._scopes.needed(method, params, served, self.principals.current())
-
-    async def _hold_scopes(self, ctx: _Context, call_next: CallNext) -> HandlerResult:
-        """Refuse what the token of a request lacks scopes for; a middleware."""
-        if not ctx.lifespan_context.has_scopes:
-            return await call_next(ctx)
-        return await self._scopes.hold(ctx, call_next, self.principals.current())
+        return {} if self.served is None else await self._scopes.needed(method, params, self.served)
 
     async def _add_instructions(self, ctx: _Context, call_next: CallNext) -> HandlerResult:
         """Add the instructions of the tools to the replies by which a server introduces itself."""
@@ -312,10 +356,6 @@ async def _explain_state(ctx: _Context, call_next: CallNext) -> HandlerResult:
             raise
         text = f"{error.error.message}: it is too old, was changed, or was made by a server that has ended. {_IN_DOUBT}"
         raise MCPError(error.error.code, text, cast("Any", data)) from error
-
-
-def _cursor(params: types.PaginatedRequestParams | None) -> str | None:
-    return None if params is None else params.cursor
 
 
 def _is_app(tool: Tool[..., Any]) -> bool:

@@ -16,8 +16,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from toolcrib._numbers import count_text
 from toolcrib.serving.http import refusal
 
-__all__ = ["SessionLimit"]
-
 _ID = "mcp-session-id"
 
 
@@ -29,7 +27,6 @@ class _Session:
         known: What says to the session manager whose session it is.
         requests: How many are handled now.
         calls: How many messages of it are handled now; a call goes on when its request is broken off.
-        since: When the last one ended.
     """
 
     principal: str
@@ -73,10 +70,6 @@ class SessionLimit:
     of the principal with the most idle sessions. A session with an open request or a running call does not end.
 
     Args:
-        app: The session manager.
-        principal: Returns the principal of the request that is handled now.
-        limit: Sessions of one principal.
-        total: Sessions of all.
         idle_seconds: The session manager ends a session that has had no request for this long.
     """
 
@@ -113,7 +106,9 @@ class SessionLimit:
             session.end_call()
 
     async def _open_session(self, principal: str, scope: Scope, receive: Receive, send: Send) -> None:
-        self._forget_ended()
+        since = time.monotonic() - self._idle_seconds
+        for key in [key for key, one in self._sessions.items() if one.is_idle and one.since <= since]:
+            del self._sessions[key]  # the session manager has ended it
         open_now = Counter(session.principal for session in self._sessions.values()) + self._opening
         idle = [key for key, session in self._sessions.items() if session.is_idle]
         leaving: str | None = None
@@ -203,10 +198,3 @@ class SessionLimit:
             await self._app({**scope, "headers": [(_ID.encode(), session_id.encode())], **session.known}, receive, send)
         finally:
             self._ending.discard(session_id)
-
-    def _forget_ended(self) -> None:
-        """Forget the sessions that the session manager has ended."""
-        since = time.monotonic() - self._idle_seconds
-        ended = [key for key, session in self._sessions.items() if session.is_idle and session.since <= since]
-        for key in ended:
-            del self._sessions[key]

@@ -14,10 +14,8 @@ from mcp.server.subscriptions import ResourceUpdated
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
-from toolcrib.adapters.mcp_server._tool_changes import ToolChanges, notify
+from toolcrib.adapters.mcp_server._tool_changes import ToolChanges, connection_of, notify
 from toolcrib.tools import Offering
-
-__all__ = ["MOST_EACH", "Subscriptions"]
 
 MOST_EACH = 1_000
 """Resources that one session, or one stream of a newer client, may subscribe to."""
@@ -32,11 +30,7 @@ class _Subscriber:
 
 
 class Subscriptions:
-    """Who subscribes to which resource; hears of changes, and notifies the clients. Used by one event loop.
-
-    Args:
-        changes: The clients of the server.
-    """
+    """Who subscribes to which resource; hears of changes, and notifies the clients. Used by one event loop."""
 
     def __init__(self, changes: ToolChanges) -> None:
         self._changes = changes
@@ -54,7 +48,7 @@ class Subscriptions:
         Raises:
             MCPError: It subscribes to too many.
         """
-        connection: Any = self._changes.connection_of(session)
+        connection: Any = connection_of(session)
         known = self._subscribers.get(connection)
         if known is None:
             known = self._subscribers[connection] = _Subscriber(session)
@@ -67,8 +61,7 @@ class Subscriptions:
         await self._count(uri, offering)
 
     async def unsubscribe(self, session: ServerSession, uri: str) -> None:
-        """Unsubscribe a session from a resource."""
-        known = self._subscribers.get(self._changes.connection_of(session))
+        known = self._subscribers.get(connection_of(session))
         offering = None if known is None else known.uris.pop(uri, None)
         if offering is not None:
             await self._uncount(uri, offering)

@@ -17,8 +17,6 @@ from toolcrib.approvals import SuspendedCall
 from toolcrib.calls import now
 from toolcrib.serving import OpenCall
 
-__all__ = ["TASK", "Task", "TaskCancelledError", "dump", "row_key"]
-
 TASK = "task"
 """The kind of open calls whose client has an id."""
 
@@ -42,8 +40,6 @@ class Task(OpenCall):
     """An open call that goes on after its request was answered. `Tasks` moves it.
 
     Attributes:
-        params: The call.
-        ttl: For how long it is kept.
         poll: Milliseconds after which a client should ask again.
         has_own_ttl: Whether the client asked for the time.
         is_kept: Whether it is in the store of suspended calls.
@@ -65,12 +61,10 @@ class Task(OpenCall):
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has a result, an error, or was cancelled."""
         return self.state == "ended"
 
     @property
     def seconds_left(self) -> float:
-        """The seconds until its time is over."""
         return (self.created + self.ttl - now()).total_seconds()
 
     @property
@@ -154,7 +148,6 @@ class Task(OpenCall):
 
     @classmethod
     def from_row(cls, row: SuspendedCall, poll: int, owner: object) -> Task:
-        """Return the task that `row` described."""
         state: Mapping[str, Any] = row.state
         params = types.CallToolRequestParams.model_validate(state["params"])
         id, ttl = row.key.removeprefix(row_key("")), timedelta(seconds=state["ttl"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, cast
@@ -23,20 +21,17 @@ from mcp_types.version import LATEST_HANDSHAKE_VERSION
 from pydantic import BaseModel, ValidationError
 
 from toolcrib.adapters.mcp_server._elicitation import is_stateless
-from toolcrib.adapters.mcp_server._served import Served
+from toolcrib.adapters.mcp_server._served import Served, page_of
 from toolcrib.adapters.mcp_server._task import Task, dump
 from toolcrib.adapters.mcp_server._tasks import Tasks, TasksFullError
+from toolcrib.adapters.mcp_server._tool_changes import notify
 from toolcrib.adapters.mcp_server._tool_server import CallReply
 from toolcrib.serving import ClientQuestion, Principal, Principals
-
-__all__ = ["EXTENSION", "TaskMethods", "TaskParams", "capability"]
 
 EXTENSION = "io.modelcontextprotocol/tasks"
 
 _RELATED = "io.modelcontextprotocol/related-task"
 _PAGE = 100  # tasks in one reply
-_SEND_SECONDS = 5.0
-_log = logging.getLogger("toolcrib.adapters")
 
 _Context = ServerRequestContext[Served, Any]
 
@@ -52,12 +47,7 @@ class _UpdateParams(TaskParams):
 
 
 class TaskMethods:
-    """The methods of tasks, added to a server.
-
-    Args:
-        tasks: The tasks.
-        principals: The principals of the requests.
-    """
+    """The methods of tasks, added to a server."""
 
     def __init__(self, tasks: Tasks, principals: Principals) -> None:
         self._tasks, self._principals = tasks, principals
@@ -193,14 +183,8 @@ class TaskMethods:
         if ctx.protocol_version != LATEST_HANDSHAKE_VERSION:
             raise MCPError(METHOD_NOT_FOUND, "Method not found", ctx.method)
         tasks = self._tasks.of(self._principals.current())
-        begin = 0
-        if params.cursor is not None:
-            ids = [task.id for task in tasks]
-            if params.cursor not in ids:
-                raise MCPError(INVALID_PARAMS, "there is no such cursor; list from the beginning")
-            begin = ids.index(params.cursor) + 1
-        page = tasks[begin : begin + _PAGE]
-        more = {"nextCursor": page[-1].id} if begin + _PAGE < len(tasks) else {}
+        page, following = page_of(tasks, params, _PAGE, lambda task: task.id)
+        more = {} if following is None else {"nextCursor": following}
         return {"tasks": [task.legacy() for task in page], **more}
 
 
@@ -255,9 +239,4 @@ async def _ask(ctx: _Context, task: Task, question: ClientQuestion) -> Any:
 async def _notify(task: Task) -> None:
     """Notify the client of a task's new status."""
     params = types.TaskStatusNotificationParams.model_validate(task.legacy(), by_name=False)
-    notification: Any = types.TaskStatusNotification(params=params)
-    try:
-        async with asyncio.timeout(_SEND_SECONDS):
-            await task.session.send_notification(notification)
-    except Exception as error:  # the transport's: the client is going, or reads nothing
-        _log.debug("a client was not notified of a task: %s", error)
+    await notify(task.session.send_notification(types.TaskStatusNotification(params=params)))

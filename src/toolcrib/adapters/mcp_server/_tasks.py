@@ -17,16 +17,13 @@ from mcp_types import INVALID_PARAMS, CallToolRequestParams, CallToolResult
 
 from toolcrib._numbers import count_text
 from toolcrib.adapters.mcp_server._elicitation import Suspension
-from toolcrib.adapters.mcp_server._options import ServerOptions
+from toolcrib.adapters.mcp_server._options import ServerOptions, TaskOptions
 from toolcrib.adapters.mcp_server._served import Served
 from toolcrib.adapters.mcp_server._task import TASK, Task, TaskCancelledError, row_key
-from toolcrib.adapters.mcp_server._task_options import TaskOptions
 from toolcrib.adapters.mcp_server._tool_server import REQUEST_META, ToolRequest, ToolServer, request_key
 from toolcrib.approvals import ApprovalEntry, ApprovalStore
 from toolcrib.errors import ApprovalError, NewerForm
 from toolcrib.serving import OpenCall, OpenCalls, Principal
-
-__all__ = ["Tasks", "TasksFullError"]
 
 _log = logging.getLogger("toolcrib.adapters")
 _LOOK_SECONDS = 0.5  # between two looks whether a person has answered, while a client waits for the result
@@ -46,8 +43,6 @@ class Tasks:
     """The open calls of one server whose clients have an id of them.
 
     Args:
-        options: How calls become tasks.
-        served: How the tools are served.
         calls: The open calls; its store has the tasks that wait for a person, beside their calls.
     """
 

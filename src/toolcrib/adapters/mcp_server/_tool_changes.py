@@ -24,8 +24,6 @@ from mcp.server.subscriptions import (
 from toolcrib.serving import PendingApprovals, Principal
 from toolcrib.toolsets import Toolset
 
-__all__ = ["ListKind", "ToolChanges", "notify"]
-
 ListKind: TypeAlias = Literal["tools", "resources", "prompts"]
 
 _log = logging.getLogger("toolcrib.adapters")
@@ -56,12 +54,8 @@ class ToolChanges:
         result = await call_next(ctx)
         if ctx.method == "initialize":
             self._sessions.add(ctx.session)
-            self.connection_of(ctx.session).exit_stack.callback(self._sessions.discard, ctx.session)
+            connection_of(ctx.session).exit_stack.callback(self._sessions.discard, ctx.session)
         return result
-
-    def connection_of(self, session: Any) -> Any:
-        """Return the connection of a session, which is made anew for each request; the SDK has no public way."""
-        return session._connection
 
     async def listen(
         self,
@@ -99,7 +93,6 @@ class ToolChanges:
         """Serve what an open toolset has now, and notify all clients when it has something else.
 
         Args:
-            toolset: The toolset.
             renew: Serves what it has now, and returns what may be different.
         """
         follower = _Follower(renew)
@@ -135,10 +128,15 @@ class _Follower:
         return kinds
 
 
+def connection_of(session: Any) -> Any:
+    """Return the connection of a session, which is made anew for each request; the SDK has no public way."""
+    return session._connection
+
+
 async def notify(sending: Coroutine[Any, Any, None]) -> None:
     """Send a notification to one client, which may be going, or read nothing."""
     try:
         async with asyncio.timeout(_SEND_SECONDS):
             await sending
     except Exception as error:  # the transport's
-        _log.debug("a client was not notified of a change: %s", error)
+        _log.debug("a client was not notified: %s", error)

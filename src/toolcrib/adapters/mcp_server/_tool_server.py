@@ -38,8 +38,6 @@ from toolcrib.record import ActivityTrace, trace_activity
 from toolcrib.serving import Flight, OpenCall, OpenCalls, Principal, SingleFlight
 from toolcrib.toolsets import ToolEntry, Toolset
 
-__all__ = ["REQUEST_META", "AnswerOf", "CallReply", "ToolRequest", "ToolServer", "request_key"]
-
 T = TypeVar("T")
 
 _log = logging.getLogger("toolcrib.adapters")
@@ -197,8 +195,10 @@ class ToolServer(ABC):
         return cast("types.CallToolResult | Suspension", result)  # a request of `tools/call` has no other
 
     async def _traced(self, request: ToolRequest, reply: Coroutine[Any, Any, T]) -> T:
-        run, sinks, method = request.run, self._options.sinks, _method(request)
-        activity = trace_activity("request", method, run, sinks, about=lambda: _request_data(request))
+        method = "tools/call" if request.answer is None else request.ctx.method
+        activity = trace_activity(
+            "request", method, request.run, self._options.sinks, about=lambda: _request_data(request)
+        )
         return await (reply if activity is None else _traced(activity, reply))
 
     def _open(self, request: ToolRequest, *, by_form: bool) -> None:
@@ -217,7 +217,6 @@ class ToolServer(ABC):
             request.run = run.view(**options)
 
     async def close(self) -> None:
-        """Stop the calls that have outlived their requests."""
         await self._calls.close(self)
 
     async def _reply_to(self, request: ToolRequest) -> CallReply | types.InputRequiredResult:
@@ -237,7 +236,6 @@ class ToolServer(ABC):
             return await self._start_or_resume(request)
 
     async def _start_or_resume(self, request: ToolRequest) -> CallReply | Suspension:
-        """Make a call, or continue the equal one that is suspended."""
         found = await self._find_suspended(request) if request.text is None else None
         result = await (self.start(request) if found is None else self.resume(request, found.state, ()))
         return await self._stored(request, result)
@@ -391,10 +389,6 @@ def request_key(params: types.CallToolRequestParams, principal: Principal, metho
     return digest(params.name, asked if method is None else {**asked, "method": method})
 
 
-def _method(request: ToolRequest) -> str:
-    return "tools/call" if request.answer is None else request.ctx.method
-
-
 async def _traced(activity: ActivityTrace, reply: Coroutine[Any, Any, T]) -> T:
     """Return a reply, and close the activity of its request."""
     try:
@@ -415,13 +409,12 @@ async def _traced(activity: ActivityTrace, reply: Coroutine[Any, Any, T]) -> T:
 
 def _request_data(request: ToolRequest) -> dict[str, Any]:
     """Return what events say of a request."""
-    tool, version = clean(request.params.name), request.ctx.protocol_version
     http = None if is_stateless(request.ctx) else request.ctx.request
     session = None if http is None else http.headers.get("mcp-session-id")  # the transport has checked it
-    data = {
+    return {
         "method": request.ctx.method,
-        "protocol_version": version,
-        "tool": tool,
+        "protocol_version": request.ctx.protocol_version,
+        "tool": clean(request.params.name),
         "principal": request.principal.name,
+        **({} if session is None else {"session_id": session}),
     }
-    return data if session is None else {**data, "session_id": session}

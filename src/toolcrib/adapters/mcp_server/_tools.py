@@ -25,8 +25,6 @@ from toolcrib.pipeline import Pipeline, Run
 from toolcrib.serving import OpenCalls, OriginalResults, Principal, run_reporting, shown_entries
 from toolcrib.toolsets import ToolEntry, Toolset
 
-__all__ = ["DirectToolServer"]
-
 _log = logging.getLogger("toolcrib.adapters")
 _REPORT = ("progress", "total", "message")  # of the progress that a tool of an MCP server yields
 _REFRESH_SECONDS = 1.0  # between two reads of what other servers keep, which cost a call a millisecond
@@ -37,8 +35,6 @@ class DirectToolServer(ToolServer):
     """The tools of one open toolset, as a client sees them.
 
     Args:
-        pipeline_now: Returns a pipeline with the tools that the toolset has now.
-        levels: The levels of log lines that sessions want.
         asking: Tools that have suspended calls already.
     """
 
@@ -56,7 +52,6 @@ class DirectToolServer(ToolServer):
         self._refreshed = time.monotonic()
 
     def renewed(self) -> None:
-        """Serve the tools that the toolset has now."""
         self.pipeline = self._pipeline_now()
         self._listed = {
             stateless: {entry.name: ListedTool(entry, stateless=stateless) for entry in self.pipeline.toolset}
@@ -66,12 +61,10 @@ class DirectToolServer(ToolServer):
 
     @property
     def toolset(self) -> Toolset:
-        """The tools that are served."""
         return self.pipeline.toolset
 
     @property
     def entries(self) -> Mapping[str, ToolEntry]:
-        """The tools, by name."""
         return self.pipeline.toolset.entries
 
     # --- tools/list
@@ -86,7 +79,6 @@ class DirectToolServer(ToolServer):
         return [tool for tool in shown if tool is not None]
 
     async def instructions(self, principal: Principal) -> Sequence[str]:
-        """Return the instructions of the tools that a principal is shown."""
         names = [entry.name for entry in await shown_entries(self.pipeline.toolset, principal.run)]
         try:
             found = await self.pipeline.toolset.subset(names).get_instructions(principal.run.context())
@@ -104,7 +96,6 @@ class DirectToolServer(ToolServer):
             self._suspending |= await self._suspended.tools()
 
     def may_be_suspended(self, request: ToolRequest) -> bool:
-        """Return whether the tool may ask for approval, or has done so."""
         run = request.run
         return request.params.name in self._suspending or bool(run.gates) or isinstance(run.deps, AgentContext)
 
@@ -114,14 +105,12 @@ class DirectToolServer(ToolServer):
         return entry is not None and (entry.tool.source is not None or self.pipeline.wants_context(name))
 
     async def start(self, request: ToolRequest) -> CallReply | Suspension:
-        """Make a new call."""
         given = (request.params.arguments or {}) if request.text is None else request.text
         return await self._run(request, ToolCall(request.params.name, given))
 
     async def resume(
         self, request: ToolRequest, state: Mapping[str, Any], answers: Sequence[Grant | Denial]
     ) -> CallReply | Suspension:
-        """Continue a suspended call."""
         suspended = outcome_from_dict(state)
         if not isinstance(suspended, Suspended):
             raise TypeError("the state is not that of a suspended call")
@@ -199,12 +188,7 @@ def _progress(value: Any) -> tuple[str | None, float | None, float | None]:
         ) == len(_REPORT) and (message is None or isinstance(message, str)):
             return (None if message is None else _cut(message)), done, total
         case _:
-            return _line(shape), None, None
-
-
-def _line(shape: Any) -> str:
-    text = shape if isinstance(shape, str) else json.dumps(shape, ensure_ascii=False)
-    return _cut(text)
+            return _cut(shape if isinstance(shape, str) else json.dumps(shape, ensure_ascii=False)), None, None
 
 
 def _cut(text: str) -> str:

@@ -6,21 +6,12 @@ The extra `openai-agents`.
 
 from __future__ import annotations
 
-from toolcrib.errors import MissingExtraError
+from toolcrib._extras import Extra
 
-try:
-    import agents as _agents
-except ModuleNotFoundError as error:
-    if error.name != "agents":
-        raise
-    raise MissingExtraError("the OpenAI Agents SDK", "openai-agents") from error
-
-from toolcrib.adapters.openai_agents._answers import answers, approval_requests
-from toolcrib.adapters.openai_agents._guard import GuardedAgent, guard
-from toolcrib.adapters.openai_agents._members import from_tools, member_of
-from toolcrib.adapters.openai_agents._tools import as_tools
-from toolcrib.adapters.openai_agents._usage import UsageHooks
+with Extra("the OpenAI Agents SDK", "openai-agents", ("agents",)):
+    from toolcrib.adapters.openai_agents._answers import answers, approval_requests
+    from toolcrib.adapters.openai_agents._guard import GuardedAgent, UsageHooks, guard
+    from toolcrib.adapters.openai_agents._members import from_tools, member_of
+    from toolcrib.adapters.openai_agents._tools import as_tools
 
 __all__ = ["GuardedAgent", "UsageHooks", "answers", "approval_requests", "as_tools", "from_tools", "guard", "member_of"]
-
-del _agents

@@ -11,10 +11,7 @@ from openai.types.responses import ResponseFunctionToolCall
 
 from toolcrib.adapters.openai_agents._tools import Invocation, is_object, normal
 from toolcrib.calls import ApprovalRequest, Denial, Grant, Rejected, ToolCall
-from toolcrib.pipeline import Run
 from toolcrib.serving.frameworks import AskedCall, Given, answered, is_to_earlier, unknown_call
-
-__all__ = ["answers", "approval_requests"]
 
 
 async def approval_requests(state: RunState[Any, Any]) -> list[ApprovalRequest]:
@@ -63,11 +60,7 @@ class _Interruption:
     """A call of ours that a run stopped at.
 
     Attributes:
-        item: The SDK's own interruption.
-        invocation: The tool.
-        asked: The call.
         context: What the state is resumed with.
-        is_decided: Whether the state has an answer.
     """
 
     item: ToolApprovalItem
@@ -78,7 +71,8 @@ class _Interruption:
 
     async def take(self, answer: Grant | Denial) -> bool | str:
         """Keep an answer; return whether the call goes on, or the text for the model of one that is denied."""
-        return await self.invocation.tools.take_answer(self.asked.suspended, answer, self._run)
+        run = self.invocation.run_of(self.context, self.asked.request.run_id)
+        return await self.invocation.tools.take_answer(self.asked.suspended, answer, run)
 
     async def stored(self) -> bool | str:
         """Return the same for what the store has."""
@@ -94,10 +88,6 @@ class _Interruption:
         elif verdict:
             state.approve(self.item)
         self.is_decided = True
-
-    @property
-    def _run(self) -> Run:
-        return self.invocation.run_of(self.context, self.asked.request.run_id)
 
 
 async def _interruptions(state: RunState[Any, Any]) -> list[_Interruption]:

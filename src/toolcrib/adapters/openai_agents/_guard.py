@@ -1,4 +1,4 @@
-"""Gates around the tools that an agent of the OpenAI Agents SDK already has, tools of its MCP servers included."""
+"""Gates around the tools that an agent of the OpenAI Agents SDK has, those of MCP servers too; and its usage."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from inspect import isawaitable
 from typing import Any, TypeVar, overload
+from uuid import uuid4
 
-from agents import Agent, FunctionTool, Handoff, RunContextWrapper, Tool
+from agents import Agent, FunctionTool, Handoff, ModelResponse, RunContextWrapper, RunHooks, Tool
 
 from toolcrib.adapters.openai_agents._members import member
 from toolcrib.adapters.openai_agents._tools import ENTRY, Invocation
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.serving import GuardPolicy, takes_policy
-from toolcrib.serving.frameworks import GuardedTools
-
-__all__ = ["GuardedAgent", "guard"]
+from toolcrib.serving.frameworks import GuardedTools, UsageNames
 
 T = TypeVar("T")
 
@@ -133,3 +132,38 @@ class _Gate:
             return self.agent(await invoke(ctx, arguments))
 
         return replace(handoff, on_invoke_handoff=guarded)
+
+
+_USAGE = UsageNames(
+    "input_tokens",
+    "output_tokens",
+    "input_tokens_details.cached_tokens",
+    "input_tokens_details.cache_write_tokens",  # of newer releases of its client
+    "output_tokens_details.reasoning_tokens",
+)
+
+
+class UsageHooks(RunHooks[Any]):
+    """Hooks that record what each request to a model takes: `Runner.run(agent, ..., hooks=UsageHooks(tools))`.
+
+    The record has it in the run of the tools' calls. The SDK asks no tool after the last request of a run.
+
+    Args:
+        tools: The agent's tools that `as_tools` or `guard` made, or the agent that `guard` made.
+    """
+
+    def __init__(self, tools: Iterable[Tool] | Agent[Any]) -> None:
+        if isinstance(tools, GuardedAgent) and tools.gate is not None:
+            found = [tools.gate.agent_itself]
+        else:
+            given = tools.tools if isinstance(tools, Agent) else tools
+            found = [invocation for invocation in map(Invocation.of, given) if invocation is not None]
+        self._of_runs = {id(invocation.tools.runs): invocation for invocation in found}
+
+    async def on_llm_end(self, context: RunContextWrapper[Any], agent: Agent[Any], response: ModelResponse) -> None:
+        """Record one request."""
+        model: Any = agent.model if isinstance(agent.model, str) else getattr(agent.model, "model", "")
+        name = model if isinstance(model, str) else ""  # else a run or a provider chooses it
+        request = _USAGE.request(uuid4().hex, response.usage, name)
+        for invocation in self._of_runs.values():
+            invocation.tools.record_usage(invocation.run_of(context), [request])

@@ -32,8 +32,6 @@ from toolcrib.serving.frameworks import AgentTools, FrameworkMember, media_at, p
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
 
-__all__ = ["from_tools", "member", "member_of"]
-
 _CONTENT: TypeAdapter[ToolOutputText | ToolOutputImage | ToolOutputFileContent] = TypeAdapter(
     ToolOutputText | ToolOutputImage | ToolOutputFileContent
 )

@@ -19,7 +19,7 @@ from agents.tool_context import ToolContext
 
 from toolcrib._json_writer import read_json
 from toolcrib.approvals import SuspendedCallStore
-from toolcrib.calls import ApprovalRequest, Completed, Grant, Media, Outcome, ToolCall, render
+from toolcrib.calls import ApprovalRequest, Completed, Grant, Media, ToolCall, render
 from toolcrib.errors import explain_options
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
@@ -33,8 +33,6 @@ from toolcrib.serving.frameworks import (
     plain_grant,
 )
 from toolcrib.toolsets import ToolsetLike
-
-__all__ = ["ENTRY", "Invocation", "as_tools", "is_object", "normal"]
 
 ENTRY = "openai_agents"
 
@@ -77,12 +75,7 @@ def as_tools(
 
 
 class Invocation:
-    """One tool as the SDK calls it.
-
-    Attributes:
-        tools: The tools that it is one of.
-        name: Its name there.
-    """
+    """One tool as the SDK calls it."""
 
     def __init__(self, tools: FrameworkTools, name: str) -> None:
         self.tools, self.name = tools, name
@@ -133,7 +126,11 @@ class Invocation:
         def lost(request: ApprovalRequest) -> Grant | None:
             return answer(request) if is_as_seen(request) else None  # they may have approved every call of the tool
 
-        return _output(await self.tools.call(call, run, answer=answer, lost=lost))
+        outcome = await self.tools.call(call, run, answer=answer, lost=lost)
+        if not isinstance(outcome, Completed):
+            return outcome.text()
+        shown = render(outcome)
+        return _CONTENT.contents(shown) if shown.parts else shown.text
 
     def run_of(self, ctx: RunContextWrapper[Any], run_id: str = "") -> Run:
         """Return the run of the calls of one run of an agent, with the SDK's context for the tools.
@@ -179,24 +176,16 @@ def _object_in(arguments: str) -> dict[str, Any] | None:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
-def _output(outcome: Outcome) -> Any:
-    if not isinstance(outcome, Completed):
-        return outcome.text()
-    shown = render(outcome)
-    return _CONTENT.contents(shown) if shown.parts else shown.text
-
-
-def _file(media: Media) -> ToolOutputFileContent:
-    return ToolOutputFileContent(file_data=_data_url(media), filename=media.name or "file")
-
-
 def _data_url(media: Media) -> str:
     return f"data:{media.mime_type};base64,{media.base64}"
 
 
 _CONTENT = MediaForms(
     text=lambda text: ToolOutputText(text=text),
-    kinds={"image": lambda media: ToolOutputImage(image_url=_data_url(media)), "": _file},
+    kinds={
+        "image": lambda media: ToolOutputImage(image_url=_data_url(media)),
+        "": lambda media: ToolOutputFileContent(file_data=_data_url(media), filename=media.name or "file"),
+    },
     links={
         "image": lambda media: ToolOutputImage(image_url=media.url),
         "": lambda media: ToolOutputFileContent(file_url=media.url),

@@ -5,25 +5,17 @@ What is here translates: their calls to ours, our outcomes to theirs, approval b
 
 from __future__ import annotations
 
-from toolcrib.errors import MissingExtraError
+from toolcrib._extras import Extra
 
-try:
-    import pydantic_ai as _pydantic_ai
-except ModuleNotFoundError as error:
-    if error.name != "pydantic_ai":
-        raise
-    raise MissingExtraError("Pydantic AI", "models") from error
-
-from toolcrib.adapters.pydantic_ai._agent import create_agent, stream_agent
-from toolcrib.adapters.pydantic_ai._chat_model import PydanticChatModel, chat_model
-from toolcrib.adapters.pydantic_ai._deferred_results import answers, approval_requests
-from toolcrib.adapters.pydantic_ai._guard import GuardedAgent, GuardedToolset, guard
-from toolcrib.adapters.pydantic_ai._history import MessageHistory, decode_response
-from toolcrib.adapters.pydantic_ai._members import member_of
-from toolcrib.adapters.pydantic_ai._messages import MESSAGES
-from toolcrib.adapters.pydantic_ai._outcomes import ToolYielded
-from toolcrib.adapters.pydantic_ai._source import PydanticToolset, from_tools
-from toolcrib.adapters.pydantic_ai._toolset import ToolcribToolset, as_tools
+with Extra("Pydantic AI", "models", ("pydantic_ai",)):
+    from toolcrib.adapters.pydantic_ai._chat_model import PydanticChatModel, chat_model
+    from toolcrib.adapters.pydantic_ai._deferred_results import answers, approval_requests
+    from toolcrib.adapters.pydantic_ai._guard import GuardedAgent, GuardedToolset, guard
+    from toolcrib.adapters.pydantic_ai._history import MessageHistory, decode_response
+    from toolcrib.adapters.pydantic_ai._messages import MESSAGES
+    from toolcrib.adapters.pydantic_ai._outcomes import ToolYielded
+    from toolcrib.adapters.pydantic_ai._source import PydanticToolset, from_tools, member_of
+    from toolcrib.adapters.pydantic_ai._toolset import ToolcribToolset, as_tools, create_agent, stream_agent
 
 __all__ = [
     "MESSAGES",
@@ -45,5 +37,3 @@ __all__ = [
     "member_of",
     "stream_agent",
 ]
-
-del _pydantic_ai

@@ -38,8 +38,6 @@ from toolcrib.errors import explain_options
 from toolcrib.formats import Item
 from toolcrib.rounds import ChatRequest
 
-__all__ = ["PydanticChatModel", "chat_model"]
-
 _KEPT: TypeAlias = list[ThinkingPart | ToolCallPart]
 _stored_calls = TypeAdapter[_KEPT](_KEPT)
 _EXTRA, _OURS = "extra_content", "pydantic_ai"  # where a call says what its provider wants back: signed thoughts

@@ -16,8 +16,6 @@ from toolcrib.errors import ApprovalError, explain_options
 from toolcrib.pipeline import Channel, Pipeline, Run
 from toolcrib.serving.frameworks import Given, answered
 
-__all__ = ["answers", "approval_requests"]
-
 
 def approval_requests(requests: DeferredToolRequests) -> list[ApprovalRequest]:
     """Return what a person has to decide, in the order the model asked; calls of other toolsets are left out."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from copy import copy
 from dataclasses import replace
 from typing import Any, Self, cast, overload
@@ -15,15 +15,14 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ToolsetTool
 
-from toolcrib.adapters.pydantic_ai._arguments import PASS_THROUGH
+from toolcrib.adapters.pydantic_ai._deferred_calls import PASS_THROUGH
 from toolcrib.adapters.pydantic_ai._source import PydanticToolset
 from toolcrib.adapters.pydantic_ai._toolset import ToolcribToolset, ToolsetRun
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.schema import RunContext
-from toolcrib.serving import ConversationRuns, GuardPolicy, takes_policy
+from toolcrib.serving import GuardPolicy, takes_policy
+from toolcrib.serving.frameworks import ConversationRuns
 from toolcrib.toolsets import Toolset
-
-__all__ = ["GuardedAgent", "GuardedToolset", "guard"]
 
 
 @overload
@@ -82,12 +81,8 @@ class _GuardedSource:
     def __init__(self, source: PydanticToolset, policy: GuardPolicy) -> None:
         self._source, self._policy = source, policy
 
-    def open_source(self, ctx: RunContext[Any]) -> AbstractAsyncContextManager[Toolset]:
-        """Enter the toolset, and give its tools with the gates around them."""
-        return self._opened(ctx)
-
     @asynccontextmanager
-    async def _opened(self, ctx: RunContext[Any]) -> AsyncGenerator[Toolset]:
+    async def open_source(self, ctx: RunContext[Any]) -> AsyncGenerator[Toolset]:
         async with self._source.open_source(ctx) as tools:
             self._policy.check_names(tools.names(), are_all=False)
             yield self._policy.around(tools)
@@ -188,7 +183,9 @@ class GuardedAgent(WrapperAgent[Any, Any]):
         **options: Any,
     ) -> AsyncGenerator[Any]:
         """Run the agent with the gates around its tools; see `pydantic_ai.Agent.iter`."""
-        outputs = _asking(self.wrapped.output_type if output_type is None else output_type)
+        ends: Any = self.wrapped.output_type if output_type is None else output_type
+        ends = [*ends] if isinstance(ends, list | tuple) else [ends]
+        outputs = None if DeferredToolRequests in ends else [*ends, DeferredToolRequests]
         given: Any = {**options, "capabilities": [*(capabilities or ()), self._gates]}
         if outputs is not None:
             given["output_type"] = outputs
@@ -223,9 +220,3 @@ def _with_requests(agent: AbstractAgent[Any, Any]) -> AbstractAgent[Any, Any]:
     own._output_schema = copy(own._output_schema)
     own._output_schema.allows_deferred_tools = True
     return own
-
-
-def _asking(output: Any) -> list[Any] | None:
-    """Return an output type with the requests of a run that waits for a person; None where they are part of it."""
-    outputs: list[Any] = [*output] if isinstance(output, list | tuple) else [output]
-    return None if DeferredToolRequests in outputs else [*outputs, DeferredToolRequests]

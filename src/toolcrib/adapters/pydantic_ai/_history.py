@@ -15,8 +15,6 @@ from toolcrib.pipeline import Pipeline, Run
 from toolcrib.rounds import ToolRound, decode
 from toolcrib.toolsets import ToolAvailability, ToolsetLike
 
-__all__ = ["MessageHistory", "decode_response"]
-
 
 class MessageHistory:
     """Messages of Pydantic AI, as `agent.run(message_history=history.messages)` takes them and rounds are committed to.

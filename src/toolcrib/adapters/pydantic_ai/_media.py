@@ -18,8 +18,6 @@ from pydantic_ai.messages import (
 
 from toolcrib.calls import Media
 
-__all__ = ["content_in", "content_of", "file_in", "text_in", "with_media"]
-
 _Url: TypeAlias = ImageUrl | AudioUrl | VideoUrl | DocumentUrl
 _URLS: dict[str, type[_Url]] = {"image": ImageUrl, "audio": AudioUrl, "video": VideoUrl}
 

@@ -34,8 +34,6 @@ from toolcrib.formats import (
     user_words,
 )
 
-__all__ = ["MESSAGES", "asked_in", "fault_of_call", "message_of", "shape_of_message", "stop_of"]
-
 _RESULTS = ("tool-return", "retry-prompt")
 _NO_PROVIDER = (None, "", "test", "function")
 _AGENTS = ("tool-search", "capability-load")  # kinds of calls that their agents answer themselves
@@ -147,7 +145,9 @@ class _Messages(ProviderFormat):
         return tuple(
             WireResult(
                 WireCall(_word(part, "tool_call_id"), _word(part, "tool_name"), ""),
-                _text_of(part.get("content")),
+                said
+                if isinstance(said := part.get("content"), str)
+                else json.dumps(said, ensure_ascii=False, default=str),
                 part.get("outcome") in _FAILED or part.get("part_kind") == "retry-prompt",
             )
             for part in _answered(item)
@@ -255,10 +255,6 @@ def _prompts(part: Item) -> list[Any]:
 def _word(part: Mapping[str, Any], key: str) -> str:
     value = part.get(key)
     return value if isinstance(value, str) else ""
-
-
-def _text_of(content: object) -> str:
-    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, default=str)
 
 
 def _tool_return(result: WireResult) -> Item:

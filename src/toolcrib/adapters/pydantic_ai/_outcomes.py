@@ -27,8 +27,6 @@ from toolcrib.calls import (
     render,
 )
 
-__all__ = ["ToolYielded", "emit_value", "reply_to"]
-
 
 @dataclass(kw_only=True)
 class ToolYielded(CustomEvent, name="toolcrib_yielded"):
@@ -54,7 +52,6 @@ def reply_to(outcome: Outcome, arguments: Mapping[str, Any], limit: int | None =
     """Return what the model is given as the tool's result.
 
     Args:
-        arguments: What the model sent.
         limit: The tool's `max_result_chars`.
 
     Raises:

@@ -1,14 +1,23 @@
-"""Source of tools: a toolset of Pydantic AI, each of whose tools becomes a Tool, with our gates around it."""
+"""Source of tools: a toolset or an agent of Pydantic AI, each of whose tools becomes a Tool, with our gates around."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from inspect import isawaitable
 from typing import Any, cast
 
 import pydantic_ai
+from pydantic_ai import Agent
+from pydantic_ai.capabilities import (
+    AbstractCapability,
+    CombinedCapability,
+    DynamicCapability,
+    Hooks,
+    PrepareTools,
+    WrapperCapability,
+)
 from pydantic_ai.exceptions import ApprovalRequired as TheirApprovalRequired
 from pydantic_ai.exceptions import CallDeferred
 from pydantic_ai.exceptions import ModelRetry as TheirModelRetry
@@ -17,7 +26,7 @@ from pydantic_ai.models import Model, infer_model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.tools import Tool as TheirTool
 from pydantic_ai.tools import ToolDenied
-from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, ToolsetTool
+from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionToolset, ToolsetTool
 from pydantic_ai.usage import RunUsage
 from pydantic_core import to_json
 
@@ -26,11 +35,9 @@ from toolcrib.adapters.pydantic_ai._media import with_media
 from toolcrib.errors import ApprovalDenied, ApprovalRequired, ModelRetry, ToolcribError, explain_options
 from toolcrib.hooks import ambient_context
 from toolcrib.schema import RunContext, ToolSpec
-from toolcrib.serving.frameworks import provided
+from toolcrib.serving.frameworks import gates_lost, provided
 from toolcrib.tools import BaseTool, Tool, ToolOptions
 from toolcrib.toolsets import Toolset
-
-__all__ = ["PydanticToolset", "from_tools"]
 
 _RETRIES = 3  # of a tool that does not say, as in a toolset of ours
 _STATE = "toolcrib_pydantic_ai"
@@ -72,12 +79,9 @@ class PydanticToolset:
         self._model = infer_model(model) if isinstance(model, str) else model or FunctionModel(_no_model)
         self._usage = RunUsage() if usage is None else usage
 
-    def open_source(self, ctx: RunContext[Any]) -> AbstractAsyncContextManager[Toolset]:
-        """Enter the toolset, and give its tools while it is entered."""
-        return self._opened(ctx)
-
     @asynccontextmanager
-    async def _opened(self, ctx: RunContext[Any]) -> AsyncGenerator[Toolset]:
+    async def open_source(self, ctx: RunContext[Any]) -> AsyncGenerator[Toolset]:
+        """Enter the toolset, and give its tools while it is entered."""
         theirs = self.context(ctx)
         async with await self._toolset.for_run(theirs) as entered:
             ready = await entered.for_run_step(theirs)
@@ -110,7 +114,6 @@ class _Member(BaseTool):
         self._source, self._toolset, self._member = source, toolset, member
 
     def tool(self) -> Tool[..., Any]:
-        """Return it as one of ours."""
         definition = self._member.tool_def
         spec = ToolSpec.from_schema(
             self._call,
@@ -206,3 +209,61 @@ def _value_of(result: Any) -> Any:
         return with_media(result)
     tool_return = cast("ToolReturn[Any]", result)
     return with_media(tool_return.return_value) if tool_return.content is None else tool_return
+
+
+_AROUND_TOOLS = (
+    "before_tool_validate",
+    "wrap_tool_validate",
+    "after_tool_validate",
+    "on_tool_validate_error",
+    "before_tool_execute",
+    "wrap_tool_execute",
+    "after_tool_execute",
+    "on_tool_execute_error",
+    "prepare_tools",
+    "get_wrapper_toolset",
+)
+"""What a capability has around the tools of its agent, by the names of its methods."""
+
+
+def member_of(value: object) -> Toolset | None:
+    """Return the tools of an agent, a toolset or a tool as a member for `Toolset([...])`; None for anything else.
+
+    Raises:
+        TypeError: A capability of the agent is around its tools, and would not be around them elsewhere.
+    """
+    match value:
+        case Agent():
+            agent = cast("Agent[Any, Any]", value)
+            around = _around_tools(agent._root_capability)  # pyright: ignore[reportPrivateUsage] -- there is no other way to it
+            if around is not None:
+                raise gates_lost(f"the capability {type(around).__name__}")
+            return Toolset([PydanticToolset(CombinedToolset(agent.toolsets))])
+        case AbstractToolset():
+            return Toolset(from_tools(cast("AbstractToolset[Any]", value)))
+        case TheirTool():
+            return Toolset(from_tools([cast("TheirTool[Any]", value)]))
+        case _:
+            return None
+
+
+def _around_tools(capability: AbstractCapability[Any]) -> AbstractCapability[Any] | None:
+    """Return what may refuse, edit or hide calls of tools; None where nothing does."""
+    base: type[Any] = AbstractCapability
+    if isinstance(capability, CombinedCapability):
+        return next(filter(None, map(_around_tools, capability.capabilities)), None)
+    if isinstance(capability, DynamicCapability):
+        return capability  # what it is in a run is not known before
+    if isinstance(capability, Hooks):
+        base = Hooks
+        if any(capability._registry.get(name) for name in _AROUND_TOOLS):  # pyright: ignore[reportPrivateUsage] -- as above
+            return capability
+    elif isinstance(capability, WrapperCapability):
+        base = WrapperCapability
+        inside = _around_tools(capability.wrapped)
+        if inside is not None:
+            return inside
+    if type(capability).__module__.startswith("pydantic_ai.") and not isinstance(capability, PrepareTools):
+        return None  # instrumentation, tool search and the like, which are not gates
+    is_own = any(getattr(type(capability), name) is not getattr(base, name) for name in _AROUND_TOOLS)
+    return capability if is_own else None

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
 from typing import Any, Self, TypeAlias, cast
 
 import pydantic_ai
+from pydantic_ai import Agent
 from pydantic_ai.messages import ModelResponse, ToolReturn
-from pydantic_ai.tools import AgentDepsT, ToolDefinition
+from pydantic_ai.tools import AgentDepsT, DeferredToolRequests, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
-from toolcrib.adapters.pydantic_ai._arguments import PASS_THROUGH, RawText
-from toolcrib.adapters.pydantic_ai._deferred_calls import resumed
+from toolcrib.adapters.pydantic_ai._deferred_calls import PASS_THROUGH, RawText, resumed
 from toolcrib.adapters.pydantic_ai._media import content_in
 from toolcrib.adapters.pydantic_ai._messages import MESSAGES, fault_of_call, shape_of_message
 from toolcrib.adapters.pydantic_ai._outcomes import emit_value, reply_to
 from toolcrib.calls import Completed, Failed, ResultReader, ToolCall, new_call_id
 from toolcrib.errors import explain_options
-from toolcrib.hooks import ModelInput
+from toolcrib.hooks import GlobalHooks, ModelInput
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.record import Sink
 from toolcrib.rounds import recall_transcript
-from toolcrib.serving import ConversationRuns, run_reporting, shown_entries
-from toolcrib.serving.frameworks import CountedRequest, UsageNames, record_usage
+from toolcrib.serving import run_reporting, shown_entries
+from toolcrib.serving.frameworks import ConversationRuns, UsageNames, record_usage
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
-
-__all__ = ["OpenRun", "ToolcribToolset", "ToolsetRun", "as_tools"]
 
 _USAGE = UsageNames(
     "input_tokens",
@@ -215,8 +213,12 @@ class ToolsetRun(AbstractToolset[AgentDepsT]):
     def _record(self) -> None:
         """Record what the requests took that the run's messages answer, and not those of an earlier run."""
         run_id, messages = self._latest.run_id, self._latest.messages
-        said = (one for one in messages if isinstance(one, ModelResponse) and run_id and one.run_id == run_id)
-        record_usage(self._agent_run, map(_counted, said), self._toolset.sinks)
+        requests = [
+            _USAGE.request(f"{one.provider_response_id or ''} {one.timestamp.isoformat()}", one.usage, one.model_name)
+            for one in messages
+            if isinstance(one, ModelResponse) and run_id and one.run_id == run_id
+        ]
+        record_usage(self._agent_run, requests, self._toolset.sinks)
 
     def _recall(self, ctx: pydantic_ai.RunContext[AgentDepsT], run: Run, call: ToolCall) -> None:
         """Read what the messages say since the call before into the run: also results of other toolsets' tools."""
@@ -239,6 +241,41 @@ class ToolsetRun(AbstractToolset[AgentDepsT]):
         return ToolsetTool(toolset=self, tool_def=definition, max_retries=most, args_validator=PASS_THROUGH)
 
 
-def _counted(response: ModelResponse) -> CountedRequest:
-    id = f"{response.provider_response_id or ''} {response.timestamp.isoformat()}"
-    return _USAGE.request(id, response.usage, response.model_name)
+def create_agent(
+    model: Any,
+    *,
+    tools: Iterable[Any] = (),
+    pre_hooks: Mapping[str, Any] | None = None,
+    post_hooks: Mapping[str, Any] | None = None,
+    global_hooks: GlobalHooks | None = None,
+    run: Run | OpenRun | None = None,
+    **options: Any,
+) -> Agent[Any, Any]:
+    """Return a Pydantic AI agent with these tools; its run ends with `DeferredToolRequests` when a person is asked.
+
+    Args:
+        model: What `pydantic_ai.Agent` takes as one.
+        tools: What `Toolset` takes.
+        run: The run of the calls, or what opens it; see `as_tools`.
+        options: Everything else that `pydantic_ai.Agent` takes.
+    """
+    toolset = Toolset(tools, pre_hooks=pre_hooks, post_hooks=post_hooks, global_hooks=global_hooks)
+    toolsets = [as_tools(toolset, run=run), *(options.pop("toolsets", None) or ())]
+    output = options.pop("output_type", str)
+    outputs: list[Any] = [*output] if isinstance(output, list | tuple) else [output]
+    if DeferredToolRequests not in outputs:
+        outputs.append(DeferredToolRequests)
+    return Agent(model, toolsets=toolsets, output_type=outputs, **options)
+
+
+def stream_agent(
+    agent: Agent[Any, Any], prompt: Any = None, **options: Any
+) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
+    """Return a run of an agent, to be entered, that gives its events as they come.
+
+    Args:
+        agent: What `create_agent` returned.
+        prompt: What the user says; None for a run that goes on from deferred results.
+        options: What `Agent.run_stream_events` takes: `deps`, `message_history`, `deferred_tool_results`.
+    """
+    return agent.run_stream_events(prompt, **options)

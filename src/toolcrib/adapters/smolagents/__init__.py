@@ -6,20 +6,14 @@ The extra `smolagents`.
 
 from __future__ import annotations
 
-from toolcrib.errors import MissingExtraError
+from toolcrib._extras import Extra
 
-try:
-    import smolagents as _smolagents
-except ModuleNotFoundError as error:
-    if error.name != "smolagents":
-        raise
-    raise MissingExtraError("smolagents", "smolagents") from error
-
-from toolcrib.adapters.smolagents._answers import answers, approval_requests, run_agent
-from toolcrib.adapters.smolagents._executor import SandboxExecutor
-from toolcrib.adapters.smolagents._guard import guard
-from toolcrib.adapters.smolagents._members import from_tools, member_of
-from toolcrib.adapters.smolagents._tools import as_tools
+with Extra("smolagents", "smolagents", ("smolagents",)):
+    from toolcrib.adapters.smolagents._answers import answers, approval_requests, run_agent
+    from toolcrib.adapters.smolagents._executor import SandboxExecutor
+    from toolcrib.adapters.smolagents._guard import guard
+    from toolcrib.adapters.smolagents._members import from_tools, member_of
+    from toolcrib.adapters.smolagents._tools import as_tools
 
 __all__ = [
     "SandboxExecutor",
@@ -31,5 +25,3 @@ __all__ = [
     "member_of",
     "run_agent",
 ]
-
-del _smolagents

@@ -17,8 +17,6 @@ from toolcrib.calls import ApprovalRequest
 from toolcrib.errors import ApprovalError
 from toolcrib.serving.frameworks import Given, unknown_call
 
-__all__ = ["answers", "approval_requests", "run_agent"]
-
 
 def approval_requests(agent: MultiStepAgent) -> list[ApprovalRequest]:
     """Return what a person has to decide before an agent goes on, of the calls that it made in this process."""

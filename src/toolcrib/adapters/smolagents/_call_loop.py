@@ -5,46 +5,36 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine, Generator
-from concurrent.futures import Future
 from contextlib import contextmanager
-from contextvars import copy_context
 from typing import Any, TypeVar
 from weakref import finalize
 
-__all__ = ["CallLoop"]
-
 T = TypeVar("T")
+
+_END_SECONDS = 5.0  # for a call to end that is broken off by Ctrl-C
 
 
 class CallLoop:
     """One event loop for all calls of an agent, so that locks and limits hold between the threads that they come from.
 
-    It is the host's own while that waits for the agent, or else one that a thread with a call turns: the first that
-    has one, and after it the next that still waits for its own.
+    It is the host's own while that waits for the agent, or else one that runs in a thread of its own.
     """
 
     def __init__(self) -> None:
         self._host: asyncio.AbstractEventLoop | None = None
         self._own: asyncio.AbstractEventLoop | None = None
-        self._free = threading.Condition()
-        self._is_turned = False
+        self._opening = threading.Lock()
         self._running: set[asyncio.Task[Any]] = set()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` from plain code, and return what it returns."""
-        if self._host is None and asyncio._get_running_loop() is not None:  # as in a notebook
-            return self._in_a_thread(work)
-        if self._host is None and self._takes_turn():
-            return self._alone(self._opened(), work)
-        host = self._host
-        loop = host or self._opened()
-        future = asyncio.run_coroutine_threadsafe(self._run(work), loop)
+        ended = threading.Event()
+        future = asyncio.run_coroutine_threadsafe(self._run(work, ended), self._host or self._opened())
         try:
-            if host is None:
-                self._turn(loop, future)
             return future.result()
-        finally:  # also at Ctrl-C
-            future.cancel()
+        finally:
+            if future.cancel():  # at Ctrl-C
+                ended.wait(_END_SECONDS)
 
     async def cancel(self) -> None:
         """Cancel what runs in the host's event loop, and wait until it has ended."""
@@ -64,7 +54,7 @@ class CallLoop:
 
     # --- inside
 
-    async def _run(self, work: Coroutine[Any, Any, T]) -> T:
+    async def _run(self, work: Coroutine[Any, Any, T], ended: threading.Event) -> T:
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("there is no task here")
@@ -73,67 +63,19 @@ class CallLoop:
             return await work
         finally:
             self._running.discard(task)
-
-    def _takes_turn(self) -> bool:
-        with self._free:
-            if self._is_turned:
-                return False
-            self._is_turned = True
-            return True
-
-    def _alone(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
-        """Turn the loop with a call of this thread, which other threads' calls may join."""
-        task = loop.create_task(work)
-        try:
-            return loop.run_until_complete(task)
-        finally:
-            if not task.done():  # at Ctrl-C
-                task.cancel()
-                loop.run_until_complete(asyncio.wait([task]))
-            self._is_turned = False
-            self._wake()
-
-    def _turn(self, loop: asyncio.AbstractEventLoop, future: Future[Any]) -> None:
-        """Turn the loop until a call has ended, or wait while another thread does."""
-        future.add_done_callback(self._wake)
-        with self._free:
-            self._free.wait_for(lambda: future.done() or not self._is_turned)
-            if future.done():
-                return
-            self._is_turned = True  # the thread that turned it has left
-        try:
-            loop.run_until_complete(_ended(future))
-        finally:
-            self._is_turned = False
-            self._wake()
-
-    def _wake(self, future: object = None) -> None:
-        with self._free:
-            self._free.notify_all()
-
-    def _in_a_thread(self, work: Coroutine[Any, Any, T]) -> T:
-        future: Future[T] = Future()
-
-        def call() -> None:
-            try:
-                future.set_result(self.run(work))
-            except BaseException as error:  # of a tool, for the thread that waits
-                future.set_exception(error)
-
-        thread = threading.Thread(target=copy_context().run, args=(call,), daemon=True)
-        thread.start()
-        return future.result()
+            ended.set()
 
     def _opened(self) -> asyncio.AbstractEventLoop:
-        with self._free:
+        with self._opening:
             if self._own is None:
-                self._own = asyncio.new_event_loop()
-                finalize(self, self._own.close)
+                loop = self._own = asyncio.new_event_loop()
+                threading.Thread(target=_turn, args=(loop,), name="smolagents: calls", daemon=True).start()
+                finalize(self, loop.call_soon_threadsafe, loop.stop)
             return self._own
 
 
-async def _ended(future: Future[Any]) -> None:
-    waiter = asyncio.wrap_future(future)
-    await asyncio.wait([waiter])
-    if not waiter.cancelled():
-        waiter.exception()
+def _turn(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()

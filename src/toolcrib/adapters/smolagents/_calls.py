@@ -30,8 +30,6 @@ from toolcrib.rounds import recall_transcript
 from toolcrib.serving import OriginalResults
 from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, UsageNames
 
-__all__ = ["ANSWERED", "ENTRY", "FINAL_ANSWER", "AgentCalls", "CallNotMade", "managed_by", "tools_of"]
-
 ENTRY = "smolagents"
 
 ANSWERED = "A person has decided on the calls that waited:"
@@ -63,10 +61,7 @@ class AgentCalls:
     """The calls of one agent.
 
     Attributes:
-        agent: The agent.
-        runs: The runs of the calls.
         above: The calls of the agent that manages it, where they belong to one run.
-        loop: The event loop of the calls.
         tools: The tools of the agent whose calls these are, by name.
         waiting: The requests of suspended calls, by id.
     """
@@ -95,7 +90,10 @@ class AgentCalls:
         originals = OriginalResults()
         run = self.run_of(tools)
         if self.count_steps(tools, run):
-            self._record_task()
+            for step in reversed(self.agent.memory.steps):
+                if isinstance(step, TaskStep):
+                    break
+                self._record(step)
         own = {"reader": _PROGRAM} if isinstance(self.agent, CodeAgent) else {}
         run = run.view(provide={**run.provide, OriginalResults: originals, MultiStepAgent: self.agent}, **own)
         call = ToolCall(name, dict(arguments), new_call_id())
@@ -163,13 +161,6 @@ class AgentCalls:
         return True
 
     # --- inside
-
-    def _record_task(self) -> None:
-        """Record what the steps of this task took."""
-        for step in reversed(self.agent.memory.steps):
-            if isinstance(step, TaskStep):
-                break
-            self._record(step)
 
     def _last_task(self) -> TaskStep | None:
         return next((step for step in reversed(self.agent.memory.steps) if isinstance(step, TaskStep)), None)

@@ -17,8 +17,6 @@ from toolcrib.pipeline import Run
 from toolcrib.sandbox import Sandbox, SandboxLimits
 from toolcrib.tools import Tool as OurTool
 
-__all__ = ["SandboxExecutor"]
-
 
 class SandboxExecutor(PythonExecutor):
     """Our sandbox for the programs of an agent: `CodeAgent(executor=SandboxExecutor(), ...)`.
@@ -75,7 +73,7 @@ class SandboxExecutor(PythonExecutor):
             if not given.success:
                 raise InterpreterError(f"the variable `{name}` could not be given to the program: {given.error}")
         self._variables = {}
-        self._answers = []
+        self._answers.clear()
         result = session.execute(code_action)
         self.state["_print_outputs"] = result.output
         if self._answers:
@@ -95,14 +93,11 @@ class SandboxExecutor(PythonExecutor):
     def _opened(self) -> ProgramSession:
         if self._session is None:
             members: list[OurTool[..., Any]] = [
-                (_Final(tool, self._answers_given) if name == FINAL_ANSWER else Member(tool)).tool()
+                (_Final(tool, self._answers.append) if name == FINAL_ANSWER else Member(tool)).tool()
                 for name, tool in self._tools.items()
             ]
             self._session = Toolkit(members, sandbox=self._sandbox, limits=self._limits).session(Run())
         return self._session
-
-    def _answers_given(self, answer: Any) -> None:
-        self._answers.append(answer)
 
 
 class _Final(Member):

@@ -14,8 +14,6 @@ from toolcrib.approvals import SuspendedCallStore
 from toolcrib.serving import GuardPolicy, takes_policy
 from toolcrib.serving.frameworks import GuardedTools
 
-__all__ = ["guard"]
-
 A = TypeVar("A", bound=MultiStepAgent)
 
 

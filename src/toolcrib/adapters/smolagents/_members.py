@@ -13,16 +13,13 @@ from smolagents import Tool as TheirTool
 from smolagents.agent_types import AgentImage, AgentText
 
 from toolcrib.adapters.smolagents._calls import FINAL_ANSWER, tools_of
-from toolcrib.adapters.smolagents._inputs import parameters_of
-from toolcrib.adapters.smolagents._tools import AgentTool
+from toolcrib.adapters.smolagents._tools import AgentTool, parameters_of
 from toolcrib.calls import Media
 from toolcrib.schema import RunContext
 from toolcrib.serving import OriginalResults
 from toolcrib.serving.frameworks import FrameworkMember, provided
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
-
-__all__ = ["Member", "from_tools", "member_of"]
 
 
 def from_tools(tools: Iterable[TheirTool]) -> list[Tool[..., Any]]:
@@ -54,7 +51,6 @@ class Member(FrameworkMember):
         super().__init__(theirs.name, theirs.description, parameters_of(inputs))
 
     async def run(self, arguments: dict[str, Any]) -> Any:
-        """Run their tool, and return what it does."""
         if isinstance(self.theirs, AgentTool):
             return await self.theirs.call(arguments)
         return await asyncio.to_thread(cast("Any", self.theirs), **arguments)

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from smolagents import MultiStepAgent, Tool
 
 from toolcrib.adapters.smolagents._calls import ENTRY, AgentCalls, tools_of
-from toolcrib.adapters.smolagents._inputs import inputs_of, output_type_of
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.errors import explain_options
+from toolcrib.jsonschema import (
+    CHOICES,
+    SchemaWalk,
+    alternatives,
+    kind_of,
+    kinds_of,
+    properties_of,
+    values_of,
+    written_out,
+)
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
 from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, OpenFrameworkRun
 from toolcrib.toolsets import ToolsetLike
-
-__all__ = ["AgentTool", "as_tools"]
 
 A = TypeVar("A", bound=MultiStepAgent)
 
@@ -68,12 +76,7 @@ def as_tools(
 
 
 class AgentTool(Tool):
-    """One tool as an agent calls it.
-
-    Attributes:
-        calls: The calls of the agent.
-        tools: The tools that it is one of.
-    """
+    """One tool as an agent calls it."""
 
     skip_forward_signature_validation = True  # its parameters are those of the schema
 
@@ -85,9 +88,58 @@ class AgentTool(Tool):
         calls.tools[name] = tools_of(calls.agent)[name] = self
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Make a call from a thread of the agent."""
         return self.calls.loop.run(self.call(dict(zip(self.inputs, args, strict=False)) | kwargs))
 
     async def call(self, arguments: Mapping[str, Any]) -> Any:
-        """Make a call, and return what the agent is given."""
         return await self.calls.make(self.tools, self.name, arguments)
+
+
+_TYPES = frozenset({"string", "boolean", "integer", "number", "array", "object", "null"})
+
+
+def inputs_of(parameters: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the `inputs` of a tool whose parameters are this JSON schema."""
+    required, walk = parameters.get("required", ()), SchemaWalk(parameters)
+    return {
+        name: _input(written_out(schema, walk) if isinstance(schema, Mapping) else {}, name in required)
+        for name, schema in properties_of(parameters).items()
+    }
+
+
+def parameters_of(inputs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the JSON schema of the parameters of one of their tools."""
+    properties: dict[str, Any] = {}
+    for name, given in inputs.items():
+        types = [given["type"]] if isinstance(given["type"], str) else list(given["type"])
+        known = [kind for kind in types if kind in _TYPES]
+        schema = {key: value for key, value in given.items() if key not in ("type", "nullable")}
+        if given.get("nullable") and "enum" in schema:
+            schema["enum"] = [*schema["enum"], None]
+        if len(known) == len(types):
+            schema["type"] = [*dict.fromkeys([*known, *(["null"] if given.get("nullable") else [])])]
+        properties[name] = schema
+    required = [name for name, given in inputs.items() if not given.get("nullable")]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def output_type_of(schema: Mapping[str, Any] | None) -> str:
+    """Return the `output_type` of a tool whose results are as this JSON schema says."""
+    kind = None if schema is None else schema.get("type")
+    return kind if isinstance(kind, str) and kind in _TYPES else "any"
+
+
+def _input(schema: dict[str, Any], required: bool) -> dict[str, Any]:
+    several: list[dict[str, Any]] = [part if isinstance(part, dict) else {} for part in alternatives(schema)]
+    schema = {key: value for key, value in schema.items() if key not in CHOICES}
+    kinds = [kind for part in (schema, *several) for kind in _kinds(part)]
+    types = [*dict.fromkeys(kinds)] if all(map(_kinds, several)) else []
+    text = str(schema.get("description", ""))
+    if any(not part.keys() <= {"type", "description"} for part in several):
+        text = f"{text} JSON schema: {json.dumps({'anyOf': several})}".strip()
+    left = [kind for kind in types if kind != "null"]
+    shown = {**schema, "type": left[0] if len(left) == 1 else left or "any", "description": text}
+    return shown if required and "null" not in types else {**shown, "nullable": True}
+
+
+def _kinds(schema: Mapping[str, Any]) -> list[str]:
+    return kinds_of(schema) or [*dict.fromkeys(kind_of(value) for value in values_of(schema) or ())]

@@ -6,17 +6,9 @@ The extra `vercel-ai`.
 
 from __future__ import annotations
 
-from toolcrib.errors import MissingExtraError
+from toolcrib._extras import Extra
 
-try:
-    import starlette as _starlette
-except ModuleNotFoundError as error:
-    if error.name != "starlette":
-        raise
-    raise MissingExtraError("the Vercel AI SDK", "vercel-ai") from error
-
-from toolcrib.adapters.vercel_ai._app import vercel_ai_app
+with Extra("the Vercel AI SDK", "vercel-ai", ("starlette",)):
+    from toolcrib.adapters.vercel_ai._app import vercel_ai_app
 
 __all__ = ["vercel_ai_app"]
-
-del _starlette

@@ -3,20 +3,202 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
-from typing import Any
+from typing import Any, TypeAlias
 
+from pydantic import BaseModel, ConfigDict, StrictBool, ValidationError
 from starlette.types import ASGIApp
 
-from toolcrib.adapters.vercel_ai._chunks import ChunkWriter
-from toolcrib.adapters.vercel_ai._requests import request_in
+from toolcrib._numbers import count_text
 from toolcrib.approvals import ApprovalStore
-from toolcrib.errors import explain_options
-from toolcrib.serving import Exchange, FrontEndLimits, FrontEndRequest, OpenSession
+from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Completed, Done, Media, Outcome, Rejected, render
+from toolcrib.errors import FrontEndError, explain_options
+from toolcrib.serving import (
+    ApprovalAsked,
+    CallEnded,
+    CallShown,
+    Exchange,
+    ExchangeEnded,
+    FrontEndAnswer,
+    FrontEndEvent,
+    FrontEndLimits,
+    FrontEndRequest,
+    OpenSession,
+    ReplyBegan,
+    ReplyText,
+)
 from toolcrib.serving.http import FindPrincipal, front_end_app
 
-__all__ = ["vercel_ai_app"]
+
+class _Approval(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    id: str
+    approved: StrictBool | None = None
+    reason: str | None = None
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    type: str
+    text: str = ""
+    state: str | None = None
+    approval: _Approval | None = None
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    id: str
+    role: str
+    parts: list[_Part]
+
+
+class _Chat(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    id: str
+    messages: list[_Message]
+
+
+def request_in(body: Mapping[str, Any]) -> FrontEndRequest:
+    """Return the person's last message and their answers; a message with more than text is refused.
+
+    Raises:
+        FrontEndError: It is not a request of a chat transport, or the message has other parts than text.
+    """
+    try:
+        chat = _Chat.model_validate(body)
+    except (ValidationError, RecursionError) as error:
+        is_wrong = isinstance(error, ValidationError)
+        what = f"it has {count_text(error.error_count(), 'wrong field')}" if is_wrong else "it is too deep"
+        raise FrontEndError(f"the request is not of the Vercel AI SDK's chat transport: {what}", 422) from None
+    answers = dict(_answers(chat))
+    last = next((message for message in reversed(chat.messages) if message.role == "user"), None)
+    if last is None:
+        return FrontEndRequest(chat.id, answers=answers)
+    if any(part.type != "text" for part in last.parts):
+        raise FrontEndError("a message is text here, and this has other parts", 422)
+    return FrontEndRequest(chat.id, last.id, "\n".join(part.text for part in last.parts), answers)
+
+
+def _answers(chat: _Chat) -> Iterator[tuple[str, FrontEndAnswer]]:
+    for message in chat.messages:
+        for part in message.parts:
+            said = part.approval
+            if part.state == "approval-responded" and said is not None and said.approved is not None:
+                done = _done(said.reason) if said.approved else None
+                yield said.id, FrontEndAnswer(said.approved, "" if done else said.reason or "", done=done)
+
+
+def _done(reason: str | None) -> Done | None:
+    """Return what a call in doubt came to, from the reason of a yes: `{"result": ...}` as JSON; None for another."""
+    try:
+        said: Any = json.loads(reason or "")
+    except (ValueError, RecursionError):
+        return None
+    return Done(said["result"]) if isinstance(said, dict) and said.keys() == {"result"} else None
+
+
+Chunk: TypeAlias = dict[str, Any]
+
+_FINISHES = {
+    "finished": "stop",
+    "length": "length",
+    "refusal": "content-filter",
+    "content_filter": "content-filter",
+    "suspended": "tool-calls",
+    "error": "error",
+}
+
+
+_WAITS = "The result comes when the requests for approval beside this call are answered."
+
+
+class ChunkWriter:
+    """Writes the chunks of one stream; it knows which step, which text and which calls are open."""
+
+    def __init__(self) -> None:
+        self._texts = 0
+        self._calls: dict[str, None] = {}
+        self._in_step = self._in_text = False
+
+    def write(self, event: FrontEndEvent) -> Iterator[Chunk]:
+        """Return the chunks for one event."""
+        if not isinstance(event, ReplyText) and self._in_text:
+            self._in_text = False
+            yield {"type": "text-end", "id": self._text_id}
+        match event:
+            case ReplyBegan():
+                yield from self._end_step()
+                self._in_step = True
+                yield {"type": "start-step"}
+            case ReplyText(text=text):
+                if not self._in_text:
+                    self._in_text, self._texts = True, self._texts + 1
+                    yield {"type": "text-start", "id": self._text_id}
+                yield {"type": "text-delta", "id": self._text_id, "delta": text}
+            case CallShown(id=id, tool=tool, arguments=arguments):
+                self._calls[id] = None
+                yield {"type": "tool-input-available", "toolCallId": id, "toolName": tool, "input": arguments}
+            case CallEnded(id=id, outcome=outcome):
+                self._calls.pop(id, None)
+                yield from _result(id, outcome)
+            case ApprovalAsked(request=request):
+                self._calls.pop(request.call_id, None)
+                yield from _request(request)
+            case ExchangeEnded():
+                yield from self._end(event)
+
+    @property
+    def _text_id(self) -> str:
+        return f"text-{self._texts}"
+
+    def _end_step(self) -> Iterator[Chunk]:
+        if self._in_step:
+            self._in_step = False
+            yield {"type": "finish-step"}
+
+    def _end(self, event: ExchangeEnded) -> Iterator[Chunk]:
+        if event.problem:
+            yield {"type": "error", "errorText": event.problem}
+        if event.reason == "stopped":
+            yield {"type": "abort"}
+            return
+        if event.reason == "suspended":  # clients send answers when no other call of the message is open
+            for id in self._calls:
+                yield {"type": "tool-output-error", "toolCallId": id, "errorText": _WAITS}
+        yield from self._end_step()
+        took = event.usage
+        usage = {"inputTokens": took.input_tokens, "outputTokens": took.output_tokens, "requests": took.requests}
+        reason = _FINISHES.get(event.reason, "other")
+        yield {"type": "finish", "finishReason": reason, "messageMetadata": {"usage": usage}}
+
+
+def _request(request: ApprovalRequest) -> Iterator[Chunk]:
+    """Yield the request; before one about a call in doubt, its title and the words of its answers."""
+    if request.in_doubt:
+        words = {"title": request.title, "answers": dict(DOUBT_ANSWERS)}
+        yield {"type": "data-in-doubt", "id": request.id, "data": words}
+    asked = {"type": "tool-approval-request", "approvalId": request.id, "toolCallId": request.call_id}
+    yield {**asked, "reason": request.text()}
+
+
+def _result(id: str, outcome: Outcome) -> Iterator[Chunk]:
+    """Return what the model is shown of an outcome, its media as files beside it."""
+    if isinstance(outcome, Rejected) and outcome.source == "user":
+        yield {"type": "tool-output-denied", "toolCallId": id}
+        return
+    shown = render(outcome, structured=True)
+    if not isinstance(outcome, Completed) or shown.is_error:
+        yield {"type": "tool-output-error", "toolCallId": id, "errorText": shown.text}
+        return
+    yield {"type": "tool-output-available", "toolCallId": id, "output": shown.value}
+    for part in shown.parts:
+        if isinstance(part, Media) and part.is_sendable:
+            yield {"type": "file", "url": part.link, "mediaType": part.mime_type}
 
 
 @explain_options()

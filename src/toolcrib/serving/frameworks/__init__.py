@@ -6,53 +6,33 @@ No framework is imported here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from toolcrib._lazy_names import lazy_names
-
-if TYPE_CHECKING:
-    from toolcrib.serving.frameworks._answers import (
-        Given,
-        answer_of,
-        answer_payload,
-        answered,
-        is_as_seen,
-        is_to_earlier,
-        plain_grant,
-        rebound,
-        request_in,
-        request_of_framework,
-        request_payload,
-        require_plain,
-        unknown_call,
-    )
-    from toolcrib.serving.frameworks._guarded import GuardedTools
-    from toolcrib.serving.frameworks._media import MediaForms, media_at
-    from toolcrib.serving.frameworks._members import AgentTools, FrameworkMember, gates_lost, provided
-    from toolcrib.serving.frameworks._runs import FrameworkRuns, OpenFrameworkRun, RecentValues
-    from toolcrib.serving.frameworks._tools import Answer, AskedCall, FrameworkTools
-    from toolcrib.serving.frameworks._usage import CountedRequest, UsageNames, record_usage
-else:
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "._answers": (
-                "Given answer_of answer_payload answered is_as_seen is_to_earlier plain_grant rebound request_in "
-                "request_of_framework request_payload require_plain unknown_call"
-            ),
-            "._guarded": "GuardedTools",
-            "._media": "MediaForms media_at",
-            "._members": "AgentTools FrameworkMember gates_lost provided",
-            "._runs": "FrameworkRuns OpenFrameworkRun RecentValues",
-            "._tools": "Answer AskedCall FrameworkTools",
-            "._usage": "CountedRequest UsageNames record_usage",
-        },
-    )
+from toolcrib.serving.frameworks._answers import (
+    Given,
+    answer_of,
+    answer_payload,
+    answered,
+    is_as_seen,
+    is_to_earlier,
+    plain_grant,
+    rebound,
+    request_in,
+    request_of_framework,
+    request_payload,
+    require_plain,
+    unknown_call,
+)
+from toolcrib.serving.frameworks._guarded import GuardedTools
+from toolcrib.serving.frameworks._media import MediaForms, media_at
+from toolcrib.serving.frameworks._members import AgentTools, FrameworkMember, gates_lost, provided
+from toolcrib.serving.frameworks._runs import ConversationRuns, FrameworkRuns, OpenFrameworkRun, RecentValues
+from toolcrib.serving.frameworks._tools import Answer, AskedCall, FrameworkTools
+from toolcrib.serving.frameworks._usage import CountedRequest, UsageNames, record_usage
 
 __all__ = [
     "AgentTools",
     "Answer",
     "AskedCall",
+    "ConversationRuns",
     "CountedRequest",
     "FrameworkMember",
     "FrameworkRuns",

@@ -12,22 +12,6 @@ from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Run
 
-__all__ = [
-    "Given",
-    "answer_of",
-    "answer_payload",
-    "answered",
-    "is_as_seen",
-    "is_to_earlier",
-    "plain_grant",
-    "rebound",
-    "request_in",
-    "request_of_framework",
-    "request_payload",
-    "require_plain",
-    "unknown_call",
-]
-
 T = TypeVar("T")
 
 Given: TypeAlias = Grant | Denial | ApprovalRequest

@@ -12,8 +12,6 @@ from toolcrib.serving.frameworks._tools import FrameworkTools
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
 
-__all__ = ["GuardedTools"]
-
 
 class GuardedTools:
     """The tools of agents with the gates of one policy around them.

@@ -11,8 +11,6 @@ from urllib.parse import unquote_to_bytes
 
 from toolcrib.calls import Media, Rendered
 
-__all__ = ["MediaForms", "media_at"]
-
 
 @dataclass(frozen=True, slots=True)
 class MediaForms:

@@ -13,8 +13,6 @@ from toolcrib.schema import RunContext, ToolSpec
 from toolcrib.tools import BaseTool, Tool, ToolOptions
 from toolcrib.toolsets import Toolset
 
-__all__ = ["AgentTools", "FrameworkMember", "gates_lost", "provided"]
-
 T = TypeVar("T")
 
 
@@ -70,11 +68,8 @@ class AgentTools:
     ) -> None:
         self._opened = opened
 
-    def open_source(self, ctx: RunContext[Any]) -> AbstractAsyncContextManager[Toolset]:
-        """Connect what the tools need, and give them while it is connected."""
-        return self._open(ctx)
-
     @asynccontextmanager
-    async def _open(self, ctx: RunContext[Any]) -> AsyncGenerator[Toolset]:
+    async def open_source(self, ctx: RunContext[Any]) -> AsyncGenerator[Toolset]:
+        """Connect what the tools need, and give them while it is connected."""
         async with self._opened(ctx) as tools:
             yield Toolset.of(tools)

@@ -26,8 +26,6 @@ from toolcrib.serving.frameworks._runs import FrameworkRuns, RecentValues
 from toolcrib.serving.frameworks._usage import CountedRequest, record_usage
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
-__all__ = ["Answer", "AskedCall", "FrameworkTools"]
-
 Answer: TypeAlias = Callable[[ApprovalRequest], Grant | Denial | None]
 """Returns the answer to the request of a suspended call, as the framework has it; None when it has none."""
 

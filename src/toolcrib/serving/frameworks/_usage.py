@@ -11,8 +11,6 @@ from toolcrib.pipeline import Run
 from toolcrib.record import Sink, trace_activity, wants_activities
 from toolcrib.rounds import Usage
 
-__all__ = ["CountedRequest", "UsageNames", "record_usage"]
-
 
 @dataclass(frozen=True, slots=True)
 class UsageNames:

@@ -1,10 +1,17 @@
 """HTTP: checks of requests, bearer tokens, and the server itself. Needs the extra `console` or `mcp`."""
 
-from toolcrib.serving.http._checks import BodyDeadline, HttpGuard, Site, is_loopback, refusal
-from toolcrib.serving.http._client_address import TrustedProxies
+from toolcrib.serving.http._checks import (
+    BodyDeadline,
+    HttpGuard,
+    Site,
+    TokenTable,
+    TrustedProxies,
+    check_tokens,
+    is_loopback,
+    refusal,
+)
 from toolcrib.serving.http._front_end_app import FindPrincipal, FrontEndProtocol, front_end_app
 from toolcrib.serving.http._server import ClosableApp, HttpLimits, Listener, listen, serve_app
-from toolcrib.serving.http._tokens import TokenTable, check_tokens
 
 __all__ = [
     "BodyDeadline",

@@ -1,12 +1,14 @@
-"""Checks of a request over HTTP: its Host, Origin, headers, and how long its body takes; the end of open requests."""
+"""Checks of a request over HTTP: its Host, Origin, headers, token, and how long its body takes; where it came from."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import hmac
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import urlsplit
 
 import anyio
@@ -15,8 +17,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolcrib._numbers import count_text
-
-__all__ = ["BodyDeadline", "HttpGuard", "Site", "host_of", "is_loopback", "refusal"]
+from toolcrib.errors import explain_options
 
 
 class Site:
@@ -223,3 +224,102 @@ def host_of(header: str) -> str:
 
 def _is_port(text: str) -> bool:
     return text == "" or (text[0] == ":" and text[1:].isdigit() and len(text) <= 6)
+
+
+_SHORTEST = 16  # characters
+
+
+def check_tokens(tokens: Mapping[str, str]) -> None:
+    """Check that tokens are secrets, one for each holder.
+
+    Raises:
+        ValueError: A token is short, not a word of ASCII, or held by two.
+    """
+    for name, token in tokens.items():
+        if len(token) < _SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
+            raise ValueError(
+                f"the token{name and f' of {name}'} must have at least {_SHORTEST} characters, of ASCII and without "
+                'spaces; make one with: python -c "import secrets; print(secrets.token_urlsafe())"'
+            )
+    if len(set(tokens.values())) < len(tokens):
+        raise ValueError("two names have the same token: give each its own")
+
+
+class TokenTable:
+    """Finds the holder of a token; the time that takes says nothing about any token.
+
+    Args:
+        tokens: The token of each holder, by name.
+    """
+
+    def __init__(self, tokens: Mapping[str, str]) -> None:
+        self._hashes = tuple((name, _hash(token)) for name, token in tokens.items())
+
+    def holder(self, token: str) -> str | None:
+        """Return the name of a token's holder; None for an unknown token."""
+        given, found = _hash(token), None
+        for name, known in self._hashes:
+            if hmac.compare_digest(given, known):
+                found = name
+        return found
+
+
+def _hash(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+@explain_options()
+class TrustedProxies:
+    """Proxies whose `X-Forwarded-For` tells where a request came from.
+
+    A proxy appends the address of its own client to the header, so it is read from the right, and only as far as
+    trusted proxies wrote it: what stands further left may be the client's own invention. Without trusted proxies the
+    address is that of the connection, whatever the header says.
+
+    Args:
+        addresses: Addresses of proxies, or networks such as `10.0.0.0/8`.
+
+    Raises:
+        ValueError: An address is invalid.
+    """
+
+    def __init__(self, addresses: Sequence[str] = ()) -> None:
+        if isinstance(addresses, str):
+            raise ValueError("trusted proxies are a list of addresses, not one text")
+        try:
+            self._networks = [_network(address) for address in addresses]
+        except ValueError as error:
+            text = "invalid address of a trusted proxy: {}; write an IP address, or a network such as 10.0.0.0/8"
+            raise ValueError(text.format(error)) from None
+
+    def client_address(self, scope: Scope) -> str:
+        """Return the address that a request came from; that of a proxy which does not tell its client's."""
+        peer = scope.get("client")
+        found = _address(str(peer[0])) if peer else None
+        if found is None:
+            return str(peer[0]) if peer else "an unknown address"
+        entries = ",".join(Headers(scope=scope).getlist("x-forwarded-for")).split(",")
+        while entries and any(found in network for network in self._networks):
+            before = _address(entries.pop().strip())
+            if before is None:
+                break
+            found = before
+        return str(found)
+
+
+def _network(text: str) -> IPv4Network | IPv6Network:
+    """Return a network; one of IPv4 also where it is written as IPv6."""
+    network = ip_network(text)
+    mapped = network.network_address.ipv4_mapped if isinstance(network, IPv6Network) else None
+    return network if mapped is None or network.prefixlen < 96 else ip_network((mapped, network.prefixlen - 96))
+
+
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    """Return an address, with or without a port; an IPv4 address also where it is written as IPv6."""
+    for candidate in (text, host_of(text)):
+        try:
+            address = ip_address(candidate)
+        except ValueError:
+            continue
+        return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
+    return None

@@ -16,8 +16,6 @@ from toolcrib.serving._front_end import Exchange, FrontEndLimits, FrontEndSessio
 from toolcrib.serving._front_end_events import FrontEndRequest
 from toolcrib.serving.http._checks import BodyDeadline
 
-__all__ = ["FindPrincipal", "FrontEndProtocol", "front_end_app"]
-
 FindPrincipal: TypeAlias = Callable[[Request], str | Awaitable[str | None] | None]
 """Returns on whose behalf a request is made; None where the caller is not known, and the answer is 401."""
 

@@ -18,8 +18,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from toolcrib._numbers import require_numbers
 from toolcrib.errors import explain_options
 
-__all__ = ["ClosableApp", "HttpLimits", "Listener", "listen", "serve_app"]
-
 _BACKLOG = 512  # connections that wait to be accepted
 _HEADER_BYTES = 64 * 1024
 _KEEP_ALIVE = 75  # seconds that a connection may be idle; clients think longer than uvicorn's 5

@@ -5,22 +5,14 @@ Nothing here follows an address that a token names. Needs the extra `mcp`, which
 
 from __future__ import annotations
 
-from toolcrib.errors import MissingExtraError
+from toolcrib._extras import Extra
 
-try:
-    import httpx2 as _httpx2
-    import jwt as _jwt
-except ModuleNotFoundError as error:
-    if error.name not in ("httpx2", "jwt"):
-        raise
-    raise MissingExtraError("checking tokens of an authorization server", "mcp") from error
-
-from toolcrib.serving.oauth._authorization_server import ALGORITHMS, AuthorizationServer
-from toolcrib.serving.oauth._fetch import AuthorizationServerUnavailable
-from toolcrib.serving.oauth._metadata import metadata_path, metadata_url
-from toolcrib.serving.oauth._openid import Departure, LoggedIn, OpenIDClient, OpenIDProvider
-from toolcrib.serving.oauth._token import CheckedToken, TokenRefused
-from toolcrib.serving.oauth._token_check import TokenCheck, token_check
+with Extra("checking tokens of an authorization server", "mcp", ("httpx2", "jwt")):
+    from toolcrib.serving.oauth._authorization_server import ALGORITHMS, AuthorizationServer
+    from toolcrib.serving.oauth._fetch import AuthorizationServerUnavailable, metadata_path, metadata_url
+    from toolcrib.serving.oauth._openid import Departure, LoggedIn, OpenIDClient, OpenIDProvider
+    from toolcrib.serving.oauth._token import CheckedToken, TokenRefused
+    from toolcrib.serving.oauth._token_check import TokenCheck, token_check
 
 __all__ = [
     "ALGORITHMS",
@@ -37,5 +29,3 @@ __all__ = [
     "metadata_url",
     "token_check",
 ]
-
-del _httpx2, _jwt

@@ -12,8 +12,6 @@ from toolcrib._numbers import require_numbers
 from toolcrib.errors import explain_options
 from toolcrib.serving.http import is_loopback
 
-__all__ = ["ALGORITHMS", "AuthorizationServer", "checked_url"]
-
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """The algorithms that a token may be signed with, all of them with a private key."""
 

@@ -10,17 +10,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
-from urllib.parse import quote_plus, urlencode
+from urllib.parse import urlencode
 
 from toolcrib._numbers import require_seconds
 from toolcrib.errors import explain_options
 from toolcrib.serving.oauth._authorization_server import ALGORITHMS, AuthorizationServer
-from toolcrib.serving.oauth._fetch import AuthorizationServerUnavailable, Fetch
-from toolcrib.serving.oauth._metadata import find_metadata
+from toolcrib.serving.oauth._fetch import AuthorizationServerUnavailable, Fetch, client_form, find_metadata
 from toolcrib.serving.oauth._token import TokenRefused
 from toolcrib.serving.oauth._token_check import Signatures
-
-__all__ = ["Departure", "LoggedIn", "OpenIDClient", "OpenIDProvider"]
 
 _ADDRESSES = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 _FRESH = 3600.0  # seconds after which the metadata is read again
@@ -189,19 +186,15 @@ class OpenIDClient:
         return self._found[1]
 
     async def _exchanged(self, code: str, departure: Departure, address: str) -> dict[str, Any]:
-        client, secret = self.provider.client_id, self.provider.client_secret
+        provider = self.provider
+        of_client, headers = client_form(provider.client_id, provider.client_secret, provider.client_auth)
         form = {
             "grant_type": "authorization_code",
             "code": code,
             "redirect_uri": departure.back,
             "code_verifier": departure.verifier,
+            **of_client,
         }
-        headers = dict[str, str]()
-        if secret is not None and self.provider.client_auth == "basic":
-            pair = f"{quote_plus(client)}:{quote_plus(secret)}".encode()
-            headers["authorization"] = f"Basic {base64.b64encode(pair).decode()}"
-        else:
-            form |= {"client_id": client} | ({} if secret is None else {"client_secret": secret})
         try:
             return await self._fetch.json(address, form=form, headers=headers)
         except AuthorizationServerUnavailable:

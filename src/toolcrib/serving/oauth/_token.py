@@ -10,8 +10,6 @@ from urllib.parse import quote
 from toolcrib.pipeline import Access
 from toolcrib.serving.oauth._authorization_server import AuthorizationServer
 
-__all__ = ["CheckedToken", "TokenRefused", "checked_token", "is_for"]
-
 _LONGEST_NAME = 500
 _READABLE = "@:.+ /"  # characters that a part of a principal's name keeps
 
