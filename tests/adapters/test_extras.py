@@ -18,6 +18,7 @@ PARTS = {
     "toolcrib.adapters.mcp_server": "mcp",
     "toolcrib.adapters.openai_agents": "openai-agents",
     "toolcrib.adapters.pydantic_ai": "models",
+    "toolcrib.adapters.restate": "restate",
     "toolcrib.adapters.smolagents": "smolagents",
     "toolcrib.adapters.vercel_ai": "vercel-ai",
     "toolcrib.console": "console",
@@ -28,7 +29,7 @@ WITHOUT = """
 import importlib, sys
 missing = ["bm25s", "dbos", "mcp", "mcp_types", "opentelemetry", "psycopg", "pydantic_ai", "sqlalchemy", "starlette"]
 missing += ["agent_framework", "agents", "claude_agent_sdk", "google.adk", "langchain", "smolagents", "uvicorn"]
-missing += ["ag_ui"]
+missing += ["ag_ui", "restate"]
 sys.modules.update(dict.fromkeys(missing))
 """
 IMPORT = f"""{WITHOUT}
