@@ -16,6 +16,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from toolcrib.schema import IdempotencyKey
 from toolcrib.tools import Tool, ez_tool
 from toolcrib.turns import Turn
 
@@ -38,6 +39,11 @@ def tools_of(folder: Path) -> list[Tool[..., Any]]:
         await happen(f"charge {amount}")
         return f"charged {amount}"
 
+    @ez_tool(idempotent=True)
+    async def set_to(value: int, key: IdempotencyKey) -> str:
+        await happen(f"set to {value} {key}")
+        return f"set to {value}"
+
     @ez_tool(requires_approval=True)
     async def pay(amount: int) -> str:
         await happen(f"pay {amount}")
@@ -59,7 +65,7 @@ def tools_of(folder: Path) -> list[Tool[..., Any]]:
     async def fail() -> str:
         raise ValueError("broken")
 
-    return [charge, pay, count, down, fail]
+    return [charge, set_to, pay, count, down, fail]
 
 
 class WorkerEngine:

@@ -152,6 +152,18 @@ async def test_a_call_that_was_cut_off_is_asked_about_and_runs_again_by_a_yes(
     assert engine.effects == ["charge 5", "charge 5"]
 
 
+async def test_a_call_of_an_idempotent_tool_that_was_cut_off_is_made_again_by_the_same_key(
+    engine: WorkerEngine,
+) -> None:
+    handle = await engine.cut_off(engine.turn("set_to", value=5))
+
+    outcome = await handle.outcome()
+
+    assert isinstance(outcome, Completed)
+    assert [line.split()[:3] for line in engine.effects] == [["set", "to", "5"]] * 2
+    assert len(set(engine.effects)) == 1
+
+
 async def test_a_call_that_was_done_as_a_person_says_is_not_run_again(engine: WorkerEngine) -> None:
     handle = await engine.cut_off(engine.turn("charge", amount=5))
     asked = await handle.outcome()

@@ -52,9 +52,7 @@ class Shop:
     async def working(self, agent: Any, port: int | None = None) -> AsyncGenerator[int]:
         """Serve an agent for the body, at a port that is registered."""
         port, ended = port or free_port(), asyncio.Event()
-        work = asyncio.create_task(
-            restate.serve([agent], port=port, answers=0.05, until=lambda: _wait(ended), identity_keys=())
-        )
+        work = asyncio.create_task(restate.serve([agent], port=port, answers=0.05, until=ended.wait))
         while True:
             try:
                 await self.client.register(f"http://127.0.0.1:{port}")
@@ -77,10 +75,6 @@ class Shop:
             )
         kinds = [(row["entry_type"].removeprefix("Command: "), row.get("name") or "") for row in reply.json()["rows"]]
         return [f"{kind} {name}".strip() for kind, name in kinds if not kind.startswith("Notification")]
-
-
-async def _wait(event: asyncio.Event) -> None:
-    await event.wait()
 
 
 @pytest.fixture

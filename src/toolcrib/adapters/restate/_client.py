@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 import httpx2
 
 from toolcrib._numbers import require_number
+from toolcrib.approvals import ApprovalEntry
 from toolcrib.durable import AnswerStore, DurableFailure, answered_entries
 from toolcrib.errors import EngineError, explain_options
 
@@ -166,17 +168,17 @@ class RestateClient:
         Any process may do so at any time, and several at once. Workers do it all the time; call it where an answer
         should not wait for their next look.
         """
-        continued: list[str] = []
-        before, after = self._settled, set[tuple[str, datetime | None]]()
-        for entry in await answered_entries(self.approvals):
-            key = (entry.request.id, None if entry.answer is None else entry.answer.at)
-            agent, turn_id = entry.request.agent, entry.request.call_id
-            if agent is None or key in before or await self._is_over(agent, turn_id):
-                after.add(key)
-            elif await self.ask(agent, turn_id, "answered", entry.request.id):
-                continued.append(turn_id)
-        self._settled = after
-        return continued
+        entries = await answered_entries(self.approvals)
+        states = await asyncio.gather(*map(self._continue, entries))
+        self._settled = {_key(entry) for entry, state in zip(entries, states, strict=True) if state == "settled"}
+        return [entry.request.call_id for entry, state in zip(entries, states, strict=True) if state == "goes on"]
+
+    async def _continue(self, entry: ApprovalEntry) -> Literal["goes on", "not yet", "settled"]:
+        """Continue the turn that waits for an answer; it is settled where no turn does, or will."""
+        agent, turn_id = entry.request.agent, entry.request.call_id
+        if agent is None or _key(entry) in self._settled or await self._is_over(agent, turn_id):
+            return "settled"
+        return "goes on" if await self.ask(agent, turn_id, "answered", entry.request.id) else "not yet"
 
     # --- requests
 
@@ -210,6 +212,10 @@ class RestateClient:
             return await self._http.request(method, url, headers=headers, **({} if body is None else {"json": body}))
         except httpx2.TransportError as error:
             raise EngineError(f"no Restate server answers at {url}: {error}") from error
+
+
+def _key(entry: ApprovalEntry) -> tuple[str, datetime | None]:
+    return entry.request.id, None if entry.answer is None else entry.answer.at
 
 
 def _message(reply: httpx2.Response) -> str:

@@ -44,7 +44,7 @@ async def serve(
     port: int = 9080,
     answers: float = 1.0,
     identity_keys: Sequence[str] = (),
-    until: Callable[[], Awaitable[None]] | None = None,
+    until: Callable[[], Awaitable[object]] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> None:
     """Run the turns of these agents for a Restate server, and let those go on whose answers are in the store.
