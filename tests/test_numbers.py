@@ -38,7 +38,6 @@ from toolcrib.sandbox import (
     MontySandbox,
     ProcessSandbox,
     ProgramQueue,
-    RemoteWorkers,
     SandboxLimits,
     SubprocessSandbox,
     WorkerSandbox,
@@ -61,10 +60,6 @@ async def work() -> None: ...
 
 def log() -> EventLog:
     return EventLog(lambda query, values: [])
-
-
-def remote(**numbers: Any) -> RemoteWorkers:
-    return RemoteWorkers("127.0.0.1:9", token="t" * 40, **numbers)
 
 
 def no_client() -> Any:
@@ -134,12 +129,9 @@ GIVEN: dict[str, Callable[[dict[str, Any]], Any]] = {
     "sandbox.MontySandbox.__init__": lambda n: MontySandbox(**n),
     "sandbox.ProcessSandbox.__init__": lambda n: ProcessSandbox(**n),
     "sandbox.ProgramQueue.__init__": lambda n: ProgramQueue(**n),
-    "sandbox.RemoteWorkers.__init__": lambda n: remote(**n),
     "sandbox.SandboxLimits.__init__": lambda n: SandboxLimits(**n),
     "sandbox.SubprocessSandbox.__init__": lambda n: SubprocessSandbox(**n),
-    "sandbox.WorkerSandbox.__init__": lambda n: WorkerSandbox(
-        RemoteWorkers("127.0.0.1:9", token="t" * 40), "there", **n
-    ),
+    "sandbox.WorkerSandbox.__init__": lambda n: WorkerSandbox(CommandWorkers(["true"]), "there", **n),
     "serving.FrontEndLimits.__init__": lambda n: FrontEndLimits(**n),
     "serving.GuardPolicy.__init__": lambda n: GuardPolicy(**n),
     "serving.http.HttpLimits.__init__": lambda n: HttpLimits(**n),

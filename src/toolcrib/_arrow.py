@@ -100,7 +100,7 @@ def table_rows(table: Any, start: int = 0, stop: int | None = None) -> list[dict
 
 
 def table_summary(table: Any) -> dict[str, Any]:
-    """Return what a model is shown of a table, in at most some 20,000 characters: its shape, and rows as lists.
+    """Return a table for a model, in at most some 20,000 characters: its shape, and rows as lists.
 
     A small table is shown whole, of a larger one the head and the tail.
     """

@@ -102,7 +102,7 @@ def valid_text(text: str) -> str:
 
 
 def json_writer(*, allow_nan: bool, canonical: bool = False) -> Callable[[Any], str]:
-    """Return what writes JSON shapes as `json.dumps(shapes, ensure_ascii=False)` does, at a third of the cost.
+    """Return a writer of JSON shapes, as `json.dumps(shapes, ensure_ascii=False)` writes, at a third of the cost.
 
     It raises TypeError for what is not a JSON shape and RecursionError for one that holds itself; and, unless they are
     allowed, ValueError for numbers that JSON has not.

@@ -20,7 +20,7 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str]
     homes = {name: module for module, names in modules.items() for name in names.split()}
 
     def load(name: str) -> Any:
-        """Return what the package names so: of one of its modules, or a public module itself."""
+        """Return the object of a name in the package: of one of its modules, or a public module itself."""
         home = homes.get(name)
         if home is not None:
             value = getattr(import_module(home, package), name)

@@ -57,7 +57,7 @@ if sys.platform != "win32":  # a child may have the number of an ancestor that h
 
 @cache
 def _machine() -> str:
-    """Return what all processes share that see the same process numbers: the boot and the namespace of processes."""
+    """Return an id that all processes with the same process numbers share: the boot and the namespace of processes."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}/{os.stat('/proc/self/ns/pid').st_ino}"

@@ -82,7 +82,7 @@ def _loop_of_this_thread() -> asyncio.AbstractEventLoop:
 
 
 def _run(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
-    """Return what `work` returns, and cancel what it left running.
+    """Return the result of `work`, and cancel the tasks that it left running.
 
     The first Ctrl-C cancels `work`, which may clean up; a second one ends it. `asyncio.Runner.run` does the same,
     and keeps one context for all its runs.

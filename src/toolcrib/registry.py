@@ -71,7 +71,7 @@ class Registry(Generic[T]):
         self.version += 1
 
     def get(self, name: str) -> T:
-        """Return what is registered as `name`, or raise the registry's KeyError."""
+        """Return the entry `name`, or raise the registry's KeyError."""
         try:
             return self._entries[name]
         except KeyError:

@@ -24,7 +24,7 @@ _LIMITS = ("tests/sandbox/test_limits.py",)
 _PAUSE = ("tests/sandbox/test_process_pause.py",)
 _ENDS = ("tests/sandbox/test_worker_end.py",)
 _LOST = ("tests/adapters/dbos/test_program_lost.py",)
-_REMOTE = ("tests/sandbox/test_remote_workers.py",)
+_GUESTS = ("tests/sandbox/test_guests.py",)
 _SESSIONS = ("tests/sandbox/test_process_sessions.py",)
 _STREAMS = ("tests/sandbox/test_process_streams.py",)
 _LAUNCH = ("tests/sandbox/test_launch.py",)
@@ -349,32 +349,11 @@ PROCESS_GATES: tuple[Gate, ...] = (
     ),
     # --- guests elsewhere
     Gate(
-        "the token of a guest at an address",
-        "sandbox/_worker/_server.py",
-        "if not hmac.compare_digest(await self._shown_proof(reader, patience), self._proof):",
-        "if not await self._shown_proof(reader, patience):",
-        _REMOTE,
-    ),
-    Gate(
-        "workers of a guest at an address",
-        "sandbox/_worker/_server.py",
-        "if self._workers >= self._most:",
-        "if False:",
-        _REMOTE,
-    ),
-    Gate(
-        "no plain text to another machine",
-        "sandbox/_remote_workers.py",
-        "if tls is None and not plain and not is_loopback(self._host):",
-        "if False:",
-        _REMOTE,
-    ),
-    Gate(
         "the version of a guest",
         "sandbox/_zygote.py",
         'if not is_own and message.get("version")',
         'if False and ""',
-        _REMOTE,
+        _GUESTS,
     ),
     Gate(
         "layers that are required",

@@ -1,46 +1,54 @@
-"""Guests at an address of this machine, as bare processes or in a container, and what they are reached by."""
+"""Guests at an address of this machine, each connection a worker, and sandboxes that reach them through socat."""
 
 from __future__ import annotations
 
-import json
 import os
-import signal
-import ssl
+import re
+import shlex
 import subprocess
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from toolcrib.sandbox import GUEST, RemoteWorkers, WorkerSandbox, guest_command
+from toolcrib.sandbox import CommandWorkers, WorkerSandbox, guest_command
 
-TOKEN = "a-token-for-tests-of-guests"
+KEEP_ALIVE = "nodelay,keepalive,keepidle=15,keepintvl=5,keepcnt=3"
 
 
 @contextmanager
-def guest(*, inside: Sequence[str] = (), token: str = TOKEN, **options: Any) -> Generator[str]:
-    """Run a guest that serves at an address of this machine, and return the address."""
-    command = [*inside, *guest_command(os.path.realpath(sys.executable), serve="address", **options)]
-    with subprocess.Popen(command, env={"TOOLCRIB_TOKEN": token, "PATH": os.environ["PATH"]}, stdout=-1) as process:
-        assert process.stdout is not None
-        try:
-            host, port = json.loads(process.stdout.readline())["address"]
-            yield f"{host}:{port}"
-        finally:
-            process.send_signal(signal.SIGKILL)
+def guest(*, tls: str = "") -> Generator[str]:
+    """Run a guest for each connection to an address of this machine, and return the address.
+
+    Args:
+        tls: socat's options of its end of TLS; without them the connections are plain.
+    """
+    command = shlex.join(guest_command(os.path.realpath(sys.executable)))
+    listens = f"OPENSSL-LISTEN:0,{tls}" if tls else "TCP-LISTEN:0"
+    with TemporaryDirectory() as folder:
+        script = Path(folder, "guest")
+        script.write_text(f"#!/bin/sh\nexec setpriv --pdeathsig KILL {command}\n")
+        script.chmod(0o700)
+        listener = f"{listens},bind=127.0.0.1,fork,{KEEP_ALIVE}"
+        with subprocess.Popen(["socat", "-dd", listener, f"EXEC:{script}"], stderr=-1, text=True) as process:
+            assert process.stderr is not None
+            try:
+                listening = re.search(r"listening on .*:(\d+)$", process.stderr.readline())
+                assert listening is not None
+                yield f"127.0.0.1:{listening[1]}"
+            finally:
+                process.kill()
 
 
-def container() -> list[str]:
-    """Return the beginning of a command that runs in a container with the network of this machine."""
-    seen = [part for folder in ("/usr", "/lib", "/lib64", sys.base_prefix, str(GUEST)) for part in _shown(folder)]
-    apart = ("--unshare-all", "--share-net", "--die-with-parent", "--proc", "/proc", "--dev", "/dev")
-    return ["bwrap", *apart, *seen, "--"]
+def remote(address: str, *, tls: str = "", **options: Any) -> WorkerSandbox:
+    """Return a sandbox whose workers are at an address.
 
-
-def _shown(folder: str) -> list[str]:
-    return ["--ro-bind-try", folder, folder]
-
-
-def remote(address: str, *, token: str = TOKEN, tls: ssl.SSLContext | None = None, **options: Any) -> WorkerSandbox:
-    """Return a sandbox whose workers are at an address."""
-    return WorkerSandbox(RemoteWorkers(address, token=token, tls=tls, **options), "remote")
+    Args:
+        address: The host and the port.
+        tls: socat's options of its end of TLS.
+        options: Those of `CommandWorkers`.
+    """
+    connects = f"OPENSSL:{address},{tls}" if tls else f"TCP:{address}"
+    return WorkerSandbox(CommandWorkers(["socat", "FD:0", f"{connects},{KEEP_ALIVE}"], **options), "remote")

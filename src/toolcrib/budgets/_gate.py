@@ -128,7 +128,7 @@ class Budgets:
         return Ask(" ".join(texts)) if texts else None
 
     def _charges(self, call: Any, *, is_approved: bool = False) -> Iterator[Charge]:
-        """Return what a call adds to each limit that counts it."""
+        """Yield the amount that a call adds to each limit that counts it."""
         cost = self._cost_of(call.name, call.tool)
         for limit in self.limits:
             amount = Decimal(1)

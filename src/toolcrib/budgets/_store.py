@@ -60,7 +60,7 @@ class UsageStore:
         return await asyncio.to_thread(self._decide, [*charges], at, write=False)
 
     async def used(self, charge: Charge, at: float) -> Decimal:
-        """Return what is used of the limit of a charge at a time."""
+        """Return the used amount of a charge's limit at a time."""
 
         def run() -> Decimal:
             with self._tables.transaction(write=False) as execute:
@@ -69,7 +69,7 @@ class UsageStore:
         return await asyncio.to_thread(run)
 
     async def prune(self, before: datetime) -> int:
-        """Remove what was used last before a time, and return how many rows there were.
+        """Remove the amounts that were last used before a time, and return the number of rows.
 
         What a limit without a time counts is removed as well: its share begins at 0 again.
         """
@@ -126,7 +126,7 @@ def _slot(charge: Charge, at: float) -> int:
 
 
 def _slots(execute: Execute, charge: Charge, at: float) -> dict[int, Decimal]:
-    """Return what was used in each slot that counts at a time, the oldest first; also of clocks that are ahead."""
+    """Return the used amount in each slot that counts at a time, the oldest first; also of clocks that are ahead."""
     oldest = _slot(charge, at) - _SLOTS
     sql = "SELECT slot, amount FROM toolcrib_usage WHERE share = ? AND slot >= ? ORDER BY slot"
     return {slot: Decimal(amount) for slot, amount in execute(sql, (charge.share, oldest)).fetchall()}

@@ -102,7 +102,7 @@ def _line(one: Shown) -> Text:
 
 
 def activity_table(log: EventLog, width: int) -> Table:
-    """Return what is open, each with what goes on inside it, and what ended last.
+    """Return a table of the open activities, each with its inner ones, and of the last that ended.
 
     Texts are cut and not folded, so that a row keeps its height: of an id its beginning is left, by which `trace` finds
     it. On a narrow terminal there are no ids, and how far it has come and its usage stand below what it is.
@@ -127,7 +127,7 @@ def _cut(text: str, overflow: OverflowMethod = "ellipsis") -> Text:
 
 
 def _rows(log: EventLog) -> Iterator[Shown]:
-    """Yield what is open, each with what goes on or ended last inside it, and then what else ended last."""
+    """Yield the open activities, each with its inner ones, and then the last that ended."""
     running = log.activities(ActivityFilter(statuses=("running",)), limit=_MOST_OPEN)
     waiting = log.activities(ActivityFilter(statuses=("suspended",)), limit=_MOST_WAITING)
     open_ones = (*running, *waiting)

@@ -182,7 +182,7 @@ class _TerminalApprover:
                 self._terminal.say("; ".join(map(str, problems)))
 
     async def _fields(self, schema: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what a person types for each field; an empty line leaves its default."""
+        """Prompt for each field and return the answers; an empty line leaves the default."""
         fields = dict(defaults)
         for name, part in schema.get("properties", {}).items():
             default = f" [{json.dumps(defaults[name], ensure_ascii=False)}]" if name in defaults else ""

@@ -142,7 +142,7 @@ def webhook_of(page: Any, given: str, **options: Any) -> Any:
 
 
 def _show_log() -> None:
-    """Write what the console logs to stderr: logins and wrong tokens, and who did what to durable work."""
+    """Write the console's log to stderr: logins, wrong tokens, and who changed durable work."""
     shown = logging.StreamHandler()
     shown.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     log = logging.getLogger("toolcrib.console")
@@ -151,7 +151,7 @@ def _show_log() -> None:
 
 
 def _durable_work(database: str | None) -> Any:
-    """Return what shows and steers durable work; None where no worker has been, or without the extra for it."""
+    """Return the operator of durable work; None where no worker has been, or without the extra for it."""
     if not has_workers(database):
         return None
     try:

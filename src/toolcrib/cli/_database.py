@@ -192,7 +192,7 @@ def _has_table(path: Path, like: str) -> bool:
 
 
 def _scheme(name: str) -> str:
-    """Return what kind of database a URL is of; empty for a path."""
+    """Return the kind of database in a URL; empty for a path."""
     scheme = name.partition("://")[0].partition("+")[0] if "://" in name else ""
     if not scheme and hide_passwords(name) != name:
         raise DatabaseError(name, "it has a password, and is not a URL", _FORMS)

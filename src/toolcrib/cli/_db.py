@@ -110,7 +110,7 @@ def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count, and remove nothing.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove what ended long ago: turns, programs, used answers, sessions, events and stopped workers.
+    """Remove old entries: ended turns and programs, used answers, sessions, events and stopped workers.
 
     What waits, runs, is in doubt or was given up stays.
     """
@@ -153,7 +153,7 @@ def _durable(database: str | None) -> Any:
 
 
 def _to_do(version: TablesVersion) -> str:
-    """Return what to do about a version; DBOS works with tables of its newer versions."""
+    """Return the command that a version needs; DBOS works with tables of its newer versions."""
     return "" if version.store == "dbos" and version.state == "newer" else _DO[version.state]
 
 

@@ -68,7 +68,7 @@ def is_file_of_servers(target: str) -> bool:
 
 
 def read_gateway(target: str) -> Any:
-    """Return what a file of MCP servers says of the gateway as a whole; raises TargetError."""
+    """Return the settings of the gateway in a file of MCP servers; raises TargetError."""
     gateway: Any = importlib.import_module("toolcrib.gateway")  # of an extra, which its error names
     return gateway.read_gateway(Path(target))
 
@@ -160,7 +160,7 @@ def _of_module(target: str, module: ModuleType) -> Toolset:
 
 
 def _of_framework(target: str, module: ModuleType) -> Toolset:
-    """Return what a module has of other frameworks: its agent, or else its tools."""
+    """Return the toolset of other frameworks' objects in a module: of its agent, or else of its tools."""
     found = {name: (value, member_of(target, value)) for name, value in _members(module).items()}
     agents = {name: value for name, (value, member) in found.items() if isinstance(member, Toolset)}
     if agents:

@@ -93,7 +93,7 @@ def _marks(toolset: Toolset, name: str) -> list[str]:
 
 
 def tools_json(toolset: Toolset) -> list[dict[str, Any]]:
-    """Return what `list` shows, as JSON shapes."""
+    """Return the rows of `list`, as JSON shapes."""
     return [
         {"name": e.name, "description": e.description, "signature": e.tool.signature, "marks": _marks(toolset, e.name)}
         for e in toolset

@@ -15,7 +15,7 @@ __all__ = ["member_of"]
 
 
 def member_of(target: str, value: object) -> Toolset | Tool[..., Any] | None:
-    """Return what an object of another framework has: the tools of an agent, or a tool; None for any other object.
+    """Return the tools of another framework's agent, or its tool; None for any other object.
 
     Raises:
         MissingExtraError: The extra of the framework's adapter is missing.

@@ -149,7 +149,7 @@ class UsedAnswers(MemoryApprovalStore):
             return None
 
     def _write_execution(self, request: ApprovalRequest, execution: Execution, *, new: bool = False) -> None:
-        """Write what is known of the execution by a request, as a whole.
+        """Write the state of the execution of a request, in one step.
 
         Raises:
             ApprovalError: It is to be `new`, and the request was used before.

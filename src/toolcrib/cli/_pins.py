@@ -105,7 +105,7 @@ def _stores(toolset: Toolset) -> list[ToolPins]:
 
 
 async def _changes(toolset: Toolset, server: str | None, names: Collection[str]) -> list[Any]:
-    """Return what has changed; end the command for a name that has not."""
+    """Return the changed definitions; ends the command for a name that has not changed."""
     _stores(toolset)
     async with open_toolset(toolset):
         found: list[Any] = _servers().pinned_changes(toolset)

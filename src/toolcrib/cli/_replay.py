@@ -73,7 +73,7 @@ def replay_command(
 
 
 def _without_tools(database: str | None, policy: Path | None) -> str:
-    """Return what is lacking, and the command that has it.
+    """Return the error for a missing TARGET, with the command to run.
 
     The database does not say where the tools are: importing what it names would run the code of its writer.
     """

@@ -23,7 +23,7 @@ def when(seconds: float | None) -> str:
 
 
 def work_page(work: Any, more: Mapping[str, Any]) -> str:
-    """Return what is known of a turn or program: what it is, how it stands, what was asked, and what came of it.
+    """Return the page of a turn or program: its input, state, questions and result.
 
     Args:
         work: The `Work`.
@@ -44,7 +44,7 @@ def work_page(work: Any, more: Mapping[str, Any]) -> str:
 
 
 def printed_result(work: Any, more: Mapping[str, Any]) -> str:
-    """Return what ended work printed, if it is a program, and its value, in lines."""
+    """Return the output of an ended program, and the value of ended work, in lines."""
     program: Mapping[str, Any] = more.get("result") or {}
     printed = str(program.get("output") or "") if work.kind == "program" else ""
     value = value_of(work, more)
@@ -52,7 +52,7 @@ def printed_result(work: Any, more: Mapping[str, Any]) -> str:
 
 
 def value_of(work: Any, more: Mapping[str, Any]) -> Any:
-    """Return what a program returned; what a turn gave, a value or the list of several; None before it has ended."""
+    """Return the value of a program; of a turn its value, or the list of several; None before it has ended."""
     program: Mapping[str, Any] = more.get("result") or {}
     if work.kind == "program":
         return program.get("return_value")

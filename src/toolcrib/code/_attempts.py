@@ -41,7 +41,7 @@ class Retries:
 
     @classmethod
     def of(cls, limit: int | None, handler: RetryHandler | None) -> Retries:
-        """Return what a caller asks for: three retries for a handler alone; ValueError for a number without one."""
+        """Return the retries of a limit and a handler: three for a handler alone; ValueError for a limit alone."""
         require_number("a program", "max_retries", limit, least=0)
         if handler is None:
             if limit:
@@ -128,7 +128,7 @@ class Attempts:
     # --- before it runs
 
     def check(self, code: str, run: Run | None = None, session: SessionNames | None = None) -> list[Finding]:
-        """Return what cannot work in a program, by line."""
+        """Return the certain errors of a program, by line."""
         dialect = None
         with suppress(SandboxUnavailable):
             dialect = self.runner.dialect

@@ -218,7 +218,7 @@ def _root(call: ast.Call) -> str:
 
 
 def _misuse(call: ast.Call, shape: CallShape) -> str | None:
-    """Return what is wrong with a call of a tool; None when it may turn out right."""
+    """Return the error in the arguments of a call; None when the call may be valid."""
     unpacked = any(isinstance(argument, ast.Starred) for argument in call.args)
     given = [keyword.arg for keyword in call.keywords if keyword.arg is not None]
     wrong: list[str] = []

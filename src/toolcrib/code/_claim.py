@@ -102,7 +102,7 @@ def _digest(parts: list[Any]) -> str:
 
 
 def _facts(entry: JournalEntry) -> list[Any]:
-    """Return what tells a call from the same call in another journal."""
+    """Return the facts by which a call is compared with the same call in another journal."""
     return [entry.id, entry.digest, entry.is_open, entry.cancelled, entry.in_doubt, entry.begun, len(entry.values)]
 
 

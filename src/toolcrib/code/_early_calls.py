@@ -164,7 +164,7 @@ class EarlyToolkit(Toolkit):
         await asyncio.gather(*self._dropped)
 
     def on_call(self, call: ArrivingCall) -> None:
-        """Read what came of a call in a streamed reply: the listener for `on_call` of a session or a round."""
+        """Receive the part of a call that was streamed so far: a listener for `on_call` of a session or a round."""
         text = call.arguments.get("code")
         if call.name == self._name and isinstance(text, str):
             self.feed(text, call.place)
@@ -246,7 +246,7 @@ class EarlyToolkit(Toolkit):
             await program.close()
 
     def _arrived(self, code: str, run: Run | None) -> _EarlyProgram | None:
-        """Return what was read of a program, where it belongs to the run of this toolkit."""
+        """Return the program that was streamed before, where it belongs to the run of this toolkit."""
         text = newlines(f"{code}\n")
         places = [place for place, each in self._programs.items() if text.startswith(each.scan.consumed)]
         given = current_run() if run is None else run

@@ -36,7 +36,7 @@ class GivenTables:
         return tuple(self._streams)
 
     def __call__(self, table: Any) -> Any:
-        """Return what stands for a table in a value.
+        """Replace a table in a value by its rows or its stream.
 
         Raises:
             TableRefused: It is too large, or Arrow cannot hold it.

@@ -193,7 +193,7 @@ def _shortened(value: Any) -> Any:
 
 
 def reply_to(outcome: Outcome, arguments: Mapping[str, Any], spec: ToolSpec, tables: GivenTables) -> Reply:
-    """Return what a program gets for a call with these arguments: a value, or an exception of a kind it can catch."""
+    """Return the program's reply for an outcome: a value, or an exception of a kind that it can catch."""
     match outcome:
         case Completed(kept=KeptResult(text=text)):
             return Raised("ValueError", text)

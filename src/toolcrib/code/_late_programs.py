@@ -27,7 +27,7 @@ async def program_call(code: str) -> None:
 async def refusal(
     pipeline: Pipeline, code: str, run: Run, waits: Suspended | None = None, answer: Grant | Denial | None = None
 ) -> Refusal | None:
-    """Return what keeps a program from its beginning; None when it may begin.
+    """Return the refusal of a program that may not begin; None when it may.
 
     Args:
         pipeline: A pipeline of `program_call`.

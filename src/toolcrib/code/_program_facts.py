@@ -76,7 +76,7 @@ class ProgramFacts:
                 stack += _inside(node, catches)
 
     def _note(self, node: ast.AST, catches: frozenset[str]) -> None:
-        """Add what one node binds, reads, imports, calls or handles."""
+        """Add the names, imports, calls and handlers of one node."""
         match node:
             case ast.Name(id=name, ctx=ast.Load()):
                 self.names.append(Use(node, catches))
@@ -113,7 +113,7 @@ class ProgramFacts:
 
 
 def _inside(node: ast.AST, catches: frozenset[str]) -> list[_Guarded]:
-    """Return what is in a node, each with what is caught around it; annotations left out, which need not be defined."""
+    """Return the nodes in a node, each with the errors caught around it, without annotations."""
     found: list[_Guarded] = []
     guarded, inner = _guarded(node, catches) if isinstance(node, ast.stmt) else ((), catches)
     for field in node._fields:

@@ -178,7 +178,7 @@ class ProgramLibrary:
         return await self._store.remove(name)
 
     def changes(self, program: SavedProgram) -> tuple[str, ...]:
-        """Return what has changed of the tools that a program calls since it was kept, a sentence for each."""
+        """Return a sentence for each change since the program was saved in the tools that it calls."""
         found: list[str] = []
         for name, kept in program.tools.items():
             try:
@@ -254,7 +254,7 @@ class ProgramLibrary:
     async def _called(
         self, program: SavedProgram, toolkit: Toolkit, inputs: Mapping[str, Any], on_result: OnResult | None
     ) -> Any:
-        """Return what a program returns, or else printed; raises SavedProgramError where it does not reach its end."""
+        """Return the program's value, or else its output; raises SavedProgramError where it fails."""
         if changes := self.changes(program):
             raise SavedProgramError(program.name, f"{'; '.join(changes)}. Look at the program, and save it again")
         result = await _needed(toolkit, program).execute_async(program.text(inputs), origin="host")
@@ -282,7 +282,7 @@ def _called(code: str, used: set[str], toolkit: Toolkit) -> list[str]:
 
 
 def _failure(result: ExecutionResult) -> str:
-    """Return what a caller is shown of a program that did not reach its end; it cannot mend it."""
+    """Return the text for a caller about a program that failed; a caller cannot repair it."""
     completed = dict.fromkeys(call["name"] for call in result.tool_calls if call["outcome"] == "completed")
     text = replace(result, hint="").text()
     return f"{text}\nCalls that it had made are not undone: {', '.join(completed)}." if completed else text

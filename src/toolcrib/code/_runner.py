@@ -440,7 +440,7 @@ def _result(
 
 
 def _intend(code: str, program: Program, run: Run) -> None:
-    """Read what a program says, which may count as the user's, and its files into the features of a run."""
+    """Read a program, which may count as the user's text, and its files into the features of a run."""
     run.read(ModelInput("program", code))
     for path, held in program.files.items() if run.features else ():
         text = held.decode("utf-8", errors="replace")

@@ -121,7 +121,7 @@ class Lookup:
 
     @staticmethod
     def _context(name: str, run: Run) -> RunContext[Any]:
-        """Return what conditions of availability see; nothing is revealed by a look-up."""
+        """Return the context for conditions of availability; a search reveals nothing else."""
         return RunContext(run.deps, new_call_id(), name, run.id, provided=run.provide)
 
 

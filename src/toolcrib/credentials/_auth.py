@@ -31,7 +31,7 @@ class PrincipalAuth(httpx2.Auth):
         self._origin = (url.scheme, url.host, url.port)
 
     def client_options(self) -> dict[str, Any]:
-        """Return what a client for such requests needs: a key in an address is put there after that was logged."""
+        """Return the options of a client for such requests: a key in an address is added after its log line."""
         own = {"transport": _QueryTransport()} if self._credentials.in_query else {}
         return {"auth": self, **own}
 
@@ -51,7 +51,7 @@ class PrincipalAuth(httpx2.Auth):
 
     @staticmethod
     async def _asked(request: httpx2.Request, answer: Awaitable[T]) -> T:
-        """Return what the credentials answer; what they lack, or cannot read here, fails the request as it is sent."""
+        """Return the credentials' answer; a missing or unreadable one fails the request as it is sent."""
         try:
             return await answer
         except (CredentialError, NewerForm) as error:

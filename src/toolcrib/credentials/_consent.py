@@ -65,7 +65,7 @@ class ConsentFlow:
         self._store = store
 
     async def look(self, ticket: str) -> Arrival:
-        """Return what a link is for; raises ConsentError where it does not count."""
+        """Return the principal and server of a link; raises ConsentError where it is not valid."""
         row = await ticket_row(self._store, ticket)
         if row is None:
             raise ConsentError(_GONE)
@@ -167,7 +167,7 @@ class ConsentFlow:
     async def _client(
         self, http: GuardedClient, endpoints: Endpoints, settings: Settings, redirect: str
     ) -> OAuthClient:
-        """Return what we are to an authorization server, registered there where that is needed."""
+        """Return our client at an authorization server, registered there where that is needed."""
         if settings.client is not None:
             return settings.client
         if settings.document and endpoints.takes_documents:

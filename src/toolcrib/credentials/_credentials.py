@@ -26,7 +26,7 @@ class Credentials(Protocol):
     in_query: bool
 
     async def consent_for(self, principal: str, server: str) -> Consent | None:
-        """Return what a principal has to do before a server is used for them; None where nothing is to be done.
+        """Return the consent that a principal must give before a server is used for them; None where none is needed.
 
         Raises:
             CredentialError: Their access cannot be renewed now.

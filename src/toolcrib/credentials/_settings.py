@@ -35,7 +35,7 @@ class Endpoints:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Endpoints:
-        """Return what `asdict` described."""
+        """Return the endpoints that `asdict` described."""
         values: dict[str, Any] = {**data, "scopes": tuple(data["scopes"]), "methods": tuple(data["methods"])}
         return cls(**values)
 
@@ -82,7 +82,7 @@ class Settings:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Settings:
-        """Return what `to_dict` described."""
+        """Return the settings that `to_dict` described."""
         data = StoredFields(cls, data)
         client, endpoints = data["client"], data["endpoints"]
         values: dict[str, Any] = {
@@ -115,7 +115,7 @@ class Token:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Token:
-        """Return what `to_dict` described."""
+        """Return the token that `to_dict` described."""
         data = StoredFields(cls, data)
         client, endpoints = OAuthClient(**data["client"]), Endpoints.from_dict(data["endpoints"])
         return cls(data["access"], data["refresh"], data["expires_at"], endpoints, client)

@@ -77,7 +77,7 @@ class _Rows:
         self._execute = execute
 
     def read(self, kind: str, principal: str, server: str) -> tuple[bytes, str, float, float] | None:
-        """Return what is sealed, the version, and until when it counts and is claimed, in seconds since 1970."""
+        """Return the sealed value, the version, and until when it counts and is claimed, in seconds since 1970."""
         query = f"SELECT sealed, version, until, claimed FROM {_TABLE} {_THIS}"
         return self._execute(query, (kind, principal, server)).fetchone()
 

@@ -25,7 +25,7 @@ async def link_for(store: CredentialStore, pages: str, principal: str, server: s
 
 
 async def ticket_row(store: CredentialStore, ticket: str) -> Row | None:
-    """Return what a ticket stands for; None where it is unknown, used or too old."""
+    """Return the row of a ticket; None where it is unknown, used or too old."""
     row = await store.read(TICKET, "", name_of(ticket))
     if row is None:
         return None

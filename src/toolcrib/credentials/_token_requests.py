@@ -138,6 +138,6 @@ def _signed(fields: Mapping[str, str], client: OAuthClient) -> tuple[dict[str, s
 
 
 def _why(status: int, body: Mapping[str, Any]) -> str:
-    """Return what a refusal says, by its code alone: its other texts may repeat what was sent."""
+    """Return the code of a refusal alone: its other texts may repeat the request."""
     code = body.get("error")
     return code if isinstance(code, str) and code.isidentifier() and len(code) < 60 else f"status {status}"

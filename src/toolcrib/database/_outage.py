@@ -67,7 +67,7 @@ def _named(context: Any, notice: Notice) -> BaseException | None:
 
 
 def error_text(error: BaseException) -> str:
-    """Return what an error of a database says, in one line and without passwords."""
+    """Return the message of a database error, in one line and without passwords."""
     return hide_passwords(" ".join(str(error).split()))
 
 

@@ -147,7 +147,7 @@ class ExitError(ToolcribError, RuntimeError):
 
 
 def exception_of(error: BaseException) -> Exception:
-    """Return what code of the host's raised as an exception, which fails its call: `SystemExit` as an `ExitError`.
+    """Return an exception for an error of the host's code, which fails its call: `SystemExit` as an `ExitError`.
 
     Raises:
         BaseException: The error itself, where it is to end more than the call: a cancellation, Ctrl-C, the close of a

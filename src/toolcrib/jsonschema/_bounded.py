@@ -85,7 +85,7 @@ def bounded(kind: Any) -> Any:
 
 @lru_cache(maxsize=16)
 def schema_validator(kind: Any) -> Any:
-    """Return what validates the schemas of a version of JSON Schema, in a time that grows with their size alone."""
+    """Return a validator for the schemas of a version of JSON Schema; its time grows with their size alone."""
     make = cast("Any", validators).extend
     validator = make(kind, {"uniqueItems": _check_unique})
     return validator(of_one_version(kind.META_SCHEMA), format_checker=_FORMATS)
@@ -232,7 +232,7 @@ def _applied(validator: Any, schema: Any, value: Any) -> Iterator[Mapping[str, A
 
 
 def _beside(validator: Any, schema: Mapping[str, Any], value: Any) -> Iterator[Any]:
-    """Yield what a schema itself applies to the same value; None for a reference that cannot be looked up."""
+    """Yield the schemas that a schema applies to the same value; None for a reference that cannot be resolved."""
     yield from schema.get("allOf", ())
     for key in CHOICES:
         choices: list[Any] = schema.get(key, [])

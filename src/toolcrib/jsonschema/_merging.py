@@ -38,7 +38,7 @@ def merged(first: Mapping[str, Any], *others: Mapping[str, Any]) -> dict[str, An
 
 
 def merged_reference(beside: Mapping[str, Any], target: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a reference leads to with what stands beside it."""
+    """Return the target of a reference, merged with the keywords beside the reference."""
     return merged(beside, target) if beside.keys() - ABOUT else {**target, **beside}
 
 
@@ -94,7 +94,7 @@ def _merged(merged_schema: dict[str, Any], other: Mapping[str, Any]) -> dict[str
 
 
 def _stricter(key: str, one: Any, other: Any) -> Any:
-    """Return what a keyword has to be for two that it is given; None where no value says both."""
+    """Return the value of a keyword that satisfies both given values; None where no value does."""
     if key in _LARGEST and _are_numbers(one, other):
         return max(one, other)
     if key in _SMALLEST and _are_numbers(one, other):

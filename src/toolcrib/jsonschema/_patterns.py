@@ -30,7 +30,7 @@ _NAMED_BEFORE = re.compile(r"\\k<(\w+)>")
 
 @lru_cache(maxsize=256)
 def pattern_of(text: str) -> tuple[tuple[SchemaValidator, bool], ...] | None:
-    """Return what a text has to match, and what it must not, in a time that grows with the text alone.
+    """Return the patterns that a text must match and must not match; the time of a match grows with the text alone.
 
     A pattern that looks ahead from its beginning, as those of passwords do, is several patterns. None is returned for
     one that is beyond that: it looks around elsewhere, or refers back.
@@ -49,7 +49,7 @@ def matches(pattern: str, text: str) -> bool | None:
 
 
 def _validator(pattern: str) -> SchemaValidator:
-    """Return what matches a pattern as ECMAScript reads it, or, where that cannot be written, nearly so."""
+    """Return a validator of a pattern as ECMAScript reads it, or of the nearest that can be written."""
     written = portable(pattern)
     text = _with_classes(pattern if written is None else written)
     return SchemaValidator(str_schema(pattern=text, regex_engine="rust-regex"))
@@ -68,7 +68,7 @@ def _with_classes(pattern: str) -> str:
 
 
 def _looks_ahead(text: str) -> tuple[list[tuple[str, bool]], str]:
-    """Return what a pattern looks ahead for from its beginning, with whether it has to be there; and its rest."""
+    """Return the look-aheads at the start of a pattern, each with whether it must match, and the rest."""
     found: list[tuple[str, bool]] = []
     rest = text.removeprefix("^")
     while text.startswith("^") and rest.startswith(("(?=", "(?!")) and not _chooses(rest):

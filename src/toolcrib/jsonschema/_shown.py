@@ -143,7 +143,7 @@ class _Shown:
         return {**rewrite(shown_schema, self.of), **kept}
 
     def _one(self, shown_schema: dict[str, Any]) -> dict[str, Any]:
-        """Return what has to fit several schemas at once as one schema, where that can be written."""
+        """Return one schema in place of several that a value must all satisfy, where that can be written."""
         parts: Any = shown_schema["allOf"]
         ref = ref_of(parts[0]) if len(parts) == 1 else None
         if ref is not None and len(parts[0]) == 1 and not shown_schema.keys() - ABOUT - {"allOf"}:

@@ -72,7 +72,7 @@ def _names(choice: Mapping[str, Any]) -> list[str]:
 
 
 def _in_choices(name: str, objects: Sequence[Mapping[str, Any]], known: Mapping[str, Any]) -> list[Any]:
-    """Return what each choice that an argument may belong to says of it.
+    """Return the schema of an argument in each choice that may have it.
 
     An argument that the object around the choices does not declare belongs to those that declare or require it.
     """
@@ -86,12 +86,12 @@ def _in_choices(name: str, objects: Sequence[Mapping[str, Any]], known: Mapping[
 
 
 def _others(choice: Mapping[str, Any]) -> Any:
-    """Return what an object says of the properties that it does not declare."""
+    """Return the schema that an object has for undeclared properties."""
     return True if choice.get("patternProperties") else choice.get("additionalProperties", True)
 
 
 def _add_others(shown: dict[str, Any], objects: Sequence[Mapping[str, Any]]) -> str:
-    """Add what all choices say of names that none of them declares, and return in words what cannot be shown of it."""
+    """Add the schema of all choices for undeclared names, and return in words the part of it that cannot be shown."""
     rules = [_others(choice) for choice in objects]
     kept = [rule for rule in rules if rule is not False]
     joined = True if any(map(_is_free, rules)) else _any_of(kept) if kept else False

@@ -117,7 +117,7 @@ def definitions_in(schema: Any) -> Iterator[str]:
 
 
 def pointed_at(root: Any, pointer: str) -> Any:
-    """Return what a JSON pointer in a reference leads to, from `/` on; None where there is nothing."""
+    """Return the target of a JSON pointer in a reference, from `/` on; None where there is nothing."""
     target = root
     for part in pointer.split("/")[1:]:
         step = unquote(part).replace("~1", "/").replace("~0", "~")

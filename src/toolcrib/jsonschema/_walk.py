@@ -86,7 +86,7 @@ class SchemaWalk:
         return merged_reference({key: value for key, value in named.items() if key != "$ref"}, self._target(ref))
 
     def _target(self, ref: str) -> Mapping[str, Any]:
-        """Return what a reference leads to, with what stands beside it and beside the references on the way."""
+        """Return the target of a reference, with the keywords beside it and beside the references on the way."""
         chain: list[tuple[str, Mapping[str, Any]]] = []
         seen = set[str]()
         further: str | None = ref

@@ -122,7 +122,7 @@ class Checker:
         return self._resolved(*self._errors(value))
 
     async def find_errors(self, value: Any) -> Sequence[Any]:
-        """Return what `iter_errors` does; a check that takes more than a few milliseconds is made in a worker thread.
+        """Return the errors as `iter_errors` does; a check of more than a few milliseconds runs in a worker thread.
 
         Raises:
             Unresolvable: As `iter_errors`.
@@ -180,7 +180,7 @@ class Checker:
 
 
 def checker_of(schema: Mapping[str, Any]) -> Checker | None:
-    """Return what checks a schema's values; None where it is not a schema, and its maker has to look after them."""
+    """Return the checker of a schema; None where it is not a valid schema, which is reported elsewhere."""
     try:
         return Checker(schema)
     except (SchemaError, RecursionError):
@@ -308,7 +308,7 @@ def checks_of(
 
 
 def repaired_checker(what: str, schema: Mapping[str, Any], *, log_wrong: bool = False) -> Checker | None:
-    """Return what checks values against a schema of another party as a model is shown it, its faults repaired.
+    """Return a checker of another party's schema as it is shown to models, its faults repaired.
 
     Where there is no such check, it is None, and the log says so.
 

@@ -26,7 +26,7 @@ _TEXTS = re.compile(r"text/.*|application/(.*\+)?(xml|yaml|x-yaml|javascript|x-n
 
 
 def value_of(server: str, method: str, path: str, answer: Answer) -> Any:
-    """Return what an answer says.
+    """Return the value of an answer.
 
     JSON becomes JSON shapes, text a text, anything else `Media`; an answer without a body its status.
 
@@ -116,7 +116,7 @@ def _error(server: str, method: str, path: str, answer: Answer) -> Exception:
 
 
 def _message(answer: Answer) -> str:
-    """Return what the body of an error says, bounded."""
+    """Return the message in the body of an error, bounded."""
     try:
         said: Any = json.loads(answer.data)
     except (ValueError, RecursionError):

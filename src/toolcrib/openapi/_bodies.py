@@ -137,7 +137,7 @@ class Body:
 
 
 def body_of(document: Document, said: Any, base: str, schemas: Schemas) -> Body | None:
-    """Return what an operation takes as its body; None where it takes none.
+    """Return the body of an operation; None where it has none.
 
     Of several media types it is JSON, or else the first of a form, a form in parts, text and bytes. Of several JSON
     ones, a list of changes comes last: models write what is to be merged. What may be of any type is JSON where it has

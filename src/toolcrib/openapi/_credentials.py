@@ -32,7 +32,7 @@ class KeptCredentials(Protocol):
     """Credentials of each principal for servers: the `OAuth` and `ApiKeys` of `toolcrib.credentials`."""
 
     async def consent_for(self, principal: str, server: str) -> Consent | None:
-        """Return what a principal has to do before a server is used for them; None where nothing is to be done."""
+        """Return the consent that a principal must give before a server is used for them; None where none is needed."""
         ...
 
     async def sign(self, principal: str, server: str, request: Any) -> str:
@@ -98,7 +98,7 @@ class Signer:
         return {name: one for name, one in given.items() if isinstance(one, KeptCredentials)}
 
     async def consent_for(self, principal: str) -> Consent | None:
-        """Return what a principal has to do before the operation can be used for them."""
+        """Return the consent that a principal must give before the operation can be used for them."""
         first: Consent | None = None
         kept = self._kept()
         for each in self._within_reach(cast("Any", self.given)):
@@ -114,7 +114,7 @@ class Signer:
         return [each for each in self.requirements if each and all(name in has for name in each)]
 
     async def signing(self, principal: str | None, user: str) -> Signing:
-        """Return what credentials add to a request, by the first requirement for which there are all.
+        """Return the additions of the credentials to a request, by the first requirement for which all are given.
 
         Args:
             principal: The principal of the run.

@@ -81,7 +81,7 @@ class Document:
         raise self.error(f"has references that lead in a circle, at {found.key:.200}")
 
     def find(self, ref: str, base: str) -> Place:
-        """Return what one reference leads to.
+        """Return the target of a reference.
 
         Raises:
             DocumentError: It leads nowhere, or to what may not be read.
@@ -193,7 +193,7 @@ def _within(data: bytes | bytearray, address: str) -> bytes:
 
 
 def _downloaded(address: str) -> tuple[bytes, str]:
-    """Return what is at an address on the web; redirects are followed on the same host alone."""
+    """Download an address; redirects are followed on the same host alone."""
     host = urlsplit(address).hostname
     try:
         with httpx2.Client(timeout=_SECONDS, verify=shared_tls()) as client:

@@ -167,7 +167,7 @@ def _route(
 
 
 def endpoint_of(document: Document, route: Route, schemas: Schemas, secret: Collection[tuple[str, str]]) -> Endpoint:
-    """Return what requests of an operation are made of.
+    """Return the endpoint of an operation, which creates its requests.
 
     Args:
         document: The document.

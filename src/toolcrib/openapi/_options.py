@@ -139,7 +139,7 @@ class Options:
         return is_chosen(operation, self.approval)
 
     def effect_of(self, operation: Operation) -> Effect:
-        """Return what an operation does."""
+        """Return the effect of an operation."""
         return _by_name(self.effects, operation) or operation.effect
 
     def source_of(self, operation: Operation) -> Source:

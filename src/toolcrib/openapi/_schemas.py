@@ -335,7 +335,7 @@ _PLAIN: Mapping[str, Callable[[Any], bool]] = {
 
 
 def _of_3_0(schema: Mapping[str, Any], converted: dict[str, Any]) -> dict[str, Any]:
-    """Return what OpenAPI 3.0 says in its own way as JSON Schema: exclusive limits, and null."""
+    """Convert the keywords of OpenAPI 3.0 to JSON Schema: exclusive limits, and null."""
     for exclusive, limit in (("exclusiveMaximum", "maximum"), ("exclusiveMinimum", "minimum")):
         if schema.get(exclusive) is True and limit in converted:
             converted[exclusive] = converted.pop(limit)

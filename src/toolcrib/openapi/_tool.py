@@ -117,7 +117,7 @@ class OperationTool(BaseTool):
         return self._signer.may_need_consent
 
     async def get_consent(self, ctx: RunContext[Any]) -> Consent | None:
-        """Return what the principal has to do before the API is used for them."""
+        """Return the consent that the principal must give before the API is used for them."""
         return await self._signer.consent_for(_user_of(ctx))
 
     def get_call_metadata(self, arguments: Mapping[str, Any]) -> dict[str, Any]:

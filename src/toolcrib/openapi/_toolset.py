@@ -109,7 +109,7 @@ def toolset(
 
 
 def _refused(document: Document, problem: str, names: Sequence[str]) -> DocumentError:
-    """Return what is said of the operations that have one problem."""
+    """Return the error about the operations that have one problem."""
     others = f" (and {count_text(len(names) - 1, 'other')})" if len(names) > 1 else ""
     return document.error(f"and its operation `{names[0]}`{others}: it {problem}")
 

@@ -51,7 +51,7 @@ class RunProvenance(FeatureState):
         self._is_first = True  # whether the transcript that it reads is the first one
 
     def labels_of(self, call: Call) -> ToolLabels:
-        """Return what the policy goes by for a call."""
+        """Return the labels of a call under the policy."""
         return self._labels(call.name, call.entry, call.run)
 
     def _labels(self, name: str, entry: ToolEntry | None, run: Run) -> ToolLabels:
@@ -62,7 +62,7 @@ class RunProvenance(FeatureState):
     # --- what the run reads
 
     def read_descriptions(self, toolset: Toolset, run: Run) -> None:
-        """Read what servers that the host does not trust say of their tools into a run; of the same tools, once."""
+        """Read the tool descriptions of servers that the host does not trust into a run; of the same tools, once."""
         if self._listed is toolset:
             return
         self._listed = toolset
@@ -171,7 +171,7 @@ class RunProvenance(FeatureState):
         self._read_shapes(value, lambda shapes: keep(result=shapes, echoes=echoes, at=at))
 
     def _read_untrusted(self, given: ModelInput, value: Any) -> None:
-        """Read what nobody has labelled: it is a stranger's."""
+        """Read an unlabelled value: it is a stranger's."""
         request = given.request
         name, id = (given.origin, "") if request is None else (request.name, request.id)
         if not given.key or self.memory.expect(given.key):
@@ -193,7 +193,7 @@ class RunProvenance(FeatureState):
             memory.wait(read)
 
     def _read_answer(self, given: ModelInput) -> None:
-        """Read what the client of a call answered: it may be a stranger's, and so may be the result of the call."""
+        """Read the answer of a call's client: it may be a stranger's, and so may be the result of the call."""
         memory, request, shapes = self.memory, given.request, lenient(given.value)
         name, id = ("", "") if request is None else (request.name, request.id)
         memory.warn(id, untrusted=True, private=False)
@@ -257,7 +257,7 @@ def _state_of(run: Run) -> RunProvenance | None:
 
 
 def memory_of(run: Run) -> Memory:
-    """Return what a run with a policy has read, and from whom.
+    """Return the memory of a run with a policy: what it has read, and from whom.
 
     Raises:
         LookupError: The run has no policy.
@@ -319,13 +319,13 @@ _GATE: Final = GateStep(_NAME, "authorize", check_origins, frozenset({"new", "ed
 
 
 def parts_of(policy: Provenance) -> FeatureParts:
-    """Return what a policy registers with a run."""
+    """Return the parts that a policy registers with a run."""
     names = tuple(dict.fromkeys(rule.tool for rule in policy.rules if rule.tool != "*"))
     return FeatureParts(_NAME, lambda run: RunProvenance(policy), (replace(_GATE, tool_names=names),))
 
 
 def _found(call: Call, memory: Memory, labels: ToolLabels, settled: list[Question] | None) -> list[Question]:
-    """Return what a person may have to be asked about the arguments, by the rules; note what the call would write.
+    """Return the possible questions about the arguments, by the rules, and record the values that the call would write.
 
     Args:
         call: The call.

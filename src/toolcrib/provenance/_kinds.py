@@ -31,6 +31,7 @@ a number with a unit, a date, a time of day, the host of a link, or what cannot 
 
 _MOST: Final = 64  # components of one value
 _LONG: Final = 2_000  # characters of a value that is taken apart
+_MOST_CENTS: Final = 3  # characters of a comma with the decimals behind it
 _EXACT: Final = 15  # digits that a float holds
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs"})
 
@@ -41,11 +42,24 @@ _MONTH: Final = (
 )
 _DAY: Final = r"(\d{1,2})(?:st|nd|rd|th)?"
 _TO: Final = r" ?(?:-|\u2013|to|until|and) ?(?:the )?"
+_BEFORE_DATE: Final = ("on", "by", "of", "for", "from", "until", "till", "to", "before", "after", "since", "and", "the")
+# a name such as April is a month behind one of these words, a comma or a bracket, and where it begins the text
+_IS_MONTH: Final = (
+    "(?:"
+    + "|".join(rf"(?<=\b{word} )" for word in _BEFORE_DATE)
+    + r"|(?<=, )|(?<=\()|^|(?!(?:jan|april|may|june|august)\b))"
+)
+_NO_COUNT: Final = (  # behind the end of a span, which may count what follows: `May 5 to 14 guests`
+    r"(?![\d:]|[.,]\d| ?[ap]\.?m\b| (?!(?:at|of|from|in|for|with|and|or|on|to|please|if|when)\b)[a-z])"
+)
 _YEAR: Final = r"(?:,? (\d{4})\b)?"
 _START: Final = r"(?<![\w@/.:+\-])"
 _END: Final = r"(?![\w@/]|[.:+\-][\w@/])"
 _ISO: Final = re.compile(rf"{_START}(\d{{4}})-(\d\d)-(\d\d)(?:(?=[t ]\d\d:)[t ]?|{_END})")
-_MONTH_FIRST: Final = re.compile(rf"\b{_MONTH} {_DAY}{_YEAR}(?:{_TO}(?:{_MONTH} )?{_DAY}{_YEAR})?\b")
+_MONTH_FIRST: Final = re.compile(
+    rf"\b{_IS_MONTH}{_MONTH} {_DAY}{_YEAR}(?:{_TO}(?:{_MONTH} )?{_DAY}{_YEAR}\b{_NO_COUNT})?\b"
+)
+_MAY_BE_DATE: Final = re.compile(rf"\b{_MONTH} {_DAY}{_YEAR}(?:{_TO}(?:{_MONTH} )?{_DAY}{_YEAR})?\b")  # of no number
 _DAY_FIRST: Final = re.compile(rf"\b(?:{_DAY}{_TO})?{_DAY}(?: of)? {_MONTH}{_YEAR}")
 _CLOCK: Final = re.compile(
     r"(?<![\w:.,+\-/])t?(\d{1,2}):(\d\d)(?::00(?:\.0+)?)?(z)?(?! ?[ap]\.?m\b)(?![\w:+/@]|[.\-]\w)"
@@ -54,14 +68,19 @@ _HALF_DAY: Final = re.compile(r"(?<![\w:.,+\-/])(\d{1,2})(?::(\d\d))? ?([ap])\.?
 
 _DIGIT: Final = re.compile(r"\d")
 _NUMBER: Final = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
+# around a number: nothing that joins it, such as a letter, a slash, another group or an apostrophe between groups
+_OPEN: Final = r"(?<![^\s(\[{<\"'\u2018\u201c=|])(?<!\w['\"\u2018\u201c(\[{<=])(?<!\d )"
+_SHUT: Final = r"(?=[)\]}>\"'\u2019\u201d.,;:!?|]*(?:\s|$))(?! \d{3}(?!\d))"
+_FIGURE: Final = r"-?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:\.\d{3})+,\d{1,2}|\d+(?:\.\d+|,\d{1,2})?)"
+_UNIT: Final = r"[$\u20ac\u00a3%]"
 _MEASURES: Final = re.compile(
-    r"(?<![\w.,:/@\-$\u20ac\u00a3#])(?:([$\u20ac\u00a3#]) ?)?(-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)"
-    r"(?: ?([$\u20ac\u00a3%]))?(?![\w/@]|[.,:]\d|-\w)"
+    rf"{_OPEN}(?:([$\u20ac\u00a3#]) ?)({_FIGURE})(?: ?({_UNIT}))?{_SHUT}|{_OPEN}()({_FIGURE}) ?({_UNIT}){_SHUT}"
 )
 _UNITS: Final = frozenset("$\u20ac\u00a3#%")
-_NUMBERS: Final = re.compile(r"(?<![\w.,:/@\-])-?(?:\d{1,3}(?:,\d{3})+(?![,\d])|\d+)(?:\.\d+)?(?![\w/@]|[.,:]\d|-\w)")
-_GROUPS: Final = re.compile(r"[+(]?(?<![\w.,])\w*\d\)?(?:[ -]\(?\d+(?![\d:./])\)?)+")  # of a long number
+_NUMBERS: Final = re.compile(rf"{_OPEN}(?:[$\u20ac\u00a3#] ?)?({_FIGURE})(?! ?%)(?: ?[\u20ac\u00a3$])?{_SHUT}")
+_GROUPS: Final = re.compile(r"[+(]?(?<![\w.,])\w*\d\)?(?:[ -]\(?\d+(?:[.,]\d+)?(?![\d:/])\)?)+")  # of a long number
 _TWO_WAYS: Final = re.compile(r"-?[1-9]\d{0,2}(?:\.\d{3})+")  # a point of decimals, or of thousands
+_DEBIT: Final = re.compile(r"\([\d.,]+\)")  # as accounts write a negative number
 _LOOSE: Final = re.compile(r"(?<![\w.])-?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\w)|(?<![\w.])-?\d+(?:\.\d+)?(?!\w)")
 _BETWEEN: Final = re.compile(r"(?:(?<!\d),|,(?!\d)|[\s;()\"'\u2018\u2019\u201c\u201d])+")
 _AROUND: Final = ":.!?"
@@ -133,7 +152,7 @@ def _scan(value: str) -> Iterator[Component]:
             yield Component("time", f"{hour}:{minute:02}", parts=(hour, minute))
         value = without_moments(value)
     for piece in _BETWEEN.split(value):
-        bare = piece.strip(_AROUND)
+        bare = piece if "@" in piece else piece.strip(_AROUND)
         if piece in _FREE or (not bare and piece != "." and ".." not in piece and piece not in ("?", "!")):
             continue
         yield from _of_piece(bare or piece)
@@ -149,7 +168,8 @@ def _of_piece(piece: str) -> Iterator[Component]:
     if piece.isalpha():
         yield Component("word", piece)
     elif (number := number_of(piece)) is not None:
-        yield Component("number", piece, number)
+        # as an amount 3.1 is 3.10, and as a version it is not
+        yield Component("name", piece) if number % 1 else Component("number", piece, number)
     elif (measure := measure_of(piece)) is not None:
         yield Component("measure", piece, measure[0], unit=measure[1])
     elif "://" in piece or piece.startswith("www."):
@@ -208,9 +228,22 @@ def numbers_in(text: str, *, is_loose: bool) -> Iterator[float]:
         text: The text.
         is_loose: Whether the parts of dates, times and versions count as numbers, too.
     """
-    for found in _LOOSE.findall(text) if is_loose else _NUMBERS.findall(_GROUPS.sub(" ", without_moments(text))):
-        if len(found) <= _EXACT + 8 and (is_loose or _TWO_WAYS.fullmatch(found) is None):
-            yield float(found.replace(",", ""))
+    strict = () if is_loose else _NUMBERS.findall(_GROUPS.sub("~", _DEBIT.sub("~", without_moments(text))))
+    for found in _LOOSE.findall(text) if is_loose else strict:
+        number = float(found.replace(",", "")) if is_loose else figure_of(found)
+        if number is not None and len(found) <= _EXACT + 8:
+            yield number
+
+
+def figure_of(text: str) -> float | None:
+    """Return the number of a figure in a text; None for one that may be two numbers, or is an identifier: `0042`."""
+    bare = text.lstrip("-")
+    if _TWO_WAYS.fullmatch(text) is not None or (bare.startswith("0") and bare[1:2].isdigit()):
+        return None
+    point, comma = text.rfind("."), text.rfind(",")
+    if comma > point and (point >= 0 or len(text) - comma <= _MOST_CENTS):  # a comma of decimals
+        return float(text.replace(".", "").replace(",", "."))
+    return float(text.replace(",", ""))
 
 
 def measure_of(text: str) -> tuple[float, str] | None:
@@ -221,9 +254,11 @@ def measure_of(text: str) -> tuple[float, str] | None:
 
 def measures_in(text: str) -> Iterator[tuple[float, str]]:
     """Yield the numbers of a flat text that have a unit as a mark, each with it: `$50`, `10%`, `#7`."""
-    for before, found, behind in _MEASURES.findall(text) if not _UNITS.isdisjoint(text) else ():
-        if (before or behind) and len(found) <= _EXACT + 8:
-            yield float(found.replace(",", "")), before + behind
+    for match in _MEASURES.finditer(text) if not _UNITS.isdisjoint(text) else ():
+        before, found, behind = match.groups()[:3] if match[2] else match.groups()[3:]
+        number = figure_of(found)
+        if number is not None and len(found) <= _EXACT + 8:
+            yield number, before + (behind or "")
 
 
 def dates_in(text: str) -> Iterator[tuple[int, int, int]]:
@@ -254,6 +289,6 @@ def times_in(text: str) -> Iterator[tuple[int, int]]:
 
 def without_moments(text: str, by: str = " ") -> str:
     """Return a flat text without its dates and times, with something else in the place of each."""
-    for pattern in (_ISO, _MONTH_FIRST, _DAY_FIRST, _HALF_DAY, _CLOCK) if _DIGIT.search(text) is not None else ():
+    for pattern in (_ISO, _MAY_BE_DATE, _DAY_FIRST, _HALF_DAY, _CLOCK) if _DIGIT.search(text) is not None else ():
         text = pattern.sub(by, text)
     return text

@@ -14,10 +14,12 @@ __all__ = ["hosts_in", "links_in", "pieces_of", "plain_text"]
 _BETWEEN: Final = re.compile(r"[\s<>()\[\]{}\"'`|,;*]+|=(?=https?://)")
 _AROUND: Final = ":!?.=_~#"
 _DOTTED: Final = re.compile(r"(?<![\w.-])[\w-]+(?:\.[\w-]+)+")
-_FILE: Final = re.compile(
-    r"\.(?:ai|app|bz|cab|cc|do|in|me|md|mk|ml|mm|mov|name|pl|pm|ps|pub|py|rs|sc|sh|so|st|tf|vi|ws|zip|\d+)$"
+_ENDINGS: Final = re.compile(r"\.(?:com|net|org|edu|gov|mil|int|eu|uk|de|fr|nl|ch|dk|cz|jp|cn|kr|ru|br|au|nz|ca)$")
+"""The endings of hosts that are neither those of files nor words; a name with another one is a host in a link alone."""
+_AROUND_NAME: Final = re.compile(r"(?:^|[\s,])[\"'\u2018\u201c\u00ab`(\[{<]*$")
+_BEHIND_NAME: Final = re.compile(
+    r"(?::\d+)?(?:[/?#]\S*|['\u2019]s)?[\"'\u2019\u201d\u00bb`)\]}>.,;:!?]*(?=\s|$)|,(?!\S*@)"
 )
-"""The endings of files that are endings of hosts, too."""
 _DOT: Final = str.maketrans(dict.fromkeys("\u3002\uff0e\uff61\u2024\ufe52", ".") | {"\\": "/"})
 _OUT_OF_SIGHT: Final = frozenset({"Cf", "Cc", "Mn", "Me"})
 _LINK: Final = re.compile(
@@ -31,6 +33,7 @@ _LINK: Final = re.compile(
     re.IGNORECASE,
 )
 _MAYBE: Final = re.compile(r"[@:/\\%&]|\.\w|[^\x00-\x7f]")  # without one there is no link
+_MARKS: Final = 8  # characters before a name that are looked at
 _LAYERS: Final = 3  # of encodings in one another
 
 
@@ -48,13 +51,13 @@ def plain_text(text: str) -> str:
 
 
 def pieces_of(text: str) -> Iterator[str]:
-    """Yield what stands between spaces, brackets and quotes, without the marks of a sentence."""
+    """Yield the pieces between spaces, brackets and quotes, without the marks of a sentence."""
     for piece in _BETWEEN.split(text):
         yield piece.strip(_AROUND)
 
 
 def links_in(text: str) -> Iterator[str]:
-    """Yield whatever in a text may be a link, an address or the name of a host, in the form of `plain_text`."""
+    """Yield each piece of a text that may be a link, an address or the name of a host, in the form of `plain_text`."""
     plain = plain_text(text) if _MAYBE.search(text) is not None else ""
     for piece in pieces_of(plain) if _LINK.search(plain) is not None else ():
         if _LINK.search(piece) is not None:
@@ -66,12 +69,13 @@ def hosts_in(text: str, *, is_loose: bool) -> Iterator[str]:
 
     Args:
         text: The text.
-        is_loose: Whether the part of an address behind `@` counts, too, and what may be a file: `plan.zip`.
+        is_loose: Whether whatever looks like one counts, such as the part of an address behind `@`, or a file.
     """
     for match in _DOTTED.finditer(text):
         name, before = match[0], text[max(0, match.start() - len("https://")) : match.start()]
-        is_file = not (name.startswith("www.") or before.endswith("://")) and _FILE.search(name) is not None
-        if not is_loose and (is_file or before.endswith("@")):
+        if not is_loose and not (
+            before.endswith("://") or name.startswith("www.") or _is_host(text, match.start(), match.end())
+        ):
             continue
         last = name.rpartition(".")[2]
         if (len(last) > 1 and last.isalpha()) or (last.isdigit() and name.count(".") == 3):
@@ -80,3 +84,9 @@ def hosts_in(text: str, *, is_loose: bool) -> Iterator[str]:
             for scheme in ("http://", "https://"):
                 if before.endswith(scheme):
                     yield scheme + host
+
+
+def _is_host(text: str, start: int, end: int) -> bool:
+    """Return whether a name stands by itself and is that of a host, and of no file or setting."""
+    is_apart = _AROUND_NAME.search(text, max(0, start - _MARKS), start) and _BEHIND_NAME.match(text, end)
+    return bool(is_apart) and _ENDINGS.search(text, start, end) is not None

@@ -119,7 +119,7 @@ class Memory(Origins):
         return not self._waiting
 
     def settle(self) -> None:
-        """Read what waits, in its order; may be called from several threads."""
+        """Read the waiting texts, in order; may be called from several threads."""
         with self._lock:
             while self._waiting:
                 self._waiting[0]()
@@ -188,7 +188,7 @@ class Memory(Origins):
                     self._echoes[number] = own
 
     def write(self, origin: Origin, arguments: Mapping[str, Any], content: frozenset[str]) -> None:
-        """Record what a call with an effect writes: where it is read again, it is no more trusted than it is now.
+        """Record the values that a call with an effect writes: read again, they are no more trusted than now.
 
         Addresses, links and numbers that only the model knows from where are kept as a stranger's; so is each word of
         what decides. The words of what is said are unknown where they come back.
@@ -234,7 +234,7 @@ class Memory(Origins):
         content: frozenset[str] = frozenset(),
         settled: list[Question] | None = None,
     ) -> list[Question]:
-        """Return what a person has to be asked before a tool with an effect runs.
+        """Return the questions for a person before a tool with an effect runs.
 
         Args:
             tool: The tool's name.
@@ -279,7 +279,7 @@ class Memory(Origins):
     def judge_keys(
         self, tool: str, arguments: Mapping[str, Any], fields: Collection[str], effect: Effect = "execute"
     ) -> Iterator[Question]:
-        """Yield what a person has to be asked about keys of objects, which are values unless the schema names them.
+        """Yield the questions about keys of objects, which are values unless the schema names them.
 
         Args:
             tool: The tool's name.
@@ -297,7 +297,7 @@ class Memory(Origins):
                     yield from self._asked_unless_approved(tool, path, key, origin)
 
     def judge_programs(self, arguments: Mapping[str, Any], content: frozenset[str] = frozenset()) -> list[Question]:
-        """Return what a person has to be asked before a tool runs programs that were written late.
+        """Return the questions for a person before a tool runs programs that were written late.
 
         A program is late when text of others was read before it came for the first time.
         """

@@ -101,6 +101,8 @@ class Origins:
         """
         text = key_of(value)
         number = number_of(text) if isinstance(text, str) else text
+        if isinstance(text, str) and number is not None and number % 1:
+            number = None  # as an amount 3.1 is 3.10, and as a version it is not
         if number is not None or not isinstance(text, str):
             is_plain = not isinstance(value, str) or value.isascii()
             return [self._origin_of_number(number or 0.0) if is_plain else Origin("model", part=str(text))]

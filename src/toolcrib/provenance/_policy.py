@@ -67,7 +67,7 @@ class ToolLabels:
         return frozenset(names).difference(self.deciding) if "*" in self.content else self.content
 
     def verdict(self, kind: OriginKind) -> Verdict:
-        """Return what becomes of a call because of a value of this origin."""
+        """Return the verdict about a call that has a value of this origin."""
         return cast("Verdict", getattr(self, _FIELD_OF.get(kind, "untrusted")))
 
 
@@ -183,11 +183,11 @@ class Provenance:
             raise PolicyError(str(path), (f"it is not TOML: {error}",)) from None
 
     def register(self) -> FeatureParts:
-        """Return what the policy registers with a run."""
+        """Return the parts that the policy registers with a run."""
         return provenance.parts_of(self)  # of a module that needs this one
 
     def labels(self, declared: ToolLabels, tool: str, toolsets: Collection[str], principal: str | None) -> ToolLabels:
-        """Return what the policy goes by for calls of a tool, where the tool declares these labels."""
+        """Return the labels of a tool's calls, where the tool declares these."""
         for rule in self.rules:
             if rule.fits(tool, toolsets, principal):
                 declared = rule.over(declared)
@@ -198,7 +198,7 @@ _POLICY: Final = TypeAdapter(Provenance)
 
 
 def _problem(detail: ErrorDetails) -> str:
-    """Return what is wrong with a field of a file, and where."""
+    """Return the problem of a field in a file, and its place."""
     place = [part for part in detail["loc"] if part not in ("function-before", "tuple", "list")]
     rule = f"rule {place[1] + 1}" if place[:1] == ["rules"] and len(place) > 1 and isinstance(place[1], int) else ""
     path = ".".join(map(str, place[2:] if rule else place))

@@ -120,7 +120,9 @@ class PrivateValues:
         """
         if not self._pieces:
             return
-        text = _TAG.sub(" ", _COMMENT.sub(lambda one: " " if one[1] else one[0], _folded(text)))
+        text = _folded(text)
+        marked = " ".join(one[0] for pattern in (_COMMENT, _TAG) for one in pattern.finditer(text))
+        text = f"{_TAG.sub(' ', _COMMENT.sub(lambda one: ' ' if one[1] else one[0], text))}\n{marked}"
         words = _long_words(text)
         numbers = (*_digits_in(text), *_dates(text), *_decimals(text))
         found = (*words, *_pairs(words), *_pairs(words, over=1), *numbers, *_characters(text), *self._looked_for(text))
@@ -137,7 +139,7 @@ class PrivateValues:
         return not receivers <= readers or (not receivers and piece in self._pieces)
 
     def _looked_for(self, text: str) -> Iterator[str]:
-        """Yield what a text has of joined words, in the lengths that are known, and of values of short words."""
+        """Yield the joined words of a text, in the known lengths, and its values of short words."""
         words = words_in(text.replace("_", " "))
         joined = "".join(words)
         for length in self._lengths:

@@ -36,6 +36,7 @@ _SENTENCE_END: Final = re.compile(r"[.!?;](?:\s|$)")
 _CLAUSE_END: Final = re.compile(r"[,.!?;](?:\s|$)")
 _DENIAL: Final = re.compile(
     r"n['\u2019]t\b|\b(?:no|not|none|nobody|nothing|never|neither|nor|cannot|without|avoid|refrain|refuse|except|unless"
+    r"|dont|doesnt|cant|wont|shouldnt|mustnt|hold off|off[ -]limits|skip|ignore|leave|spare|keep"
     r"|instead|rather|forbid|forbidden|prevent|if|stop|stops|hates?|regret|afraid|fears?|beware|careful|wrong|against"
     r"|suppose|imagine|undo|anything but|(?:should|shall|may|might) (?:i|we|he|she|they)"
     r"|nicht|kein|keine|nie|niemals|pas|jamais|nunca|non|niet|nooit|inte|ikke|n\u00e3o)\b"
@@ -46,10 +47,29 @@ _TELLING: Final = re.compile(  # before what somebody else says or wants, or wha
 )
 _AND: Final = re.compile(r"\b(?:and|then)\b")
 _POLITE: Final = re.compile(r"\W*(?:please,? )?(?:can|could|would|will) you\b")
-_ATEXT: Final = frozenset("!#$%&'*+-/=?^_`{|}~")  # of what stands before `@` in an address
+_EMPHASIS: Final = frozenset("*`")  # the same mark on both sides of a value belongs to neither
+_QUOTES: Final = "\"'\u2018\u201c"
+_CLOSING: Final = "\"'\u2019\u201d\u00bb`)\\]}>"
+_BEFORE: Final = re.compile(rf"(?:^|[\s,]|://|[:={{[(]\s*(?=[{_QUOTES}]))[{_QUOTES}\u00ab`(\[{{<]*#?$")
+"""What is before a value that stands by itself: a space, a comma or a scheme, then marks that open."""
+_BEHIND: Final = re.compile(
+    rf"/?[{_CLOSING}]*[.,;:!?\u2026]*[{_CLOSING}]*(?=\s|$)"  # marks that close, and those of a sentence, then a space
+    rf"|/?[{_CLOSING}]*,|[\"'\u2019\u201d][}}\]):]|['\u2019]s?(?=[\s.,;:!?)]|$)"  # in a list, in JSON; and `Ann's`
+    r"|\.(?:they|the|this|that|please|then|we|he|she|and|but)(?=\s)"  # a sentence begins without a space before it
+    r"|[\u3002\uff01\uff1f\uff0c\u3001\uff1b\uff1a\u300d\u300f\uff09\u3011]"
+)
+_NO_UNIT: Final = r"(?! (?:\d|eur|usd|gbp|chf|euros?|dollars?|pounds?|times|x|pieces|people|items|units|of)\b)"
+_LONGEST_MARKS: Final = 8  # characters before a value that are looked at
+_FIGURES: Final = re.compile(  # fractions, and digits that are raised, lowered or in circles
+    r"([\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u2094\u2150-\u215f\u2189\u2460-\u249b\u24ea-\u24ff])"
+)
 _LISTED: Final = re.compile(r"(?m)^[^\w\n]+(?=\s)|(?<=\d)[^\S\n]+[*/+-][^\S\n]+(?=\d)")  # items of lists, and sums
 _JOINT: Final = re.compile(r"[:=/?&#]+")
-_MARK: Final = re.compile(r"(?<=['\"`])[^\w\s'\"`(),;]+(?=['\"`])|(?<![^\s'\"`(])\*+(?![^\s'\"`),;])")
+_UNITS: Final = "$\u20ac\u00a3#%"
+_MARK: Final = re.compile(  # in code, in quotes unless it may be a path or a pattern of prose, or `*` at the end
+    r"(?<=`)[^\w\s'\"`(),;]+(?=`)|(?<=['\"])[^\w\s'\"`(),;./\\~%?]+(?=['\"])"
+    r"|(?<=\w )\*+(?=[.,;!?)]?\s*(?:\n|$))"
+)
 
 
 def flat(text: str) -> str:
@@ -58,7 +78,13 @@ def flat(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    return " ".join((text if text.isascii() else unicodedata.normalize("NFKC", text)).split())
+    return " ".join((text if text.isascii() else _compatible(text)).split())
+
+
+def _compatible(text: str) -> str:
+    """Return a text in compatible characters; a fraction and a raised digit, which would join a number, stay."""
+    parts = _FIGURES.split(text)
+    return "".join(part if at % 2 else unicodedata.normalize("NFKC", part) for at, part in enumerate(parts))
 
 
 def words_in(text: str) -> list[str]:
@@ -158,7 +184,7 @@ class TextIndex:
             self.years.setdefault(int(year), number)
 
     def find(self, value: str) -> tuple[int, int] | None:
-        """Return what the first text with a value is from, and the line where it stands there; None without one.
+        """Return the source of the first text with a value, and the line of the value; None without one.
 
         Args:
             value: A flat text.
@@ -179,7 +205,7 @@ class TextIndex:
         """Return whether a value stands in a text with a capital inside a sentence, as a name does."""
         name = re.compile(rf"(?<=[^.!?:] ){re.escape(value)}")
         return any(
-            cased[found.start()].isupper() and _is_alone(plain, cased, *found.span())
+            cased[found.start()].isupper() and _is_alone(plain, *found.span())
             for plain, cased, *_ in self._texts[:_TRIES]
             for found in (name.finditer(plain, 0, _LOOKED_THROUGH) if cased else ())
         )
@@ -192,11 +218,16 @@ class TextIndex:
         letters = _GAP.sub("", value)
         if len(letters) > _LONGEST_GROUPED or not is_long_number(value):
             return False
-        found = re.compile(rf"(?<!\w){'[ -]?'.join(letters)}(?!\w)")
+        fours = " ".join(letters[at : at + 4] for at in range(0, len(letters), 4))
+        last = "" if len(letters) % 4 == 0 else _NO_UNIT  # a short last group may count what comes behind it
+        before, behind = r"(?<![^\s(:])", r"(?![^\s.,;:!?)])"
+        in_fours = re.compile(f"{before}{re.escape(fours)}{behind}{last}")
+        dashed = re.compile(f"{before}{'-?'.join(letters)}{behind}")
         return any(
             not _is_of_groups(plain, *match.span())
             for plain, *_ in self._texts[:_TRIES]
-            for match in found.finditer(plain, 0, _LOOKED_THROUGH)
+            for pattern in (in_fours, dashed)
+            for match in pattern.finditer(plain, 0, _LOOKED_THROUGH)
         )
 
     def wants(self, pattern: str) -> bool:
@@ -220,14 +251,14 @@ class TextIndex:
         return iter(reduce(_among, lists[1:], lists[0]) if lists else _NOWHERE)
 
     def places(self, value: str) -> Iterator[tuple[int, int]]:
-        """Yield what each text with a value is from, and the line where it stands there; of many texts the first."""
+        """Yield the source of each text with a value, and the line of the value; of many texts the first."""
         chunks = self._chunks_with(set(_WORD.findall(value)))
         tries, last = _TRIES_OF_OTHERS if self._is_loose else _TRIES, -1
         for chunk in islice(chunks, tries):
             at, start = self._chunks[chunk]
-            plain, cased, text, number = self._texts[at]
+            plain, _, text, number = self._texts[at]
             end = start + _CHUNK + _LAP + len(value)
-            if at != last and _stands_in(value, plain, cased, max(0, start - len(value)), end, loose=self._is_loose):
+            if at != last and _stands_in(value, plain, max(0, start - len(value)), end, loose=self._is_loose):
                 last = at
                 yield number, _line_of(value, text)
         if self._is_loose:
@@ -260,11 +291,11 @@ def _among(chunks: Sequence[int], others: Sequence[int]) -> Sequence[int]:
     return found
 
 
-def _stands_in(value: str, plain: str, cased: str, start: int, end: int, *, loose: bool) -> bool:
+def _stands_in(value: str, plain: str, start: int, end: int, *, loose: bool) -> bool:
     """Return whether a value stands by itself in a part of a text."""
     at = plain.find(value, start, end)
     while at >= 0:
-        if _is_apart(plain, at, at + len(value)) if loose else _is_alone(plain, cased, at, at + len(value)):
+        if _is_apart(plain, at, at + len(value)) if loose else _is_alone(plain, at, at + len(value)):
             return True
         at = plain.find(value, at + 1, end)
     return False
@@ -285,9 +316,10 @@ def _is_of_groups(plain: str, start: int, end: int) -> bool:
     if not (behind or before):
         return False
     words = plain[start:end].split(" ")
-    if behind and words[-1].isdigit():
+    if behind and words[-1].lstrip(_UNITS).isdigit():
         return True
-    return bool(before) and (any(word.isdigit() for word in words[:2]) or is_long_number(plain[start:end]))
+    first = words[0].rstrip(_UNITS).replace(".", "").replace(",", "")
+    return bool(before) and (first.isdigit() or any(map(str.isdigit, words[:2])) or is_long_number(plain[start:end]))
 
 
 def is_long_number(value: str) -> bool:
@@ -296,23 +328,15 @@ def is_long_number(value: str) -> bool:
     return len(bare) >= _SHORTEST_GROUPED and bare.isalnum() and 2 * sum(map(str.isdigit, bare)) >= len(bare)
 
 
-def _is_alone(plain: str, cased: str, start: int, end: int) -> bool:
-    before, after, then = plain[max(0, start - 1) : start], plain[end : end + 1], plain[end + 1 : end + 2]
-    if before and (before.isalnum() or before in "@._-+\\&~"):
+def _is_alone(plain: str, start: int, end: int) -> bool:
+    """Return whether a part of a text stands by itself: what is before and behind it can only be around a value."""
+    while start and plain[start - 1] in _EMPHASIS and plain[start - 1] == plain[end : end + 1]:
+        start, end = start - 1, end + 1
+    if _BEFORE.search(plain, max(0, start - _LONGEST_MARKS), start) is None or _BEHIND.match(plain, end) is None:
         return False
-    if before == "/" and plain[max(0, start - 3) : start] != "://":
-        return False  # the end of a path is another path
-    if (before == "*") != (after == "*") or (before and before in "!|?%$"):
-        return False  # of a pattern, or of a word that has marks in it
-    if _is_of_groups(plain, start, end):
+    if plain[end : end + 1] == "," and plain[end + 1 : end + 2].isdigit() and plain[end - 1].isdigit():
         return False
-    if before in _ATEXT and plain[start - 2 : start - 1].isalnum() and "@" in plain[start:end].partition(" ")[0]:
-        return False
-    if after and (after.isalnum() or after in "@_\\~+$^"):
-        return False
-    if after and after in "./-:?#=&%" and then.isalnum():
-        return after == "." and cased[end + 1 : end + 2].isupper()  # a sentence begins without a space before it
-    return True
+    return not _is_of_groups(plain, start, end)
 
 
 def _line_of(value: str, text: str) -> int:

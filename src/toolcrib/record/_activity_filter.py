@@ -79,7 +79,7 @@ def _latest(
 
 
 def latest_of_any(parts: Sequence[_Part], limit: int) -> tuple[str, tuple[Any, ...]]:
-    """Return what reads the latest of several parts: of each part, as its index has them, no more than `limit`."""
+    """Return a query for the latest of several parts: of each part, by its index, no more than `limit`."""
     read = [_latest(_TABLE, *part, limit, "first_position") for part in parts]
     if len(read) == 1:
         return read[0]

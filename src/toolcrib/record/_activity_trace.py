@@ -35,7 +35,7 @@ def current_activity() -> str | None:
 
 
 def parent_of(run: RecordedRun) -> str | None:
-    """Return what makes the calls of a run: what it was given as its parent, or what the current code goes on in."""
+    """Return the parent of a run's calls: its given parent, or the activity of the current code."""
     return _here.get() if run.channel.parent_id is None else run.channel.parent_id
 
 
@@ -146,11 +146,11 @@ class ActivityTrace:
             self.closed("cancelled", **data)
 
     def within(self) -> Within:
-        """Return what the run's code is executed in; see `Within`."""
+        """Return the context manager around the run's code; see `Within`."""
         return Within(self._kind, self.id, self._run.id, self._tracing)
 
     def carry(self) -> dict[str, str]:
-        """Return what the process that takes the activity up is to hand to its sinks."""
+        """Return the data for the sinks of the process that resumes the activity."""
         return carried(self._tracing, self._kind, self.id, self._run.id)
 
     def opened(self, data: Mapping[str, Any]) -> None:
@@ -201,7 +201,7 @@ def emit_activity_event(sinks: Iterable[ActivitySink], event: ActivityEvent) -> 
 
 
 def carried(sinks: Iterable[TracingSink], kind: Followed, activity_id: str, run_id: str) -> dict[str, str]:
-    """Return what the sinks give to be found again with a run or call that is taken up later."""
+    """Return the sinks' data by which they find a suspended run or call again."""
     found: dict[str, str] = {}
     for sink in sinks:
         try:

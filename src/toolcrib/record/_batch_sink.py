@@ -100,7 +100,7 @@ class BatchSink:
         return 0.0 if oldest is None else max(0.0, (now() - oldest.at).total_seconds())
 
     def close(self) -> None:
-        """Write what is left, in one try, and end; closing twice does nothing."""
+        """Write the remaining events, in one attempt, and stop; closing twice does nothing."""
         with self._changed:
             self._closed = True
             self._hurry.set()

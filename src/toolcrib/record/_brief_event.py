@@ -67,7 +67,7 @@ def _answer(said: Mapping[str, Any]) -> str:
 
 
 def _tokens(usage: Mapping[str, Any] | None) -> str:
-    """Return what requests to a model took; empty where they do not say it."""
+    """Return the tokens of requests to a model; empty where they are unknown."""
     if not usage or not (usage["input_tokens"] or usage["output_tokens"]):
         return ""
     cached = f" ({usage['cached_tokens']:,} cached)" if usage["cached_tokens"] else ""

@@ -93,15 +93,15 @@ class Trace:
         self._emit("received", partial(_arrival, requested, came, more), self._started_at)
 
     def within(self) -> Within:
-        """Return what the tool and the hooks of the call are executed in."""
+        """Return the context manager around the tool and the hooks of the call."""
         return Within("call", self._call.id, self._run.id, self._tracing)
 
     def carry(self) -> dict[str, str]:
-        """Return what the sinks of the process that takes the call up are to be given."""
+        """Return the data for the sinks of the process that resumes the call."""
         return carried(self._tracing, "call", self._call.id, self._run.id)
 
     def decided(self, note: DecisionNote, *, given: bool = False) -> None:
-        """Record what a decision hook said, or one that the host gave for this call alone."""
+        """Record the verdict of a decision hook, or one that the host gave for this call alone."""
         self.decisions = (*self.decisions, note)
         self._emit("decided", {**note.to_dict(), "given": True} if given else note.to_dict())
 
@@ -141,7 +141,7 @@ class Trace:
         self._emit("progressed", {"progress": progress.progress, "total": progress.total, "message": message})
 
     def asked(self, about: Mapping[str, Any]) -> int | None:
-        """Record what the tool asks; return what `was_answered` is to be given, None for what is not kept."""
+        """Record a question of the tool; return the number for `was_answered`, None for a question that is not kept."""
         if self.closed or len(self._questions) >= _MAX_ASKED:
             return None
         kept = {name: lenient(value, limit=_TEXT_CHARS) for name, value in about.items() if value not in (None, "")}
@@ -152,7 +152,7 @@ class Trace:
         return number
 
     def was_answered(self, number: int, said: Mapping[str, Any], duration_ms: float) -> None:
-        """Record what came of a question."""
+        """Record the answer to a question."""
         result = {name: value for name, value in said.items() if value} | {"duration_ms": round(duration_ms, 3)}
         asked = self._questions[number - 1]
         asked |= result

@@ -100,7 +100,7 @@ class EventLog:
             after = events[-1].position
 
     def events(self, activity: Activity, *, after: int = 0, limit: int = 500) -> list[KeptEvent]:
-        """Return what happened in one call or run, in order, the first `limit` events after a position."""
+        """Return the events of one call or run, in order, the first `limit` after a position."""
         require_number("EventLog", "limit", limit, least=1)
         source = "source = 'call'" if activity.source == "call" else "source = 'run'"
         where = f"WHERE id = ? AND {source} AND run_id = ? AND position > ? ORDER BY position LIMIT ?"
@@ -189,7 +189,7 @@ class EventLog:
         return list(found.values())
 
     def ancestors(self, calls: Iterable[tuple[str, str]], *, depth: int = 5) -> dict[tuple[str, str], Ancestors]:
-        """Return what each of several calls is part of, by the call's id and run.
+        """Return the ancestors of each of several calls, by the call's id and run.
 
         Args:
             calls: The calls, each by its id and run.
@@ -202,7 +202,7 @@ class EventLog:
         return {(id, run_id): _ancestors(id, run_id, by_id, depth) for id, run_id in wanted}
 
     def inside(self, outer: Iterable[Activity], *, limit: int, depth: int | None = None) -> tuple[list[Activity], bool]:
-        """Return what goes on inside activities, and inside that, level by level; and whether that is not all.
+        """Return the activities inside others, level by level, and whether there are more.
 
         Args:
             outer: The activities, which are not returned.

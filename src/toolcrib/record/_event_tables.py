@@ -207,7 +207,7 @@ def _call_change(data: Mapping[str, Any], position: int) -> dict[str, Any]:
 
 
 def _call_words(kind: str, data: Mapping[str, Any], said: Mapping[str, Any], principal: Any) -> str:
-    """Return what a search looks through of an event; what another event of the call has is left out."""
+    """Return the searchable text of an event, without the text that another event of the call has."""
     match kind:
         case "yielded" | "progressed" | "answered" | "logged":
             return ""
@@ -258,7 +258,7 @@ def _state(said: Any, otherwise: str) -> str:
 
 
 def _search_text(*parts: Any) -> str:
-    """Return what a search looks through: lower case, cut."""
+    """Return the searchable text of some parts: lower case, cut."""
     texts = (
         part if isinstance(part, str) else json.dumps(part, ensure_ascii=False, default=repr) for part in parts if part
     )

@@ -50,7 +50,7 @@ class PostgresSink(BatchSink):
         return event_log(self._tables, POSTGRES_WORDS)
 
     def close(self) -> None:
-        """Write what is left, and close the connections; closing twice does nothing."""
+        """Write the remaining events, and close the connections; closing twice does nothing."""
         super().close()
         self._tables.close()
 

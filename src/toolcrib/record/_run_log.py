@@ -259,7 +259,7 @@ def _summary(
 
 
 def _without_calls(log: EventLog, wanted: RunFilter, limit: int) -> list[RunSummary]:
-    """Return what is at the top and has made no call in its run."""
+    """Return the top activities that made no call in their run."""
     kinds = ("agent", "turn", "program", "session", "request")
     at_top = ActivityFilter(kinds, principal=wanted.principal, top=True, since=wanted.since, until=wanted.until)
     tops = log.activities(at_top, limit=limit)

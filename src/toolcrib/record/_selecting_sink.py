@@ -33,9 +33,9 @@ class SelectingSink:
             self.sink.emit_activity(event)
 
     def around(self, kind: Followed, activity_id: str, run_id: str) -> AbstractContextManager[object]:
-        """Return what the other sink enters around a tool's body, or a run's code."""
+        """Return the other sink's context manager for a tool's body, or a run's code."""
         return self.sink.around(kind, activity_id, run_id) if isinstance(self.sink, TracingSink) else nullcontext()
 
     def carry(self, kind: Followed, activity_id: str, run_id: str) -> Mapping[str, str]:
-        """Return what the other sink hands to the process where a call or program goes on."""
+        """Return the other sink's data for the process where a call or program goes on."""
         return self.sink.carry(kind, activity_id, run_id) if isinstance(self.sink, TracingSink) else {}

@@ -81,14 +81,14 @@ class TracingSink(Protocol):
     """A sink that other code asks what it is part of, such as a tracing library in a tool's body."""
 
     def around(self, kind: Followed, activity_id: str, run_id: str) -> AbstractContextManager[object]:
-        """Return what is entered before a tool's body, or a run's code, and left after it; for each step of a stream.
+        """Return a context manager that is entered around a tool's body, or a run's code; for each step of a stream.
 
         What is left was entered in the same task, unless the code was thrown away unfinished.
         """
         ...
 
     def carry(self, kind: Followed, activity_id: str, run_id: str) -> Mapping[str, str]:
-        """Return what to hand to the sinks of the process where a suspended call or paused program goes on.
+        """Return data for the sinks of the process where a suspended call or paused program goes on.
 
         There it is in `data["resumed"]` of the event that begins it.
         """

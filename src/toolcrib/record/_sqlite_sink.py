@@ -42,7 +42,7 @@ class SqliteSink(BatchSink):
         super().__init__(self._write_events, self._connected)
 
     def log(self) -> EventLog:
-        """Return what the file holds, this sink's latest events included."""
+        """Return the events in the file, the latest of this sink included."""
         self.flush()
         return sqlite_events(self.path)
 
@@ -72,7 +72,7 @@ class SqliteSink(BatchSink):
 
 
 def sqlite_events(path: str | Path) -> EventLog:
-    """Return what the sinks of all processes kept in a file; it is made when missing.
+    """Return the events that the sinks of all processes wrote to a file, which is created when missing.
 
     Raises:
         ValueError: The path is not a file.

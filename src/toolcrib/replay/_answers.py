@@ -62,7 +62,7 @@ class RecordedAnswers:
         raise TypeError("a replay takes no answers; they are in the record")
 
     async def take(self, request: ApprovalRequest) -> Grant | Denial | None:
-        """Return what a person said to the same arguments, or a standing grant that was given before."""
+        """Return the recorded answer for the same arguments, or a standing grant from before."""
         self.asked = True
         said = next((each for each in self._attempt.answers if self._was_given_here(each, request)), None)
         if said is None:

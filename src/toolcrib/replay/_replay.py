@@ -240,7 +240,7 @@ class _Replay:
             progress.undecided = admitted.message
 
     def _lacks(self, call: RecordedCall, attempt: RecordedAttempt) -> str:
-        """Return what the record lacks of a call, that the gates would have to see; empty for nothing."""
+        """Return the facts missing in the record of a call that the gates would need, in words; empty when complete."""
         if call.tool not in self.rehearsal.toolset or attempt.came.get("offered") is False:
             return ""
         if attempt.came.get("without_form"):

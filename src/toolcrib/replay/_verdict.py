@@ -88,7 +88,7 @@ class Difference:
 
 
 def recorded(call: RecordedCall) -> ReplayVerdict | None:
-    """Return what became of a recorded call; None for one whose tool did not begin, and which no gate ended."""
+    """Return the verdict of a recorded call; None for one whose tool did not begin, and which no gate ended."""
     began = next((each for each in call.attempts if each.final is not None), None)
     last = call.attempts[-1]
     asked = False
@@ -145,7 +145,7 @@ def _retry(outcome: Mapping[str, Any] | None) -> str:
 
 
 def differ(was: ReplayVerdict, now: ReplayVerdict) -> str:
-    """Return what differs between two verdicts; empty for the same."""
+    """Return the difference between two verdicts in words; empty for equal ones."""
     if was.kind != now.kind:
         by = f"{now.by}: " if now.by else ""
         before = f"{was.by}: " if was.by else ""

@@ -89,7 +89,7 @@ def _absence(values: list[Any], step: Step) -> str:
 
 
 def select(value: Any, steps: Sequence[Step]) -> Iterator[Any]:
-    """Yield what steps select in a value; nothing where it has no such members."""
+    """Yield the members of a value that steps select."""
     if not steps:
         yield value
         return

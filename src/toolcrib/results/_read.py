@@ -254,7 +254,7 @@ def _page(store: ResultStore, stored: StoredResult, rows: _Rows, query: ResultQu
 
 
 def _after(found: Iterator[Any], offset: int) -> Iterator[Any]:
-    """Return what comes after so many that were found; a ModelRetry where there are not as many."""
+    """Skip so many results; raises ModelRetry where there are fewer."""
     passed = sum(1 for _ in islice(found, offset))
     if passed < offset:
         raise ModelRetry(f"`offset` {offset} is past the end: there are {passed}")

@@ -86,7 +86,7 @@ def reader_of(store: ResultStore) -> Tool[..., Any]:
 
 
 def _page_of(found: FoundRows | FoundText, most: int) -> str:
-    """Return what was read as text, with where the next page begins."""
+    """Return a page as text, with the position of the next page."""
     if isinstance(found, FoundText):
         end = found.offset + len(found.text)
         more = f"; next: offset={end}" if end < found.total else ""
@@ -99,7 +99,7 @@ def _page_of(found: FoundRows | FoundText, most: int) -> str:
 
 
 def _value_of(stored: StoredResult, found: FoundRows | FoundText, query: ResultQuery) -> Any:
-    """Return what was read as a value, for a program.
+    """Return a page as a value, for a program.
 
     Raises:
         ModelRetry: It is too long for one.

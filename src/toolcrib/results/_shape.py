@@ -50,7 +50,7 @@ class Shape:
 
 
 def weight_of(text: str) -> int:
-    """Return what a text costs a model, about: one for each letter of ASCII, and more for any other."""
+    """Return the approximate cost of a text to a model: one for each letter of ASCII, and more for any other."""
     return len(text) if text.isascii() else sum(1 if letter < "\x80" else 6 for letter in text)
 
 

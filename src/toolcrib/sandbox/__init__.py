@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from toolcrib.sandbox._inline import UnsafeInlineSandbox
     from toolcrib.sandbox._monty import MontySandbox
     from toolcrib.sandbox._process import ProcessSandbox, SubprocessSandbox
-    from toolcrib.sandbox._remote_workers import RemoteWorkers
     from toolcrib.sandbox._worker_sandbox import WorkerSandbox
 
 __all__ = [
@@ -70,7 +69,6 @@ __all__ = [
     "ProgramFiles",
     "ProgramQueue",
     "Raised",
-    "RemoteWorkers",
     "Reply",
     "ReportingWorker",
     "RestoresSessions",

@@ -26,11 +26,7 @@ _ENGINES: Final[dict[str, tuple[str, str]]] = {  # the class of each, and its mo
     "subprocess": ("SubprocessSandbox", "_process"),
     "unsafe_inline": ("UnsafeInlineSandbox", "_inline"),
 }
-_PARTS: Final = {
-    "CommandWorkers": "_command_workers",
-    "RemoteWorkers": "_remote_workers",
-    "WorkerSandbox": "_worker_sandbox",
-}
+_PARTS: Final = {"CommandWorkers": "_command_workers", "WorkerSandbox": "_worker_sandbox"}
 _lock = threading.RLock()
 _shared: dict[str, Any] = {}
 
@@ -99,7 +95,7 @@ def type_checker() -> TypeChecker:
 
 
 def _made(name: str, kind: str, **options: Any) -> Any:
-    """Return what this process shares under a name; made when it is first asked for."""
+    """Return the object that this process shares under a name, created at the first request."""
     with _lock:
         if name not in _shared:
             _shared[name] = engine(kind)(**options)

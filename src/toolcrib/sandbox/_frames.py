@@ -240,7 +240,7 @@ def _read(body: bytes, most_blobs: int) -> tuple[Frame, memoryview]:
 
 
 def _parsed(body: bytes) -> Any:
-    """Return what a body has; only in the last frame of a program there may be numbers that JSON does not have."""
+    """Parse the body of a frame; only the last frame of a program may have numbers that JSON does not have."""
     try:
         return from_json(body, allow_inf_nan=False)
     except ValueError as error:

@@ -276,7 +276,7 @@ def _dotted(expression: ast.expr) -> str:
 
 
 def _guarded_imports(nodes: Iterable[ast.AST]) -> set[ast.AST]:
-    """Return what stands in a `try` that catches a failed import."""
+    """Return the nodes inside each `try` that catches a failed import."""
     guarded: set[ast.AST] = set()
     for node in nodes:
         if isinstance(node, ast.Try) and any(_catches_import(handler) for handler in node.handlers):

@@ -88,7 +88,7 @@ def require_files(files: ProgramFiles, others: Iterable[str] = ()) -> None:
 
 
 def artifacts_of(names: Sequence[Any], blobs: Sequence[memoryview], most: int) -> tuple[Media, ...]:
-    """Return what a program left in `artifacts/`; its worker says what, and is not trusted.
+    """Return the files of `artifacts/` by the list of the program's worker, which is not trusted.
 
     Raises:
         ValueError: It is not what a worker sends.

@@ -408,7 +408,7 @@ class TypeChecker(Protocol):
     """A sandbox that has a type checker."""
 
     async def type_check(self, code: str, stubs: str) -> list[TypeProblem]:
-        """Return what is wrong with a program's types, by line; nothing of the program runs.
+        """Return the type errors of a program, by line; nothing of the program runs.
 
         Args:
             code: A program that parses.

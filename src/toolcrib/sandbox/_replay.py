@@ -97,7 +97,7 @@ class ReplayLog:
         return call in self._held_back
 
     def expected(self) -> list[int] | None:
-        """Return what the program was given after this wait; None when it had paused here."""
+        """Return the recorded batch after this wait; None when the program had paused here."""
         return self._expected[self._waits] if self._waits < len(self._expected) else None
 
     def go_live(self, calls: int) -> None:
@@ -122,7 +122,7 @@ class ReplayLog:
                 self._save({"clock": list(readings[known:]), "cut": True})
 
     def add_batch(self, batch: list[int]) -> None:
-        """Add what the program is given after a wait: ids of calls, or 0 for the time it asked for."""
+        """Add the batch of a wait: ids of calls, or 0 for the time that the program asked for."""
         if self._save is not None and self._waits >= len(self._expected):
             self._save({"order": [batch], "cut": True})
         self._waits += 1

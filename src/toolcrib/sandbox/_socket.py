@@ -70,7 +70,7 @@ class Wire:
         return None
 
     def watch(self) -> None:
-        """Read what comes on the event loop, from now on."""
+        """Start to read the socket on the event loop."""
         if not self._reads:
             self._read(True)
 

@@ -24,7 +24,7 @@ class ProgramThread:
         threading.Thread(target=self._run_jobs, name="toolcrib-program", daemon=True).start()
 
     async def run(self, step: Callable[[], T]) -> T:
-        """Return what `step` returns; cancelling the wait does not stop it once it has begun."""
+        """Run `step` in the thread and return its result; cancelling the wait does not stop a step that has begun."""
         done: Future[T] = Future()
         self._inbox.put(partial(_run_step, done, step))
         return await asyncio.wrap_future(done)

@@ -110,7 +110,7 @@ class WorkerProcess:
         self._send(signal.SIGCONT)
 
     def usage(self) -> Usage:
-        """Return what the worker has computed so far, and how many threads it has; `NOTHING` of a command."""
+        """Return the processor seconds and the number of threads of the worker; `NOTHING` for a command."""
         if self._zygote is not None and self._zygote.signals_trees:
             return NOTHING
         if self._zygote is not None and self._number is None:

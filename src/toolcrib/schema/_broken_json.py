@@ -17,7 +17,7 @@ _PYTHON = re.compile(r"\b(?:None|True|False)\b|'")
 
 
 def fault_of_json(raw: str, error: str, quoted: bool) -> str:
-    """Return what is wrong with JSON text, and what to send.
+    """Explain why a text is not valid JSON, and what to send.
 
     Args:
         raw: The text.

@@ -130,12 +130,12 @@ def canonical_schema(schema: CoreSchema, authors: bool = True) -> CoreSchema:
 
 
 def validator_of(schema: CoreSchema) -> SchemaValidator:
-    """Return what reads values by a schema that was rewritten, and not as its models do by themselves."""
+    """Return a validator of a rewritten schema, without the prebuilt validators of its models."""
     return SchemaValidator(schema, None, _use_prebuilt=False)
 
 
 def serializer_of(schema: CoreSchema) -> SchemaSerializer:
-    """Return what writes values by a schema that was rewritten, and not as its models do by themselves."""
+    """Return a serializer of a rewritten schema, without the prebuilt serializers of its models."""
     return SchemaSerializer(schema, None, _use_prebuilt=False)
 
 

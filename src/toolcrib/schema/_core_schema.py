@@ -29,7 +29,7 @@ class Fields(NamedTuple):
     definitions: Sequence[Any]
 
     def definition(self, ref: str) -> Any:
-        """Return what a reference names, None where it is not known."""
+        """Return the definition of a reference; None where it is unknown."""
         return next((part for part in self.definitions if part["ref"] == ref), None)
 
 

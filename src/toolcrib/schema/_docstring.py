@@ -69,7 +69,7 @@ def styles_of(text: str) -> list[Style]:
 
 
 def parse_doc(text: str) -> ParsedDoc:
-    """Return what the sections of a docstring say; nothing when it has none or they cannot be read."""
+    """Return the sections of a docstring; empty when it has none or they cannot be read."""
     parameters: dict[str, str] = {}
     returns = ""
     for style in styles_of(text):
@@ -84,7 +84,7 @@ def parse_doc(text: str) -> ParsedDoc:
 
 
 def _words_of(item: Any, section: str) -> str:
-    """Return what an item says; of a result with its key, or the words before its colon, unless they are a type."""
+    """Return the description of an item; for a result with its key, or the words before its colon if not a type."""
     if section not in _RESULTS:
         return item.description
     head, name = str(item.annotation or ""), str(getattr(item, "name", "") or "")

@@ -135,7 +135,7 @@ def read_signature(name: str, fn: Callable[..., Any]) -> inspect.Signature:
 
 
 def plain_function(fn: Any) -> Any:
-    """Return what holds the code and the globals of `fn`, through partials, wrappers, methods and `__call__`."""
+    """Return the object with the code and the globals of `fn`, through partials, wrappers, methods and `__call__`."""
     if isinstance(fn, FunctionType):
         wrapped: Any = getattr(fn, "__wrapped__", None)
         return fn if wrapped is None else plain_function(wrapped)
@@ -151,7 +151,7 @@ def plain_function(fn: Any) -> Any:
 
 
 def seen_locals(code: Any, signature: inspect.Signature) -> dict[str, Any] | None:
-    """Return what string annotations of a nested function name in the function around it; None for any other function.
+    """Return the outer function's locals that string annotations of a nested one name; None for any other function.
 
     Only the values that are named are kept, so nothing else of that frame is held alive.
     """

@@ -108,7 +108,7 @@ class InputSpec:
         return self._binder.bind(args, kwargs)
 
     def name_host(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """Return what `bind_host` does, for arguments that need not be complete yet."""
+        """Bind arguments as `bind_host` does, where some may still be missing."""
         return self._binder.name(args, kwargs)
 
     def split(self, arguments: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:

@@ -378,7 +378,7 @@ def around_root(model: type[BaseModel]) -> type[BaseModel]:
 
 
 def inner_of(validate: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what validates the model around a RootModel, and returns the RootModel."""
+    """Return a function that validates the model around a RootModel, and returns the RootModel."""
 
     def inner(given: Any, **options: Any) -> BaseModel:
         return validate(given, **options).root

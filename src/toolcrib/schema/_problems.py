@@ -117,7 +117,7 @@ def problems_of(error: ValidationError, given: Any, asked: Asked) -> tuple[Field
 
 
 def output_problems(error: ValidationError, adapter: TypeAdapter[Any], output: Any) -> tuple[FieldProblem, ...]:
-    """Return what is wrong with an output, in pydantic's words, which quote nothing of it where a part is secret.
+    """Return the problems of an output in pydantic's words, without any quotation where a part is secret.
 
     Args:
         error: What pydantic says.
@@ -166,7 +166,7 @@ def let_through(inputs: InputModel, model: BaseModel, given: Any, asked: Asked) 
 
 
 def parsed(raw: str | bytes) -> Any:
-    """Return what JSON text says; None when it says nothing."""
+    """Parse JSON text; None for invalid text."""
     try:
         return from_json(raw)
     except (ValueError, TypeError):  # TypeError: half a character, which no bytes are of
@@ -294,7 +294,7 @@ def _problem(path: Path, given: Any, text: str, asked: Asked) -> FieldProblem:
 
 
 def _explain(path: Path, misfits: list[_Misfit], asked: Asked, quoted: Sequence[str]) -> str:
-    """Return what is wrong at a path; `quoted` are the secret texts of all arguments, which no message may have."""
+    """Explain the problem at a path; `quoted` are the secret texts of all arguments, which no message may contain."""
     detail, secret = misfits[0].detail, _is_secret(path, asked)
     match detail["type"]:
         case "missing" | "missing_argument":
@@ -341,7 +341,7 @@ def _missing(schema: Mapping[str, Any]) -> str:
 
 
 def _unknown_beside(path: Path, given: Any, walk: SchemaWalk) -> str:
-    """Return what came in the place of a key that is missing, in an object inside the arguments."""
+    """Return the unknown keys beside a missing key, for an object inside the arguments."""
     if len(path) < 2 or not isinstance(given, Mapping):
         return ""
     known = walk.properties(walk.at(path[:-1]))
@@ -350,7 +350,7 @@ def _unknown_beside(path: Path, given: Any, walk: SchemaWalk) -> str:
 
 
 def unknown_argument(path: Path, asked: Asked) -> str:
-    """Return what is wrong with an argument that the tool does not take from a caller."""
+    """Explain why a caller may not give an argument."""
     name = str(path[-1])
     if len(path) == 1 and name in asked.hidden:
         return "set by the host and not by the caller; leave it out"
@@ -365,7 +365,7 @@ def unknown_argument(path: Path, asked: Asked) -> str:
 
 
 def _expected(detail: Mapping[str, Any]) -> str | None:
-    """Return what would have been right, as the end of "must be"; None where pydantic says more than a type."""
+    """Return the expected value, as the end of "must be"; None where pydantic names more than a type."""
     if detail["type"] in ("literal_error", "enum"):
         return detail["ctx"]["expected"]
     return _EXPECTED_BY_TYPE.get(detail["type"])

@@ -39,7 +39,7 @@ def yielded_type(annotation: Any) -> Any:
 
 
 def awaited_type(annotation: Any) -> Any:
-    """Return what comes out of an awaitable, for a function that returns one without being `async def`."""
+    """Return the result type of an awaitable, for a function that returns one without being `async def`."""
     arguments = get_args(annotation)
     return arguments[-1] if get_origin(annotation) in _AWAITED and arguments else annotation
 

@@ -33,7 +33,7 @@ def secret_texts(value: Any) -> frozenset[str]:
 
 
 def _secrets_in(value: Any) -> Iterator[Any]:
-    """Yield what is secret, in the order of its depth, and None for an object that has nothing secret of its own."""
+    """Yield each secret value, in the order of its depth, and None for an object without secrets of its own."""
     level, seen = [value], set[int]()
     for _ in range(_DEEPEST + 1):
         deeper = list[Any]()

@@ -169,7 +169,7 @@ class ToolSpec(InputSpec):
         return first_paragraph(self.doc) if self._given_description is None else self._given_description
 
     def texts(self) -> Iterator[str]:
-        """Yield what a search finds the tool by, besides its name; no schema is made for it."""
+        """Yield the texts by which a search finds the tool, besides its name; no schema is created for it."""
         function, names = self._function, dict[str, Any]()
         if function is None or self._given_description is not None:
             yield self.description

@@ -262,7 +262,7 @@ def _same_type(one: Any, walk: SchemaWalk, other: Any, others: SchemaWalk) -> bo
 
 
 def _split(schema: Any) -> tuple[str, list[Any]]:
-    """Return what a schema itself says of its type, as JSON, and the schemas directly inside it, in one order."""
+    """Return a schema's own statements about its type, as JSON, and the schemas directly inside it, in one order."""
     inside: list[Any] = []
     if not isinstance(schema, Mapping):
         return json.dumps(schema, default=str), inside

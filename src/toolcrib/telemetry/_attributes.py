@@ -73,7 +73,7 @@ def text_of(value: Any) -> str:
 
 
 def of_call(event: CallEvent) -> dict[str, AttributeValue]:
-    """Return what is known of a call when it begins."""
+    """Return the attributes of a call at its begin."""
     attributes: dict[str, AttributeValue] = {
         OPERATION: "execute_tool",
         TOOL_NAME: cut(event.tool, _MOST),
@@ -88,7 +88,7 @@ def of_call(event: CallEvent) -> dict[str, AttributeValue]:
 
 
 def of_run(event: ActivityEvent) -> dict[str, AttributeValue]:
-    """Return what is known of a run when it begins."""
+    """Return the attributes of a run at its begin."""
     attributes: dict[str, AttributeValue] = {_IDS.get(event.activity, "toolcrib.session.id"): event.activity_id}
     if event.activity in ("agent", "chat"):
         attributes |= _of_model(event.data)
@@ -143,7 +143,7 @@ def of_usage(usage: Mapping[str, Any]) -> dict[str, AttributeValue]:
 
 
 def of_answer(data: Mapping[str, Any]) -> dict[str, AttributeValue]:
-    """Return what a reply of a model says besides its usage."""
+    """Return the attributes of a model's reply besides its usage."""
     attributes: dict[str, AttributeValue] = {}
     if data.get("model"):
         attributes["gen_ai.response.model"] = text_of(data["model"])
@@ -153,7 +153,7 @@ def of_answer(data: Mapping[str, Any]) -> dict[str, AttributeValue]:
 
 
 def of_request(data: Mapping[str, Any]) -> dict[str, AttributeValue]:
-    """Return what a request of an MCP client says besides what the server's own span has."""
+    """Return the attributes of an MCP client's request besides those of the server's own span."""
     return {name: str(data[key]) for key, name in _OF_REQUESTS.items() if data.get(key) is not None}
 
 
@@ -175,7 +175,7 @@ def tool_of(event: CallEvent) -> str:
 
 
 def error_type(outcome: Mapping[str, Any]) -> str | None:
-    """Return what kind of failure an outcome is; None for one that is not a failure."""
+    """Return the error type of a failed outcome; None for any other."""
     return str(outcome.get("error_type") or outcome.get("code")) if outcome["kind"] == "failed" else None
 
 

@@ -137,7 +137,7 @@ class OtelSink:
         self._end_run(opened, event)
 
     def around(self, kind: Followed, activity_id: str, run_id: str) -> AbstractContextManager[object]:
-        """Return what makes the span of a call or run the current one; see `TracingSink`."""
+        """Return a context manager that makes the span of a call or run the current one; see `TracingSink`."""
         opened = self._open.get(_key(kind, activity_id, run_id))
         return nullcontext() if opened is None else Attached(opened)
 

@@ -29,7 +29,7 @@ class RecordingSink(ListSink):
         self.runs.append(event)
 
     def kinds(self, call_id: str | None = None) -> list[str]:
-        """Return what happened, in order: to one call, or to all of them."""
+        """Return the kinds of the events, in order: of one call, or of all."""
         return [event.kind for event in self.events if call_id in (None, event.call_id)]
 
     def of_kind(self, kind: str) -> list[CallEvent]:

@@ -155,7 +155,7 @@ class _RecordedResults:
             self._begun[event.call_id] = event.data["arguments"]
 
     async def execute(self, call: Call, run: Callable[[], Awaitable[Any]]) -> Any:
-        """Return what the tool returned, or raise what it raised."""
+        """Return the tool's result, or raise its error."""
         arguments = self._begun.pop(call.id)
         left = self._left.get(_key(call.name, arguments))
         if not left:

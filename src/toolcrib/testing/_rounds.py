@@ -134,7 +134,7 @@ def _base64(data: bytes) -> str:
 
 
 def _saved(waiting: Suspended) -> dict[str, Any]:
-    """Return what the call that waits was saved with, as JSON shapes."""
+    """Return the data that the suspended call was saved with, as JSON shapes."""
     return json.loads(waiting.to_dict()["call"][_SAVED])
 
 

@@ -258,7 +258,7 @@ class CodeWay(Way):
 
 
 def turn_outcome(turn: Turn[Any]) -> Outcome:
-    """Return what came of the call of a turn."""
+    """Return the outcome of a turn's call."""
     if turn.outcome is None:
         raise AssertionError(f"the turn of `{turn.tool_name}` came to no outcome")
     return turn.outcome
@@ -278,7 +278,7 @@ def program_of(request: WayRequest) -> str:
 
 
 def outcome_of(request: WayRequest, watch: RecordingSink, result: ExecutionResult | str) -> Outcome:
-    """Return what became of the call, as its record says."""
+    """Return the outcome of the call, from its record."""
     shown = result if isinstance(result, str) else result.text()
     request.shown.append(shown)
     if watch.records:

@@ -33,7 +33,7 @@ class _Consents:
         self._source = source
 
     async def check(self, call: Any) -> Outcome | None:
-        """Return what keeps a call from going on where consent is lacking, None where it is not."""
+        """Return the outcome of a call whose consent is missing; None where it may go on."""
         lacking = await self._lacking(call)
         if not isinstance(lacking, Consent):
             return lacking

@@ -92,7 +92,7 @@ def listed(tools: object) -> Iterable[Any]:
 
 
 def define(entry: ToolEntry, description: str | None = None) -> Definition:
-    """Return what a model is shown of an entry."""
+    """Return the definition of an entry for models."""
     text = entry.description if description is None else description
     return Definition(entry.name, text, entry.parameters, entry.return_schema)
 

@@ -14,7 +14,7 @@ __all__ = ["shortener_of"]
 
 
 def shortener_of(entry: ToolEntry, toolset: Iterable[ToolEntry]) -> Shortener | None:
-    """Return what shortens the results of a tool; None where they are cut.
+    """Return the shortener of a tool's results; None where they are cut.
 
     Args:
         entry: The tool.

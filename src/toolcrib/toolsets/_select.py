@@ -49,7 +49,7 @@ class Selector(Generic[X]):
     declared: X = field(compare=False, repr=False)
 
     def definition(self) -> Definition:
-        """Return what a model is shown of the tool."""
+        """Return the definition of the tool for models."""
         tool = self.tool
         return Definition(self.name, tool.description, tool.parameters, tool.return_schema)
 

@@ -273,7 +273,7 @@ class Toolset:
 
     @class_or_instance
     def definition(self, selected: Selectable) -> Definition:
-        """Return what a model is shown of one tool."""
+        """Return the definition of one tool for models."""
         return define(self[target_name(selected)])
 
     definitions = Definitions()

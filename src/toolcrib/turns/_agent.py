@@ -190,7 +190,7 @@ class Agent(Observed):
         return self._is_running
 
     def busy(self) -> str:
-        """Return what it is doing that forbids changes."""
+        """Return the activity that forbids changes, in words."""
         return "is running" if self._is_running else "is paused" if self._is_paused else ""
 
     # --- giving it work

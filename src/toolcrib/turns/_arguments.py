@@ -43,7 +43,7 @@ def named_arguments(tool: Tool[..., Any], args: Sequence[Any], kwargs: Mapping[s
 
 
 async def evaluated(value: Any) -> Any:
-    """Return what a callable without parameters returns, and anything else, a tool too, as it is."""
+    """Return the result of a callable without parameters; any other value, a tool too, is returned unchanged."""
     if isinstance(value, Tool) or not is_thunk(value):
         return cast("Any", value)
     result = value()

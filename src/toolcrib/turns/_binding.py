@@ -219,7 +219,7 @@ def _unread(value: Any) -> Any:
 
 
 def _problem_text(outcome: Outcome | None, error: BaseException | None) -> str | None:
-    """Return what went wrong in a turn, in words; None when nothing did."""
+    """Return the error of a turn, in words; None for a turn without one."""
     if isinstance(outcome, Failed):
         return outcome.message
     if isinstance(outcome, Rejected):
@@ -254,7 +254,7 @@ def _pipeline_of(tool: Tool[..., Any]) -> Pipeline:
 
 
 def names_in(toolset: Toolset) -> dict[Tool[..., Any], str]:
-    """Return what a toolset calls its tools."""
+    """Return the tools of a toolset with their names."""
     names: dict[Tool[..., Any], str] = {}
     for name, entry in toolset.entries.items():
         names.setdefault(entry.tool, name)

@@ -111,7 +111,7 @@ class _Store(Injectable, Observed):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return what `to_dict` described."""
+        """Return the context that `to_dict` described."""
         context = cls(data.get("limit"), data.get("tags"))
         context.replace(ContextItem.from_dict(item) for item in StoredFields(cls, data)["items"])
         return context

@@ -16,7 +16,7 @@ class Busy(Protocol):
     """Something that can be at work."""
 
     def busy(self) -> str:
-        """Return what it is doing that forbids changes, in words; empty when it does nothing."""
+        """Return the activity that forbids changes, in words; empty when changes are allowed."""
         ...
 
 

@@ -264,7 +264,7 @@ class Turn(Observed, Generic[T, V]):
         return self._observers
 
     def busy(self) -> str:
-        """Return what it is doing that forbids changes."""
+        """Return the activity that forbids changes, in words."""
         return "is running" if self._is_running else ""
 
     # --- running it

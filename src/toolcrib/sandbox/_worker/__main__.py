@@ -1,6 +1,6 @@
 """The command of the guest: `python FOLDER OPTIONS`, where FOLDER is this one, by any name.
 
-OPTIONS is a JSON object. Its `serve` is `channel`, `address`, `zygote`, `commands` or `program`; see the modules that
+OPTIONS is a JSON object. Its `serve` is `channel`, `zygote`, `commands` or `program`; see the modules that
 are named below.
 """
 
@@ -12,10 +12,7 @@ import sys
 
 __name__ = "toolcrib_worker.__main__"  # the frames of `__main__` are the program's
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
-_SERVES = {
-    **{"zygote": "_zygote", "commands": "_commands", "channel": "_guest", "address": "_server"},
-    **{"program": "_next_program"},
-}
+_SERVES = {"zygote": "_zygote", "commands": "_commands", "channel": "_guest", "program": "_next_program"}
 
 
 def _load() -> None:

@@ -73,7 +73,7 @@ class Files:
         self._writers = weakref.WeakSet()
 
     def take(self) -> dict[str, bytes]:
-        """Return what was written to `artifacts/`, by name; a file that is open is saved as it is."""
+        """Return the files of `artifacts/`, by name; a file that is open is saved as it is."""
         self.flush()
         return {path.removeprefix(f"{_ARTIFACTS}/"): data for path, data in self._written.items()}
 

@@ -134,7 +134,7 @@ def _no_x32() -> list[Instruction]:
 
 
 def _on(number: int | None, body: list[Instruction]) -> list[Instruction]:
-    """Return what is done for one call; every body ends in a verdict, so what it loaded is not seen after it."""
+    """Return the instructions for one call; every body ends in a verdict, so that later ones see nothing it loaded."""
     return [] if number is None else [Instruction(_IF_EQUAL, number, 0, len(body)), *body]
 
 

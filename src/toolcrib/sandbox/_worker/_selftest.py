@@ -20,7 +20,7 @@ _LIMITS: Final = Limits(cpu=5, memory=64 << 20)
 
 
 def broken_layers(seal: Seal) -> dict[str, str]:
-    """Return what each layer in force lets through; empty when all of them hold."""
+    """Return the breach of each layer in force that does not hold, by layer; empty when all hold."""
     ours, theirs = socket.socketpair()
     zygote = os.getpid()
     mapped = seal.mapped.read()
@@ -62,7 +62,7 @@ def _try_all(seal: Seal, zygote: int, channel: int, mapped: int) -> None:
 
 
 def _let_through(seal: Seal) -> Iterator[tuple[str, str]]:
-    """Yield what the layers under the filter let through, each tried where it alone can prevent it."""
+    """Yield each breach of the layers under the filter, tried where that layer alone can prevent it."""
     trials: tuple[tuple[str, str, Callable[[], object]], ...] = (
         ("no_new_privs", "privileges can be gained", lambda: prctl(39) == 1),
         ("namespaces", "the processes of the host can be seen", lambda: seal.becomes or os.getppid() == 1),

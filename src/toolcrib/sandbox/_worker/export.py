@@ -207,7 +207,7 @@ class _Copier:
             raise ValueRefused(str(error)) from None
 
     def _plain(self, value: Any) -> Any:
-        """Return what a value of numpy or pandas is in Python's own types; any other value as it is."""
+        """Convert a value of numpy or pandas to Python's own types; any other value is returned unchanged."""
         home = type(value).__module__.partition(".")[0]
         if home not in ("numpy", "pandas") or home not in sys.modules:
             return value
