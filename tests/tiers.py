@@ -62,6 +62,7 @@ TIER_OF = {
     "tests/adapters/mcp_client/test_real_servers.py": "systems",
     "tests/adapters/mcp_server/test_conformance.py": "systems",
     "tests/adapters/mcp_server/test_conformance_behind.py": "systems",
+    "tests/adapters/restate": "systems",
     "tests/adapters/vercel_ai/test_page.py": "systems",
     "tests/attacks": "systems",
     "tests/benchmarks": "systems",

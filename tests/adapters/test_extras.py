@@ -22,6 +22,7 @@ PARTS = {
     "toolcrib.adapters.mcp_server": "mcp",
     "toolcrib.adapters.openai_agents": "openai-agents",
     "toolcrib.adapters.pydantic_ai": "models",
+    "toolcrib.adapters.restate": "restate",
     "toolcrib.adapters.smolagents": "smolagents",
     "toolcrib.adapters.vercel_ai": "vercel-ai",
     "toolcrib.approvers.cedar": "cedar",
@@ -33,7 +34,7 @@ WITHOUT = """
 import importlib, sys
 missing = ["bm25s", "dbos", "mcp", "mcp_types", "opentelemetry", "psycopg", "pydantic_ai", "sqlalchemy", "starlette"]
 missing += ["agent_framework", "agents", "claude_agent_sdk", "google.adk", "langchain", "smolagents", "uvicorn"]
-missing += ["ag_ui", "cedarpy"]
+missing += ["ag_ui", "cedarpy", "restate"]
 sys.modules.update(dict.fromkeys(missing))
 """
 IMPORT = f"""{WITHOUT}

@@ -13,6 +13,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
+SERVED = {"restate"}
+"""The modules of pages that need a server."""
+
 _FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>`{3,})(?P<info>[^`]*)$")
 _NEEDS = re.compile(r"^<!-- needs (?P<module>[\w.]+) -->$", re.MULTILINE)
 _SETUP = re.compile(r"^<!-- setup\s*$")
@@ -68,7 +71,12 @@ def manual_pages() -> list[Page]:
 
 def framework_pages() -> list[Page]:
     """Return the pages of docs that are each about one framework, with their blocks."""
-    return [page for page in _pages() if page.needs]
+    return [page for page in _pages() if page.needs and page.needs not in SERVED]
+
+
+def served_pages() -> list[Page]:
+    """Return the pages that each need a server, which the tests of that start."""
+    return [page for page in _pages() if page.needs in SERVED]
 
 
 def _pages() -> list[Page]:

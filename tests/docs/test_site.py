@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from tests.docs.pages import ROOT, Page, framework_pages, manual_pages
+from tests.docs.pages import ROOT, Page, framework_pages, manual_pages, served_pages
 from toolcrib.pipeline import CallState
 
 DOCS = ROOT / "docs"
@@ -34,7 +34,7 @@ def test_every_page_has_words_that_the_search_finds_it_by() -> None:
     assert pages == [], "write in the front matter what people from elsewhere look for"
 
 
-@pytest.mark.parametrize("page", [*manual_pages(), *framework_pages()], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*manual_pages(), *framework_pages(), *served_pages()], ids=lambda page: page.name)
 def test_page_with_await_outside_of_a_function_says_first_how_to_run_it(page: Page) -> None:
     lines = page.path.read_text(encoding="utf-8").splitlines()
     shown = [block for block in page.blocks if block.language == "python" and "```" in lines[block.line - 2]]

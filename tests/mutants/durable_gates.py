@@ -6,8 +6,8 @@ from tests.mutants.gate import Gate
 
 __all__ = ["DURABLE_GATES"]
 
-_RECORDED = "adapters/dbos/_turn_execution.py"
-_WORK = "adapters/dbos/_turn_workflow.py"
+_RECORDED = "durable/_turn_execution.py"
+_WORK = "durable/_turn_workflow.py"
 _WORKERS = "adapters/dbos/_workers.py"
 _CONTINUE = "adapters/dbos/_continuation.py"
 _ENGINE = "adapters/dbos/_engine.py"
@@ -15,7 +15,7 @@ _AGENT = "adapters/dbos/_agent.py"
 _CONTEXT = "adapters/dbos/_context.py"
 _PROGRAM = "adapters/dbos/_program.py"
 _JOURNAL = "adapters/dbos/_program_journal.py"
-_WORK_STORE = "adapters/dbos/_work_store.py"
+_WORK_STORE = "durable/_work_store.py"
 
 _OF_RECOVERY = ("tests/adapters/dbos/test_recovery.py",)
 _OF_WORKERS = ("tests/adapters/dbos/test_workers.py",)
@@ -29,14 +29,14 @@ DURABLE_GATES: tuple[Gate, ...] = (
     # --- a turn
     Gate(
         "decisions are asked once",
-        "adapters/dbos/_turn_workflow.py",
+        "durable/_turn_workflow.py",
         '                binding.stored, binding.taken_up = state["call"], True\n',
         "                binding.taken_up = True\n",
         ("tests/adapters/dbos/test_recovery.py",),
     ),
     Gate(
         "hooks are told once",
-        "adapters/dbos/_turn_workflow.py",
+        "durable/_turn_workflow.py",
         '                binding.stored, binding.taken_up = state["call"], True\n',
         '                binding.stored = state["call"]\n',
         ("tests/adapters/dbos/test_recovery.py",),
@@ -141,14 +141,14 @@ DURABLE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "what a person typed in the record",
-        "adapters/dbos/_turn_execution.py",
+        "durable/_turn_execution.py",
         'for secret in ("user_input", "override_args", "done"):',
         'for secret in ("override_args", "done"):',
         ("tests/adapters/dbos/test_once.py",),
     ),
     Gate(
         "arguments of a person in the record",
-        "adapters/dbos/_turn_execution.py",
+        "durable/_turn_execution.py",
         'for secret in ("user_input", "override_args", "done"):',
         'for secret in ("user_input", "done"):',
         ("tests/adapters/dbos/test_once.py",),
@@ -178,7 +178,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "denial of a durable turn",
-        "adapters/dbos/_answers.py",
+        "durable/_answers.py",
         "asked.deny(*unnamed, by=by, message=message, **unknown)",
         "asked.grant(by)",
         _OF_AGENTS,
@@ -275,8 +275,8 @@ DURABLE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "fence of a turn that looks cut off",
-        "adapters/dbos/_turn_workflow.py",
-        "await require_held(current_engine().client)",
+        "durable/_turn_workflow.py",
+        "await host.hold()",
         "pass",
         _OF_RECOVERY,
     ),
@@ -357,7 +357,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "the requests of a cancelled program",
         _PROGRAM,
-        '        await deny_cancelled(client, request_id, "program")\n',
+        '        await deny_cancelled(client.approvals, request_id, "program")\n',
         "        pass\n",
         ("tests/adapters/dbos/test_cancel.py",),
     ),
@@ -490,9 +490,9 @@ DURABLE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "a turn whose worker was given up asks about nothing",
-        _AGENT,
-        "execution, self.agent.tools, fence=engine.may_begin)",
-        "execution, self.agent.tools)",
+        _WORK_STORE,
+        "approvals=WorkStore(approvals, execution, tools, fence=may_begin),",
+        "approvals=WorkStore(approvals, execution, tools),",
         _OF_WORKERS,
     ),
     Gate(

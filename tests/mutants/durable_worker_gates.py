@@ -9,7 +9,6 @@ __all__ = ["DURABLE_WORKER_GATES"]
 _WORKERS = "adapters/dbos/_workers.py"
 _ENGINE = "adapters/dbos/_engine.py"
 
-_OUTAGE = "adapters/dbos/_outage.py"
 
 _OF_OUTAGES = ("tests/adapters/dbos/test_outage.py",)
 _OF_WORKERS = ("tests/adapters/dbos/test_workers.py",)
@@ -32,7 +31,7 @@ DURABLE_WORKER_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "time in which a program waits for the approval store",
-        "adapters/dbos/_work_store.py",
+        "durable/_work_store.py",
         "nullcontext() if self._waits is None else self._waits.counted()",
         "nullcontext()",
         _OF_OUTAGES,
@@ -46,8 +45,8 @@ DURABLE_WORKER_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "DBOS waits five seconds at most between two tries",
-        _OUTAGE,
-        "    time.sleep(min(seconds, _LONGEST))\n",
+        "adapters/dbos/_client.py",
+        "    time.sleep(min(seconds, _LONGEST_PAUSE))\n",
         "    time.sleep(seconds)\n",
         _OF_OUTAGES,
     ),
@@ -132,7 +131,7 @@ DURABLE_WORKER_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "an outage is no answer",
-        "adapters/dbos/_outage.py",
+        "durable/_outage.py",
         "if not is_outage(error):",
         "if True:",
         ("tests/adapters/dbos/test_outage.py",),
@@ -154,7 +153,7 @@ DURABLE_WORKER_GATES: tuple[Gate, ...] = (
     # --- what goes on
     Gate(
         "what a standing grant was given for",
-        "adapters/dbos/_continuation.py",
+        "durable/_answered.py",
         "if any(not misfit(grant, entry.request) for grant in standing)]",
         "if standing]",
         ("tests/adapters/dbos/test_continue.py",),

@@ -297,7 +297,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "type of the result that a durable agent is given",
-        "adapters/dbos/_answers.py",
+        "durable/_answers.py",
         "        checked_output(self._tool(asked.tool), asked.tool, result)\n",
         "",
         ("tests/adapters/dbos/test_recovery.py",),
@@ -318,7 +318,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "arguments in a yes to durable work",
-        "adapters/dbos/_answers.py",
+        "durable/_answers.py",
         "            require_arguments(self._tool(asked.tool), grant.override_args)\n",
         "            pass\n",
         ("tests/adapters/dbos/test_agent.py",),

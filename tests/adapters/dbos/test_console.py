@@ -13,12 +13,12 @@ import pytest
 
 from tests.adapters.dbos.durable import QUICK, durable, engine_of, pay
 from toolcrib.adapters.dbos import DurableFailure, DurableToolkit, Queue
-from toolcrib.adapters.dbos._continuation import allowed_meanwhile
 from toolcrib.adapters.dbos._lost_work import close_lost_work
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import ActivityEvent, ApprovalRequest, ToolCall, now
 from toolcrib.code import Toolkit
 from toolcrib.console import console_app
+from toolcrib.durable._answered import allowed_meanwhile
 from toolcrib.errors import EngineError
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.record import ActivityFilter, EventLog, ListSink, SqliteSink, postgres_events, sqlite_events

@@ -12,10 +12,11 @@ import pytest
 
 from tests.adapters.dbos.durable import QUICK, durable, engine_of, pay
 from toolcrib.adapters.dbos import DurableAgent, Queue
-from toolcrib.adapters.dbos._continuation import allowed_meanwhile, continue_approved
+from toolcrib.adapters.dbos._continuation import continue_approved
 from toolcrib.approvals import MemoryApprovalStore, PostgresApprovalStore, SqliteApprovalStore
 from toolcrib.approvers import ApproverRule, ApproverRules
 from toolcrib.calls import ApprovalRequest, Rejected, Suspended, now
+from toolcrib.durable._answered import allowed_meanwhile
 from toolcrib.testing import FakeClock
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset

@@ -14,10 +14,9 @@ from tests.adapters.dbos.durable import durable, engine_of
 from toolcrib.adapters.dbos import Client, show_work
 from toolcrib.adapters.dbos._context import SharedContext
 from toolcrib.adapters.dbos._continuation import continue_approved
-from toolcrib.adapters.dbos._turn_execution import TurnExecution
-from toolcrib.adapters.dbos._work_store import WorkStore
 from toolcrib.approvals import MemoryApprovalStore, digest
 from toolcrib.calls import ApprovalRequest, Completed, Suspended
+from toolcrib.durable import TurnExecution, WorkStore
 from toolcrib.tools import ez_tool
 from toolcrib.turns import Agent, ContextItem, Turn
 

@@ -16,13 +16,13 @@ from dbos._sys_db import db_retry
 
 from tests.adapters.dbos.durable import QUICK, durable, engine_of
 from toolcrib.adapters.dbos import DurableToolkit, Queue
-from toolcrib.adapters.dbos._outage import WaitedTime, outlast
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import ApprovalRequest, Suspended
 from toolcrib.code import Toolkit
 from toolcrib.database import Database, DatabaseAway, is_outage, is_unavailable
 from toolcrib.database._outage import Notice, name_outages
 from toolcrib.database._sqlite import sqlite3
+from toolcrib.durable import WaitedTime, outlast
 from toolcrib.sandbox import SandboxLimits
 from toolcrib.tools import ez_tool, tool
 from toolcrib.turns import Turn

@@ -13,10 +13,10 @@ import pytest
 
 from tests.adapters.dbos.durable import durable, engine_of
 from toolcrib.adapters.dbos import DurableAgent
-from toolcrib.adapters.dbos._result_turns import result_as_json, result_with_turns
 from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.calls import ApprovalRequest, Failed, Suspended
 from toolcrib.cli import app
+from toolcrib.durable._result_turns import result_as_json, result_with_turns
 from toolcrib.errors import ApprovalError
 from toolcrib.tools import tool
 from toolcrib.turns import Turn

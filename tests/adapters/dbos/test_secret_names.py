@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from toolcrib.adapters.dbos._turn_execution import TurnExecution, arguments_in_names, step_name
 from toolcrib.approvals import digest
+from toolcrib.durable import TurnExecution, arguments_in_names
+from toolcrib.durable._turn_execution import step_name
 from toolcrib.tools import ez_tool
 from toolcrib.turns import Turn
 

@@ -32,13 +32,12 @@ from toolcrib.adapters.dbos import (
 from toolcrib.adapters.dbos import _work_tables as tables
 from toolcrib.adapters.dbos._agent import TURN
 from toolcrib.adapters.dbos._engine import current_engine
-from toolcrib.adapters.dbos._turn_execution import TurnExecution
-from toolcrib.adapters.dbos._work_store import WorkStore
 from toolcrib.adapters.dbos._workers import Lease, hand_back
 from toolcrib.approvals import ApprovalEntry, MemoryApprovalStore
 from toolcrib.calls import ApprovalRequest, Completed, Denial, Grant, Suspended, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.database._sqlite import sqlite3
+from toolcrib.durable import TurnExecution, WorkStore
 from toolcrib.errors import EngineError, WorkerError
 from toolcrib.pipeline import Pipeline
 from toolcrib.schema import RunContext

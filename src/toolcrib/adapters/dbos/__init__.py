@@ -19,7 +19,7 @@ from toolcrib.adapters.dbos._admin import (
     turn_id_of,
 )
 from toolcrib.adapters.dbos._agent import DurableAgent
-from toolcrib.adapters.dbos._client import Client, DurableFailure
+from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._engine import Engine, standing_routines
 from toolcrib.adapters.dbos._handle import TurnHandle
 from toolcrib.adapters.dbos._health import serve_health
@@ -40,6 +40,7 @@ from toolcrib.adapters.dbos._schedules import (
 )
 from toolcrib.adapters.dbos._takeover import keep_recovering, keep_returning
 from toolcrib.adapters.dbos._workers import Worker, recover, workers
+from toolcrib.durable import DurableFailure
 
 __all__ = [
     "WORK_STATES",

@@ -17,9 +17,6 @@ from toolcrib._numbers import require_number
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._continuation import (
     CLOSED,
-    WAITING,
-    WAITS_FOR,
-    answered_entries,
     cancel_turn,
     continuation_id,
 )
@@ -29,6 +26,7 @@ from toolcrib.adapters.dbos._program_journal import journal_lines, program_run
 from toolcrib.adapters.dbos._retry import put_back, put_cancelled_back, put_program_back
 from toolcrib.adapters.dbos._schedules import TICK
 from toolcrib.adapters.dbos._workers import lost_among
+from toolcrib.durable import WAITING, WAITS_FOR, answered_entries
 from toolcrib.errors import EngineError, explain_options
 
 __all__ = [

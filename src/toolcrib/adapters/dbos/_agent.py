@@ -12,20 +12,28 @@ from uuid import uuid4
 
 from dbos import DBOS
 
-from toolcrib.adapters.dbos._answers import Answers
-from toolcrib.adapters.dbos._client import AnswerStore, Client, Transaction
+from toolcrib.adapters.dbos._answers import DbosAnswers
+from toolcrib.adapters.dbos._client import Client, Transaction
 from toolcrib.adapters.dbos._context import SharedContext
-from toolcrib.adapters.dbos._continuation import WAITING
 from toolcrib.adapters.dbos._engine import Engine, current_engine
 from toolcrib.adapters.dbos._handle import TurnHandle
-from toolcrib.adapters.dbos._outage import outlast
+from toolcrib.adapters.dbos._host import DbosHost
 from toolcrib.adapters.dbos._placement import PARTITION, Placement, Queue, RetryPolicy
 from toolcrib.adapters.dbos._schedules import Schedule, apply_schedule
-from toolcrib.adapters.dbos._turn_execution import PLACEMENT, TurnExecution, arguments_in_names, current_execution
-from toolcrib.adapters.dbos._turn_workflow import TurnWorkflow
-from toolcrib.adapters.dbos._work_store import WorkStore
-from toolcrib.adapters.dbos._workflow import UnknownHereError, workflow
+from toolcrib.adapters.dbos._workflow import workflow
 from toolcrib.calls import Failed, StoredFields, Suspended, error_of, outcome_from_dict, versioned
+from toolcrib.durable import (
+    PLACEMENT,
+    WAITING,
+    AnswerStore,
+    TurnExecution,
+    TurnWorkflow,
+    UnknownHereError,
+    arguments_in_names,
+    current_execution,
+    held_run,
+    outlast,
+)
 from toolcrib.errors import EngineError, UnregisteredAgentError, UnregisteredToolError, explain_options
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.registry import Registry
@@ -41,7 +49,7 @@ _FOLLOWED = 10_000  # a process may put turns for years, and never ask for their
 
 
 @explain_options()
-class DurableAgent(Answers):
+class DurableAgent(DbosAnswers):
     """An agent on DBOS: each turn is a workflow that any worker takes from the queue, and that survives its death.
 
     It has the tools, hooks and context of an agent, which stays what it is, with its own queue and `run()`. What is put
@@ -332,7 +340,9 @@ class DurableAgent(Answers):
             raise UnknownHereError(f"the tool `{error.name}` of the agent `{self.name}`") from error
         waiting = outcome_from_dict(data[WAITING]) if WAITING in data else None
         work_id = DBOS.workflow_id or turn.id
-        execution = TurnExecution(work_id, waiting if isinstance(waiting, Suspended) else None, engine.worker_id)
+        execution = TurnExecution(
+            work_id, waiting if isinstance(waiting, Suspended) else None, engine.worker_id, engine.may_begin
+        )
         execution.conversation_id, execution.partition = data.get("conversation_id"), data.get(PARTITION)
         token = current_execution.set(execution)
         try:
@@ -340,7 +350,8 @@ class DurableAgent(Answers):
             context = self.context if binding.table(turn) or self.looks_around(turn) else None
             may_repeat = turn.tool.options.idempotent
             retry = self._retries.get(turn.tool_name, self.queue.retry) if may_repeat else None
-            result = await TurnWorkflow(self.agent, context, execution, turn, data["turn"], retry).run(binding)
+            host = DbosHost(engine, work_id, retry)
+            result = await TurnWorkflow(host, self.agent, context, execution, turn, data["turn"]).run(binding)
             await outlast(lambda: self.context.apply(engine.client, work_id, result.get("context", [])))
         finally:
             current_execution.reset(token)
@@ -364,14 +375,7 @@ class DurableAgent(Answers):
         run = self._run
         given = Run(id=self.name) if run is None else run() if callable(run) else run
         approvals = cast("AnswerStore", given.approvals or engine.client.approvals)
-        store = WorkStore(approvals, execution, self.agent.tools, fence=engine.may_begin)
-        held = given.view(
-            approvals=store,
-            journal=execution,
-            begun=execution.begun,
-            fence=engine.may_begin,
-            conversation_id=execution.conversation_id or given.channel.conversation_id,
-        )
+        held = held_run(given, execution, approvals, self.agent.tools, engine.may_begin)
         recorded = engine.recorded(held, self._pipeline.sinks)
         binding = self.agent.binding(recorded, self._pipeline, "durable")
         binding.stored = execution.waiting

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, cast
+from types import SimpleNamespace
+from typing import Any, TypeAlias, cast
 
+import dbos._sys_db as dbos_database
 import sqlalchemy as sa
 from dbos import DBOSClient, WorkflowStatus
 from dbos._error import (
@@ -30,12 +33,12 @@ from toolcrib._numbers import require_seconds
 from toolcrib.adapters.dbos._placement import DEBOUNCED, TIMEOUT, Placement, Queue, data_of, limits_of, with_id
 from toolcrib.adapters.dbos._work_tables import REQUEST_TABLES, WORK_TABLES
 from toolcrib.adapters.dbos._work_tables import stopped_queues as _stopped
-from toolcrib.approvals import ApprovalEntry, PostgresApprovalStore, ReviewableApprovalStore, SqliteApprovalStore
+from toolcrib.approvals import PostgresApprovalStore, SqliteApprovalStore
 from toolcrib.database import Database
+from toolcrib.durable import AnswerStore, DurableFailure
 from toolcrib.errors import EngineError, explain_options
 
 __all__ = [
-    "AnswerStore",
     "Client",
     "JsonSerializer",
     "Transaction",
@@ -45,20 +48,22 @@ __all__ = [
 Transaction: TypeAlias = "sa.Connection | Session | AsyncConnection | AsyncSession"
 """A connection or session of SQLAlchemy whose transaction the caller commits."""
 
+_LONGEST_PAUSE = 5.0  # seconds between two tries for a database that is away
 _NO_PARTITION = "none"  # of work that was enqueued without one, before its queue had limits for each
 _STANDING: dict[str, Any] = {"concurrency": 0}
 
 
-class AnswerStore(ReviewableApprovalStore, Protocol):
-    """An approval store that can also list the answers that no call has used."""
+def _pause(seconds: float) -> None:
+    time.sleep(min(seconds, _LONGEST_PAUSE))
 
-    async def answered(self) -> tuple[ApprovalEntry, ...]:
-        """Return the requests with an answer that no call has used, oldest first."""
-        ...
 
-    async def used(self, request_ids: Iterable[str]) -> frozenset[str]:
-        """Return those of the requests whose answers are used up."""
-        ...
+def _is_news(record: logging.LogRecord) -> bool:
+    return not record.getMessage().startswith("Database connection")  # DBOS says so at each try, and guesses why
+
+
+# DBOS would wait up to 90 seconds between two tries, in its own threads, and has no option for it
+dbos_database.time = SimpleNamespace(**{**vars(time), "sleep": _pause})  # pyright: ignore[reportPrivateImportUsage]
+logging.getLogger("dbos").addFilter(_is_news)
 
 
 class JsonSerializer(Serializer):
@@ -95,21 +100,6 @@ def _time_text(value: object) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
     raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
-
-
-class DurableFailure(RuntimeError):
-    """A workflow ended with an exception, of which the type's name and the text are kept.
-
-    Attributes:
-        error_type: The name of the exception's class.
-    """
-
-    def __init__(self, error_type: str, message: str) -> None:
-        super().__init__(error_type, message)
-        self.error_type, self.message = error_type, message
-
-    def __str__(self) -> str:
-        return f"{self.error_type}: {self.message}"
 
 
 def _place(url: sa.URL) -> tuple[str, object]:

@@ -11,11 +11,12 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from toolcrib.adapters.dbos._client import Client
-from toolcrib.adapters.dbos._turn_execution import TurnExecution, current_execution
+from toolcrib.adapters.dbos._engine import current_engine
 from toolcrib.adapters.dbos._work_tables import applied_changes as _applied
 from toolcrib.adapters.dbos._work_tables import contexts as _contexts
 from toolcrib.calls import StoredFields, versioned
 from toolcrib.database import Database
+from toolcrib.durable import TurnExecution, current_execution
 from toolcrib.turns import Agent, ContextItem, ContextPool, ContextQueue
 
 __all__ = ["SharedContext", "forget_changes"]
@@ -43,9 +44,9 @@ class SharedContext:
 
     # --- a turn's way
 
-    async def enter(self, client: Client, execution: TurnExecution) -> None:
+    async def enter(self, execution: TurnExecution) -> None:
         """Refresh the agent's context for a turn that begins."""
-        await self.bring(client)
+        await self.bring(current_engine().client)
         self._running.append(execution)
 
     async def bring(self, client: Client) -> None:

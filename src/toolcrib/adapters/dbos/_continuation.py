@@ -3,38 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal, cast
 
 from dbos import WorkflowStatus
 
-from toolcrib.adapters.dbos._client import AnswerStore, Client
+from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._engine import Engine, standing_routines
 from toolcrib.adapters.dbos._placement import KEY, Placement
-from toolcrib.approvals import ApprovalEntry, misfit
+from toolcrib.approvals import ApprovalEntry
 from toolcrib.calls import StoredFields
-from toolcrib.errors import ApprovalError, NewerForm
+from toolcrib.durable import WAITING, WAITS_FOR, AnswerStore, answered_entries, deny_cancelled
+from toolcrib.errors import NewerForm
 
 __all__ = [
     "CLOSED",
-    "WAITING",
-    "WAITS_FOR",
-    "allowed_meanwhile",
-    "answered_entries",
     "cancel_turn",
     "continuation_id",
     "continue_approved",
-    "deny_cancelled",
     "suspended_on",
 ]
-
-WAITS_FOR = "waits_for"
-"""Where the result of work that was suspended names the request: its id."""
-
-WAITING = "waiting"
-"""Where such a result has the state to go on from, and where its continuation is given that."""
 
 CLOSED = "closed"
 """Where the data of a continuation says that it was made to be cancelled: its request is denied."""
@@ -82,26 +71,6 @@ async def continue_approved(
     return continued
 
 
-async def answered_entries(store: AnswerStore) -> list[ApprovalEntry]:
-    """Return the requests whose work can go on: those with an answer that no call has used, and `allowed_meanwhile`."""
-    return [*await store.answered(), *await allowed_meanwhile(store)]
-
-
-async def allowed_meanwhile(store: AnswerStore) -> list[ApprovalEntry]:
-    """Return the requests that wait, though a standing grant allows by now what they ask for.
-
-    Not those about a call in doubt: "always" was not said of making one twice.
-    """
-    try:
-        standing = await store.standing()
-    except NewerForm:  # a newer worker reads them
-        return []
-    if not standing:
-        return []
-    waiting = [entry for entry in await store.list(pending=True) if not entry.request.in_doubt]
-    return [entry for entry in waiting if any(not misfit(grant, entry.request) for grant in standing)]
-
-
 async def suspended_on(client: Client, entry: ApprovalEntry) -> WorkflowStatus | Literal["goes on", "not yet"] | None:
     """Return the workflow that ended with this request, unless it goes on already, or has not quite ended.
 
@@ -131,20 +100,10 @@ async def cancel_turn(client: Client, turn_id: str) -> str:
         if await client.status(work_id) is None:
             await _continue(client, status, request_id, never=True)
         await client.dbos.cancel_workflow_async(work_id)
-        await deny_cancelled(client, request_id, "turn")
+        await deny_cancelled(client.approvals, request_id, "turn")
         status = await client.status(work_id)
     await client.dbos.cancel_workflow_async(work_id)
     return work_id
-
-
-async def deny_cancelled(client: Client, request_id: str, what: str) -> None:
-    """Deny the request of work that was cancelled, unless it is answered; no work will use the answer."""
-    with suppress(ApprovalError):  # it is used, or missing
-        entry = await client.approvals.show(request_id)
-        denied = entry.request.deny(message=f"the {what} was cancelled", by="cancel")
-        await client.approvals.use(
-            entry.request, entry.answer if entry.state == "answered" and entry.answer else denied
-        )
 
 
 def _asked(status: WorkflowStatus) -> str | None:

@@ -22,8 +22,7 @@ from dbos import DBOS
 from dbos._error import DBOSAwaitedWorkflowCancelledError, DBOSWorkflowCancelledError
 
 from toolcrib._numbers import require_seconds
-from toolcrib.adapters.dbos._client import AnswerStore, Client, JsonSerializer
-from toolcrib.adapters.dbos._outage import outlast
+from toolcrib.adapters.dbos._client import Client, JsonSerializer
 from toolcrib.adapters.dbos._placement import Queue, RetryPolicy
 from toolcrib.adapters.dbos._queue_looks import QueueLooks
 from toolcrib.adapters.dbos._sinks import WorkerSink, keeps_events_in, open_sink
@@ -39,6 +38,7 @@ from toolcrib.adapters.dbos._workers import (
 )
 from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.database import Database, given_up, is_outage, limit_answers
+from toolcrib.durable import AnswerStore, outlast
 from toolcrib.errors import DatabaseError, EngineError, WorkerError, explain_options
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink

@@ -8,8 +8,9 @@ from typing import Any
 
 from toolcrib._numbers import require_seconds
 from toolcrib.adapters.dbos._client import Client
-from toolcrib.adapters.dbos._continuation import WAITS_FOR, cancel_turn, continuation_id
+from toolcrib.adapters.dbos._continuation import cancel_turn, continuation_id
 from toolcrib.calls import Outcome, outcome_from_dict, revived
+from toolcrib.durable import WAITS_FOR
 
 __all__ = ["VALUES", "TurnHandle"]
 

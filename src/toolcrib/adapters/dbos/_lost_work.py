@@ -8,12 +8,13 @@ from datetime import timedelta
 from typing import Any, cast
 
 from toolcrib.adapters.dbos._client import Client
-from toolcrib.adapters.dbos._continuation import WAITS_FOR, continuation_id
+from toolcrib.adapters.dbos._continuation import continuation_id
 from toolcrib.adapters.dbos._engine import Engine
 from toolcrib.adapters.dbos._program import stretch_id
 from toolcrib.adapters.dbos._program_journal import program_run
 from toolcrib.adapters.dbos._sinks import INTERRUPTED
 from toolcrib.calls import ActivityEvent, ActivityKind, now
+from toolcrib.durable import WAITS_FOR
 from toolcrib.record import QUIET, Activity, ActivityFilter, ActivitySink, EventLog
 
 __all__ = ["close_lost_work", "keep_closing_lost_work"]

@@ -14,11 +14,9 @@ from dbos import DBOS
 from dbos._context import current_owner_xid
 
 from toolcrib._numbers import count_text, require_seconds
-from toolcrib.adapters.dbos._answers import Answers
-from toolcrib.adapters.dbos._client import AnswerStore, Client, Transaction
-from toolcrib.adapters.dbos._continuation import answered_entries, deny_cancelled
+from toolcrib.adapters.dbos._answers import DbosAnswers
+from toolcrib.adapters.dbos._client import Client, Transaction
 from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_routines
-from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.adapters.dbos._placement import KEY, Placement, Queue, RetryPolicy
 from toolcrib.adapters.dbos._program_journal import (
     ProgramJournal,
@@ -33,8 +31,7 @@ from toolcrib.adapters.dbos._program_journal import (
 )
 from toolcrib.adapters.dbos._program_result import result_from_dict, result_to_dict
 from toolcrib.adapters.dbos._schedules import Schedule, apply_schedule
-from toolcrib.adapters.dbos._work_store import WorkStore
-from toolcrib.adapters.dbos._workflow import UnknownHereError, unless_cancelled, workflow
+from toolcrib.adapters.dbos._workflow import unless_cancelled, workflow
 from toolcrib.approvals import ApprovalStore
 from toolcrib.calls import StoredFields, versioned
 from toolcrib.code import (
@@ -44,6 +41,7 @@ from toolcrib.code import (
     paused_program_in,
     tools_in,
 )
+from toolcrib.durable import AnswerStore, UnknownHereError, WorkStore, answered_entries, deny_cancelled, outlast
 from toolcrib.errors import (
     ApprovalError,
     EngineError,
@@ -74,7 +72,7 @@ toolkits: Registry[DurableToolkit] = Registry(UnregisteredError)
 
 
 @explain_options()
-class DurableToolkit(Answers):
+class DurableToolkit(DbosAnswers):
     """A toolkit whose programs are durable: enqueued by any process, run by any worker, and taken up after a crash.
 
     Each call is written down before it is made and when it has ended. A program that is taken up runs again from its
@@ -320,7 +318,7 @@ async def cancel_program(client: Client, program_id: str) -> str:
     await client.dbos.cancel_workflow_async(work_id)
     lines = await asyncio.to_thread(journal_lines, client, program_id)
     for _, request_id in requests_in(lines):
-        await deny_cancelled(client, request_id, "program")
+        await deny_cancelled(client.approvals, request_id, "program")
     return work_id
 
 

@@ -15,12 +15,11 @@ from dbos._error import DBOSWorkflowConflictIDError
 from sqlalchemy.exc import IntegrityError
 
 from toolcrib.adapters.dbos._client import Client
-from toolcrib.adapters.dbos._outage import WaitedTime, outlast
-from toolcrib.adapters.dbos._turn_execution import began
 from toolcrib.adapters.dbos._work_tables import program_lines as _lines
 from toolcrib.adapters.dbos._work_tables import program_requests as _requests
 from toolcrib.adapters.dbos._work_tables import programs as _runs
 from toolcrib.adapters.dbos._workflow import holding
+from toolcrib.durable import WaitedTime, began, outlast
 
 __all__ = [
     "Claim",

@@ -14,7 +14,7 @@ from dbos import WorkflowStatus
 
 from toolcrib.adapters.dbos._agent import TURN
 from toolcrib.adapters.dbos._client import Client
-from toolcrib.adapters.dbos._continuation import WAITS_FOR, continuation_id
+from toolcrib.adapters.dbos._continuation import continuation_id
 from toolcrib.adapters.dbos._placement import data_of
 from toolcrib.adapters.dbos._program import PROGRAM, stretch_id
 from toolcrib.adapters.dbos._program_journal import program_run
@@ -25,6 +25,7 @@ from toolcrib.adapters.dbos._work_tables import served_queues as _served
 from toolcrib.adapters.dbos._work_tables import workers as _workers
 from toolcrib.approvals import SqlApprovalStore
 from toolcrib.database import Database, unhurried
+from toolcrib.durable import WAITS_FOR
 from toolcrib.record import prune_events
 
 __all__ = ["prune"]

@@ -17,12 +17,12 @@ from dbos._error import DBOSBaseException, DBOSWorkflowCancelledError
 
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._engine import WorkTimeoutError, current_engine
-from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.adapters.dbos._placement import TIMEOUT
 from toolcrib.database import is_outage
+from toolcrib.durable import UnknownHereError, newer_version, outlast
 from toolcrib.errors import NewerForm, register_signal, signal_of_newer_form
 
-__all__ = ["UnknownHereError", "holding", "readable", "require_held", "step", "unless_cancelled", "workflow"]
+__all__ = ["holding", "require_held", "step", "unless_cancelled", "workflow"]
 
 R = TypeVar("R")
 
@@ -30,16 +30,6 @@ register_signal(DBOSBaseException)
 Body: TypeAlias = Callable[..., Awaitable[R]]
 
 _RECOVERIES = 100  # how often work may be begun again before DBOS gives it up: it may kill each worker that takes it
-
-
-class UnknownHereError(BaseException):
-    """Work needs an agent, a tool, a toolkit or a version of Toolcrib that this worker does not have; it names it.
-
-    It is not an outcome of a call: it passes through the pipeline as it is.
-    """
-
-
-register_signal(UnknownHereError)
 
 
 def workflow(name: str) -> Callable[[Body[R]], Body[R]]:
@@ -93,11 +83,11 @@ async def _run_here(body: Body[R], given: tuple[Any, ...]) -> R:
     engine, task = current_engine(), asyncio.current_task()
     if not engine.takes_work:
         raise asyncio.CancelledError
-    token = signal_of_newer_form.set(lambda error: UnknownHereError(_newer_version(error)))
+    token = signal_of_newer_form.set(lambda error: UnknownHereError(newer_version(error)))
     try:
         return await body(*given)
     except (UnknownHereError, NewerForm) as error:
-        missing = _newer_version(error) if isinstance(error, NewerForm) else str(error)
+        missing = newer_version(error) if isinstance(error, NewerForm) else str(error)
         await engine.leave(str(DBOS.workflow_id), missing)
         raise asyncio.CancelledError from error
     except Exception as error:
@@ -106,22 +96,6 @@ async def _run_here(body: Body[R], given: tuple[Any, ...]) -> R:
         raise
     finally:
         signal_of_newer_form.reset(token)
-
-
-async def readable(ask: Callable[[], Awaitable[R]]) -> R:
-    """Wait for what a store or the database says; a newer form in it ends no call, and the work is left.
-
-    Raises:
-        UnknownHereError: It holds a newer form.
-    """
-    try:
-        return await outlast(ask)
-    except NewerForm as error:
-        raise UnknownHereError(_newer_version(error)) from error
-
-
-def _newer_version(error: NewerForm) -> str:
-    return f"a newer version of toolcrib, since the stored {error.form} is of version {error.version}"
 
 
 async def unless_cancelled(task: asyncio.Task[Any], work_id: str) -> None:

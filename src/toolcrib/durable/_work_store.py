@@ -8,16 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 from toolcrib._processes import this_process
-from toolcrib.adapters.dbos._client import AnswerStore
-from toolcrib.adapters.dbos._outage import WaitedTime
-from toolcrib.adapters.dbos._result_turns import result_with_turns
-from toolcrib.adapters.dbos._turn_execution import TurnExecution
-from toolcrib.adapters.dbos._workflow import readable
 from toolcrib.approvals import ApprovalEntry, WrappedApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Done, Grant
+from toolcrib.durable._answered import AnswerStore
+from toolcrib.durable._outage import WaitedTime, readable
+from toolcrib.durable._result_turns import result_with_turns
+from toolcrib.durable._turn_execution import TurnExecution
+from toolcrib.pipeline import Run
 from toolcrib.tools import Tool, stopped_clocks
 
-__all__ = ["WorkStore"]
+__all__ = ["WorkStore", "held_run"]
 
 
 class WorkStore(WrappedApprovalStore):
@@ -112,3 +112,20 @@ class WorkStore(WrappedApprovalStore):
     def _note(self, request: ApprovalRequest, answer: Grant | Denial) -> None:
         if self._execution is not None:
             self._execution.note(request, answer)
+
+
+def held_run(
+    run: Run,
+    execution: TurnExecution,
+    approvals: AnswerStore,
+    tools: Iterable[Tool[..., Any]],
+    may_begin: Callable[[], Awaitable[None]],
+) -> Run:
+    """Return a run as one execution of a turn has it: its journal, its fence, and its view of the approval store."""
+    return run.view(
+        approvals=WorkStore(approvals, execution, tools, fence=may_begin),
+        journal=execution,
+        begun=execution.begun,
+        fence=may_begin,
+        conversation_id=execution.conversation_id or run.channel.conversation_id,
+    )

@@ -1,38 +1,32 @@
-"""Outages of the database of durable work: DBOS and the work itself wait for it, and nothing is given up."""
+"""Outages of a database, and stored forms of a newer version: work waits for the one, and is left at the other."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import TypeVar
 
-import dbos._sys_db as dbos_database
-
 from toolcrib.database import OUTAGE, is_outage
+from toolcrib.errors import NewerForm, register_signal
 
-__all__ = ["WaitedTime", "outlast"]
+__all__ = ["UnknownHereError", "WaitedTime", "newer_version", "outlast", "readable"]
 
 T = TypeVar("T")
 
 _FIRST, _LONGEST = 0.1, 5.0  # seconds between two tries
 
 
-def _pause(seconds: float) -> None:
-    time.sleep(min(seconds, _LONGEST))
+class UnknownHereError(BaseException):
+    """Work needs an agent, a tool, a toolkit or a version of Toolcrib that this worker does not have; it names it.
+
+    It is not an outcome of a call: it passes through the pipeline as it is.
+    """
 
 
-def _is_news(record: logging.LogRecord) -> bool:
-    return not record.getMessage().startswith("Database connection")  # DBOS says so at each try, and guesses why
-
-
-# DBOS would wait up to 90 seconds between two tries, in its own threads, and has no option for it
-dbos_database.time = SimpleNamespace(**{**vars(time), "sleep": _pause})  # pyright: ignore[reportPrivateImportUsage]
-logging.getLogger("dbos").addFilter(_is_news)
+register_signal(UnknownHereError)
 
 
 async def outlast(work: Callable[[], Awaitable[T]]) -> T:
@@ -47,6 +41,23 @@ async def outlast(work: Callable[[], Awaitable[T]]) -> T:
             OUTAGE.away(error)
         await asyncio.sleep(pause * random.uniform(0.5, 1.0))
         pause = min(2 * pause, _LONGEST)
+
+
+async def readable(ask: Callable[[], Awaitable[T]]) -> T:
+    """Wait for what a store or the database says; a newer form in it ends no call, and the work is left.
+
+    Raises:
+        UnknownHereError: It holds a newer form.
+    """
+    try:
+        return await outlast(ask)
+    except NewerForm as error:
+        raise UnknownHereError(newer_version(error)) from error
+
+
+def newer_version(error: NewerForm) -> str:
+    """Return what is missing here, where a stored form is of a newer version."""
+    return f"a newer version of toolcrib, since the stored {error.form} is of version {error.version}"
 
 
 class WaitedTime:

@@ -6,12 +6,11 @@ import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from toolcrib.adapters.dbos._engine import current_engine
 from toolcrib.approvals import digest
 from toolcrib.calls import ApprovalRequest, Denial, Grant, Suspended, versioned
 from toolcrib.pipeline import Call
@@ -41,8 +40,14 @@ class TurnExecution:
         over: Whether it has ended, and nothing is gathered any more.
     """
 
-    def __init__(self, work_id: str, waiting: Suspended | None, worker_id: str = "") -> None:
-        self.work_id, self.waiting, self._worker_id = work_id, waiting, worker_id
+    def __init__(
+        self,
+        work_id: str,
+        waiting: Suspended | None,
+        worker_id: str = "",
+        may_begin: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self.work_id, self.waiting, self._worker_id, self._may_begin = work_id, waiting, worker_id, may_begin
         self.asked = None if waiting is None else waiting.request.id
         self.reached: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self.recorded = asyncio.Event()
@@ -61,7 +66,8 @@ class TurnExecution:
             self.reached.set_result(versioned("TurnState", {"call": call.to_dict(), **began(self._worker_id)}))
         with stopped_clocks():  # a database that is waited for is no time of the tool
             await self.recorded.wait()
-            await current_engine().may_begin()  # the run's fence, which asks the same, lets the clock go on
+            if self._may_begin is not None:
+                await self._may_begin()  # the run's fence, which asks the same, lets the clock go on
 
     def add_child(
         self, data: dict[str, Any], named: Mapping[str, Any], placement: Mapping[str, Any], *, is_new: bool
@@ -98,6 +104,7 @@ def began(worker_id: str) -> dict[str, Any]:
 
 
 current_execution: ContextVar[TurnExecution | None] = ContextVar("toolcrib_turn_execution", default=None)
+"""The execution whose turn runs here."""
 
 
 def step_name(kind: str, turn: Turn[Any], data: Mapping[str, Any]) -> str:

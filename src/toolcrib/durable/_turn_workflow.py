@@ -6,16 +6,10 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, cast
 
-from dbos import DBOS
-
-from toolcrib.adapters.dbos._context import SharedContext
-from toolcrib.adapters.dbos._continuation import WAITING, WAITS_FOR
-from toolcrib.adapters.dbos._engine import current_engine
-from toolcrib.adapters.dbos._handle import VALUES
-from toolcrib.adapters.dbos._placement import RetryPolicy
-from toolcrib.adapters.dbos._turn_execution import TurnExecution, step_name
-from toolcrib.adapters.dbos._workflow import readable, require_held, step, unless_cancelled
 from toolcrib.calls import Completed, Failed, Outcome, StoredFields, Suspended, lenient, versioned
+from toolcrib.durable._host import WAITING, WAITS_FOR, TurnContext, WorkHost
+from toolcrib.durable._outage import readable
+from toolcrib.durable._turn_execution import TurnExecution, step_name
 from toolcrib.errors import ToolcribError, exception_of
 from toolcrib.pipeline import Run
 from toolcrib.turns import Agent, AgentRun, StopReason, Turn, TurnBinding, TurnQueue
@@ -30,28 +24,29 @@ class TurnWorkflow:
     something is left to do after it, or where it may have been begun before.
 
     Args:
+        host: The engine that runs it.
         agent: Whose turn it is.
         context: What the agent remembers; None where the turn cannot look at it.
         execution: The journal of the turn's call.
-        retry: How often its call is made that fails; None for one that may not be made again.
     """
 
     def __init__(
         self,
+        host: WorkHost,
         agent: Agent,
-        context: SharedContext | None,
+        context: TurnContext | None,
         execution: TurnExecution,
         turn: Turn[Any],
         data: Mapping[str, Any],
-        retry: RetryPolicy | None = None,
     ) -> None:
-        self._agent, self._context, self._execution = agent, context, execution
-        self._turn, self._data, self._retry = turn, data, retry
+        self._host, self._agent, self._context, self._execution = host, agent, context, execution
+        self._turn, self._data = turn, data
         self._task: asyncio.Task[dict[str, Any]] | None = None
         self._values: asyncio.Queue[tuple[bool, Any]] | None = asyncio.Queue() if turn.tool.is_watched else None
 
     async def run(self, binding: TurnBinding) -> dict[str, Any]:
         """Run the turn over `binding`, and return its record."""
+        host = self._host
 
         async def admit() -> dict[str, Any]:
             task = self._begin(binding)
@@ -60,25 +55,22 @@ class TurnWorkflow:
 
         async def execute() -> dict[str, Any]:
             if self._task is None:  # an earlier execution began it, unless that one has the work now and is at it
-                await require_held(current_engine().client)
+                await host.hold()
                 binding.stored, binding.taken_up = state["call"], True
                 request = cast("Mapping[str, Any] | None", state["call"]["request"])
                 self._execution.asked = None if request is None else request["id"]
-                self._execution.begun |= await current_engine().begun_before({self._turn.id: state})
+                self._execution.begun |= await host.begun_before({self._turn.id: state})
             return await self._result_of(self._begin(binding))
 
         try:
-            state = StoredFields("TurnState", await step(step_name("admit", self._turn, self._data), admit))
+            state = StoredFields("TurnState", await host.step(step_name("admit", self._turn, self._data), admit))
             if "ended" in state:
                 return state["ended"]
             StoredFields("Call", state["call"])  # a newer one is left, and its execution records nothing
             name = step_name("execute", self._turn, self._data)
             if self._task is None or self._values is not None:
-                return await step(name, execute)
-            result = await execute()
-            if result.get("children") or result.get("context") or result.get("finished"):
-                return await step(name, lambda: _as_is(result))
-            return result
+                return await host.step(name, execute)
+            return await host.end(name, execute)
         finally:
             if self._task is not None and not self._task.done():
                 self._task.cancel()
@@ -92,20 +84,18 @@ class TurnWorkflow:
     async def _result_of(self, task: asyncio.Task[dict[str, Any]]) -> dict[str, Any]:
         self._execution.recorded.set()
         values = self._values
-        await unless_cancelled(
-            task if values is None else asyncio.create_task(_pour(values, task)), self._execution.work_id
-        )
-        await self._try_again()
+        await self._host.watch_cancel(task if values is None else asyncio.create_task(self._pour(values, task)))
+        if isinstance(self._turn.outcome, Failed):
+            await self._host.requeue(self._turn.outcome)
         return task.result()
 
-    async def _try_again(self) -> None:
-        """Delay the turn until its next try where its call failed and may be made again, and raise CancelledError."""
-        outcome, retry = self._turn.outcome, self._retry
-        if retry is None or not isinstance(outcome, Failed) or isinstance(outcome.exception, retry.unless):
-            return
-        tries = await current_engine().put_off(self._execution.work_id, outcome.message, retry)
-        if tries < retry.attempts:
-            raise asyncio.CancelledError
+    async def _pour(self, values: asyncio.Queue[tuple[bool, Any]], task: asyncio.Task[Any]) -> None:
+        """Write a stream's values down as they come, until its turn has ended."""
+        number = 0
+        while (item := await values.get())[0]:
+            await self._host.stream(number, item[1])
+            number += 1
+        await asyncio.wait({task})
 
     async def _drive(self, binding: TurnBinding) -> dict[str, Any]:
         """Run the turn as an agent runs it, as far as the pipeline lets it, and return its record."""
@@ -115,7 +105,7 @@ class TurnWorkflow:
         run = AgentRun(self._agent, TurnQueue(), Run(), wait=False)
         try:
             if context is not None:
-                await readable(lambda: context.enter(current_engine().client, execution))
+                await readable(lambda: context.enter(execution))
             async for value in run.run_turn(turn, binding):
                 if self._values is None:
                     values.append(lenient(value, media=True))
@@ -147,19 +137,6 @@ class TurnWorkflow:
         if isinstance(outcome, Suspended):
             record |= {WAITS_FOR: outcome.request.id, WAITING: outcome.to_dict()}
         return versioned("TurnRecord", {name: value for name, value in record.items() if value})
-
-
-async def _pour(values: asyncio.Queue[tuple[bool, Any]], task: asyncio.Task[Any]) -> None:
-    """Write a stream's values down as they come, until its turn has ended."""
-    number = 0
-    while (item := await values.get())[0]:
-        await DBOS.write_stream_async(VALUES, {"n": number, "value": item[1]})
-        number += 1
-    await asyncio.wait({task})
-
-
-async def _as_is(result: dict[str, Any]) -> dict[str, Any]:
-    return result
 
 
 def _portable(outcome: Outcome, values: list[Any], *, streamed: bool) -> dict[str, Any]:

@@ -1,0 +1,131 @@
+"""Restate as the host of one turn: its journal, its streams, and its word on whether the attempt still counts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, NoReturn, TypeVar
+
+from restate import RunOptions, WorkflowContext
+from restate.exceptions import RetryableError
+from restate.serde import JsonSerde
+
+from toolcrib.calls import Failed
+from toolcrib.durable import UnknownHereError
+
+__all__ = ["RestateHost", "left_here", "value_key"]
+
+R = TypeVar("R")
+
+_JSON = RunOptions[Any](serde=JsonSerde())
+_AGAIN = timedelta(seconds=5)  # until another worker may have what is missing here
+_RESULT, _NUMBER, _VALUE = "result", "n", "value"
+
+
+def value_key(number: int) -> str:
+    """Return where the state of a turn has a value of its stream."""
+    return f"value {number:09d}"
+
+
+def left_here(missing: object) -> NoReturn:
+    """Leave a turn to a worker that has what is missing here: Restate tries it again."""
+    raise RetryableError(f"waits for a worker that has {missing}", retry_after=_AGAIN)
+
+
+class RestateHost:
+    """One attempt of a turn: what it did in earlier ones is in the journal, which Restate has before it is acted on.
+
+    A step is written in parts: each value of a stream is one, and the result is the last. An attempt after one that was
+    cut off finds the parts before, and runs the step where there is no result.
+
+    Args:
+        number: How often the turn waited for a person before.
+    """
+
+    def __init__(self, ctx: WorkflowContext, number: int) -> None:
+        self._ctx, self._number = ctx, number
+        self._values: deque[tuple[int, Any]] = deque()
+        self._more = asyncio.Event()
+
+    async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R:
+        """Run a step, and return its result, once Restate has it."""
+        task: asyncio.Task[R] | None = None
+
+        async def part() -> dict[str, Any]:
+            nonlocal task
+            task = task or asyncio.create_task(_run(run))
+            while not (self._values or task.done()):
+                self._more.clear()
+                more = asyncio.create_task(self._more.wait())
+                await asyncio.wait({task, more}, return_when=asyncio.FIRST_COMPLETED)
+                more.cancel()
+            if self._values:
+                number, value = self._values.popleft()
+                return {_NUMBER: number, _VALUE: value}
+            return {_RESULT: task.result()}
+
+        try:
+            parts = 0
+            while _RESULT not in (found := await self._ctx.run_typed(self._part(name, parts), part, _JSON)):
+                self._ctx.set(value_key(found[_NUMBER]), found[_VALUE])
+                parts += 1
+            return found[_RESULT]
+        finally:
+            if task is not None and not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    async def end(self, name: str, run: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+        """Run what the turn ends with, as a step: Restate stops it when the turn is cancelled."""
+        return await self.step(name, run)
+
+    async def hold(self) -> None:
+        """Return while this attempt is the one that counts."""
+        if self._ctx.request().attempt_finished_event.is_set():
+            await asyncio.Event().wait()  # its task is cancelled
+
+    async def may_begin(self) -> None:
+        """Return while this attempt counts: its call is in the journal, and Restate has no other attempt."""
+        await self.hold()
+
+    async def begun_before(self, known: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+        """Return, of calls that were begun before, when and by which worker that was."""
+        return {
+            call_id: {
+                "begun": f"{datetime.fromtimestamp(began['at'], UTC).isoformat(timespec='seconds')} "
+                f"by the worker {began['worker']}"
+            }
+            for call_id, began in known.items()
+        }
+
+    async def stream(self, number: int, value: Any) -> None:
+        """Hand over a value, which becomes a part of the step that runs."""
+        self._values.append((number, value))
+        self._more.set()
+
+    async def watch_cancel(self, task: asyncio.Task[Any]) -> None:
+        """Wait for a task; the step that it is part of is stopped when the turn is cancelled."""
+        try:
+            await asyncio.wait({task})
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+        task.result()
+
+    async def requeue(self, outcome: Failed) -> None:
+        """Return: a call that failed is not made again by itself."""
+
+    def _part(self, name: str, number: int) -> str:
+        """Return the name of a part of a step, in which no argument of the turn is: those may be edited meanwhile."""
+        kind = name.partition(" ")[0]
+        return f"{kind} {self._number}.{number}"
+
+
+async def _run(run: Callable[[], Awaitable[R]]) -> R:
+    try:
+        return await run()
+    except UnknownHereError as error:
+        left_here(error)

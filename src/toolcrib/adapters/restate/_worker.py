@@ -1,0 +1,90 @@
+"""Worker of agents on Restate: the endpoint that the server calls, and the look at answers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import restate
+from hypercorn.asyncio import serve as serve_http  # pyright: ignore[reportUnknownVariableType] -- its types are partial
+from hypercorn.config import Config
+
+from toolcrib._numbers import require_seconds
+from toolcrib.adapters.restate._agent import RestateAgent
+from toolcrib.adapters.restate._client import RestateClient
+from toolcrib.clock import SYSTEM_CLOCK, Clock
+from toolcrib.durable import outlast
+from toolcrib.errors import EngineError, explain_options
+
+__all__ = ["endpoint", "serve"]
+
+_log = logging.getLogger("toolcrib.durable")
+_MANY = 2**31 - 1
+
+
+def endpoint(agents: Sequence[RestateAgent], identity_keys: Sequence[str] = ()) -> Any:
+    """Return the ASGI application that a Restate server calls to run the turns of these agents.
+
+    It has to be served over HTTP/2: a turn and the server talk to each other while its tool runs.
+
+    Args:
+        identity_keys: Public keys of the server; calls that it has not signed are refused.
+    """
+    services = [agent.service for agent in agents]
+    return restate.app(services, protocol="bidi", identity_keys=list(identity_keys) or None)
+
+
+@explain_options()
+async def serve(
+    agents: Sequence[RestateAgent],
+    *,
+    host: str = "127.0.0.1",
+    port: int = 9080,
+    answers: float = 1.0,
+    identity_keys: Sequence[str] = (),
+    until: Callable[[], Awaitable[object]] | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> None:
+    """Run the turns of these agents for a Restate server, and let those go on whose answers are in the store.
+
+    Register its URL once, with `RestateClient.register`. Who reaches the port can have turns run: give the keys of the
+    server, or let no one else reach it.
+
+    Args:
+        host: The address that it listens on.
+        port: The port.
+        answers: Seconds between two looks for answers that were given elsewhere, as in the console.
+        identity_keys: Public keys of the server; calls that it has not signed are refused.
+        until: Awaited, and then it ends; without it, at SIGINT and SIGTERM.
+        clock: The clock of the looks.
+    """
+    require_seconds("serve", "answers", answers)
+    config = Config()
+    config.bind, config.loglevel = [f"{host}:{port}"], "WARNING"
+    config.h2_max_concurrent_streams = config.keep_alive_max_requests = _MANY
+    config.keep_alive_timeout = _MANY
+    clients = {id(agent.client): agent.client for agent in agents}
+    looks = [asyncio.create_task(_keep_continuing(client, answers, clock)) for client in clients.values()]
+    try:
+        app = endpoint(agents, identity_keys)
+        await serve_http(app, config, mode="asgi", **({} if until is None else {"shutdown_trigger": until}))
+    finally:
+        for look in looks:
+            look.cancel()
+        await asyncio.gather(*looks, return_exceptions=True)
+
+
+async def _keep_continuing(client: RestateClient, seconds: float, clock: Clock) -> None:
+    """Continue what is answered, at each look, however long the server or the store is away."""
+    is_away = False
+    while True:
+        try:
+            await outlast(client.continue_answered)
+            is_away = False
+        except EngineError as error:
+            if not is_away:
+                _log.warning("answers are not passed on: %s", error)
+            is_away = True
+        await clock.sleep(seconds)

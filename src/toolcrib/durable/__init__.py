@@ -1,0 +1,63 @@
+"""Durable work, whatever engine runs it: the turn that goes on where it was cut off, its store, its answers.
+
+An engine stands behind `WorkHost`. It is an adapter; this room is for adapters alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from toolcrib.durable._answered import AnswerStore, answered_entries, deny_cancelled
+    from toolcrib.durable._answers import Answers
+    from toolcrib.durable._host import WAITING, WAITS_FOR, DurableFailure, TurnContext, WorkHost
+    from toolcrib.durable._outage import UnknownHereError, WaitedTime, newer_version, outlast, readable
+    from toolcrib.durable._turn_execution import (
+        PLACEMENT,
+        TurnExecution,
+        arguments_in_names,
+        began,
+        current_execution,
+    )
+    from toolcrib.durable._turn_workflow import TurnWorkflow
+    from toolcrib.durable._work_store import WorkStore, held_run
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "._answered": "AnswerStore answered_entries deny_cancelled",
+            "._answers": "Answers",
+            "._host": "WAITING WAITS_FOR DurableFailure TurnContext WorkHost",
+            "._outage": "UnknownHereError WaitedTime newer_version outlast readable",
+            "._turn_execution": "PLACEMENT TurnExecution arguments_in_names began current_execution",
+            "._turn_workflow": "TurnWorkflow",
+            "._work_store": "WorkStore held_run",
+        },
+    )
+
+__all__ = [
+    "PLACEMENT",
+    "WAITING",
+    "WAITS_FOR",
+    "AnswerStore",
+    "Answers",
+    "DurableFailure",
+    "TurnContext",
+    "TurnExecution",
+    "TurnWorkflow",
+    "UnknownHereError",
+    "WaitedTime",
+    "WorkHost",
+    "WorkStore",
+    "answered_entries",
+    "arguments_in_names",
+    "began",
+    "current_execution",
+    "deny_cancelled",
+    "held_run",
+    "newer_version",
+    "outlast",
+    "readable",
+]

@@ -1,0 +1,84 @@
+"""Protocol of an engine of durable work: what the execution of one piece of work asks of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from toolcrib.calls import Failed
+
+if TYPE_CHECKING:
+    from toolcrib.durable._turn_execution import TurnExecution
+
+__all__ = ["WAITING", "WAITS_FOR", "DurableFailure", "TurnContext", "WorkHost"]
+
+R = TypeVar("R")
+
+WAITS_FOR = "waits_for"
+"""Where the record of work that was suspended names the request: its id."""
+
+WAITING = "waiting"
+"""Where such a record has the state to go on from."""
+
+
+class DurableFailure(RuntimeError):
+    """Work ended with an exception, of which the type's name and the text are kept.
+
+    Attributes:
+        error_type: The name of the exception's class.
+    """
+
+    def __init__(self, error_type: str, message: str) -> None:
+        super().__init__(error_type, message)
+        self.error_type, self.message = error_type, message
+
+    def __str__(self) -> str:
+        return f"{self.error_type}: {self.message}"
+
+
+class WorkHost(Protocol):
+    """What an engine does for one execution of a piece of work, which may be cut off at any place.
+
+    The next execution gets the results of the steps that were recorded, and begins where they end.
+    """
+
+    async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R:
+        """Run a step and record its result, JSON shapes, before it returns it; one that is recorded is not run."""
+        ...
+
+    async def end(self, name: str, run: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+        """Run what a turn ends with, and return its record: a step, or recorded with the work where nothing follows."""
+        ...
+
+    async def hold(self) -> None:
+        """Return if this execution still holds its work; it does not return where another has it."""
+        ...
+
+    async def may_begin(self) -> None:
+        """Return if a tool may begin here: the last that is asked before its first line. Else it does not return."""
+        ...
+
+    async def begun_before(self, known: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+        """Return, of calls that were begun before, where that was, and how it ended, as text for a person."""
+        ...
+
+    async def stream(self, number: int, value: Any) -> None:
+        """Record a value of a stream, where those who follow the work read it."""
+        ...
+
+    async def watch_cancel(self, task: asyncio.Task[Any]) -> None:
+        """Wait for a task, and stop it when the work is cancelled; raise what it raised."""
+        ...
+
+    async def requeue(self, outcome: Failed) -> None:
+        """Put work whose call failed back into its queue if it is tried again; it does not return then."""
+        ...
+
+
+class TurnContext(Protocol):
+    """What an agent remembers, as one turn sees it."""
+
+    async def enter(self, execution: TurnExecution) -> None:
+        """Refresh it for a turn that begins; its changes are gathered in the execution."""
+        ...
