@@ -66,6 +66,8 @@ async def test_the_same_tool_is_denied_approved_and_limited_and_fails_in_all_of_
 def guards() -> dict[str, Callable[[GuardPolicy], Any]]:
     """Return what puts the gates of a policy around a tool `refund`, by framework."""
     agents, langchain, smolagents = (import_module(name) for name in ("agents", "langchain_core.tools", "smolagents"))
+    pydantic, adk, microsoft = (import_module(name) for name in ("pydantic_ai", "google.adk.agents", "agent_framework"))
+    options = import_module("claude_agent_sdk").ClaudeAgentOptions(allowed_tools=["refund"])
 
     def refund(euros: int) -> int:
         """Pay money back.
@@ -80,6 +82,12 @@ def guards() -> dict[str, Callable[[GuardPolicy], Any]]:
     agents_guard = import_module("toolcrib.adapters.openai_agents").guard
     langchain_guard = import_module("toolcrib.adapters.langchain").guard
     smolagents_guard = import_module("toolcrib.adapters.smolagents").guard
+    pydantic_guard = import_module("toolcrib.adapters.pydantic_ai").guard
+    adk_guard = import_module("toolcrib.adapters.google_adk").guard
+    microsoft_guard = import_module("toolcrib.adapters.agent_framework").guard
+    claude_guard = import_module("toolcrib.adapters.claude_agent_sdk").guard
+    client = import_module("tests.frameworks.scripted_agent_framework").ScriptedClient
+    below = adk.LlmAgent(name="Top", sub_agents=[adk.LlmAgent(name="Below", tools=[refund])])
     return {
         "openai_agents": lambda policy: agents_guard([theirs], policy),
         "openai_agents_agent": lambda policy: agents_guard(inner, policy),
@@ -88,19 +96,31 @@ def guards() -> dict[str, Callable[[GuardPolicy], Any]]:
         "smolagents": lambda policy: smolagents_guard(
             smolagents.ToolCallingAgent(tools=[smolagents.tool(refund)], model=smolagents.Model()), policy
         ),
+        "pydantic_ai": lambda policy: pydantic_guard(pydantic.Agent(tools=[refund]), policy),
+        "pydantic_ai_toolset": lambda policy: pydantic_guard(pydantic.FunctionToolset([refund]), policy),
+        "google_adk": lambda policy: adk_guard(adk.LlmAgent(name="Desk", tools=[refund]), policy),
+        "google_adk_below": lambda policy: adk_guard(below.clone(), policy),
+        "agent_framework": lambda policy: microsoft_guard(microsoft.Agent(client([]), tools=[refund]), policy),
+        "claude_agent_sdk": lambda policy: claude_guard(options, policy),
         "inside_a_tool": lambda policy: agents_guard(outer, policy),
     }
 
 
-@pytest.mark.parametrize("option", ["approve", "leave"])
+@pytest.mark.parametrize("option", ["approve", "leave", "limits"])
 @pytest.mark.parametrize("place", [*guards()])
-def test_a_policy_about_no_tool_is_refused_by_the_guard(place: str, option: str) -> None:
-    wrong = "refund" if place == "inside_a_tool" else "refnd"
+@pytest.mark.parametrize("wrong", ["refnd", "Refund", "pay"])
+def test_a_policy_about_no_tool_is_refused_by_the_guard(place: str, option: str, wrong: str) -> None:
     right = "ask_inner" if place == "inside_a_tool" else "refund"
+    wrong = "refund" if place == "inside_a_tool" else wrong  # which is guarded where its agent is
 
-    with pytest.raises(ToolConstraintError, match=rf"`{wrong}`: GuardPolicy\({option}=...\) is about it, .*`{right}`"):
-        guards()[place](GuardPolicy(**{option: [wrong]}))
-    guards()[place](GuardPolicy(**{option: [right]}))
+    with pytest.raises(ToolConstraintError, match=rf"`{wrong}`: GuardPolicy\({option}=...\) is about it, .*(There|Did)"):
+        guards()[place](policy_about(wrong, option))
+    guards()[place](policy_about(right, option))
+
+
+def policy_about(name: str, option: str) -> GuardPolicy:
+    """Return a policy that has the name of a tool in one of its options."""
+    return GuardPolicy(**{option: CallLimits(per_tool={name: 1}) if option == "limits" else [name]})
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)

@@ -17,6 +17,7 @@ from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ToolsetTool
 
 from toolcrib.adapters.pydantic_ai._arguments import PASS_THROUGH
 from toolcrib.adapters.pydantic_ai._source import PydanticToolset
+from toolcrib.adapters.pydantic_ai._tool_names import may_list_more, names_of
 from toolcrib.adapters.pydantic_ai._toolset import ToolcribToolset, ToolsetRun
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.schema import RunContext
@@ -44,22 +45,26 @@ def guard(
         policy: The gates; a function that opens its runs is given Pydantic AI's `RunContext`.
 
     Raises:
+        ToolConstraintError: No tool has a name that the policy has: here where all tools are known, such as functions,
+            or in a run before its first request.
         ValueError: In a run: a tool is executed outside of the agent, or by its provider, and the policy does not
             leave it.
     """
     policy = GuardPolicy.checked(policy)
-    if isinstance(guarded, AbstractAgent):
-        return GuardedAgent(guarded, policy)
-    if not isinstance(cast("object", guarded), AbstractToolset):
+    if not isinstance(cast("object", guarded), AbstractAgent | AbstractToolset):
         mend = "guard(FunctionToolset(tools), policy) for functions"
         raise TypeError(f"guard takes an agent or a toolset of Pydantic AI, and not {guarded!r:.80}; {mend}")
-    return GuardedToolset(guarded, policy)
+    names, are_all = names_of(guarded)
+    if names and are_all:
+        policy.check_names(names)
+    return GuardedAgent(guarded, policy) if isinstance(guarded, AbstractAgent) else GuardedToolset(guarded, policy)
 
 
 class GuardedToolset(ToolcribToolset[Any]):
     """A toolset whose tools are guarded. Made by `guard`.
 
     Attributes:
+        guarded: The toolset itself.
         tools: The tools with the gates around them: those of the last step of a run; before it, those that the toolset
             lists outside of a run.
     """
@@ -69,11 +74,11 @@ class GuardedToolset(ToolcribToolset[Any]):
     ) -> None:
         tools = Toolset([_GuardedSource(PydanticToolset(guarded), policy)])
         super().__init__(tools, policy.run, policy.sinks, guarded.id, runs or ConversationRuns(policy.limits))
-        self._guarded, self._policy = guarded, policy
+        self.guarded, self._policy = guarded, policy
 
     async def for_run(self, ctx: pydantic_ai.RunContext[Any]) -> AbstractToolset[Any]:
         """Return the toolset for one run of the agent, with the run's limits and counts."""
-        return _GuardedRun(self, self.open_run(ctx), ctx, await self._guarded.for_run(ctx), self._policy)
+        return _GuardedRun(self, self.open_run(ctx), ctx, await self.guarded.for_run(ctx), self._policy)
 
 
 class _GuardedSource:
@@ -106,6 +111,8 @@ class _GuardedRun(ToolsetRun[Any]):
     ) -> None:
         super().__init__(toolset, run, ctx, Pipeline(Toolset(), sinks=toolset.sinks))
         self._guarded, self._policy = guarded, policy
+        self._hidden, _ = names_of(toolset.guarded)  # some of these may be listed in later steps
+        self._are_all = not may_list_more(toolset.guarded)
         self._source = PydanticToolset(guarded)
         self._step: dict[str, ToolsetTool[Any]] = {}
 
@@ -133,7 +140,7 @@ class _GuardedRun(ToolsetRun[Any]):
         if outside is not None:
             self._policy.refuse(outside, "it is executed outside of the agent")
         if step != self._step:
-            self._policy.check_names(theirs, are_all=False)
+            self._policy.check_names((*theirs, *self._hidden), are_all=self._are_all)
             members = Toolset([self._source.member(self._guarded, tool) for tool in step.values()])
             self._toolset.tools = self._policy.around(members)
             self._pipeline = Pipeline(self._toolset.tools, sinks=self._toolset.sinks)
