@@ -12,6 +12,7 @@ import pydantic_ai
 from pydantic_ai import Agent
 from pydantic_ai.agent import AbstractAgent, WrapperAgent
 from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.exceptions import UserError
 from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ToolsetTool
 
@@ -25,6 +26,9 @@ from toolcrib.serving import ConversationRuns, GuardPolicy, takes_policy
 from toolcrib.toolsets import Toolset
 
 __all__ = ["GuardedAgent", "GuardedToolset", "guard"]
+
+_DURABLE = ("pydantic_ai.durable_exec.dbos.", "pydantic_ai.durable_exec.temporal.")
+"""Capabilities with which a run in a workflow takes no others."""
 
 
 @overload
@@ -195,6 +199,7 @@ class GuardedAgent(WrapperAgent[Any, Any]):
         **options: Any,
     ) -> AsyncGenerator[Any]:
         """Run the agent with the gates around its tools; see `pydantic_ai.Agent.iter`."""
+        _require_plain_run(self.wrapped)
         outputs = _asking(self.wrapped.output_type if output_type is None else output_type)
         given: Any = {**options, "capabilities": [*(capabilities or ()), self._gates]}
         if outputs is not None:
@@ -207,6 +212,19 @@ class GuardedAgent(WrapperAgent[Any, Any]):
             given.pop("output_type")
         async with cast("Agent[Any, Any]", agent).iter(user_prompt, **given) as run:
             yield run
+
+
+def _require_plain_run(agent: AbstractAgent[Any, Any]) -> None:
+    """Check that a run takes a capability of its own; raises UserError inside a workflow of one that makes it durable."""
+    capabilities: list[Any] = []
+    agent.root_capability.apply(capabilities.append)
+    durable = [each for each in capabilities if any(base.__module__.startswith(_DURABLE) for base in type(each).__mro__)]
+    if any(each.in_durable_context for each in durable):
+        name = type(durable[0]).__name__
+        raise UserError(
+            f"an agent with the capability {name} takes no gates in a workflow: put them around its toolsets, "
+            "Agent(toolsets=[guard(FunctionToolset([...], id='tools'), policy)], capabilities=[...])"
+        )
 
 
 def _with_requests(agent: AbstractAgent[Any, Any]) -> AbstractAgent[Any, Any]:
