@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -15,11 +16,12 @@ import pytest
 from tests.docs.pages import ROOT, framework_pages
 from tests.docs.running import PageError, run_page
 from tests.ways import WAYS
-from toolcrib.calls import Completed, Failed, Rejected, Suspended
+from toolcrib.calls import Completed, Failed, Rejected, Suspended, ToolCall
 from toolcrib.errors import ToolConstraintError
-from toolcrib.pipeline import CallLimits
+from toolcrib.pipeline import CallLimits, Pipeline
 from toolcrib.serving import GuardPolicy
 from toolcrib.tools import ez_tool
+from toolcrib.toolsets import Toolset
 
 FRAMEWORKS = ("openai_agents", "langchain", "google_adk", "agent_framework", "claude_agent_sdk", "smolagents")
 ALL = [way for way in WAYS if way.title in FRAMEWORKS]
@@ -121,6 +123,40 @@ def test_a_policy_about_no_tool_is_refused_by_the_guard(place: str, option: str,
 def policy_about(name: str, option: str) -> GuardPolicy:
     """Return a policy that has the name of a tool in one of its options."""
     return GuardPolicy(**{option: CallLimits(per_tool={name: 1}) if option == "limits" else [name]})
+
+
+MAKERS = {
+    "openai_agents": "agents:function_tool",
+    "langchain": "langchain_core.tools:tool",
+    "google_adk": "google.adk.tools:FunctionTool",
+    "agent_framework": "agent_framework:tool",
+    "smolagents": "smolagents:tool",
+    "pydantic_ai": "pydantic_ai:Tool",
+}
+"""What makes a tool of a function, by framework."""
+
+
+@pytest.mark.parametrize("framework", [*MAKERS])
+async def test_a_timeout_does_not_say_that_a_tool_of_theirs_was_stopped(framework: str) -> None:
+    module, _, name = MAKERS[framework].partition(":")
+    ended = threading.Event()
+
+    def wait(so: str) -> str:
+        """Wait.
+
+        Args:
+            so: How.
+        """
+        ended.wait(60)
+        return so
+
+    theirs = getattr(import_module(module), name)(wait)
+    members = import_module(f"toolcrib.adapters.{framework}").from_tools([theirs])
+    async with Toolset(members).open() as tools:
+        outcome = await Pipeline(tools.with_timeout(0.2)).run(ToolCall("wait", {"so": "long"}))
+        ended.set()
+
+    assert "may go on in the background" in outcome.text()
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)

@@ -84,6 +84,7 @@ class OperationTool(BaseTool):
             returns=self._returns(),
             check=self._checked,
         )
+        spec.is_elsewhere = True
         api_tool: Tool[..., Any] = Tool(
             spec,
             ToolOptions(

@@ -217,6 +217,7 @@ class _Unregistered:
     def tool(self) -> Tool[..., Any]:
         """Return it as one of ours."""
         spec = ToolSpec.from_schema(self._make, {"type": "object", "additionalProperties": True}, name=self._name)
+        spec.is_elsewhere = True
         return Tool(spec)
 
     async def _make(self, ctx: RunContext, **arguments: Any) -> Any:

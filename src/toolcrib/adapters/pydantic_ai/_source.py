@@ -120,6 +120,7 @@ class _Member(BaseTool):
             returns=definition.return_schema,
             check=self._check,
         )
+        spec.is_elsewhere = True
         asks = definition.kind == "unapproved"  # of these the caller has to ask; the toolset itself does not
         return Tool(spec, ToolOptions(max_retries=self._member.max_retries, requires_approval=asks), source=self)
 
