@@ -14,7 +14,7 @@ from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ExternalTools
 from pydantic_ai.toolsets._dynamic import DynamicToolset
 
 from tests.adapters.pydantic_ai.scripted import agent, results, scripted
-from toolcrib.adapters.pydantic_ai import answers, approval_requests, as_tools, guard
+from toolcrib.adapters.pydantic_ai import answers, approval_requests, as_tools, from_tools, guard
 from toolcrib.calls import Reject, RunNormally
 from toolcrib.errors import ToolConstraintError
 from toolcrib.hooks import HookSet
@@ -290,3 +290,36 @@ async def test_a_request_is_of_their_conversation_unless_the_run_names_another()
         said += [request.conversation_id for request in approval_requests(result.output)]
 
     assert said == ["theirs", "ours"]
+
+
+# --- mistakes
+
+
+async def test_what_is_no_output_of_a_run_is_no_requests() -> None:
+    result: Any = await guard(Agent(scripted([CALL]), tools=[deleting([])]), GuardPolicy(approve=True)).run("go")
+
+    with pytest.raises(TypeError, match=r"`output` of a run that stopped, .* not a AgentRunResult"):
+        approval_requests(result)
+
+
+async def test_answers_have_to_be_awaited() -> None:
+    given = guard(Agent(scripted([CALL]), tools=[deleting([])]), GuardPolicy(approve=True))
+    results: Any = answers((await given.run("go")).output)
+
+    with pytest.raises(TypeError, match="`await answers"):
+        await given.run(deferred_tool_results=results)
+    await results
+
+
+def test_decorators_are_those_of_the_agent_itself() -> None:
+    given: Any = guard(Agent(scripted([CALL])), GuardPolicy(approve=True))
+
+    with pytest.raises(AttributeError, match="before `guard"):
+        given.tool_plain(deleting([]))
+
+
+def test_the_tools_of_an_agent_are_a_member() -> None:
+    given: Any = Agent(scripted([CALL]), tools=[deleting([])])
+
+    with pytest.raises(TypeError, match=r"Toolset\(\[agent\]\)"):
+        from_tools(given)

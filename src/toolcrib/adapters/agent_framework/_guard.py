@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any, TypeVar, cast
 
-from agent_framework import AgentSession, ChatContext, FunctionInvocationContext, FunctionTool, HistoryProvider, RawAgent
+from agent_framework import (
+    AgentSession,
+    ChatContext,
+    FunctionInvocationContext,
+    FunctionTool,
+    HistoryProvider,
+    RawAgent,
+)
 from agent_framework.exceptions import MiddlewareException, UserInputRequiredException
 
 from toolcrib.adapters.agent_framework._calls import ENTRY, CallOfAgent, Gates, Next, contents_of

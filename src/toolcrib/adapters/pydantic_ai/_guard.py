@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from copy import copy
 from dataclasses import replace
+from inspect import isawaitable
 from typing import Any, Self, cast, overload
 
 import pydantic_ai
@@ -20,6 +21,7 @@ from toolcrib.adapters.pydantic_ai._arguments import PASS_THROUGH
 from toolcrib.adapters.pydantic_ai._source import PydanticToolset
 from toolcrib.adapters.pydantic_ai._tool_names import may_list_more, names_of
 from toolcrib.adapters.pydantic_ai._toolset import ToolcribToolset, ToolsetRun
+from toolcrib.errors import explain_missing
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.schema import RunContext
 from toolcrib.serving import ConversationRuns, GuardPolicy, takes_policy
@@ -177,6 +179,12 @@ class _GuardCapability(AbstractCapability[Any]):
         return self.guarded
 
 
+@explain_missing(
+    dict.fromkeys(
+        ("tool", "tool_plain", "toolset", "output_validator", "instructions", "system_prompt"),
+        "the agent itself: its decorators are used on it before `guard(agent, policy)`",
+    )
+)
 class GuardedAgent(WrapperAgent[Any, Any]):
     """An agent whose tools are guarded. Made by `guard`."""
 
@@ -200,6 +208,8 @@ class GuardedAgent(WrapperAgent[Any, Any]):
     ) -> AsyncGenerator[Any]:
         """Run the agent with the gates around its tools; see `pydantic_ai.Agent.iter`."""
         _require_plain_run(self.wrapped)
+        if isawaitable(options.get("deferred_tool_results")):
+            raise TypeError("the results are what `await answers(...)` returns")
         outputs = _asking(self.wrapped.output_type if output_type is None else output_type)
         given: Any = {**options, "capabilities": [*(capabilities or ()), self._gates]}
         if outputs is not None:
@@ -218,7 +228,9 @@ def _require_plain_run(agent: AbstractAgent[Any, Any]) -> None:
     """Check that a run takes a capability of its own; raises UserError inside a workflow of one that makes it durable."""
     capabilities: list[Any] = []
     agent.root_capability.apply(capabilities.append)
-    durable = [each for each in capabilities if any(base.__module__.startswith(_DURABLE) for base in type(each).__mro__)]
+    durable = [
+        each for each in capabilities if any(base.__module__.startswith(_DURABLE) for base in type(each).__mro__)
+    ]
     if any(each.in_durable_context for each in durable):
         name = type(durable[0]).__name__
         raise UserError(

@@ -9,6 +9,7 @@ from inspect import isawaitable
 from typing import Any, cast
 
 import pydantic_ai
+from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.exceptions import ApprovalRequired as TheirApprovalRequired
 from pydantic_ai.exceptions import CallDeferred
 from pydantic_ai.exceptions import ModelRetry as TheirModelRetry
@@ -54,6 +55,8 @@ def from_tools(
         model: What they find as `ctx.model`; without one, a model that answers no request.
         usage: What they find as `ctx.usage`, and may count in.
     """
+    if isinstance(cast("object", tools), AbstractAgent):
+        raise TypeError("the tools of an agent are those of the agent as a member: Toolset([agent])")
     given: list[Any] = [tools] if isinstance(tools, AbstractToolset) else [*tools]
     toolsets: list[AbstractToolset[Any]] = [each for each in given if isinstance(each, AbstractToolset)]
     alone = [each for each in given if not isinstance(each, AbstractToolset)]
