@@ -225,14 +225,14 @@ class GuardedAgent(WrapperAgent[Any, Any]):
 
 
 def _require_plain_run(agent: AbstractAgent[Any, Any]) -> None:
-    """Check that a run takes a capability of its own; raises UserError inside a workflow of one that makes it durable."""
+    """Check that a run takes a capability of its own; raises UserError in a workflow of one that makes it durable."""
     capabilities: list[Any] = []
     agent.root_capability.apply(capabilities.append)
-    durable = [
-        each for each in capabilities if any(base.__module__.startswith(_DURABLE) for base in type(each).__mro__)
-    ]
-    if any(each.in_durable_context for each in durable):
-        name = type(durable[0]).__name__
+    for each in capabilities:
+        is_durable = any(base.__module__.startswith(_DURABLE) for base in type(each).__mro__)
+        if not is_durable or not each.in_durable_context:
+            continue
+        name = type(each).__name__
         raise UserError(
             f"an agent with the capability {name} takes no gates in a workflow: put them around its toolsets, "
             "Agent(toolsets=[guard(FunctionToolset([...], id='tools'), policy)], capabilities=[...])"
