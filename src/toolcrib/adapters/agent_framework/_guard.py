@@ -52,7 +52,7 @@ def guard(agent: A, policy: GuardPolicy, *, suspended: SuspendedCallStore | None
     are_functions = all(isinstance(tool, FunctionTool) and _adds_none(tool) for tool in tools)
     brings_more = any(not isinstance(each, HistoryProvider) for each in agent.context_providers)
     if tools and are_functions and not agent.mcp_tools and not brings_more:
-        policy.check_names(_name_of(tool) for tool in tools)
+        GuardPolicy.checked(policy).check_names(_name_of(tool) for tool in tools)
     guarded.context_providers = [*agent.context_providers, provider]
     return guarded
 
