@@ -346,7 +346,7 @@ async def test_a_loop_that_asks_again_while_a_round_waits_is_told(ends: str, cap
     first, second = (decode([pay], asks(("pay", {"cents": 5})), run=run) for _ in range(2))
     plan = [await first.run(transcript) for _ in range(2)][1]
     if ends == "goes on with the first":
-        await plan.resolve([plan.suspended[0].request.deny()])
+        await plan.resolve(denials=[plan.suspended[0].request.deny()])
         await plan.commit(transcript)
     elif ends == "drops the first":
         first.discard()

@@ -36,7 +36,8 @@ class KnownTools:
         for each in agent.sub_agents:
             self.names.add(each.name)
             self.add(each)
-        for tool in agent.tools if isinstance(agent, LlmAgent) else ():
+        given: Any = agent
+        for tool in given.tools if isinstance(agent, LlmAgent) else ():
             self._add_tool(tool, agent.name)
 
     def _add_tool(self, tool: Any, agent: str) -> None:
