@@ -128,6 +128,7 @@ def test_errors_are_caught_as_what_python_has_for_them(name: str, parents: tuple
 
 def test_a_timed_out_thread_is_said_to_go_on() -> None:
     assert "was stopped" in str(errors.ToolTimeoutError("pay", 2))
+    assert "may go on in the background" in str(errors.ToolTimeoutError("pay", 2, None))
     assert "goes on" in str(errors.ToolTimeoutError("pay", 2, True))
 
 

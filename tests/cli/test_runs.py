@@ -68,6 +68,7 @@ def test_runs_are_chosen_by_when_they_began(toolcrib: Command, tools: str) -> No
         (["runs", "--outcome", "denied"], "rejected"),
         (["runs", "--outcome", "complete"], "completed"),
         (["calls"], "'runs'"),
+        (["run"], "'call' or 'exec'"),
     ],
 )
 def test_a_word_that_is_not_known_here_has_the_nearest_one_named(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -15,11 +17,12 @@ import pytest
 from tests.docs.pages import ROOT, framework_pages
 from tests.docs.running import PageError, run_page
 from tests.ways import WAYS
-from toolcrib.calls import Completed, Failed, Rejected, Suspended
+from toolcrib.calls import Completed, Failed, Rejected, Suspended, ToolCall
 from toolcrib.errors import ToolConstraintError
-from toolcrib.pipeline import CallLimits
+from toolcrib.pipeline import CallLimits, Pipeline
 from toolcrib.serving import GuardPolicy
 from toolcrib.tools import ez_tool
+from toolcrib.toolsets import Toolset
 
 FRAMEWORKS = ("openai_agents", "langchain", "google_adk", "agent_framework", "claude_agent_sdk", "smolagents")
 ALL = [way for way in WAYS if way.title in FRAMEWORKS]
@@ -66,6 +69,8 @@ async def test_the_same_tool_is_denied_approved_and_limited_and_fails_in_all_of_
 def guards() -> dict[str, Callable[[GuardPolicy], Any]]:
     """Return what puts the gates of a policy around a tool `refund`, by framework."""
     agents, langchain, smolagents = (import_module(name) for name in ("agents", "langchain_core.tools", "smolagents"))
+    pydantic, adk, microsoft = (import_module(name) for name in ("pydantic_ai", "google.adk.agents", "agent_framework"))
+    options = import_module("claude_agent_sdk").ClaudeAgentOptions(allowed_tools=["refund"])
 
     def refund(euros: int) -> int:
         """Pay money back.
@@ -80,6 +85,12 @@ def guards() -> dict[str, Callable[[GuardPolicy], Any]]:
     agents_guard = import_module("toolcrib.adapters.openai_agents").guard
     langchain_guard = import_module("toolcrib.adapters.langchain").guard
     smolagents_guard = import_module("toolcrib.adapters.smolagents").guard
+    pydantic_guard = import_module("toolcrib.adapters.pydantic_ai").guard
+    adk_guard = import_module("toolcrib.adapters.google_adk").guard
+    microsoft_guard = import_module("toolcrib.adapters.agent_framework").guard
+    claude_guard = import_module("toolcrib.adapters.claude_agent_sdk").guard
+    client = import_module("tests.frameworks.scripted_agent_framework").ScriptedClient
+    below = adk.LlmAgent(name="Top", sub_agents=[adk.LlmAgent(name="Below", tools=[refund])])
     return {
         "openai_agents": lambda policy: agents_guard([theirs], policy),
         "openai_agents_agent": lambda policy: agents_guard(inner, policy),
@@ -88,19 +99,71 @@ def guards() -> dict[str, Callable[[GuardPolicy], Any]]:
         "smolagents": lambda policy: smolagents_guard(
             smolagents.ToolCallingAgent(tools=[smolagents.tool(refund)], model=smolagents.Model()), policy
         ),
+        "pydantic_ai": lambda policy: pydantic_guard(pydantic.Agent(tools=[refund]), policy),
+        "pydantic_ai_toolset": lambda policy: pydantic_guard(pydantic.FunctionToolset([refund]), policy),
+        "google_adk": lambda policy: adk_guard(adk.LlmAgent(name="Desk", tools=[refund]), policy),
+        "google_adk_below": lambda policy: adk_guard(below.clone(), policy),
+        "agent_framework": lambda policy: microsoft_guard(microsoft.Agent(client([]), tools=[refund]), policy),
+        "claude_agent_sdk": lambda policy: claude_guard(options, policy),
         "inside_a_tool": lambda policy: agents_guard(outer, policy),
     }
 
 
-@pytest.mark.parametrize("option", ["approve", "leave"])
+@pytest.mark.parametrize("option", ["approve", "leave", "limits"])
 @pytest.mark.parametrize("place", [*guards()])
-def test_a_policy_about_no_tool_is_refused_by_the_guard(place: str, option: str) -> None:
-    wrong = "refund" if place == "inside_a_tool" else "refnd"
+@pytest.mark.parametrize("wrong", ["refnd", "Refund", "pay"])
+def test_a_policy_about_no_tool_is_refused_by_the_guard(place: str, option: str, wrong: str) -> None:
     right = "ask_inner" if place == "inside_a_tool" else "refund"
+    wrong = "refund" if place == "inside_a_tool" else wrong  # which is guarded where its agent is
 
-    with pytest.raises(ToolConstraintError, match=rf"`{wrong}`: GuardPolicy\({option}=...\) is about it, .*`{right}`"):
-        guards()[place](GuardPolicy(**{option: [wrong]}))
-    guards()[place](GuardPolicy(**{option: [right]}))
+    with pytest.raises(ToolConstraintError, match=rf"`{wrong}`: GuardPolicy\({option}=...\) is about it, .*(The|Did)"):
+        guards()[place](policy_about(wrong, option))
+    guards()[place](policy_about(right, option))
+
+
+def policy_about(name: str, option: str) -> GuardPolicy:
+    """Return a policy that has the name of a tool in one of its options."""
+    return GuardPolicy(**{option: CallLimits(per_tool={name: 1}) if option == "limits" else [name]})
+
+
+MAKERS = {
+    "openai_agents": "agents:function_tool",
+    "langchain": "langchain_core.tools:tool",
+    "google_adk": "google.adk.tools:FunctionTool",
+    "agent_framework": "agent_framework:tool",
+    "smolagents": "smolagents:tool",
+    "pydantic_ai": "pydantic_ai:Tool",
+}
+"""What makes a tool of a function, by framework."""
+
+
+@pytest.mark.parametrize("framework", [*MAKERS])
+async def test_a_timeout_does_not_say_that_a_tool_of_theirs_was_stopped(framework: str) -> None:
+    module, _, name = MAKERS[framework].partition(":")
+    ended = threading.Event()
+
+    def wait(so: str) -> str:
+        """Wait.
+
+        Args:
+            so: How.
+        """
+        ended.wait(60)
+        return so
+
+    async def wait_in_loop(so: str) -> str:
+        """Wait."""
+        return await asyncio.to_thread(wait, so)
+
+    wait_in_loop.__name__ = "wait"
+    makes = getattr(import_module(module), name)
+    theirs = makes(wait_in_loop if framework == "google_adk" else wait)  # which runs functions in the loop
+    members = import_module(f"toolcrib.adapters.{framework}").from_tools([theirs])
+    async with Toolset(members).open() as tools:
+        outcome = await Pipeline(tools.with_timeout(0.2)).run(ToolCall("wait", {"so": "long"}))
+        ended.set()
+
+    assert "may go on in the background" in outcome.text()
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)

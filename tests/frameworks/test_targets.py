@@ -119,7 +119,7 @@ agent = Agent(ScriptedClient(), tools=[tool(add)], middleware=[refuse])
     "claude_agent_sdk": """
 from claude_agent_sdk import ClaudeAgentOptions
 from toolcrib.adapters.claude_agent_sdk import guard
-agent = guard(ClaudeAgentOptions(mcp_servers={"a": {"command": "a"}}), policy)
+agent = guard(ClaudeAgentOptions(mcp_servers={"a": {"command": "a"}}, allowed_tools=["pay"]), policy)
 """,
     "pydantic_ai_hooks": """
 from pydantic_ai import Agent

@@ -246,29 +246,37 @@ async def test_a_stream_that_its_consumer_leaves_is_in_doubt() -> None:
     assert entry.execution_state == "in doubt"
 
 
-async def test_a_new_equal_call_says_first_that_one_may_have_been_done() -> None:
-    pipeline, store = Pipeline([paying([])]), MemoryApprovalStore()
-    await cut_off(store, await suspended(pipeline, store))
+@pytest.mark.parametrize(("answer", "paid_then"), [("grant", [5]), ("done", []), ("deny", [])])
+async def test_a_new_equal_call_is_in_doubt_itself(answer: str, paid_then: list[int]) -> None:
+    paid: list[int] = []
+    pipeline, store = Pipeline([paying(paid)]), MemoryApprovalStore()
+    before = await suspended(pipeline, store)
+    await cut_off(store, before)
 
     equal, other = await suspended(pipeline, store), await suspended(pipeline, store, cents=6)
+    earlier = await pipeline.run(equal, Run(approvals=store), grant=before.request.grant("ann"))
+    request = equal.request
+    said = request.done("paid", "ann") if answer == "done" else getattr(request, answer)(by="ann")
+    outcome = await pipeline.run(equal, Run(approvals=store), grant=said)
 
-    assert equal.request.reason.startswith("an equal call (request ask_")
-    assert "it may have been done already" in equal.request.reason
-    assert other.request.reason == ""
+    assert equal.request.in_doubt
+    assert (other.request.in_doubt, other.request.reason) == (False, "")
+    assert isinstance(earlier, Suspended)
+    assert outcome.kind == ("rejected" if answer == "deny" else "completed")
+    assert paid == paid_then
 
 
-async def test_an_approver_of_the_run_is_told_of_an_equal_call_in_doubt() -> None:
-    asked: list[str] = []
-    pipeline, store = Pipeline([paying([])]), MemoryApprovalStore()
+async def test_an_approver_of_the_run_is_not_asked_about_an_equal_call_in_doubt() -> None:
+    paid: list[int] = []
+    pipeline, store = Pipeline([paying(paid)]), MemoryApprovalStore()
     await cut_off(store, await suspended(pipeline, store))
 
-    async def approver(request: Any) -> Any:
-        asked.append(request.reason)
-        return request.deny()
+    outcome = await pipeline.run(
+        ToolCall("pay", {"cents": 5}), Run(approvals=store, approver=lambda request: request.grant("ann"))
+    )
 
-    await pipeline.run(ToolCall("pay", {"cents": 5}), Run(approvals=store, approver=approver))
-
-    assert "it may have been done already" in asked[0]
+    assert isinstance(outcome, Suspended)
+    assert paid == []
 
 
 @pytest.mark.parametrize("cause", [{"conversation_id": "friday"}, {}])
@@ -474,7 +482,7 @@ async def test_what_is_asked_about_a_call_in_doubt_is_what_its_approver_made_of_
     assert paid == [5]
 
 
-async def test_a_new_equal_call_says_that_the_approver_gave_other_arguments() -> None:
+async def test_a_new_equal_call_is_asked_about_with_the_arguments_that_the_approver_gave() -> None:
     pipeline, store = Pipeline([paying([])]), MemoryApprovalStore()
     call = await suspended(pipeline, store, 500)
     grant = call.request.grant("ann", override_args={"cents": 5})
@@ -484,7 +492,7 @@ async def test_a_new_equal_call_says_that_the_approver_gave_other_arguments() ->
 
     outcome = await suspended(pipeline, store, 500)
 
-    assert "with the arguments that its approver gave in the place of these" in outcome.request.reason
+    assert outcome.request.arguments == {"cents": 5}
 
 
 async def test_a_call_that_was_asked_about_and_not_saved_waits_by_the_first_request() -> None:

@@ -1,7 +1,7 @@
 """Decoding: which calls are in a reply, and which of them can be made."""
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +12,7 @@ from toolcrib.errors import RoundError, ToolConstraintError
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.rounds import Session, WireFormat, decode, decode_stream
 from toolcrib.testing import RecordingSink, ScriptedModel
+from toolcrib.tools import ez_tool
 from toolcrib.toolsets import ToolAvailability, Toolset, off, use
 
 
@@ -224,6 +225,32 @@ async def test_what_is_not_a_reply_yet_is_told_so(make: Any, told: str, format: 
         await reply
 
 
+class Manager(AbstractAsyncContextManager[Any]):
+    """A stream that has to be entered, as that of Anthropic's `client.messages.stream(...)`."""
+
+    async def __aexit__(self, *error: object) -> None: ...
+
+
+class SyncManager(AbstractContextManager[Any]):
+    """One of a sync client."""
+
+    def __exit__(self, *error: object) -> None: ...
+
+
+@pytest.mark.parametrize(("make", "how"), [(Manager, "`async with"), (SyncManager, r"`with .*`decode\(tools, list")])
+async def test_a_stream_that_has_to_be_entered_is_told_so(make: Any, how: str) -> None:
+    with pytest.raises(TypeError, match=f"is not an async stream: enter it by {how}"):
+        await decode_stream([ReadFile], make())
+
+
+async def test_a_stream_of_text_is_told_that_it_has_no_calls() -> None:
+    async def texts() -> AsyncIterator[str]:
+        yield "Hello"
+
+    with pytest.raises(TypeError, match="give the stream itself, and on_text="):
+        await decode_stream([ReadFile], texts())
+
+
 @pytest.mark.parametrize("make", [_asked, Stream])
 async def test_a_stream_that_is_not_async_is_told_so(make: Any) -> None:
     stream = make()
@@ -306,3 +333,24 @@ def test_a_run_that_is_given_by_position_is_given_by_name() -> None:
         decode(Toolset([]), {"choices": [{"message": {"role": "assistant", "content": "hi"}}]}, run)
     with pytest.raises(TypeError, match=r"`Session\(\.\.\., run=\.\.\.\)`"):
         Session(ScriptedModel()).run_sync(run)
+
+
+@pytest.mark.parametrize("ends", ["goes on with the first", "drops the first", "asks again"])
+async def test_a_loop_that_asks_again_while_a_round_waits_is_told(ends: str, caplog: pytest.LogCaptureFixture) -> None:
+    @ez_tool(requires_approval=True)
+    async def pay(cents: int) -> str:
+        """Pay."""
+        return "paid"
+
+    run, transcript = Run(), []
+    first, second = (decode([pay], asks(("pay", {"cents": 5})), run=run) for _ in range(2))
+    plan = [await first.run(transcript) for _ in range(2)][1]
+    if ends == "goes on with the first":
+        await plan.resolve(denials=[plan.suspended[0].request.deny()])
+        await plan.commit(transcript)
+    elif ends == "drops the first":
+        first.discard()
+    await second.run([])
+
+    told = ["ask the model no more while `round.settled` is false" in line for line in caplog.messages]
+    assert told == ([True] if ends == "asks again" else [])

@@ -54,7 +54,10 @@ class _LoadedCommands(UserDict[str, Any]):
         return self.data[name]
 
 
-_SYNONYMS: Final = {"calls": "runs"}  # the command nearest in meaning, where another one is nearer in spelling
+_SYNONYMS: Final = {
+    "calls": "'runs'",
+    "run": "'call' or 'exec'",
+}  # the command nearest in meaning, where another one is nearer in spelling
 
 
 class _Group(TyperGroup):
@@ -66,7 +69,7 @@ class _Group(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] in _SYNONYMS:
-            ctx.fail(f"No such command {args[0]!r}. Did you mean {_SYNONYMS[args[0]]!r}?")
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {_SYNONYMS[args[0]]}?")
         return super().resolve_command(ctx, args)
 
 

@@ -71,11 +71,15 @@ class RetriesExhausted(ToolcribError):
 
 
 class ToolTimeoutError(ToolcribError, TimeoutError):
-    """The deadline of one execution passed; distinct from a TimeoutError that the tool raised itself."""
+    """The deadline of one execution passed; distinct from a TimeoutError that the tool raised itself.
+
+    Attributes:
+        goes_on: Whether the work goes on; None where nobody here knows, as it is another framework's or a server's.
+    """
 
     code = "tool_timeout"
 
-    def __init__(self, tool: str, seconds: float, goes_on: bool = False) -> None:
+    def __init__(self, tool: str, seconds: float, goes_on: bool | None = False) -> None:
         super().__init__(tool, seconds, goes_on)
         self.tool, self.seconds, self.goes_on = tool, seconds, goes_on
 
@@ -83,6 +87,8 @@ class ToolTimeoutError(ToolcribError, TimeoutError):
         text = f"`{self.tool}` did not finish within {self.seconds:g} s"
         if self.goes_on:
             return f"{text}; it runs in a thread that cannot be stopped and goes on in the background"
+        if self.goes_on is None:
+            return f"{text}; it is not waited for any more, and may go on in the background"
         return f"{text} and was stopped"
 
 

@@ -151,7 +151,8 @@ def feature_parts(who: str, features: Iterable[Feature]) -> tuple[FeatureParts, 
     parts: dict[str, FeatureParts] = {}
     for feature in features:
         if isinstance(feature, type) or not isinstance(feature, Feature):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
-            raise TypeError(f"{who}: features has {feature!r:.80}; give features, as in features=[Provenance()]")
+            mend = "give features, as in features=[Provenance()]; gates, such as Budgets, are gates=[...]"
+            raise TypeError(f"{who}: features has {feature!r:.80}; {mend}")
         found = feature.register()
         if found.name in parts:
             raise ValueError(f"{who}: features has {found.name} twice; give it once")

@@ -85,6 +85,7 @@ class OperationTool(BaseTool):
             check=self._checked,
             whole=self._whole,
         )
+        spec.is_elsewhere = True
         api_tool: Tool[..., Any] = Tool(
             spec,
             ToolOptions(

@@ -182,7 +182,9 @@ async def _ask(
                 answer, stored = found, found is not None
         if answer is None:
             answer = run.standing_grant(request)
-        if isinstance(answer, Grant) and answer.standing and (doubt := await _doubt_about_equal(call, request, answer)):
+        is_earlier = isinstance(answer, Grant) and answer.standing and answer.request_id != request.id
+        is_new = answer is None and used is None and before is None
+        if (is_earlier or is_new) and (doubt := await _doubt_about_equal(call, request)):
             return await _begun_before(call, doubt, None)
         if answer is None and used is not None and not approvals.misfit(used, request):
             _note(call, request, used)
@@ -289,10 +291,10 @@ async def _begun_before(
     return await _ask(call, [reason_of_doubt(call, ended=state == "ended")], given, None, lapsed=False)
 
 
-async def _doubt_about_equal(call: LiveCall, request: ApprovalRequest, grant: Grant) -> approvals.ApprovalEntry | None:
-    """Return the entry of an equal call in doubt, which a standing grant of before says nothing of."""
+async def _doubt_about_equal(call: LiveCall, request: ApprovalRequest) -> approvals.ApprovalEntry | None:
+    """Return the entry of an equal call in doubt, which this one may be, made once more."""
     store = call.run.approvals
-    if store is None or grant.request_id == request.id or call.tool.options.idempotent:
+    if store is None or call.tool.options.idempotent:
         return None
     return next((entry for entry in await store.like(request) if entry.execution_state == "in doubt"), None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from inspect import isawaitable, iscoroutinefunction
 from typing import Any, Never, TypeAlias, TypedDict, Unpack, cast
 
@@ -221,6 +222,7 @@ class ToolRound(StoredRound):
         if waited:
             await plan.resolve()
         if plan.suspended or plan.unhandled:
+            self._state.note_waiting()
             return plan
         if dispatch is None and (names := functionless(plan)):
             raise NotCallable(names[0])
@@ -384,6 +386,10 @@ async def decode_stream(
     """
     if not isinstance(cast("object", chunks), AsyncIterable):
         mend = "await the request that returns it, or use `decode(tools, list(stream))` for a stream of a sync client"
+        if isinstance(chunks, AbstractAsyncContextManager):
+            mend = "enter it by `async with ... as stream`, and give the stream"
+        elif isinstance(chunks, AbstractContextManager) and not isinstance(chunks, Iterable):
+            mend = "enter it by `with ... as stream`, and use `decode(tools, list(stream))`"
         raise TypeError(f"a {type(chunks).__qualname__} is not an async stream: {mend}")
     known = {*DecodeKeywords.__optional_keys__, *ReplyListeners.__required_keys__}
     refuse_unknown_options("decode_stream()", keywords, known, _OF_OTHERS)
@@ -392,6 +398,8 @@ async def decode_stream(
     watcher = ReplyWatcher(pipeline, keywords.get("format"), listeners, strict=keywords.get("strict", False))
     kept: list[object] = []
     async for chunk in chunks:
+        if isinstance(chunk, str):
+            raise TypeError("a stream of text has no calls: give the stream itself, and on_text=... has its text")
         kept.append(chunk)
         watcher.add(chunk)
     round = decode(pipeline, kept, available, **keywords)

@@ -41,6 +41,7 @@ class ToolSpec(InputSpec):
         is_generator: `async def` that yields.
         is_sync_generator: `def` that yields.
         is_sync: `def`, whether it returns or yields.
+        is_elsewhere: Whether another framework or a server does the work, which a deadline here may not stop.
         wrong_keywords: Where a given schema is not as JSON Schema allows, which is left out and not checked; in words.
     """
 
@@ -48,6 +49,7 @@ class ToolSpec(InputSpec):
         super().__init__(name, function, model)
         self.fn = None if function is None else function.fn
         self.is_coroutine = self.is_generator = self.is_sync_generator = self.is_sync = False
+        self.is_elsewhere = False
         self.wrong_keywords = ""
         self._given_schema: Mapping[str, Any] | None = None
         self._given_return: Any = None

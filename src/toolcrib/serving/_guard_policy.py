@@ -76,8 +76,9 @@ class GuardPolicy:
 
     Several guards may have one policy: each counts its calls by itself, and knows the names of its own tools.
 
-    A name that no tool has is an error where `guard` is given all tools. Where they are known in a run alone, one that
-    is nearly that of a tool is an error there, and any other is logged.
+    A name that no tool has, limits per tool included, is an error where `guard` is given all tools; where they are
+    known in a run alone, before its first request to the model. Where more tools may come later, a name that is nearly
+    that of a tool is an error, and any other is logged.
     """
 
     approve: ApprovalPolicy | Collection[str] = False
@@ -120,19 +121,27 @@ class GuardPolicy:
         approve = () if isinstance(self.approve, bool) or callable(self.approve) else self.approve
         return [("approve", approve), ("leave", self.leave)]
 
-    def check_names(self, names: Iterable[str], *, are_all: bool = True) -> None:
+    @property
+    def tool_names(self) -> set[str]:
+        """The names of tools that the policy has, in any of its options."""
+        limited = () if self.limits is None else self.limits.tool_names
+        return {*limited}.union(*(names for _, names in self._named()))
+
+    def check_names(self, names: Iterable[str], *, are_all: bool = True, by_words: bool = True) -> None:
         """Check that the tools that the policy names are among those of an agent.
 
         Args:
             names: The agent's tools, as far as they are known; those of earlier calls are known, too.
             are_all: Whether there are no others: see `check_names` of `toolsets`.
+            by_words: Whether a name that is a part of that of a tool is nearly that: see there, too.
 
         Raises:
             ToolConstraintError: There is no such tool.
         """
         self._known.update(names)
-        for option, named in self._named():
-            check_names(f"GuardPolicy({option}=...)", named, self._known, are_all=are_all)
+        limited = () if self.limits is None else self.limits.tool_names
+        for option, named in (*self._named(), ("limits", limited)):
+            check_names(f"GuardPolicy({option}=...)", named, self._known, are_all=are_all, by_words=by_words)
 
     @classmethod
     def checked(cls, policy: object) -> GuardPolicy:

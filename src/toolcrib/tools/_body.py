@@ -232,7 +232,9 @@ class Body:
         return await value if isawaitable(value) else value  # a sync function may hand back an awaitable
 
     def _deadline(self, seconds: float) -> Deadline:
-        return Deadline(seconds, ToolTimeoutError, self._name, seconds, self._threaded)
+        return Deadline(
+            seconds, ToolTimeoutError, self._name, seconds, None if self._spec.is_elsewhere else self._threaded
+        )
 
     def _split(self, values: Mapping[str, Any]) -> Callable[[], Any]:
         positional, keywords = self._spec.split(values)

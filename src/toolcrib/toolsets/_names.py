@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ __all__ = ["ToolNames", "check_gates", "check_names", "log_names", "refusals", "
 
 _log = logging.getLogger("toolcrib.tools")
 _TYPING_ERROR = 0.8  # how near a name is to that of a tool, at least, to be meant for it
+_WORD, _CAPITAL = re.compile(r"[^\W_]+"), re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class ToolNames(set[str]):
@@ -25,7 +27,13 @@ class ToolNames(set[str]):
 
 
 def check_names(
-    who: str, named: Iterable[str], known: Collection[str], *, are_all: bool = True, kind: str = "tool"
+    who: str,
+    named: Iterable[str],
+    known: Collection[str],
+    *,
+    are_all: bool = True,
+    by_words: bool = False,
+    kind: str = "tool",
 ) -> None:
     """Check that each name that a gate is about is that of a tool. A pattern that fits none is logged as a warning.
 
@@ -35,6 +43,7 @@ def check_names(
         known: The names of the tools.
         are_all: Whether there are no other tools. If there may be, a name that is nearly one of these is an error, and
             any other name is logged; with `ToolNames` it is logged once.
+        by_words: Whether a name that is a part of that of a tool, such as one without its prefix, is nearly that, too.
         kind: What the names are of, where they are not of tools.
 
     Raises:
@@ -43,7 +52,7 @@ def check_names(
     given = [*named]
     unnamed = {*known}.difference(given)
     for name in _unfit(given, known):
-        if not is_pattern(name) and (are_all or nearest(name, unnamed, cutoff=_TYPING_ERROR)):
+        if not is_pattern(name) and (are_all or any(_is_near(name, tool, by_words=by_words) for tool in unnamed)):
             raise ToolConstraintError(name, f"{who} is about it, and there is no such {kind}", tuple(known))
     log_names(who, given, known, kind=kind)
 
@@ -55,6 +64,20 @@ def log_names(who: str, named: Iterable[str], known: Collection[str], *, kind: s
         if (who, name) not in logged:
             logged.add((who, name))
             _log.warning("%s is about `%s`, which fits no %s here. There are: %s", who, name, kind, _listed(known))
+
+
+def _is_near(name: str, tool: str, *, by_words: bool) -> bool:
+    """Return whether a name is meant for a tool: but for capitals, separators, swapped letters or a typing error."""
+    words, words_of_tool = _words(name), _words(tool)
+    if by_words and (words <= words_of_tool or words_of_tool <= words):
+        return True
+    one, other = "".join(_WORD.findall(name.lower())), "".join(_WORD.findall(tool.lower()))
+    swapped = (one[:at] + one[at : at + 2][::-1] + one[at + 2 :] for at in range(len(one) - 1))
+    return one == other or other in swapped or bool(nearest(one, [other], cutoff=_TYPING_ERROR))
+
+
+def _words(name: str) -> set[str]:
+    return {*_WORD.findall(_CAPITAL.sub("_", name).lower())}
 
 
 def _unfit(named: Iterable[str], known: Collection[str]) -> list[str]:

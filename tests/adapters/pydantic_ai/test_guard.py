@@ -6,15 +6,19 @@ import pytest
 from pydantic_ai import Agent, ModelRetry, RunContext
 from pydantic_ai.agent import WrapperAgent
 from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.durable_exec.dbos import DBOSDurability
+from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.tools import DeferredToolRequests, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ExternalToolset, FunctionToolset
+from pydantic_ai.toolsets._dynamic import DynamicToolset
 
 from tests.adapters.pydantic_ai.scripted import agent, results, scripted
-from toolcrib.adapters.pydantic_ai import answers, approval_requests, guard
+from toolcrib.adapters.pydantic_ai import answers, approval_requests, as_tools, from_tools, guard
 from toolcrib.calls import Reject, RunNormally
+from toolcrib.errors import ToolConstraintError
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline import CallLimits, Run
+from toolcrib.pipeline import CallLimits, Channel, Run
 from toolcrib.record import ListSink
 from toolcrib.serving import GuardPolicy
 
@@ -182,3 +186,140 @@ async def test_an_agent_with_output_validators_is_guarded_and_its_validators_are
 
     assert (ran, seen, done.output) == (["x"], ["done"], "DONE")
     assert inner.output_type is str
+
+
+# --- names of tools
+
+
+class Listing(AbstractToolset[Any]):
+    """A toolset whose tools a run alone lists."""
+
+    def __init__(self, *tools: Any) -> None:
+        self._tools = FunctionToolset([*tools])
+
+    @property
+    def id(self) -> str | None:
+        return None
+
+    async def get_tools(self, ctx: RunContext[Any]) -> Any:
+        return await self._tools.get_tools(ctx)
+
+    async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: Any) -> Any:
+        return await self._tools.call_tool(name, tool_args, ctx, tool)
+
+
+class ListingOfTheirs(Listing):
+    """One that lists all of them at once, as those of their MCP servers."""
+
+
+ListingOfTheirs.__module__ = "pydantic_ai.mcp"
+
+KNOWN: list[Any] = [
+    lambda tool: FunctionToolset([tool]),
+    lambda tool: FunctionToolset([tool]).filtered(lambda ctx, definition: False),
+    lambda tool: FunctionToolset([tool]).renamed({"remove": "delete"}).renamed({"delete": "remove"}),
+    lambda tool: CombinedToolset([FunctionToolset([tool]), FunctionToolset([])]),
+    lambda tool: as_tools([tool]),
+]
+
+
+@pytest.mark.parametrize("name", ["Delete", "dleete", "refund"])
+@pytest.mark.parametrize("toolset_of", KNOWN)
+def test_a_policy_about_no_tool_is_refused_by_the_guard(toolset_of: Any, name: str) -> None:
+    toolset = toolset_of(deleting([]))
+
+    for guarded in (toolset, Agent(toolsets=[toolset])):
+        with pytest.raises(ToolConstraintError, match=f"`{name}`: GuardPolicy"):
+            guard(guarded, GuardPolicy(approve=[name]))
+        guard(guarded, GuardPolicy(approve=["delete"]))
+
+
+@pytest.mark.parametrize(
+    ("listing", "name"),
+    [
+        (ListingOfTheirs, "refund"),
+        (Listing, "Delete"),
+        (Listing, "file_delete"),
+        (lambda tool: Listing(tool).prefixed("files"), "delete"),
+        (lambda tool: DynamicToolset(lambda ctx: FunctionToolset([tool])), "dleete"),
+    ],
+)
+async def test_a_policy_about_no_tool_is_refused_in_a_run_before_the_model_is_asked(listing: Any, name: str) -> None:
+    seen: list[Any] = []
+    given = Agent(scripted([CALL], seen=seen), toolsets=[listing(deleting([]))])
+
+    with pytest.raises(ToolConstraintError, match=f"`{name}`: GuardPolicy"):
+        await guard(given, GuardPolicy(approve=[name])).run("go")
+
+    assert seen == []
+
+
+@pytest.mark.parametrize("listing", [Listing, lambda tool: DynamicToolset(lambda ctx: FunctionToolset([tool]))])
+async def test_a_tool_that_may_come_later_may_have_a_name_of_the_policy(listing: Any) -> None:
+    ran: list[str] = []
+    given = Agent(scripted([CALL]), toolsets=[listing(deleting(ran))])
+
+    await guard(given, GuardPolicy(approve=["refund"])).run("go")
+
+    assert ran == ["x"]
+
+
+# --- workflows and conversations
+
+
+class InWorkflow(DBOSDurability):
+    """Their durability, as it is in a workflow."""
+
+    @property
+    def in_durable_context(self) -> bool:
+        return True
+
+
+async def test_an_agent_that_is_durable_itself_says_where_its_gates_go() -> None:
+    given = Agent(scripted([CALL]), name="shop", tools=[deleting([])], capabilities=[InWorkflow()])
+
+    with pytest.raises(UserError, match=r"toolsets=\[guard\(FunctionToolset"):
+        await guard(given, GuardPolicy(approve=["delete"])).run("go")
+
+
+async def test_a_request_is_of_their_conversation_unless_the_run_names_another() -> None:
+    said: list[str | None] = []
+    for channel in (None, Channel(conversation_id="ours")):
+        policy = GuardPolicy(approve=True, run=lambda ctx, channel=channel: Run(channel=channel or Channel()))
+        result = await guard(Agent(scripted([CALL]), tools=[deleting([])]), policy).run("go", conversation_id="theirs")
+        said += [request.conversation_id for request in approval_requests(result.output)]
+
+    assert said == ["theirs", "ours"]
+
+
+# --- mistakes
+
+
+async def test_what_is_no_output_of_a_run_is_no_requests() -> None:
+    result: Any = await guard(Agent(scripted([CALL]), tools=[deleting([])]), GuardPolicy(approve=True)).run("go")
+
+    with pytest.raises(TypeError, match=r"`output` of a run that stopped, .* not a AgentRunResult"):
+        approval_requests(result)
+
+
+async def test_answers_have_to_be_awaited() -> None:
+    given = guard(Agent(scripted([CALL]), tools=[deleting([])]), GuardPolicy(approve=True))
+    results: Any = answers((await given.run("go")).output)
+
+    with pytest.raises(TypeError, match="`await answers"):
+        await given.run(deferred_tool_results=results)
+    await results
+
+
+def test_decorators_are_those_of_the_agent_itself() -> None:
+    given: Any = guard(Agent(scripted([CALL])), GuardPolicy(approve=True))
+
+    with pytest.raises(AttributeError, match="before `guard"):
+        given.tool_plain(deleting([]))
+
+
+def test_the_tools_of_an_agent_are_a_member() -> None:
+    given: Any = Agent(scripted([CALL]), tools=[deleting([])])
+
+    with pytest.raises(TypeError, match=r"Toolset\(\[agent\]\)"):
+        from_tools(given)

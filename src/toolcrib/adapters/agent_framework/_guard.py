@@ -16,6 +16,7 @@ from agent_framework import (
     ChatMiddleware,
     FunctionInvocationContext,
     FunctionTool,
+    HistoryProvider,
     RawAgent,
 )
 from agent_framework.exceptions import MiddlewareException, UserInputRequiredException
@@ -45,10 +46,24 @@ def guard(agent: A, policy: GuardPolicy, *, suspended: SuspendedCallStore | None
     Args:
         policy: The gates; a function that opens its runs is given the `AgentSession`.
         suspended: Where suspended calls are kept; when None, beside the approval store of the run, or in memory.
+
+    Raises:
+        ToolConstraintError: No tool has a name that the policy has, and all tools of the agent are functions that add
+            no others.
     """
-    guarded = copy(agent)
-    guarded.context_providers = [*agent.context_providers, GuardProvider(policy, suspended=suspended)]
+    guarded, provider = copy(agent), GuardProvider(policy, suspended=suspended)
+    tools: Sequence[Any] = agent.default_options.get("tools") or ()
+    are_functions = all(isinstance(tool, FunctionTool) and _adds_none(tool) for tool in tools)
+    brings_more = any(not isinstance(each, HistoryProvider) for each in agent.context_providers)
+    if tools and are_functions and not agent.mcp_tools and not brings_more:
+        GuardPolicy.checked(policy).check_names(_name_of(tool) for tool in tools)
+    guarded.context_providers = [*agent.context_providers, provider]
     return guarded
+
+
+def _adds_none(tool: FunctionTool) -> bool:
+    """Return whether a tool is given no context, by which it could add others to the run."""
+    return tool._context_parameter_name is None  # pyright: ignore[reportPrivateUsage] -- nothing else says it
 
 
 class GuardProvider(GatedProvider):

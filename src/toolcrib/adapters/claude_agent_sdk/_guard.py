@@ -25,6 +25,57 @@ from toolcrib.serving import GuardPolicy, takes_policy
 from toolcrib.serving.frameworks import FrameworkTools, GuardedTools, RecentValues
 from toolcrib.tools import Tool
 
+_OWN = [
+    "Agent",
+    "AskUserQuestion",
+    "Bash",
+    "BashOutput",
+    "CronCreate",
+    "CronDelete",
+    "CronList",
+    "Edit",
+    "EnterPlanMode",
+    "EnterWorktree",
+    "ExitPlanMode",
+    "ExitWorktree",
+    "Glob",
+    "Grep",
+    "KillBash",
+    "KillShell",
+    "LS",
+    "LSP",
+    "ListMcpResourcesTool",
+    "Monitor",
+    "MultiEdit",
+    "NotebookEdit",
+    "NotebookRead",
+    "PowerShell",
+    "Read",
+    "ReadMcpResourceTool",
+    "RemoteTrigger",
+    "SendMessage",
+    "Skill",
+    "SlashCommand",
+    "StructuredOutput",
+    "Task",
+    "TaskCreate",
+    "TaskGet",
+    "TaskList",
+    "TaskOutput",
+    "TaskStop",
+    "TaskUpdate",
+    "TeamCreate",
+    "TeamDelete",
+    "TodoRead",
+    "TodoWrite",
+    "ToolSearch",
+    "WebFetch",
+    "WebSearch",
+    "Workflow",
+    "Write",
+]
+"""The tools that Claude Code has itself; those of a newer one are known where the options name them."""
+
 _ANY = {"type": "object", "additionalProperties": True}
 
 
@@ -43,10 +94,16 @@ def guard(
         suspended: Where suspended calls are kept; when None, beside the approval store of the run, or in memory.
 
     Raises:
+        ToolConstraintError: The policy has a name of no tool that Claude Code has or the options name, and that is not
+            one of an MCP server's tool, such as `mcp__files__delete`.
         ValueError: The policy has a timeout: Claude Code runs its tools itself.
     """
     if GuardPolicy.checked(policy).timeout is not None:
         raise ValueError("GuardPolicy: timeout is for tools that run here; for Claude Code set BASH_DEFAULT_TIMEOUT_MS")
+    given = options.tools if isinstance(options.tools, list) else ()
+    named = (*options.allowed_tools, *options.disallowed_tools, *given)
+    of_servers = [name for name in policy.tool_names if name.startswith("mcp__")]
+    replace(policy).check_names([*_OWN, *of_servers, *(rule.partition("(")[0] for rule in named)])
     gates = _GuardGates(options, policy, GuardedTools(ENTRY, policy, suspended))
     result = gated(
         options,
@@ -71,6 +128,7 @@ class _GuardGates(Gates):
         self._running: RecentValues[str, tuple[FrameworkTools, Call]] = RecentValues()  # by call id
 
     def tools_of(self, name: str) -> FrameworkTools | None:
+        self._tools.check_names([name], by_words=False)
         return None if self._tools.leaves(name) else self._tools.guard(name, None, lambda: _tool(name))
 
     def known(self, name: str) -> FrameworkTools | None:

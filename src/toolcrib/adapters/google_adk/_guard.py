@@ -17,11 +17,15 @@ from google.adk.tools import BaseTool as TheirTool
 from google.adk.tools import ToolContext
 
 from toolcrib.adapters.google_adk._calls import ENTRY, make, record_event, reply_to
+from toolcrib.adapters.google_adk._known_tools import KnownTools
 from toolcrib.adapters.google_adk._members import Member
 from toolcrib.adapters.google_adk._tools import GatedTool
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.serving import GuardPolicy, takes_policy
 from toolcrib.serving.frameworks import GuardedTools
+
+_OF_ADK = ("load_artifacts", "load_memory", "set_model_response", "transfer_to_agent")
+"""Tools that ADK itself gives agents, by their other options."""
 
 
 @takes_policy
@@ -32,9 +36,15 @@ def guard(guarded: App | BaseAgent, policy: GuardPolicy, *, suspended: Suspended
         guarded: An app, or an agent, which becomes the root of an app of its name.
         policy: The gates.
         suspended: Where suspended calls are kept; when None, beside the approval store of the run, or in memory.
+
+    Raises:
+        ToolConstraintError: No tool has a name that the policy has: here where all tools are functions and agents, or
+            in a run before its first request.
     """
     app = guarded if isinstance(guarded, App) else App(name=guarded.name, root_agent=guarded)
-    return app.model_copy(update={"plugins": [*app.plugins, GuardPlugin(policy, suspended=suspended)]})
+    plugin = GuardPlugin(policy, suspended=suspended)
+    plugin.check_names(app.root_agent, are_all=not app.plugins)
+    return app.model_copy(update={"plugins": [*app.plugins, plugin]})
 
 
 class UsagePlugin(BasePlugin):
@@ -70,12 +80,37 @@ class GuardPlugin(UsagePlugin):
         super().__init__([], name="toolcrib_guard")
         self._tools = GuardedTools(ENTRY, policy, suspended)
         self._ours[0] = self._tools.none
+        self._unlisted: set[str] | None = None
+        self._are_all = False
+
+    def check_names(self, root: object, *, are_all: bool) -> None:
+        """Check the names of the policy where all tools of an agent, and of those below it, are known before a run.
+
+        Args:
+            root: The agent.
+            are_all: Whether nothing else brings tools.
+        """
+        known = KnownTools()
+        known.add(root)
+        self._unlisted, self._are_all = known.unlisted, are_all and not known.may_be_more
+        if known.names:
+            self._check(known.names)
+
+    def _check(self, names: Iterable[str]) -> None:
+        are_all = self._are_all and not self._unlisted
+        self._tools.check_names((*names, *(_OF_ADK if are_all else ())), are_all=are_all)
+
+    async def before_agent_callback(self, *, agent: BaseAgent, callback_context: CallbackContext) -> None:
+        """Check the names of the policy at the first run of a runner that has the plugin itself."""
+        if self._unlisted is None:
+            self.check_names(agent.root_agent, are_all=False)
 
     async def before_model_callback(
         self, *, callback_context: CallbackContext, llm_request: LlmRequest
     ) -> LlmResponse | None:
         """Refuse a model with tools that its provider runs, unless the policy leaves them."""
-        self._tools.check_names(llm_request.tools_dict)
+        (self._unlisted or set()).discard(callback_context.agent_name)
+        self._check(llm_request.tools_dict)
         for tool in llm_request.config.tools or []:
             given: Any = tool
             described: dict[str, Any] = given.model_dump(exclude_none=True) if hasattr(given, "model_dump") else {}

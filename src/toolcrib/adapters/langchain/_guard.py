@@ -216,6 +216,7 @@ class _Unregistered:
 
     def tool(self) -> Tool[..., Any]:
         spec = ToolSpec.from_schema(self._make, {"type": "object", "additionalProperties": True}, name=self._name)
+        spec.is_elsewhere = True
         return Tool(spec)
 
     async def _make(self, ctx: RunContext, **arguments: Any) -> Any:

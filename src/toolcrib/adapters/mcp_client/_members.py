@@ -118,6 +118,7 @@ class Member(Offering):
             self.fault = unreadable(self._remote.name, about.name, str(error))
             self.fault.__cause__ = error
             return
+        self._spec.is_elsewhere = True
         if self._spec.wrong_keywords:
             text = "the schema of %s of the server `%s` is wrong at %s, which is left out and not checked"
             _log.warning(text, self.label(), self._remote.name, self._spec.wrong_keywords)

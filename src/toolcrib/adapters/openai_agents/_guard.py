@@ -84,10 +84,9 @@ class _Gate:
         self.agent_itself = Invocation(tools.none, "")
 
     def check_names(self, listed: str = "") -> None:
-        """Check the names of the policy, once the MCP servers of all agents, or of the last one, have listed tools."""
+        """Check the names of the policy; once the MCP servers of all agents have listed tools, there are no others."""
         self._unlisted.discard(listed)
-        if not self._unlisted:
-            self._tools.check_names(self._names, are_all=self._are_all)
+        self._tools.check_names(self._names, are_all=self._are_all and not self._unlisted)
 
     def agent(self, agent: Agent[Any]) -> GuardedAgent[Any]:
         known = self._made.get(id(agent))
@@ -97,7 +96,7 @@ class _Gate:
             return agent
         if agent.mcp_servers:
             self._unlisted.add(agent.name)
-            self._are_all = False
+            self._are_all &= not any(callable(getattr(server, "tool_filter", None)) for server in agent.mcp_servers)
         values: dict[str, Any] = {each.name: getattr(agent, each.name) for each in fields(agent) if each.init}
         values |= {"tools": [self.tool(tool) for tool in agent.tools], "gate": self}
         guarded: GuardedAgent[Any] = GuardedAgent(**values)

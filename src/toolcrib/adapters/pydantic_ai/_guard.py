@@ -6,23 +6,30 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from copy import copy
 from dataclasses import replace
+from inspect import isawaitable
 from typing import Any, Self, cast, overload
 
 import pydantic_ai
 from pydantic_ai import Agent
 from pydantic_ai.agent import AbstractAgent, WrapperAgent
 from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.exceptions import UserError
 from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ToolsetTool
 
 from toolcrib.adapters.pydantic_ai._deferred_calls import PASS_THROUGH
 from toolcrib.adapters.pydantic_ai._source import PydanticToolset
+from toolcrib.adapters.pydantic_ai._tool_names import may_list_more, names_of
 from toolcrib.adapters.pydantic_ai._toolset import ToolcribToolset, ToolsetRun
+from toolcrib.errors import explain_missing
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.schema import RunContext
 from toolcrib.serving import GuardPolicy, takes_policy
 from toolcrib.serving.frameworks import ConversationRuns
 from toolcrib.toolsets import Toolset
+
+_DURABLE = ("pydantic_ai.durable_exec.dbos.", "pydantic_ai.durable_exec.temporal.")
+"""Capabilities with which a run in a workflow takes no others."""
 
 
 @overload
@@ -43,22 +50,26 @@ def guard(
         policy: The gates; a function that opens its runs is given Pydantic AI's `RunContext`.
 
     Raises:
+        ToolConstraintError: No tool has a name that the policy has: here where all tools are known, such as functions,
+            or in a run before its first request.
         ValueError: In a run: a tool is executed outside of the agent, or by its provider, and the policy does not
             leave it.
     """
     policy = GuardPolicy.checked(policy)
-    if isinstance(guarded, AbstractAgent):
-        return GuardedAgent(guarded, policy)
-    if not isinstance(cast("object", guarded), AbstractToolset):
+    if not isinstance(cast("object", guarded), AbstractAgent | AbstractToolset):
         mend = "guard(FunctionToolset(tools), policy) for functions"
         raise TypeError(f"guard takes an agent or a toolset of Pydantic AI, and not {guarded!r:.80}; {mend}")
-    return GuardedToolset(guarded, policy)
+    names, are_all = names_of(guarded)
+    if names and are_all:
+        policy.check_names(names)
+    return GuardedAgent(guarded, policy) if isinstance(guarded, AbstractAgent) else GuardedToolset(guarded, policy)
 
 
 class GuardedToolset(ToolcribToolset[Any]):
     """A toolset whose tools are guarded. Made by `guard`.
 
     Attributes:
+        guarded: The toolset itself.
         tools: The tools with the gates around them: those of the last step of a run; before it, those that the toolset
             lists outside of a run.
     """
@@ -68,11 +79,11 @@ class GuardedToolset(ToolcribToolset[Any]):
     ) -> None:
         tools = Toolset([_GuardedSource(PydanticToolset(guarded), policy)])
         super().__init__(tools, policy.run, policy.sinks, guarded.id, runs or ConversationRuns(policy.limits))
-        self._guarded, self._policy = guarded, policy
+        self.guarded, self._policy = guarded, policy
 
     async def for_run(self, ctx: pydantic_ai.RunContext[Any]) -> AbstractToolset[Any]:
         """Return the toolset for one run of the agent, with the run's limits and counts."""
-        return _GuardedRun(self, self.open_run(ctx), ctx, await self._guarded.for_run(ctx), self._policy)
+        return _GuardedRun(self, self.open_run(ctx), ctx, await self.guarded.for_run(ctx), self._policy)
 
 
 class _GuardedSource:
@@ -101,6 +112,8 @@ class _GuardedRun(ToolsetRun[Any]):
     ) -> None:
         super().__init__(toolset, run, ctx, Pipeline(Toolset(), sinks=toolset.sinks))
         self._guarded, self._policy = guarded, policy
+        self._hidden, _ = names_of(toolset.guarded)  # some of these may be listed in later steps
+        self._are_all = not may_list_more(toolset.guarded)
         self._source = PydanticToolset(guarded)
         self._step: dict[str, ToolsetTool[Any]] = {}
 
@@ -128,7 +141,7 @@ class _GuardedRun(ToolsetRun[Any]):
         if outside is not None:
             self._policy.refuse(outside, "it is executed outside of the agent")
         if step != self._step:
-            self._policy.check_names(theirs, are_all=False)
+            self._policy.check_names((*theirs, *self._hidden), are_all=self._are_all)
             members = Toolset([self._source.member(self._guarded, tool) for tool in step.values()])
             self._toolset.tools = self._policy.around(members)
             self._pipeline = Pipeline(self._toolset.tools, sinks=self._toolset.sinks)
@@ -161,6 +174,12 @@ class _GuardCapability(AbstractCapability[Any]):
         return self.guarded
 
 
+@explain_missing(
+    dict.fromkeys(
+        ("tool", "tool_plain", "toolset", "output_validator", "instructions", "system_prompt"),
+        "the agent itself: its decorators are used on it before `guard(agent, policy)`",
+    )
+)
 class GuardedAgent(WrapperAgent[Any, Any]):
     """An agent whose tools are guarded. Made by `guard`."""
 
@@ -183,6 +202,9 @@ class GuardedAgent(WrapperAgent[Any, Any]):
         **options: Any,
     ) -> AsyncGenerator[Any]:
         """Run the agent with the gates around its tools; see `pydantic_ai.Agent.iter`."""
+        _require_plain_run(self.wrapped)
+        if isawaitable(options.get("deferred_tool_results")):
+            raise TypeError("the results are what `await answers(...)` returns")
         ends: Any = self.wrapped.output_type if output_type is None else output_type
         ends = [*ends] if isinstance(ends, list | tuple) else [ends]
         outputs = None if DeferredToolRequests in ends else [*ends, DeferredToolRequests]
@@ -197,6 +219,21 @@ class GuardedAgent(WrapperAgent[Any, Any]):
             given.pop("output_type")
         async with cast("Agent[Any, Any]", agent).iter(user_prompt, **given) as run:
             yield run
+
+
+def _require_plain_run(agent: AbstractAgent[Any, Any]) -> None:
+    """Check that a run takes a capability of its own; raises UserError in a workflow of one that makes it durable."""
+    capabilities: list[Any] = []
+    agent.root_capability.apply(capabilities.append)
+    for each in capabilities:
+        is_durable = any(base.__module__.startswith(_DURABLE) for base in type(each).__mro__)
+        if not is_durable or not each.in_durable_context:
+            continue
+        name = type(each).__name__
+        raise UserError(
+            f"an agent with the capability {name} takes no gates in a workflow: put them around its toolsets, "
+            "Agent(toolsets=[guard(FunctionToolset([...], id='tools'), policy)], capabilities=[...])"
+        )
 
 
 def _with_requests(agent: AbstractAgent[Any, Any]) -> AbstractAgent[Any, Any]:

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pydantic_ai
 from pydantic_ai import Agent
+from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.capabilities import (
     AbstractCapability,
     CombinedCapability,
@@ -61,6 +62,8 @@ def from_tools(
         model: What they find as `ctx.model`; without one, a model that answers no request.
         usage: What they find as `ctx.usage`, and may count in.
     """
+    if isinstance(cast("object", tools), AbstractAgent):
+        raise TypeError("the tools of an agent are those of the agent as a member: Toolset([agent])")
     given: list[Any] = [tools] if isinstance(tools, AbstractToolset) else [*tools]
     toolsets: list[AbstractToolset[Any]] = [each for each in given if isinstance(each, AbstractToolset)]
     alone = [each for each in given if not isinstance(each, AbstractToolset)]
@@ -123,6 +126,7 @@ class _Member(BaseTool):
             returns=definition.return_schema,
             check=self._check,
         )
+        spec.is_elsewhere = True
         asks = definition.kind == "unapproved"  # of these the caller has to ask; the toolset itself does not
         return Tool(spec, ToolOptions(max_retries=self._member.max_retries, requires_approval=asks), source=self)
 

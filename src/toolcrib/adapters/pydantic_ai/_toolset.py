@@ -90,7 +90,8 @@ class ToolcribToolset(AbstractToolset[AgentDepsT]):
         own: dict[str, Any] = {"reader": ResultReader(content_in)}
         if ctx.deps is not None and (given is None or given.deps is None):
             own["deps"] = ctx.deps
-        return run_for(given, "pydantic_ai", run_id=ctx.run_id or "", **own)
+        run = run_for(given, "pydantic_ai", run_id=ctx.run_id or "", **own)
+        return run if run.channel.conversation_id is not None else run.view(conversation_id=ctx.conversation_id)
 
     async def get_tools(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:
         """Return the tools of a run of their own; a run of an agent asks what `for_run` returned."""

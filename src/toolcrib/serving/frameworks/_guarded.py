@@ -46,17 +46,18 @@ class GuardedTools:
         """
         self._policy.refuse(name, because)
 
-    def check_names(self, names: Iterable[str], *, are_all: bool = False) -> None:
+    def check_names(self, names: Iterable[str], *, are_all: bool = False, by_words: bool = True) -> None:
         """Check that the tools that the policy names are among those of an agent.
 
         Args:
             names: The agent's tools, as far as they are known.
             are_all: Whether there are no others.
+            by_words: Whether a name that is a part of that of a tool is nearly that.
 
         Raises:
             ToolConstraintError: There is no such tool.
         """
-        self._policy.check_names(names, are_all=are_all)
+        self._policy.check_names(names, are_all=are_all, by_words=by_words)
 
     def around(self, *members: Tool[..., Any]) -> FrameworkTools:
         """Return tools, as members, with the gates around them."""

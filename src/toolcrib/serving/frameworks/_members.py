@@ -42,6 +42,7 @@ class FrameworkMember(BaseTool):
     def tool(self, **options: Any) -> Tool[..., Any]:
         """Return it as one of ours, with these `ToolOptions`."""
         spec = ToolSpec.from_schema(self._call, self._parameters, name=self._name, description=self._description)
+        spec.is_elsewhere = True
         return Tool(spec, ToolOptions(**options), source=self)
 
     @abstractmethod

@@ -1,0 +1,57 @@
+"""Names of the tools of an agent of ADK and of those below it, as far as they are known before a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.adk.agents import BaseAgent, LlmAgent
+from google.adk.tools import AgentTool, FunctionTool
+from google.adk.tools.base_toolset import BaseToolset
+
+from toolcrib.adapters.google_adk._tools import GatedTool
+
+__all__ = ["KnownTools"]
+
+
+class KnownTools:
+    """The tools of agents that were added.
+
+    Attributes:
+        names: Their names.
+        unlisted: The agents with toolsets, such as MCP servers, whose tools their first run lists.
+        may_be_more: Whether there may be tools that are not known then: of a node of a graph, or of a toolset that
+            selects them call by call.
+    """
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.unlisted: set[str] = set()
+        self.may_be_more = False
+
+    def add(self, agent: object) -> None:
+        """Add the tools of an agent and of those below it; agents themselves may be tools, too."""
+        if not isinstance(agent, BaseAgent):
+            self.may_be_more = True
+            return
+        for each in agent.sub_agents:
+            self.names.add(each.name)
+            self.add(each)
+        given: Any = agent
+        for tool in given.tools if isinstance(agent, LlmAgent) else ():
+            self._add_tool(tool, agent.name)
+
+    def _add_tool(self, tool: Any, agent: str) -> None:
+        match tool:
+            case AgentTool():
+                self.names.add(tool.name)
+                self.add(tool.agent)
+            case FunctionTool() | GatedTool():
+                self.names.add(tool.name)
+            case BaseToolset():
+                self.unlisted.add(agent)
+                is_theirs = type(tool).__module__.startswith("google.adk.tools.mcp_tool.")
+                self.may_be_more |= callable(tool.tool_filter) or not is_theirs
+            case _ if callable(tool):
+                self.names.add(FunctionTool(tool).name)
+            case _:
+                self.may_be_more = True  # a tool of a provider has several names
