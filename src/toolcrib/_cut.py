@@ -18,7 +18,7 @@ def cut(text: str, limit: int | None) -> str:
 
 
 def cut_note(text: str, limit: int) -> str:
-    """Return what stands in the place of the middle of a text that is cut."""
+    """Return the note in place of the middle of a text that is cut."""
     return f"\n[... {len(text) - limit} of {len(text)} characters cut ...]\n"
 
 

@@ -12,7 +12,7 @@ __all__ = ["answer_problems"]
 
 
 def answer_problems(request: ApprovalRequest, answer: Grant) -> list[str]:
-    """Return what is wrong with the arguments, fields or result in an answer, a sentence each."""
+    """Return the problems of the arguments, fields or result in an answer, a sentence each."""
     given = answer.override_args
     try:
         if hidden := [] if given is None else hidden_paths(given):

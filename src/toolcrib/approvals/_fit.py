@@ -97,7 +97,7 @@ def is_answer_to(answer: Grant | Denial, request: ApprovalRequest) -> bool:
 
 
 def meant_by(answer: Grant | Denial, asked: Iterable[tuple[T, ApprovalRequest]]) -> list[T]:
-    """Return what an answer is meant for, of what is asked, each with its request.
+    """Return the pending calls that an answer is for, of some, each with its request.
 
     Raises:
         ApprovalError: It is meant for nothing of it.

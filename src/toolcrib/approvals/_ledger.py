@@ -107,7 +107,7 @@ class Ledger(Protocol):
         ...
 
     def remove_notice(self, address: str, request_id: str, name: str) -> None:
-        """Remove what was kept of a notice."""
+        """Remove the entry of a notice."""
         ...
 
     def claim(self, key: str) -> Execution | None:
@@ -349,7 +349,7 @@ def end_execution(
     result: Mapping[str, Any] | None = None,
     broken_off: bool = False,
 ) -> None:
-    """Record what a call that began here came to, or that it was broken off, and nothing is known of its end."""
+    """Record the result of a call that began here, or that it was interrupted and its end is unknown."""
     ids = {request.id, _entry_for(ledger, request, grant).request.id}
     for entry in filter(None, map(ledger.entry, ids)):
         if entry.execution is None or entry.execution.ended_at is not None:

@@ -34,7 +34,7 @@ def people_of(*approvers: str) -> set[str]:
 
 @lru_cache(maxsize=4096)  # a page of requests names the same fifty people a thousand times
 def _comparable(name: str) -> str:
-    """Return what names that look alike have in common."""
+    """Return a form of a name that is equal for names that look alike."""
     shown = "".join(filter(_is_shown, unicodedata.normalize("NFKC", name)))
     words = " ".join(shown.split())
     words = words.rpartition(" (")[0] or words

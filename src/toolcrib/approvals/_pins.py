@@ -73,7 +73,7 @@ class ToolPins:
     async def begin(
         self, server: str, found: Mapping[str, Mapping[str, Any]], kind: PinKind = "tool"
     ) -> dict[str, Any]:
-        """Return what is kept of a server, by name; what is found is kept where nothing of its kind was before."""
+        """Return the pins of a server, by name; the first time, pin the definitions that were found."""
 
         def work(execute: Execute) -> dict[str, Any]:
             query = "SELECT 1 FROM toolcrib_server_pins WHERE server = ? AND kind = ?"
@@ -86,7 +86,7 @@ class ToolPins:
         return await self._run(work)
 
     async def of(self, server: str, kind: PinKind = "tool") -> dict[str, Any]:
-        """Return what is kept of a server, by name."""
+        """Return the pins of a server, by name."""
         return await self._run(lambda execute: _read(execute, server, kind))
 
     async def keep(
@@ -116,7 +116,7 @@ class ToolPins:
         return await self._run(lambda execute: tuple(row[0] for row in execute(query, ())))
 
     async def entries(self) -> tuple[PinEntry, ...]:
-        """Return what is kept of all servers."""
+        """Return the pins of all servers."""
         query = (
             "SELECT server, kind, name, approver, at FROM toolcrib_server_pins WHERE name != ? "
             "ORDER BY server, kind, name"

@@ -50,7 +50,7 @@ def require_approver(who: str, approver: object) -> None:
 
 
 async def answer_of(approver: Approver, request: ApprovalRequest) -> Any:
-    """Return what an approver answers, a plain function or an async one.
+    """Return the answer of an approver, a plain function or an async one.
 
     Raises:
         ApprovalError: It is neither an answer nor None, as a bool, which does not say who approves what.

@@ -41,7 +41,7 @@ class ApprovalStore(Protocol):
         ...
 
     async def take(self, request: ApprovalRequest) -> Grant | Denial | ApprovalEntry | None:
-        """Return what answers this request; its entry, where its call has begun; or a pending one that asks the same.
+        """Return the answer to this request; its entry, where its call has begun; or a pending one for the same call.
 
         A denial is used up by this, and a grant when its call begins; a standing grant stays. The last is an equal
         request about the same call, under another id: the call waits by that one. Raises `ApprovalError` for a closed
@@ -233,7 +233,7 @@ class ReviewableApprovalStore(WaitableApprovalStore, Protocol):
 
 
 async def find_entry(store: object, request_id: str) -> ApprovalEntry | None:
-    """Return what a store knows of a request; None where it has no such request, or cannot be looked through."""
+    """Return the entry of a request in a store; None without one, or where the store cannot be searched."""
     if not isinstance(store, ReviewableApprovalStore):
         return None
     try:

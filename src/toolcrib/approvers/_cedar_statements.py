@@ -78,7 +78,7 @@ class CedarNames:
     arguments: dict[str, None] = field(default_factory=dict[str, None])
 
     def statement(self, policy: Mapping[str, Any], name: str) -> Statement:
-        """Record what a policy in Cedar's JSON names, and return it; raises ValueError for what does not exist.
+        """Record the names in a policy of Cedar's JSON, and return it; raises ValueError for unknown ones.
 
         Args:
             policy: The policy.
@@ -136,7 +136,7 @@ class CedarNames:
             named[id] = None
 
     def _note_path(self, path: Sequence[str]) -> None:
-        """Record what a policy reads of its variables: `context.arguments.amount` as its parts."""
+        """Record the variables that a policy reads: `context.arguments.amount` as its parts."""
         variable, *names = path
         if (names and variable in ("principal", "action")) or (names[:1] == ["requester"] and len(names) > 1):
             mend = 'ask for a group, as in principal in Group::"..."'
@@ -173,7 +173,7 @@ def _require_known(what: str, name: str, known: Sequence[str]) -> None:
 
 
 def _annotated(said: Mapping[str, str | None]) -> dict[str, Any]:
-    """Return what the annotations of a policy say; raises ValueError for a value that cannot be read."""
+    """Return the values of a policy's annotations; raises ValueError for an invalid one."""
     found: dict[str, Any] = {}
     for name, text in said.items():
         given = text or ""

@@ -67,7 +67,7 @@ class ApproverRules:
         """Read the rules and groups anew where they are kept elsewhere, as `load_rules` has them in a file."""
 
     def check(self, call: Any) -> Rejected | Ask | None:
-        """Return what a call needs by the rules; one that nobody could approve is refused."""
+        """Return the approval that a call needs by the rules; a call that nobody could approve is rejected."""
         self.refresh()
         if call.run.approvals is None and (why := _expired(call, now())):  # else its store denies it
             return Rejected(call.name, call.id, why, "hook")

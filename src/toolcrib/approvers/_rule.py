@@ -58,7 +58,7 @@ class CallRule(ABC):
 
     @abstractmethod
     def verdict(self, call: Any, groups: Groups) -> RuleVerdict | None:
-        """Return what it says of a call (`Call`); None where it says nothing."""
+        """Return the verdict about a call (`Call`); None without one."""
 
     @abstractmethod
     def explain(self, name: str, tool: Tool[..., Any], groups: Groups) -> str:

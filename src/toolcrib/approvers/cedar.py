@@ -95,7 +95,7 @@ class _Call:
         return names
 
     def decisions(self, asked: Sequence[tuple[_Action, str]]) -> list[_Decision]:
-        """Return what the policies say of people, by their ids, who do something with the call."""
+        """Return the decisions of the policies about people, by their ids, who act on the call."""
         requests: list[dict[str, Any]] = [
             {
                 "principal": {"type": "Person", "id": person},
@@ -340,7 +340,7 @@ def _items(part: Any) -> Sequence[Any]:
 
 
 def _syntax_problem(text: str, problem: str) -> str:
-    """Return what is wrong with a text, with the line where the policy begins that cannot be read."""
+    """Return the syntax error of a text, with the line where the invalid policy begins."""
     for line, policy in split_policies(text):
         try:
             cedarpy.PolicySet.from_str(policy)

@@ -314,7 +314,7 @@ class ApprovalRequest(ShortRepr):
         return list(differences(asked, self.arguments)) if isinstance(asked, Mapping) else []
 
     def text(self) -> str:
-        """Return what to show a person: the tool, the reason, the final arguments, and what was changed.
+        """Return the request as text for a person: the tool, the reason, the final arguments, and the changes.
 
         Text of the model's cannot pass for a line of the question: what would break or rearrange a line is escaped.
         """

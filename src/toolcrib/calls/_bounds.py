@@ -190,7 +190,7 @@ class GrantUse:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> GrantUse:
-        """Return what `to_dict` described."""
+        """Return the use that `to_dict` described."""
         fields = StoredFields(cls, data)
         return cls(fields["calls"], Decimal(fields["spent"]))
 

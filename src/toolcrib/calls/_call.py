@@ -42,7 +42,7 @@ charge_time: ContextVar[Callable[[float], None] | None] = ContextVar("toolcrib_c
 
 
 def charged(work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-    """Return what `work` returns; a program for which the host does it is charged its processor time."""
+    """Run `work` and return its result; a program for which the host runs it is charged its processor time."""
     charge = charge_time.get()
     if charge is None:
         return work(*args, **kwargs)
@@ -54,7 +54,7 @@ def charged(work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
 
 
 def fault_text(fault: str, arguments: RawArguments, *, quoted: bool = True) -> str:
-    """Return what a model is told of a call that did not come whole.
+    """Return the text for a model about a call that arrived incomplete.
 
     Args:
         fault: Why, as of `ToolCall.fault`.

@@ -58,7 +58,7 @@ def _in_objects(before: Mapping[str, Any], after: Mapping[str, Any], path: str) 
 
 
 def _in_sequences(before: Sequence[Any], after: Sequence[Any], path: Callable[[int], str]) -> Iterator[str]:
-    """Yield what differs between where two sequences begin to differ and where they are alike again."""
+    """Yield the differences between the common beginning and the common end of two sequences."""
     head, tail = _common_ends(before, after)
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
     for number in range(max(len(old), len(new))):

@@ -286,7 +286,7 @@ class RequiredApprovers:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> RequiredApprovers:
-        """Return what `to_dict` described; raises ValueError when a field is missing."""
+        """Return the value that `to_dict` described; raises ValueError when a field is missing."""
         values = StoredFields(cls, data)
         for name in ("from_login", "excluded"):
             values[name] = tuple(values.get(name, ()))

@@ -310,7 +310,7 @@ def lenient(
 def lenient_later(
     value: Any, *, media: bool = False, limit: int | None = None, hide: Callable[[Any, int | None], Any] = cut_shapes
 ) -> Any:
-    """Return what `lenient` does, or a `partial` that returns it: what is later done to the value is not in it."""
+    """Return the shapes of `lenient`, or a `partial` that returns them; later changes of the value are not in it."""
     if _is_spent_by_reading(value):
         return hide(_text(value), limit)
     try:

@@ -36,7 +36,7 @@ class KeptResult:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> KeptResult:
-        """Return what `to_dict` described."""
+        """Return the kept result that `to_dict` described."""
         return cls(data["handle"], data["text"], data["chars"], data["has_parts"])
 
 

@@ -100,7 +100,7 @@ class Media:
         return self.data is not None or (self.url or "").startswith(("https://", "http://", "data:"))
 
     def facts(self) -> dict[str, Any]:
-        """Return what a record or a program is shown of it as JSON shapes: everything but the bytes."""
+        """Return the facts for a record or a program as JSON shapes: everything but the bytes."""
         said = {"url": self.url, **{name: getattr(self, name) for name in _TEXTS}}
         size = {} if self.data is None else {"size": len(self.data)}
         return {"kind": _KIND, "mime_type": self.mime_type, **size, **{key: text for key, text in said.items() if text}}

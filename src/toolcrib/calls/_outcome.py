@@ -78,7 +78,7 @@ class Completed(Generic[T]):
         raise _no_request(self.tool, "it is completed")
 
     def text(self) -> str:
-        """Return what a model is shown: a string as it is, anything else as JSON, and placeholders for media."""
+        """Return the text for a model."""
         return render(self).text
 
     def to_dict(self) -> dict[str, Any]:
@@ -117,7 +117,7 @@ class Rejected:
         raise _no_request(self.tool, f"it was refused ({self.reason})")
 
     def text(self) -> str:
-        """Return what a model is shown."""
+        """Return the text for a model."""
         return f"{REJECTION_PREFIX}{self.reason}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -171,7 +171,7 @@ class Failed:
         raise _no_request(self.tool, f"it failed ({self.text()})") from self.exception
 
     def text(self) -> str:
-        """Return what a model is shown."""
+        """Return the text for a model."""
         kind = self.error_type or "Error"
         return kind if self.message in ("", kind) else f"{kind}: {self.message}"  # some exceptions say no more
 
@@ -243,7 +243,7 @@ class Suspended:
         raise NoResult(f"the call of `{self.tool}`", "a person has to answer its `request` first", mend)
 
     def text(self) -> str:
-        """Return what a model is shown."""
+        """Return the text for a model."""
         if self.executed_since is not None:
             at = self.executed_since.isoformat(timespec="seconds")
             return f"`{self.tool}` is executed now, since {at} (request {self.request.id}); it has no result yet."
@@ -288,7 +288,7 @@ Outcome: TypeAlias = Completed[T] | Rejected | Failed | Suspended
 
 
 def error_of(outcome: Outcome) -> Exception:
-    """Return what a host raises for an outcome: the tool's own exception, where there was one."""
+    """Return the exception of an outcome for a host: the tool's own, where there was one."""
     match outcome:
         case Failed(exception=Exception() as error):
             return error
@@ -320,7 +320,7 @@ def hidden_outcome(outcome: Outcome, hiding: Hiding) -> Outcome:
 def render(
     outcome: Outcome, *, structured: bool = False, blocks: Blocks | None = None, tables: Tables | None = None
 ) -> Rendered:
-    """Return what a model is shown of an outcome, for a way in to translate.
+    """Render an outcome for a model; a way in translates the result.
 
     Args:
         structured: Give the result as JSON shapes, too.

@@ -43,7 +43,7 @@ def render_value(
     tables: Tables | None = None,
     kept: KeptResult | None = None,
 ) -> Rendered:
-    """Return what a model is shown of a tool's value.
+    """Render a tool's value for a model.
 
     Args:
         value: What the tool returned, or one value of a stream.

@@ -129,7 +129,7 @@ def _written(value: str) -> Iterator[str]:
 
 
 def _character(escape: re.Match[str], encoding: str) -> str:
-    """Return what an escape stands for; nothing for a backslash before a character that stands for itself."""
+    """Return the character of an escape; nothing for a backslash before a character that stands for itself."""
     found = escape[0]
     match escape.lastgroup:
         case "point":

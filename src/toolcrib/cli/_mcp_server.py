@@ -82,7 +82,7 @@ def serve_target(given: ServeOptions) -> None:
 
 
 def _file_of(target: str) -> GatewayFile:
-    """Return what a file of servers says of the gateway, or of the endpoint that the target names."""
+    """Read a file of servers: the gateway, or the endpoint that the target names."""
     if not is_file_of_servers(target):
         return GatewayFile()
     path, endpoint = file_and_endpoint(target)

@@ -77,7 +77,7 @@ def _require_fit(request: ApprovalRequest, answer: Grant, field: str, *before: s
 
 
 def _result(request: ApprovalRequest, sent: Mapping[str, Any]) -> Any:
-    """Return what a call in doubt came to, from JSON text.
+    """Parse the result of a call in doubt, given as JSON text.
 
     Raises:
         AnswerError: It is not JSON, or does not fit what the tool says that it returns.

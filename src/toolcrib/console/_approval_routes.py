@@ -52,7 +52,7 @@ class Wanted:
 
 
 def origins(log: EventLog, entries: Iterable[ApprovalEntry]) -> dict[str, Ancestors]:
-    """Return what asks each request, by the request's id."""
+    """Return the ancestors of each request's call, by the request's id."""
     requests = [entry.request for entry in entries]
     found = log.ancestors((request.call_id, request.run_id) for request in requests)
     return {request.id: found[request.call_id, request.run_id] for request in requests}

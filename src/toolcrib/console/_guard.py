@@ -240,7 +240,7 @@ class Guard:
 
 
 def _counted(address: str) -> str:
-    """Return what wrong tokens are counted by: an address, and of IPv6 its network."""
+    """Return the key under which wrong tokens are counted: an address, or the network of an IPv6 address."""
     return str(ip_network(f"{address}/64", strict=False)) if ":" in address else address
 
 

@@ -119,7 +119,7 @@ def _run_view(log: EventLog, activity: Activity, children: Iterable[Activity]) -
 
 
 def _artifacts(closed: KeptEvent) -> dict[str, Any]:
-    """Return what a program left: the pictures that a browser shows, and the other files by name and size."""
+    """Return the artifacts of a program: the pictures that a browser shows, and the other files by name and size."""
     left: Mapping[str, Mapping[str, Any]] = closed.data["data"].get("artifacts") or {}
     shown = {name: facts for name, facts in left.items() if facts["mime_type"] in _PICTURES and "data" in facts}
     return {

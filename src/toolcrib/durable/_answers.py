@@ -56,7 +56,7 @@ class Answers(ABC):
         message: str = "",
         **unknown: Never,
     ) -> None:
-        """Record what a call in doubt came to, and let its work go on with that: its tool is not executed again.
+        """Record the result of a call in doubt, and let its work go on with it: its tool is not executed again.
 
         The result of a turn may be a `Turn`, as its tool returns one: the chain goes on with it. That of a program's
         call may not, since the program goes on with it.

@@ -30,7 +30,7 @@ register_signal(UnknownHereError)
 
 
 async def outlast(work: Callable[[], Awaitable[T]]) -> T:
-    """Return what `work` returns, tried again for as long as the database is away; `work` may be done twice."""
+    """Run `work`, again for as long as the database is away, and return its result; `work` may be done twice."""
     pause = _FIRST
     while True:
         try:
@@ -56,7 +56,7 @@ async def readable(ask: Callable[[], Awaitable[T]]) -> T:
 
 
 def newer_version(error: NewerForm) -> str:
-    """Return what is missing here, where a stored form is of a newer version."""
+    """Return the error about a stored form of a newer version."""
     return f"a newer version of toolcrib, since the stored {error.form} is of version {error.version}"
 
 

@@ -99,7 +99,7 @@ class TurnExecution:
 
 
 def began(worker_id: str) -> dict[str, Any]:
-    """Return what is kept of the beginning of a call: the worker and the time; a retry adds the error, as `failed`."""
+    """Return the record of a call's beginning: the worker and the time; a retry adds the error, as `failed`."""
     return {"worker": worker_id, "at": time.time()}
 
 
@@ -113,7 +113,7 @@ def step_name(kind: str, turn: Turn[Any], data: Mapping[str, Any]) -> str:
 
 
 def arguments_in_names(turn: Turn[Any], arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what a name is made of that is shown where arguments are not: those of a turn, with secrets hidden.
+    """Return the arguments for a name that is shown elsewhere: those of a turn, with secrets hidden.
 
     Args:
         turn: The turn.

@@ -68,7 +68,7 @@ class MessageStream(StreamEnd):
 
 
 def gathered_message(events: Iterable[Mapping[str, Any]]) -> MessageStream:
-    """Return what the events of a stream come to."""
+    """Return the message of a stream's events."""
     stream = MessageStream()
     blocks: list[_Block] = []
     current: dict[int, _Block] = {}

@@ -31,12 +31,12 @@ def made_id(seed: str) -> str:
 
 
 def seed_of(value: object, position: int) -> str:
-    """Return what the id of a call is made from: what it says, and which one of the reply it is."""
+    """Return the seed of a call's id: its content, and its position in the reply."""
     return f"{position}:{_written(value)}"
 
 
 def seeds_of(value: object, count: int) -> list[str]:
-    """Return what `seed_of` does for each position; the value is written once."""
+    """Return the seed of each position; the value is written once."""
     written = _written(value)
     return [f"{position}:{written}" for position in range(count)]
 
@@ -54,7 +54,7 @@ def is_sendable(id: str) -> bool:
 
 
 def why_replaced(id: str, takes: Callable[[str], bool] = is_sendable) -> str:
-    """Return what was wrong with an id that a call came with, in words for a host; `takes` is the provider's rule."""
+    """Return why a call's id was replaced, in words for a host; `takes` is the provider's rule."""
     if not id:
         return "no id"
     if not is_sendable(id):

@@ -62,7 +62,7 @@ def stored(value: Any) -> str:
 
 
 def read_stored(text: str | bytes) -> Any:
-    """Return what `stored` made a text of."""
+    """Return the value that `stored` wrote."""
     return json.loads(text, object_hook=_without_bytes)
 
 

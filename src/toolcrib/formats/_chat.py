@@ -75,7 +75,7 @@ class ChatFormat(ProviderFormat):
     )
 
     def kept(self, message: Mapping[str, Any], misread: list[str]) -> Item:
-        """Return what the provider takes back of a message, beside its calls; `misread` as for `object_at`."""
+        """Return the part of a message that the provider takes back, beside its calls; `misread` as for `object_at`."""
         content: object = message.get("content")
         if not isinstance(content, str):
             sent = [fields_of(part, {"text": str}, misread) for part in objects_at(message, "content", misread)]
@@ -90,7 +90,7 @@ class ChatFormat(ProviderFormat):
         return self.turn_of(choice["message"], choice["finish_reason"])
 
     def turn_of(self, message: Mapping[str, Any], stop: str) -> Turn | None:
-        """Return what is in a well-formed message, which is a copy: its calls are taken from it."""
+        """Return the turn in a well-formed message, which is a copy: its calls are removed from it."""
         sent: list[Any] = message.get("tool_calls") or []
         calls: list[WireCall] = []
         for call in sent:
@@ -265,7 +265,7 @@ def _piece(call: Mapping[str, Any], position: int) -> CallPiece:
 
 
 def _legacy_id(said: object) -> str:
-    """Return what ties a call from before there were tools to its result: the name alone."""
+    """Return the id that pairs a call of the older form with its result: the name alone."""
     return f"{_LEGACY}:{text_or_empty(object_or_empty(said).get('name'))}"
 
 

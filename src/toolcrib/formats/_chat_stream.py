@@ -50,7 +50,7 @@ class ChatStream(StreamEnd):
 
 
 def gathered_chat(chunks: Iterable[Mapping[str, Any]]) -> ChatStream:
-    """Return what the chunks of a stream come to."""
+    """Return the message of a stream's chunks."""
     stream = ChatStream()
     calls: list[_StreamedCall] = []
     current: dict[int, _StreamedCall] = {}
@@ -110,7 +110,7 @@ def legacy_call(message: Mapping[str, Any], misread: list[str]) -> Mapping[str, 
 
 
 def _add_rest(message: Item, delta: Mapping[str, Any]) -> None:
-    """Keep what has no rule here: a server that thinks wants its thoughts back with the calls that they led to."""
+    """Add the fields without a rule here: a server that thinks wants its thoughts back with the calls they led to."""
     for key, piece in delta.items():
         if key in _KNOWN or piece is None:
             continue

@@ -101,7 +101,7 @@ class ToolFormat(ABC):
         return known if self.callers else None
 
     def wrap(self, definitions: list[Item]) -> list[Item]:
-        """Return what the provider's `tools` parameter takes for these definitions."""
+        """Return the provider's `tools` parameter for these definitions."""
         return definitions
 
     def check_tool(self, name: str, strict: bool) -> None:
@@ -159,7 +159,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         return False
 
     def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
-        """Return what is in a reply: of a well-formed one by its type, of any other by its fields, one by one.
+        """Parse a reply: a well-formed one by its type, any other by its fields, one by one.
 
         Args:
             reply: What the provider's SDK returns, or the same as a dict.
@@ -173,7 +173,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         return self.read_well_formed(shape, taken) or self.read_fields(shape, taken)
 
     def read_well_formed(self, reply: Mapping[str, Any], taken: Collection[str] = ()) -> WireReply | None:
-        """Return what `read_fields` does of a well-formed reply, at a part of the cost; None of any other."""
+        """Return the result of `read_fields` for a well-formed reply, at a part of the cost; None for any other."""
         typed = None if self.reply_type is None else reader_of(self.reply_type)(reply)
         turn = None if typed is None or self.errors_in(reply) else self.read_turn(typed)
         if turn is None:
@@ -196,16 +196,16 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         return [error] if (error := error_in(reply)) else []
 
     def read_turn(self, reply: Any) -> Turn | None:
-        """Return what is in a reply of `reply_type`; None where it has to be read field by field all the same."""
+        """Return the turn in a reply of `reply_type`; None where it must be read field by field."""
         raise NotImplementedError(self.title)
 
     def read_fields(self, reply: Mapping[str, Any], taken: Collection[str] = ()) -> WireReply:
-        """Return what is in a reply, whatever is wrong with it; see `parse`."""
+        """Read a reply field by field, despite any fault in it; see `parse`."""
         raise NotImplementedError(self.title)
 
     @abstractmethod
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
-        """Return what is in a streamed reply, from all of its chunks; one that was cut has `problems`."""
+        """Return the reply of a stream, from all of its chunks; one that was cut has `problems`."""
 
     def ended(self, words: Iterable[object], errors: Iterable[str] = (), *, streamed: bool) -> WireReply:
         """Return a reply of which is known why it ended, and nothing else yet: the worst counts of what it says.
@@ -225,7 +225,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         return WireReply((), "", (), stop, (), kind)
 
     def ended_stream(self, stream: StreamEnd) -> WireReply:
-        """Return what `ended` does of a stream, with its problems."""
+        """Return the result of `ended` for a stream, with its problems."""
         reply = self.ended(stream.words, stream.errors, streamed=True).with_misread(stream.misread)
         return replace(reply, problems=tuple(stream.problems))
 
@@ -306,7 +306,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         return items, calls, changed
 
     def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
-        """Return what in an item of a reply has a type, each with its type; calls may be left out."""
+        """Return the typed parts in an item of a reply, each with its type; calls may be left out."""
         return ()
 
     def needs(self, kind: str) -> tuple[str, ...]:
@@ -351,7 +351,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
 
     @abstractmethod
     def tool_choice(self, kind: Choice, name: str | None = None, among: Sequence[str] = ()) -> Any:
-        """Return what the provider's parameter for the choice of a tool takes.
+        """Return the provider's parameter for the choice of a tool.
 
         Args:
             kind: The choice.
@@ -385,7 +385,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         raise NotImplementedError(self.title)
 
     def cached_system(self, text: str) -> Any:
-        """Return what the provider's parameter for instructions takes, with a mark of the cache at their end.
+        """Return the provider's parameter for instructions, with a mark of the cache at their end.
 
         The text itself where the provider has no such mark, and so it is for tools and messages.
         """

@@ -82,7 +82,7 @@ class PartialCall:
         self.open = bool(call.get("willContinue"))
 
     def close(self) -> Item:
-        """Write what came of the call into its part, and return that; arguments that never came are an empty text."""
+        """Write the call into its part, and return the part; arguments that never arrived are an empty text."""
         self.part["functionCall"] = {**self._rest, "args": self._arguments.read() if self._came else ""}
         return self.part
 
@@ -143,7 +143,7 @@ class ReplyStream(StreamEnd):
 
 
 def gathered_reply(chunks: Iterable[Mapping[str, Any]]) -> ReplyStream:
-    """Return what the chunks of a stream come to."""
+    """Return the reply of a stream's chunks."""
     stream = ReplyStream()
     candidate: Item = {}
     parts: list[Item] = []

@@ -62,7 +62,7 @@ class GrowingObject:
         return True
 
     def read(self) -> dict[str, Any]:
-        """Return what came of the object: itself, which goes on to grow."""
+        """Return the object so far, which continues to grow."""
         if len(self._texts) > 1:
             self._texts = ["".join(self._texts)]
             _put(self._value, self._path, self._texts[0])

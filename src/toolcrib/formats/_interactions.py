@@ -451,7 +451,7 @@ def _annotate(step: Item, notes: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _merge(step: Item, delta: Mapping[str, Any]) -> None:
-    """Add what a piece of a thought, or of a step of a tool of the provider's, brings under each name."""
+    """Add the fields of a piece of a thought, or of a step of a provider's own tool."""
     for key, value in delta.items():
         before: Any = step.get(key)
         if key == "type" or value is None:

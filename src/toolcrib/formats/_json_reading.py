@@ -40,7 +40,7 @@ def json_shape(value: object) -> Mapping[str, Any]:
 
 
 def _hint(value: object) -> str:
-    """Return what to do with a value that will be a reply, or has the chunks of one; empty for another."""
+    """Return the remedy for a value that will be a reply, or has the chunks of one; empty for any other value."""
     if isawaitable(value):
         return "; await it first"
     if isinstance(value, str):

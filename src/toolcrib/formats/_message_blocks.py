@@ -58,7 +58,7 @@ class MessageBlocks(TranscriptRules):
 
     @abstractmethod
     def block_of(self, block: Mapping[str, Any], role: str) -> Block:
-        """Return what a block is in a message of a role."""
+        """Return the kind of a block in a message of a role."""
 
     def refused_parts(self, items: Sequence[Mapping[str, Any]], goes_on: bool = False) -> list[RefusedPart]:
         """Return the blocks that the provider refuses.

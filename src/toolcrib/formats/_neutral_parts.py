@@ -44,7 +44,7 @@ _Reader: TypeAlias = Callable[[Mapping[str, Any]], Media | None]
 
 
 def parts_in(item: Mapping[str, Any]) -> Iterator[NeutralPart]:
-    """Yield what stands in an item of a transcript, or in a result, without calls of the client's and their results."""
+    """Yield the parts in an item of a transcript, or in a result, without the client's calls and their results."""
     if "role" not in item and text_or_empty(item.get("type")) not in _HOLDING:
         yield from _read(item)
     for key in ("content", "parts", "output", "result"):
@@ -140,7 +140,7 @@ def _source(part: Mapping[str, Any], kind: str) -> Media | None:
 
 
 def _flat(part: Mapping[str, Any]) -> Media | None:
-    """Return what stands in a part itself, as Google's Interactions API has it."""
+    """Return the media in a part itself, as Google's Interactions API has it."""
     return _data(part.get("data"), text_or_empty(part.get("mime_type")))
 
 

@@ -316,7 +316,7 @@ class _Responses(ProviderFormat):
 
 
 def _caller(item: Mapping[str, Any]) -> str:
-    """Return what made a call, in the words of a definition's `allowed_callers`."""
+    """Return the caller of a call, in the words of a definition's `allowed_callers`."""
     kind = text_or_empty(object_or_empty(item.get("caller")).get("type"))
     return "programmatic" if kind == "program" else kind or "direct"
 
@@ -355,7 +355,7 @@ def _answer(one: WireResult) -> Item:
 
 
 def _said(one: WireResult, kind: str) -> Item:
-    """Return what an answer of words says; where the provider takes none, that nothing was done."""
+    """Return the output of an answer in words; where the provider takes none, a refusal."""
     match kind:
         case "shell_call":
             stream, other = ("stderr", "stdout") if one.is_error else ("stdout", "stderr")
@@ -434,7 +434,7 @@ _ENDED = {f"response.{status}": status for status in ("completed", "incomplete",
 
 
 def _words(response: Mapping[str, Any]) -> list[object]:
-    """Return what a response says of why it ended: its status, and where it is incomplete the reason."""
+    """Return the status of a response, and the reason of an incomplete one."""
     return [response.get("status"), object_or_empty(response.get("incomplete_details")).get("reason")]
 
 

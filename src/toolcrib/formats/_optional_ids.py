@@ -52,7 +52,7 @@ class OptionalIds(ProviderFormat):
         return len(set(ids)) == len(ids)
 
     def still_unanswered(self, waiting: list[CallKey], answered: list[CallKey]) -> list[CallKey] | None:
-        """Return what is left; answers come in the order of the calls, as one without an id is known by that."""
+        """Return the unanswered calls; answers come in the order of the calls, which pairs one without an id."""
         if len(answered) > len(waiting):
             return None
         pairs = zip(waiting, answered, strict=False)

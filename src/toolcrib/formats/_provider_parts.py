@@ -121,7 +121,7 @@ def provider_parts(item: Mapping[str, Any]) -> Iterator[ProviderPart]:
 
 
 def reply_parts(reply: Mapping[str, Any]) -> Iterator[ProviderPart]:
-    """Yield what a reply or a chunk of one has, beside its items, that the model has read and not written.
+    """Yield the parts of a reply or chunk, beside its items, that the model has read and not written.
 
     Such are the results of a search that the provider notes beside the message or beside the candidate.
     """
@@ -131,7 +131,7 @@ def reply_parts(reply: Mapping[str, Any]) -> Iterator[ProviderPart]:
 
 
 def _beside(holder: Mapping[str, Any], *, is_message: bool) -> Iterator[ProviderPart]:
-    """Yield what stands in a message or a reply under a name that is not known, and what is in it further down.
+    """Yield the parts of a message or reply under unknown names, and those inside them.
 
     Args:
         holder: The message or the reply.
@@ -167,7 +167,7 @@ def _of_part(part: Mapping[str, Any]) -> Iterator[ProviderPart]:
 
 
 def _noted_in(holder: Mapping[str, Any]) -> Iterator[ProviderPart]:
-    """Yield what the provider notes beside a text: where it is from."""
+    """Yield the provider's notes about a text: its sources."""
     for name in sorted(holder.keys() & _NOTES):
         if holder[name] and not _cites_results(holder[name]):
             yield _made(name, {name: holder[name]}, of_call=True)

@@ -54,7 +54,7 @@ def are_objects(texts: list[str]) -> bool:
 
 @lru_cache
 def reader_of(kind: Any) -> Callable[[Mapping[str, Any]], Any]:
-    """Return what reads a reply of a type, made when the first one comes: a copy of it, or None for any other reply."""
+    """Return a reader of replies of a type: it returns a copy of a reply, or None for any other."""
     validate = TypeAdapter(kind).validator.validate_python
 
     def read(reply: Mapping[str, Any]) -> Any:

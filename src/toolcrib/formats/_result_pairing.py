@@ -72,7 +72,7 @@ class Pairing:
     results: list[ResultSpot] = field(default_factory=list[ResultSpot])
 
     def problems(self, layout: Layout) -> Iterator[TranscriptProblem]:
-        """Yield what breaks the rules, calls before results."""
+        """Yield the problems, calls before results."""
         for spot in self.calls:
             yield from _problems_of(spot, layout)
         for found in self.results:

@@ -85,7 +85,7 @@ def ending(kind: StopKind, word: str | None) -> str:
 
 
 def common_kind(word: str) -> StopKind:
-    """Return what a word means that is not in the list of its format: `STOP`, `tool-calls`, `end_turn`."""
+    """Return the kind of a word that is not in the list of its format: `STOP`, `tool-calls`, `end_turn`."""
     return _KINDS.get(re.sub("[^a-z]", "", word.lower()), "unknown")
 
 

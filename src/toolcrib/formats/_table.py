@@ -260,7 +260,7 @@ def definitions(
     return_schemas: bool = False,
     refused: Refused | Literal["not_strict"] = "leave_out",
 ) -> list[dict[str, Any]]:
-    """Return what the provider's `tools` parameter takes for these tools.
+    """Return the provider's `tools` parameter for these tools.
 
     Args:
         tools: Tools, a toolset, or what its `definitions()` returns.

@@ -163,7 +163,7 @@ class TranscriptRules(ABC):
         """Return the items for what the model said."""
 
     def words_of(self, item: Mapping[str, Any]) -> UserWords:
-        """Return what the user says in an item of a transcript."""
+        """Return the user's words in an item of a transcript."""
         rest = self.rest_of(item) if self.raw_results(item) else item
         return UserWords() if rest is None or rest.get("role") != "user" else user_words(rest)
 
@@ -203,7 +203,7 @@ class TranscriptRules(ABC):
         return waiting
 
     def add_user(self, transcript: list[Any], text: str) -> None:
-        """Add what a user says to a transcript, as the provider takes it after what stands there.
+        """Add the user's text to a transcript, as the provider takes it after the last item.
 
         That may be a word of the user's, or results, to which no answer is in the transcript: it joins them, or a turn
         of the assistant's before it says so.
@@ -222,7 +222,7 @@ class TranscriptRules(ABC):
         transcript.append(item)
 
     def check(self, transcript: Sequence[Mapping[str, Any]]) -> list[TranscriptProblem]:
-        """Return what the provider would refuse: results without a call, calls without a result, turns out of order.
+        """Return the faults that the provider refuses: unmatched calls and results, turns out of order.
 
         A call at the very end that waits for its result is missing one, too: the provider would not go on from there.
         """
@@ -416,7 +416,7 @@ def _by_item(pairing: Pairing) -> dict[int, list[CallSpot]]:
 
 
 def _repairs(pairing: Pairing, renamed: Mapping[CallSpot, str]) -> Iterator[tuple[int, str]]:
-    """Yield what a repair does to calls and results, a sentence each, with the item that it is about."""
+    """Yield each repair of calls and results, a sentence each, with its item."""
     for spot in pairing.calls:
         call = f"the call of `{spot.call.name}` in item {spot.index}"
         if spot in renamed:

@@ -64,7 +64,7 @@ class UsageKeys:
         return any(getattr(reply, name, None) is not None for name in first)
 
     def read(self, shape: Mapping[str, Any], before: Tokens | None = None) -> Tokens | None:
-        """Return what a reply or a chunk says; None for one that says nothing.
+        """Return the usage of a reply or a chunk; None for one without.
 
         Args:
             shape: The reply or chunk.

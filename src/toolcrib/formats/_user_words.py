@@ -26,7 +26,7 @@ class UserWords:
 
 
 def user_words(item: Mapping[str, Any]) -> UserWords:
-    """Return what a user says in an item of the user's, with `content` or `parts`, that holds no result of a tool."""
+    """Return the user's words in an item with `content` or `parts` that holds no tool's result."""
     content = item.get("content", item.get("parts"))
     parts: list[Any] = [content] if isinstance(content, str | Mapping) else [*content] if content else []
     parts += [{"type": "image"}] if item.get("images") else []

@@ -68,7 +68,7 @@ class _ExchangeSection(Part):
     list_as: str | None = None
 
     def credentials(self) -> TokenExchange:
-        """Return what these options describe; raises ValueError for an address that cannot be used."""
+        """Return the token exchange of these options; raises ValueError for an address that cannot be used."""
         options: dict[str, Any] = self.model_dump(exclude={"client_secret_env", "id_jag"})
         last = self.id_jag
         given: dict[str, Any] = {} if last is None else last.model_dump(exclude={"client_secret_env"})

@@ -31,7 +31,7 @@ class _Endpoint(Part):
 
 
 def endpoints_of(path: Path, document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return what a document says of each endpoint, by its path.
+    """Return the section of each endpoint in a document, by its path.
 
     Raises:
         TargetError: A path is invalid, or an option is unknown; the error names the endpoint and the field.

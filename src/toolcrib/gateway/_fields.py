@@ -135,7 +135,7 @@ def read_part(place: FilePlace, model: type[_M], given: Any, prefix: str = "", t
 
 
 def _problems(error: ValidationError, model: type[BaseModel], prefix: str) -> dict[str, str]:
-    """Return what is wrong with each field; of one that may be of several types, all that it may be."""
+    """Return the problem of each field; for one that may have several types, each type."""
     found: dict[str, list[ErrorDetails]] = {}
     for one in error.errors(include_url=False):
         parts = [str(part) for part in one["loc"] if not (isinstance(part, str) and ("[" in part or part in _BRANCHES))]

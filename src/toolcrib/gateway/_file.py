@@ -108,7 +108,7 @@ def toolset_of_file(path: Path, environment: Mapping[str, str] | None = None, en
 
 @explain_options()
 def read_gateway(path: Path, environment: Mapping[str, str] | None = None, endpoint: str | None = None) -> GatewayFile:
-    """Return what a file of servers says of the gateway as a whole, or of one endpoint, in its section `toolcrib`.
+    """Read the settings of the gateway in a file of servers, its section `toolcrib`.
 
     Args:
         path: The file.

@@ -17,7 +17,7 @@ class Delivery(Protocol):
     """A filter of what goes out. A class of your own with this method is one; it may also have a `name`."""
 
     def deliver(self, call: Any, value: Any) -> Any:
-        """Return what is delivered in the place of a value of a call (`Call`); a plain method or an async one.
+        """Return the value to deliver in place of a value of a call (`Call`); a plain method or an async one.
 
         It is given each value of a stream, what a tool returns, and a result that a hook, a gate or the host gives in
         the tool's place. One that raises fails the call, and the value is not delivered.
@@ -51,7 +51,7 @@ class Shortener(Protocol):
         ...
 
     async def shorten(self, call: Any, value: Any) -> KeptResult | None:
-        """Return what is shown in the place of the result of a call (`Call`); None for one that is not too long."""
+        """Return the text to show in place of the result of a call (`Call`); None for one that is not too long."""
         ...
 
 

@@ -93,11 +93,11 @@ class FeatureState:
         """
 
     def describe(self, call: Any) -> Mapping[str, Any]:
-        """Return what the record keeps of a call (`Call`) that arrives, as JSON shapes."""
+        """Return the record's data about a call (`Call`) that arrives, as JSON shapes."""
         return {}
 
     def to_dict(self) -> Mapping[str, Any]:
-        """Return what another process has to know, as JSON shapes; empty for nothing."""
+        """Return the state for another process, as JSON shapes; empty for nothing."""
         return {}
 
     def restore(self, data: Mapping[str, Any], *, is_same_run: bool) -> None:
@@ -131,12 +131,12 @@ class Feature(Protocol):
     """An option of a run that brings its own gates, deliveries and state: `Run(features=[Provenance()])`."""
 
     def register(self) -> FeatureParts:
-        """Return what it registers with a run."""
+        """Return the parts that it registers with a run."""
         ...
 
 
 def feature_parts(who: str, features: Iterable[Feature]) -> tuple[FeatureParts, ...]:
-    """Return what features register.
+    """Return the parts that features register.
 
     Args:
         who: What they are given to, for errors.

@@ -72,7 +72,7 @@ def _look_up(parameter: InjectedParameter, ctx: RunContext[Any] | None) -> Any:
 
 
 def wanted(parameter: InjectedParameter) -> str:
-    """Return what a parameter asks for, in words for an error."""
+    """Return the type that a parameter asks for, in words for an error."""
     return (
         "the run context" if parameter.kind == "context" else getattr(parameter.type, "__name__", str(parameter.type))
     )

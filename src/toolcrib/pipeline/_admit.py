@@ -386,7 +386,7 @@ def _asked_anew(call: LiveCall, data: Mapping[str, Any]) -> bool:
 async def recover_call(
     new: LiveCall, state: Any, grant: Grant | Denial | None, begun: int, used: Grant | None
 ) -> Call | Outcome:
-    """Return what a call comes to that was stored: see `Pipeline.recover`.
+    """Return the outcome or the next step of a stored call: see `Pipeline.recover`.
 
     Args:
         new: A call of the same tool and id in the run that it goes on in, without arguments.
@@ -463,7 +463,7 @@ async def _recheck(call: LiveCall, given: Grant | Denial | None) -> Outcome | No
 
 
 async def _resume(call: LiveCall, given: Grant | Denial | None) -> Outcome | None:
-    """Return what the gate says that suspended a call by a request of its own; None where the call may go on."""
+    """Return the answer of the gate that suspended a call by a request of its own; None where the call may go on."""
     name, steps = call.approval.waits_for, (*call.plan.steps, *run_steps(call.run))
     resume = next((step.resume for step in steps if step.name == name and step.resume is not None), None)
     if resume is None:

@@ -46,7 +46,7 @@ _MOST_NAMED = 3  # equal calls in a question; of more, the last
 async def approve(
     call: LiveCall, given: Grant | Denial | None, used: Grant | None = None, *, occasion: Occasion = "new"
 ) -> Outcome | None:
-    """Return what keeps a call from going on, if a person has to approve it and has not; None when it may go on.
+    """Return the outcome of a call that a person must approve and has not; None when it may go on.
 
     Args:
         used: The grant by which it was begun before, which serves it again as long as it fits.
@@ -61,7 +61,7 @@ async def approve(
 
 
 async def _equal_call(call: LiveCall) -> Outcome | None:
-    """Return what keeps a call from going on that needs no approval, as an equal one may have been done.
+    """Return the outcome of a call that needs no approval, where an equal one may have been executed.
 
     That is one in doubt, or the last one where its process is gone: who made it may not have had its result.
     """
@@ -226,7 +226,7 @@ async def _ask(
 
 
 async def _stored_execution(call: LiveCall, store: approvals.ApprovalStore) -> approvals.ApprovalEntry | None:
-    """Return what a store knows of the execution that a call, which comes back as begun, was at; None for nothing."""
+    """Return the store's entry of the execution of a call that comes back as begun; None without one."""
     if call.state != "executing" or call.request is None:
         return None
     try:
@@ -244,7 +244,7 @@ def _wait_by(call: LiveCall, request: ApprovalRequest, pending: ApprovalRequest)
 
 
 async def begun_before(call: LiveCall, entry: approvals.ApprovalEntry) -> Outcome | None:
-    """Return what keeps a call from going on that began by an entry of the store; None when it may, or was executed."""
+    """Return the outcome of a call that began by an entry of the store; None when it may go on, or was executed."""
     return await answered(call, [], None, begun=entry)
 
 
@@ -495,7 +495,7 @@ def reason_of_doubt(call: LiveCall, *, ended: bool = False) -> str:
 
 
 def next_request(call: LiveCall, before: ApprovalRequest) -> ApprovalRequest:
-    """Return what a call in doubt asks that began by a request: the same in each process that has the same tool."""
+    """Return the next request of a call in doubt that began by another: equal in each process with the same tool."""
     definition = call.plan.definition
     id = uuid5(NAMESPACE_URL, f"toolcrib:in-doubt:{before.id}:{definition}").hex
     bound: dict[str, Any] = {"digest": call.digest, "principal": call.run.principal, "definition": definition}

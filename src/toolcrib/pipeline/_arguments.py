@@ -308,7 +308,7 @@ class Arguments:
         return {**read, **same}
 
     def _with_secrets(self, after: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return what an approver gives, where what stands as it was shown has its real value again.
+        """Return an approver's arguments, with the real value wherever the hidden form of one stands.
 
         Raises:
             InvalidArguments: An argument that they edited holds a hidden secret.

@@ -164,7 +164,7 @@ class Call(Protocol):
         ...
 
     def activate(self) -> AbstractContextManager[None]:
-        """Return what code is executed in, so that what it starts is known to be the call's."""
+        """Return a context manager in which started activities are known to be the call's."""
         ...
 
     def request_about(self, id: str, reason: str, **more: Any) -> ApprovalRequest:
@@ -190,7 +190,7 @@ class Call(Protocol):
         ...
 
     def add_note(self, note: calls.DecisionNote) -> None:
-        """Add what a gate decided, and emit it. Only a gate of the call does."""
+        """Add the decision of a gate, and emit it; used by gates of the call alone."""
         ...
 
     def asked_origins(self, gate: str) -> Sequence[Mapping[str, str]]:
@@ -202,7 +202,7 @@ class Call(Protocol):
         ...
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `Pipeline.recover` needs, as JSON shapes; the arguments are the real ones.
+        """Return the state for `Pipeline.recover`, as JSON shapes; the arguments are the real ones.
 
         Raises:
             ResultNotSerializable: The call is executed, and what its tool returned has no JSON form.
@@ -214,7 +214,7 @@ class Executor(Protocol):
     """Wraps the execution of a tool, and nothing else: the seam for durable engines."""
 
     async def execute(self, call: Call, run: Callable[[], Awaitable[Any]]) -> Any:
-        """Return what `run()` returns; run it again only when the tool is idempotent and nothing was yielded."""
+        """Return the result of `run()`; run it again only when the tool is idempotent and nothing was yielded."""
         ...
 
 

@@ -191,7 +191,7 @@ def _body(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any] | None
 
 
 async def _wrapped(call: LiveCall, of_run: tuple[BodyWrapper, ...]) -> Any:
-    """Return what the tool returns, through wrappers of its run and its own, the first one outermost."""
+    """Run the tool through the wrappers of its run and its own, the first one outermost, and return its result."""
     plan, wrappers = call.plan, (*of_run, *call.plan.wrappers)
     arguments = call.args.copy() if plan.has_wrappers else call.args.values
     execute: Callable[..., Awaitable[Any]] = partial(_body if plan.calls_body_directly else _whole, call)
@@ -202,7 +202,7 @@ async def _wrapped(call: LiveCall, of_run: tuple[BodyWrapper, ...]) -> Any:
 
 
 async def _whole(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
-    """Return what the tool's function returns; of a stream, what is left when its values are taken."""
+    """Return the result of the tool's function; of a stream, its values."""
     returned = _body(call, _enter_body(call, arguments), ctx)
     try:
         if not call.plan.streaming:
@@ -219,7 +219,7 @@ async def _whole(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any]
 
 
 def _enter_body(call: LiveCall, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return what the tool's function is given, where others stand around it: what they edit is validated.
+    """Return the arguments of the tool's function inside wrappers: edited ones are validated.
 
     Raises:
         CallStateError: The function was called before, and may not be called again; or the call is over.
@@ -313,7 +313,7 @@ def _cancelled(call: LiveCall, error: asyncio.CancelledError) -> ToolCancelled:
 
 
 def begin_steps(run: Run) -> tuple[BeginStep, ...]:
-    """Return what the options of a run have a call pass right before its tool begins, made once.
+    """Return the steps that a run's options put right before the tool begins, made once.
 
     Its gates and its fence say whether it still may, and its store and its journal keep that it begins.
     """
@@ -396,7 +396,7 @@ async def note_begin(call: LiveCall) -> None:
 
 
 async def note_end(call: LiveCall) -> None:
-    """Record what an executed call came to, before anyone outside has it; also of one that the host executed itself."""
+    """Record the end of an executed call before anyone outside has its result; also of one that the host executed."""
     store, request = call.run.approvals, call.request
     if store is None or request is None or call.execution.noted == "ended":
         return
@@ -426,7 +426,7 @@ async def forget_begin(call: LiveCall) -> None:
 
 
 def _result_of(call: LiveCall) -> Mapping[str, Any] | None:
-    """Return what an executed call came to, as JSON shapes; None where it has no such form, or one that is too long."""
+    """Return the result of an executed call as JSON shapes; None where it has no such form, or is too long."""
     if call.error is not None:
         return error_shapes(call, call.error)
     try:

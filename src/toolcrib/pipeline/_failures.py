@@ -182,7 +182,7 @@ def _outside(frames: TracebackType | None) -> TracebackType | None:
 
 
 def error_shapes(call: CallOfTool, error: Exception) -> dict[str, Any]:
-    """Return what a tool raised as JSON shapes, for `stored_error` in another process."""
+    """Return a tool's error as JSON shapes, for `stored_error` in another process."""
     return {"error": {"type": type(error).__name__, "message": call.hiding.hide(message_of(error))}}
 
 

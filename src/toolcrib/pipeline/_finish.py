@@ -146,7 +146,7 @@ async def apply_post_value(call: LiveCall, value: Any) -> Any:
 
 
 async def _shorten(call: LiveCall) -> KeptResult | None:
-    """Return what is shown in the place of the result of a call that is too long; None for any other."""
+    """Return the text in place of a result that is too long; None for any other."""
     shortener = call.plan.shortener
     return None if shortener is None else await shortener.shorten(call, call.value)
 
@@ -175,7 +175,7 @@ async def finish(call: LiveCall) -> Outcome:
 
 
 def conclude(call: LiveCall) -> Outcome:
-    """Return what an executed call came to, and close its record."""
+    """Return the outcome of an executed call, and close its record."""
     if call.outcome is not None and call.state == "closed":
         return call.outcome
     plan, run = call.plan, call.run
@@ -268,7 +268,7 @@ class _Reports:
             yield value
 
     async def result(self) -> Outcome:
-        """Return what the work came to, after the values; raises what it raised."""
+        """Return the result of the work, after the values; raises its error."""
         return await self._task
 
     async def stop(self) -> None:

@@ -246,7 +246,7 @@ def _ordered(of_tool: Iterable[GateStep], of_run: tuple[GateStep, ...]) -> tuple
 
 
 def steps_between(plan: CompiledTool, run: Run) -> list[tuple[str, str]]:
-    """Return what stands between a call and who has its result, in order: stages and names."""
+    """Return the steps between a call and the reader of its result, in order: stages and names."""
     gates = [step for step in _ordered(plan.steps, run_steps(run)) if "new" in step.occasions]
     lines = [(step.stage, step.title(plan.name, plan.tool)) for step in gates]
     first = next((at for at, step in enumerate(gates) if step.stage not in ("resolve", "validate")), len(gates))

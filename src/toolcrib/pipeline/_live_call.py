@@ -237,7 +237,7 @@ class LiveCall:
             self.trace.cancelled()
 
     def activate(self) -> AbstractContextManager[None]:
-        """Return what the code of hooks and tool is executed in, so that what they start is known to be the call's."""
+        """Return a context manager in which activities that hooks and tool start are known to be the call's."""
         return _NOWHERE if self.trace is None else self.trace.within()
 
     # --- its parts
@@ -255,7 +255,7 @@ class LiveCall:
         self.execution = replace(self.execution, **changes)
 
     def add_note(self, note: calls.DecisionNote, *, given: bool = False) -> None:
-        """Add what a gate decided, and emit it.
+        """Add the decision of a gate, and emit it.
 
         Args:
             note: What it decided.
@@ -449,7 +449,7 @@ class LiveCall:
         self.run.release(self._execution_key())
 
     def _execution_key(self) -> str:
-        """Return what the run knows the execution of a written call by; each time it is in doubt is another.
+        """Return the run's key of the execution of a written call; each time it is in doubt is another.
 
         It is empty for a call that was never written, and of an idempotent tool, which may be executed again.
         """
@@ -494,7 +494,7 @@ class LiveCall:
         return outcome
 
     def _give_to_features(self, outcome: Outcome) -> None:
-        """Read what a model or a program is about to have of the outcome into the features of the run."""
+        """Pass the value that a model or a program is about to get to the features of the run."""
         match outcome:
             case Completed():
                 origin, value = ("result" if outcome.source == "tool" else "hook"), outcome.value

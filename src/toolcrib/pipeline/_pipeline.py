@@ -382,7 +382,7 @@ class Pipeline:
         check_answer(self._plan(name), name, answer)
 
     def explain(self, name: str, run: Run | None = None) -> str:
-        """Return what stands between a call of a tool and its function, in order: a line for each gate and delivery.
+        """Return the steps between a call of a tool and its function, in order: a line for each gate and delivery.
 
         Args:
             name: The tool.
@@ -446,7 +446,7 @@ class Pipeline:
         return await finish(live)
 
     def finish_now(self, call: Call) -> Outcome | None:
-        """Return what `finish` does, at once; None where something has to be awaited, and nothing was done."""
+        """Return the result of `finish` at once; None where something must be awaited, and nothing was done."""
         live = _live(call)
         plan, run = live.plan, live.run
         waits = plan.finish_is_async or run.delivery_steps or (run.approvals is not None and live.is_noted)

@@ -244,7 +244,7 @@ class Run(RunState):
         return outer is not None and outer.run is self.run
 
     def slot(self, *, is_outermost: bool = False) -> AbstractAsyncContextManager[Any]:
-        """Return what holds one of the executions that may run at a time, while it is entered.
+        """Return a context manager that holds one of the executions that may run at a time.
 
         An execution that is part of another one of the same run shares its slot.
 

@@ -176,7 +176,7 @@ class RunState:
     # --- what its calls lack
 
     def finish(self) -> tuple[str, ...]:
-        """Return what the run still lacks, a sentence each; empty when every requirement is met."""
+        """Return the unmet requirements, a sentence each; empty when every one is met."""
         return tuple(
             f"`{required.tool}` has to complete before the run is finished, and has not."
             for required in self._lacking()
@@ -184,7 +184,7 @@ class RunState:
         )
 
     def remarks(self) -> tuple[str, ...]:
-        """Return what was asked for and not done, though the run may finish without it; a sentence each."""
+        """Return the tools that should have been called and were not, though the run may finish; a sentence each."""
         return tuple(
             f"`{required.tool}` should have completed in the run, and has not."
             for required in self._lacking()
@@ -203,7 +203,7 @@ class RunState:
         return tuple(step for parts in self.feature_parts for step in parts.gates)
 
     def feature(self, name: str) -> FeatureState | None:
-        """Return what a feature keeps for the run, by the feature's name; None for a run without it."""
+        """Return the state of a feature in the run, by the feature's name; None for a run without it."""
         return next((self._feature_state(parts) for parts in self.feature_parts if parts.name == name), None)
 
     def _feature_state(self, parts: FeatureParts) -> FeatureState:
@@ -228,21 +228,21 @@ class RunState:
         return False
 
     def describe(self, call: Any) -> dict[str, Any]:
-        """Return what the features have the record keep of a call that arrives."""
+        """Return the features' data about a call that arrives, for the record."""
         found: dict[str, Any] = {}
         for state in self._feature_states():
             found |= state.describe(call)
         return found
 
     def add_user_message(self, text: str) -> None:
-        """Keep what the user said, for the features of the run and for its record."""
+        """Keep a text of the user, for the features of the run and for its record."""
         if self.channel.record_words:
             self._state.heard = (*self._state.heard[1 - _MOST_HEARD :], text)
         if self.feature_parts:
             self.read(ModelInput("user", text))
 
     def drain_user_messages(self) -> tuple[str, ...]:
-        """Return what the user said since this was asked last, for a record: the last hundred texts."""
+        """Return the user's texts since the last call of this method, for a record: the last hundred."""
         said, self._state.heard = self._state.heard, ()
         return said
 

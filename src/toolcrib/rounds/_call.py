@@ -434,7 +434,7 @@ def executed_call(call: DecodedCall[Any], output: Any, error: Exception | None) 
 
 
 def _take(call: DecodedCall[Any], step: Call | Outcome) -> None:
-    """Keep what a step of the pipeline returned."""
+    """Keep the result of a step of the pipeline."""
     if is_call(step):
         call.pipeline_call, call.outcome = step, None
     else:
@@ -451,7 +451,7 @@ RoundHooks: TypeAlias = HookSet | RoundHook | None
 
 
 def hooks_of(hooks: RoundHooks, calls: Mapping[str, DecodedCall[Any]]) -> HookSet | None:
-    """Return what a round is given as hooks as a hook set; a closure is given one of these calls."""
+    """Return the hooks of a round as a hook set; a closure is given one of these calls."""
     if hooks is None or isinstance(hooks, HookSet):
         return hooks
     if isclass(hooks) or not callable(hooks):

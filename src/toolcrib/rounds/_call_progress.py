@@ -211,7 +211,7 @@ def _size(value: object) -> int:
 
 
 def _valid_part(text: str | Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return what is valid of a JSON object that may be cut anywhere; None for another text.
+    """Return the valid part of a JSON object that may be cut anywhere; None for another text.
 
     A number at the end is left out, because more of its digits may come.
     """

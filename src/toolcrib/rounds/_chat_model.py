@@ -80,7 +80,7 @@ def joined_tools(tools: Iterable[Item], provider_tools: Iterable[Mapping[str, An
 
 
 def _key(tool: Mapping[str, Any]) -> object:
-    """Return what no two tools of a request may share; for a tool that has neither name nor type, itself."""
+    """Return the key that no two tools of a request may share; for a tool that has neither name nor type, itself."""
     named: Iterable[Mapping[str, Any]] = (tool, *(tool[key] for key in _NAMED if key in tool))
     name = next((part["name"] for part in named if part.get("name")), None)
     return ("name", name) if name else ("type", tool["type"]) if "type" in tool else tool

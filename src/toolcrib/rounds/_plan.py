@@ -435,7 +435,7 @@ def _answering(state: RoundState, settled: Sequence[WireResult], given: Mapping[
 
 
 def _settled_at_once(state: RoundState, call: DecodedCall[Any], answer: Answer | None) -> WireResult | None:
-    """Return what the model is shown for a call that ran and whose tool has no post hooks; None for any other."""
+    """Return the result for the model of a call that ran and whose tool has no post hooks; None for any other."""
     if call.outcome is not None or not isinstance(answer, ToolResult):
         return None
     outcome = state.pipeline.finish_now(executed_call(call, answer.output, answer.error))
@@ -443,7 +443,7 @@ def _settled_at_once(state: RoundState, call: DecodedCall[Any], answer: Answer |
 
 
 async def _settled(state: RoundState, call: DecodedCall[Any], answer: Answer | None) -> WireResult:
-    """Return what the model is shown for one call."""
+    """Return the result of one call for the model."""
     outcome: Outcome
     if answer is None and call.outcome is not None:
         outcome = call.outcome

@@ -29,7 +29,7 @@ __all__ = ["count_as_read", "read_provider_parts", "read_reply", "recall_transcr
 def recall_transcript(
     run: Run, tools: Toolset, transcript: Sequence[Any], format: WireFormat | ProviderFormat = "openai"
 ) -> None:
-    """Read what a transcript says into the features of a run, such as a `Provenance` policy.
+    """Read a transcript into the features of a run, such as a `Provenance` policy.
 
     What the user says in it are the user's words. What a tool of the provider's own brought is a stranger's, and so are
     the descriptions of tools that other servers list. A result is labelled as its tool's, and one of a tool that is not
@@ -95,7 +95,7 @@ def _says_something(item: Mapping[str, Any]) -> bool:
 
 
 def read_provider_parts(run: Run, item: Mapping[str, Any]) -> None:
-    """Read what tools of the provider's own brought into a run, in an item that is not the user's.
+    """Read the results of a provider's own tools into a run, in an item that is not the user's.
 
     Args:
         run: The run.
@@ -105,7 +105,7 @@ def read_provider_parts(run: Run, item: Mapping[str, Any]) -> None:
 
 
 def read_reply(run: Run, reply: object) -> None:
-    """Read what the provider notes in a reply beside what the model wrote into a run with features.
+    """Read the provider's notes in a reply, beside the model's text, into a run with features.
 
     Args:
         run: The run.

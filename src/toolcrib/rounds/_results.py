@@ -60,7 +60,7 @@ def rejection_reason(text: str) -> str | None:
 
 
 def rendered(call: WireCall, outcome: Outcome, *, ran: bool) -> WireResult:
-    """Return what the model is shown of an outcome.
+    """Return the result of an outcome for the model.
 
     Args:
         ran: Whether the tool was executed: what failed before that carries the prefix of a rejection.

@@ -288,7 +288,7 @@ async def _dispatched(call: DecodedCall[Any], dispatch: Dispatch) -> ToolResult 
 
 
 def _others(state: RoundState) -> tuple[WireCall, ...]:
-    """Return what in a reply waits for an answer, or may, and is not a call of a tool."""
+    """Return the parts of a reply that wait for an answer, or may, and are not calls of a tool."""
     return (*state.others, *state.reply.unknown)
 
 
@@ -476,7 +476,7 @@ class ReplyWatcher:
 
 
 def _sample(reply: object) -> object:
-    """Return what the format can be detected from."""
+    """Return a part from which the format can be detected."""
     if isinstance(reply, list | tuple):
         if not reply:
             raise ValueError("the stream has no chunks; say which format it is in: decode(..., format='openai')")

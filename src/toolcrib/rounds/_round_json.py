@@ -127,7 +127,7 @@ async def _loaded(
 
 
 def run_of(run: Run) -> dict[str, Any]:
-    """Return what was counted in a run, and what may be called in it, as JSON shapes."""
+    """Return the counts of a run, and its available tools, as JSON shapes."""
     return {
         "id": run.id,
         "principal": run.principal,

@@ -233,7 +233,7 @@ class Session(SessionState):
             return await decode_stream(pipeline, chunks, available, **listeners, **reading)
 
     async def _read(self, round: ToolRound, asked: StepKeywords) -> NeedsTools | Continue | Finished[Any] | Stopped:
-        """Return what a reply wants."""
+        """Return the next step that a reply asks for."""
         if asks(round):
             self._staged = round
             return NeedsTools(round)

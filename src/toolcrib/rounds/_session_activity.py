@@ -30,7 +30,7 @@ class ModelRequest:
         self.round: ToolRound | None = None
 
     def data(self) -> dict[str, Any]:
-        """Return what the event says that closes it."""
+        """Return the data of the event that closes it."""
         data: dict[str, Any] = {"usage": self.usage.to_dict(), "model": self.answered_by}
         if self.round is not None:
             data |= {"stop": self.round.stop, "stop_kind": self.round.stop_kind}

@@ -55,7 +55,7 @@ class SessionState:
         self._repeated: list[str] = []  # what may be said again, after it was loaded, and is in the transcript
 
     def say(self, text: str, *, keep: bool = True) -> Self:
-        """Add what the user says to the transcript, and return the session.
+        """Add the user's text to the transcript, and return the session.
 
         Of a session in a store it is added when that is loaded, by the next step or run; what was said before, and has
         no answer yet, is not added again: a process that comes back says the same.

@@ -145,7 +145,7 @@ class _Answer:
         self.text, self.problems = round.text, round.problems
 
     async def commit(self) -> list[Item]:
-        """Add what the model said to the session's transcript."""
+        """Add the model's message to the session's transcript."""
         return await self._round.commit(self._transcript)
 
     def discard(self) -> None:
@@ -216,7 +216,7 @@ class Waiting(ToolRoundPlan, SessionResult[Never]):
 
 
 def what_waits(suspended: Iterable[str], unhandled: Iterable[Unhandled]) -> tuple[str, str]:
-    """Return what the round of a session waits for, and how the session goes on.
+    """Return the open calls of a session's round in words, and how the session goes on.
 
     Args:
         suspended: The names of the tools whose calls are suspended.

@@ -64,7 +64,7 @@ class Known(ReadItems):
         self.ids: set[str] = set()
 
     def rest_by(self, format: ProviderFormat, transcript: Sequence[Any]) -> Sequence[Any]:
-        """Return what `rest_of` does, by the rules of a format: what was read by others counts as not read."""
+        """Return the items of `rest_of` by the rules of a format; items read by another format count as unread."""
         if self.format is not format:
             self.forget()
             self.format = format
@@ -151,7 +151,7 @@ class Transcript(list[Any]):
         self._known, self._recalled = Known(), Recalled()
 
     def check(self) -> list[TranscriptProblem]:
-        """Return what the provider would refuse, in order; empty when it is valid. All of it is read.
+        """Return the faults that the provider refuses, in order; empty when it is valid. All of it is read.
 
         Calls and results in another provider's format are misplaced, too.
         """
@@ -198,7 +198,7 @@ class Transcript(list[Any]):
 
 
 def known_of(transcript: object) -> Known:
-    """Return what is known of a message list; nothing of one that is not a Transcript."""
+    """Return the known state of a message list; empty for one that is not a Transcript."""
     if not isinstance(transcript, Transcript):
         return Known()
     return transcript._known  # pyright: ignore[reportPrivateUsage] -- this module's own; a host has no use for it

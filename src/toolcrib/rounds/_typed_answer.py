@@ -76,6 +76,6 @@ def _read(text: str) -> Any:
 
 
 def _unfenced(text: str) -> str:
-    """Return what is between the fences of a text that is one block of code; any other text as it is."""
+    """Return the code of a text that is one fenced block; any other text unchanged."""
     found = _FENCED.fullmatch(text)
     return text if found is None else found["inner"]

@@ -80,7 +80,7 @@ class Unhandled:
 
 
 def unhandled_in(others: Iterable[WireCall], reply: WireReply, format: ProviderFormat) -> list[Unhandled]:
-    """Return what in a reply the host has to answer itself, in its order, and what is not known after it.
+    """Return the calls of a reply that the host must answer itself, in order, and then the unknown parts.
 
     What did not come whole is not to be done, and is refused by itself: it is left out.
     """

@@ -96,7 +96,7 @@ class UsageCounter:
         return "" if self._tokens is None else self._tokens.model
 
     def usage(self) -> Usage:
-        """Return what came so far."""
+        """Return the usage so far."""
         return Usage.of_reply(self._tokens, self._format)
 
 

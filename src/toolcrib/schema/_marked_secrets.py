@@ -99,7 +99,7 @@ def _is_marked(schema: Mapping[str, Any]) -> bool:
 
 
 def _of_property(schema: Mapping[str, Any], name: str) -> list[Any]:
-    """Return what a schema says of a property; each of its patterns may be that of the name."""
+    """Return the schemas of a property; each matching pattern counts."""
     declared = properties_of(schema)
     if name in declared:
         return [declared[name]]
@@ -107,7 +107,7 @@ def _of_property(schema: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def _of_item(schema: Mapping[str, Any], at: int) -> list[Any]:
-    """Return what a schema says of an item of a list."""
+    """Return the schemas of an item of a list."""
     first: Any = schema.get("prefixItems", schema.get("items"))
     if not isinstance(first, list):
         return [first]

@@ -40,7 +40,7 @@ class ServerStates:
         self.path = self._tables.path
 
     def keep(self, gateway: str, servers: Sequence[Mapping[str, Any]]) -> None:
-        """Keep what a gateway says of its servers, in place of what it said before; and that it lives."""
+        """Replace the states of a gateway's servers, and record that the gateway is alive."""
         self._write(
             "INSERT INTO toolcrib_server_states (gateway, servers, seen_at) VALUES (?, ?, ?) ON CONFLICT (gateway) "
             "DO UPDATE SET servers = excluded.servers, seen_at = excluded.seen_at",

@@ -53,11 +53,11 @@ class BaseTool:
         return None
 
     def get_approval_metadata(self) -> dict[str, Any] | None:
-        """Return what a person who is asked for approval should see besides the arguments."""
+        """Return facts for the person who approves, besides the arguments."""
         return None
 
     def get_call_metadata(self, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return what a person should see of one call; what `get_approval_metadata` returns unless it is overridden.
+        """Return facts about one call for the person who approves; by default those of `get_approval_metadata`.
 
         Args:
             arguments: Those that the person is shown, as JSON shapes: secrets are hidden.
@@ -77,14 +77,14 @@ class BaseTool:
         return type(self).get_consent is not BaseTool.get_consent
 
     def get_consent(self, ctx: RunContext[Any]) -> Consent | Awaitable[Consent | None] | None:
-        """Return what the principal has to do elsewhere before the tool can act for them; None for nothing.
+        """Return the consent that the principal must give elsewhere before the tool can act for them; None for none.
 
         The call is suspended until this returns None: no approval takes its place. Sync or async.
         """
         return None
 
     def get_definition(self) -> Mapping[str, Any] | None:
-        """Return what a third party, such as a server, says of the tool beside description and parameters.
+        """Return a third party's statements about the tool, such as a server's, beside description and parameters.
 
         These are JSON shapes; None for the host's own code. An approval holds for this definition, and for description
         and parameters: when one of them changes, a person is asked again.
@@ -92,21 +92,21 @@ class BaseTool:
         return None
 
     def get_identity(self) -> Mapping[str, Any] | None:
-        """Return what tells the server behind the tool from others, as JSON shapes; None for the host's own code.
+        """Return the identity of the server behind the tool, as JSON shapes; None for the host's own code.
 
         An approval holds for this server alone. It is kept as a digest, and shown to nobody.
         """
         return None
 
     def get_listing(self) -> Mapping[str, Any] | None:
-        """Return what lists of tools are to show as it is, by its names in MCP; None for what the tool itself says.
+        """Return fields for lists of tools, by their names in MCP; None for those of the tool itself.
 
         There may be `title`, `icons`, `annotations`, `_meta`, `inputSchema` and `outputSchema`.
         """
         return None
 
     def process_user_input(self, ctx: RunContext[Any], user_input: Any) -> Any:
-        """Return what `ctx.user_input` is to be, given what the person typed; sync or async."""
+        """Return `ctx.user_input` for the person's input; sync or async."""
         return user_input
 
 

@@ -191,13 +191,13 @@ class LinkedClient:
         return f"its client does not take such requests, or the host does not let them through ({feature})"
 
     def _give_to_features(self, answer: Any) -> None:
-        """Read what the client answered into the features of the run."""
+        """Read the client's answer into the features of the run."""
         if self._read is not None:
             self._read(ModelInput("client", answer, request=ToolCall(self._ctx.tool_name, {}, self._ctx.call_id)))
 
 
 def _about(request: ElicitRequest) -> dict[str, Any]:
-    """Return what sinks are given of a question: of a page no more than where it is, as its address may be a key."""
+    """Return a question's data for sinks: of a page its place alone, as its address may be a key."""
     page = "" if request.url is None else urlsplit(request.url)._replace(query="", fragment="").geturl()
     return {"text": request.message, "fields": ", ".join(request.schema.get("properties", {})), "page": page}
 

@@ -117,7 +117,7 @@ class Offering(BaseTool):
     """What offers a resource or a prompt in place of a tool: the `source` of its tool."""
 
     def get_offer(self) -> ResourceOffer | PromptOffer | None:
-        """Return what it is to clients; None for a tool like others."""
+        """Return the resource or prompt that clients see; None for a tool like others."""
         return None
 
     async def complete(self, argument: str, typed: str, given: Mapping[str, str]) -> Sequence[str] | FoundValues:
@@ -166,7 +166,7 @@ class _FunctionOffering(Offering):
 
 
 def offering_of(tool: Tool[..., Any]) -> Offering | None:
-    """Return what offers a resource or a prompt in place of this tool; None for a tool like others."""
+    """Return the source of a resource or a prompt that this tool stands for; None for a tool like others."""
     source = tool.source
     return source if isinstance(source, Offering) and source.get_offer() is not None else None
 

@@ -63,7 +63,7 @@ class Cost:
             self.of({})
 
     def of(self, arguments: Mapping[str, Any]) -> Decimal:
-        """Return what a call with these arguments costs.
+        """Return the cost of a call with these arguments.
 
         Raises:
             ValueError: It is not a number from 0 on.

@@ -159,7 +159,7 @@ async def person_answer(
 
 
 async def ask_approver(request: ApprovalRequest, ctx: RunContext[Any], approver: approvals.Approver | None) -> Any:
-    """Return what an approver answers to a question of a call, and record that it was asked."""
+    """Return an approver's answer to a question of a call, and record the question."""
     if approver is None:
         return None
     with asking(ctx, "ask", "approver", {"text": request.reason}) as asked:

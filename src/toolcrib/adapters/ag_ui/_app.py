@@ -92,7 +92,7 @@ ANSWER_SCHEMA: dict[str, Any] = {
 
 
 def doubt_schema(request: ApprovalRequest) -> dict[str, Any]:
-    """Return what an interrupt about a call in doubt says of its answer: yes, no, or the call's result."""
+    """Return the schema of an answer about a call in doubt: yes, no, or the call's result."""
     answers = {"approved": {"type": "boolean"}, "reason": {"type": "string"}, "result": dict(request.returns or {})}
     return {"type": "object", "properties": answers, "oneOf": [{"required": ["approved"]}, {"required": ["result"]}]}
 
@@ -205,7 +205,7 @@ def _interrupt(request: ApprovalRequest) -> Interrupt:
 
 
 def _content(outcome: Outcome) -> str | list[Any]:
-    """Return what the model is shown of an outcome: text, or text and media in their order."""
+    """Return an outcome for the model: text, or text and media in their order."""
     shown = render(outcome)
     if not any(isinstance(part, Media) and part.is_sendable for part in shown.parts):
         return shown.text

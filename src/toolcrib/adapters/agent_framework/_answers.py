@@ -25,7 +25,7 @@ _KEY = "toolcrib"
 
 
 def approval_requests(contents: Iterable[Content]) -> list[ApprovalRequest]:
-    """Return what a person has to decide, of `response.user_input_requests`.
+    """Return the requests that a person must answer, of `response.user_input_requests`.
 
     That is what our gates ask, and what the framework itself asks of a tool with `approval_mode="always_require"`.
     """

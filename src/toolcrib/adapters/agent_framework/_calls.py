@@ -178,7 +178,7 @@ class MessagesToModel(ChatMiddleware):
 
 
 def contents_of(outcome: Outcome) -> list[Content]:
-    """Return what the model is given."""
+    """Return the contents for the model."""
     return _CONTENTS.contents(render(outcome))
 
 

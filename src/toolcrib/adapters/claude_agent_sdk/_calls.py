@@ -59,7 +59,7 @@ class Gates(ABC):
 
     @abstractmethod
     async def passed(self, tools: FrameworkTools, call: ToolCall, run: Run) -> dict[str, Any]:
-        """Return what the hook says of a call that no person has to be asked about any more."""
+        """Return the hook's answer about a call that needs no person any more."""
 
     def our_name(self, name: str) -> str:
         """Return our name of one of Claude Code's tools."""
@@ -108,7 +108,7 @@ class Gates(ABC):
         return self.run_of({"session_id": self.resumed or ""}) if found is None else found
 
     def record(self, result: ResultMessage) -> None:
-        """Record what the requests of a prompt took."""
+        """Record the usage of a prompt's requests."""
         run = self._run_of_session.pop(result.session_id, None)
         if run is not None:  # a call of the prompt came by
             models = ", ".join(result.model_usage or ())
@@ -123,7 +123,7 @@ class Gates(ABC):
         return None if known is None else self._denied.get(known.request.id)
 
     def waiting(self, session_id: str) -> list[ApprovalRequest]:
-        """Return what a person has to decide in a session that this process ran."""
+        """Return the requests that a person must answer in a session that this process ran."""
         return [*self._waiting.get(session_id, {}).values()]
 
     async def answer(self, session_id: str, answer: Given) -> bool:
@@ -154,12 +154,12 @@ class Gates(ABC):
         return True
 
     def note(self, session_id: str, request: ApprovalRequest) -> None:
-        """Record what a person has to decide."""
+        """Record a request that a person must answer."""
         known = self._waiting.get(session_id, {})
         self._waiting.keep(session_id, {**known, request.id: request})
 
 
 def decision(verdict: Literal["allow", "deny", "defer"], why: str = "", **more: Any) -> dict[str, Any]:
-    """Return what a `PreToolUse` hook says of a call."""
+    """Return the answer of a `PreToolUse` hook about a call."""
     said: dict[str, Any] = {"hookEventName": "PreToolUse", "permissionDecision": verdict, **more}
     return {"hookSpecificOutput": {**said, "permissionDecisionReason": why} if why else said}

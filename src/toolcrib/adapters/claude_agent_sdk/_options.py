@@ -27,7 +27,7 @@ class GatedOptions(ClaudeAgentOptions):
 
 
 def approval_requests(options: GatedOptions, session_id: str) -> list[ApprovalRequest]:
-    """Return what a person has to decide in a session that this process ran: its result says `tool_deferred`."""
+    """Return the requests that a person must answer in a session of this process: its result says `tool_deferred`."""
     return [request for gates in options.gates for request in gates.waiting(session_id)]
 
 
@@ -58,7 +58,7 @@ async def answers(options: GatedOptions, session_id: str, *given: Given) -> Gate
 
 
 def record_usage(options: GatedOptions, message: object) -> None:
-    """Record what a prompt took, of the message that ends it: Claude Code gives its hooks no usage.
+    """Record the usage of a prompt, from the message that ends it: Claude Code gives its hooks no usage.
 
     Args:
         options: The options that the session runs with.

@@ -372,7 +372,7 @@ def _answered(client: Client) -> frozenset[str]:
 
 
 def _run_aside(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Return what a coroutine returns, in a thread of its own: this may be called on an event loop."""
+    """Run a coroutine in a thread of its own and return its result: this may be called on an event loop."""
     with ThreadPoolExecutor(1, "toolcrib-operator") as thread:
         return thread.submit(lambda: asyncio.run(work())).result()
 

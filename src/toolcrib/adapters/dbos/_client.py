@@ -70,7 +70,7 @@ class JsonSerializer(Serializer):
     """Writes what DBOS keeps as JSON: it can be read by eye, and reading it runs no code. Errors become their text."""
 
     def name(self) -> str:
-        """Return what DBOS notes beside each value."""
+        """Return the name of the format, which DBOS keeps beside each value."""
         return "toolcrib_json"
 
     def serialize(self, data: Any) -> str:
@@ -83,7 +83,7 @@ class JsonSerializer(Serializer):
         return valid_text(json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=_time_text))
 
     def deserialize(self, serialized_data: str) -> Any:
-        """Return what `serialize` wrote."""
+        """Return the value that `serialize` wrote."""
         data: Any = json.loads(serialized_data)
         if isinstance(data, dict) and _ERROR in data:
             return DurableFailure(data[_ERROR], data["message"])  # pyright: ignore[reportUnknownArgumentType] -- JSON
@@ -229,7 +229,7 @@ class Client:
     # --- work
 
     async def waiting(self, workflow: str, queue: str) -> list[Mapping[str, Any]]:
-        """Return what work in a queue, that was not started yet, was given."""
+        """Return the input of the work in a queue that was not started yet."""
         found = await asyncio.to_thread(
             self.dbos.list_workflows, name=workflow, queue_name=queue, status=["ENQUEUED", "DELAYED"]
         )
@@ -347,7 +347,7 @@ class Client:
                 continue
 
     async def status(self, workflow_id: str) -> WorkflowStatus | None:
-        """Return what DBOS knows of a workflow; None without one of that id, and for another application's."""
+        """Return the DBOS status of a workflow; None without one of that id, and for another application's."""
         return await asyncio.to_thread(self.find, workflow_id)
 
     def find(self, workflow_id: str) -> WorkflowStatus | None:
@@ -356,7 +356,7 @@ class Client:
         return next(iter(found), None)
 
     async def result(self, workflow_id: str, *, polling: float = 0.25) -> Any:
-        """Return what a workflow returned, as soon as it has.
+        """Return the result of a workflow, as soon as it has one.
 
         Raises:
             DurableFailure: It ended with an exception, or was cancelled.
@@ -373,7 +373,7 @@ class Client:
             raise DurableFailure("Cancelled", f"{workflow_id} was cancelled") from error
 
     async def stream(self, workflow_id: str, key: str, *, polling: float = 0.25) -> AsyncGenerator[Any, None]:
-        """Yield what a workflow writes to one of its streams, from the first value on, until it ends."""
+        """Yield the values of one of a workflow's streams, from the first on, until it ends."""
         require_seconds("stream", "polling", polling)
         values = self.dbos.read_stream_async(workflow_id, key, polling_interval_sec=polling)
         try:

@@ -130,7 +130,7 @@ class _Health:
         return _Answer(200, "".join(f"{line}\n" for line in lines), _METRICS)
 
     async def _asked_database(self, question: Callable[[Client], T]) -> T | None:
-        """Return what the database answers; None when it does not in time."""
+        """Return the database's answer; None when it does not answer in time."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(_DATABASE_SECONDS):

@@ -52,7 +52,7 @@ async def keep_closing_lost_work(engine: Engine) -> None:
 
 
 async def _of_turn(client: Client, activity: Activity) -> tuple[str, str | None] | None:
-    """Return what a turn came to, and what went wrong; None while there is more to do, or it is not a durable one."""
+    """Return the end and the error of a turn; None for one that goes on, or is not durable."""
     work_id = activity.id
     while (status := await client.status(work_id)) is not None:
         if status.status in _OUTCOMES:

@@ -183,7 +183,7 @@ class Placement:
 
 
 def limits_of(placement: Placement) -> dict[str, Any]:
-    """Return what the data of work keeps of its placement."""
+    """Return the part of its placement that the data of work keeps."""
     return {name: value for name in (KEY, PARTITION, TIMEOUT) if (value := getattr(placement, name)) is not None}
 
 
@@ -203,13 +203,13 @@ def with_id(data: Mapping[str, Any], work_id: str) -> dict[str, Any]:
 
 
 def data_of(status: WorkflowStatus) -> Mapping[str, Any]:
-    """Return what a workflow was given, as JSON shapes; nothing for one of other code."""
+    """Return the input of a workflow, as JSON shapes; empty for one of other code."""
     given: tuple[object, ...] = (*(status.input["args"] if status.input else ()), {})
     return next(cast("Mapping[str, Any]", one) for one in given if isinstance(one, Mapping))
 
 
 def what_of(data: Mapping[str, Any]) -> str:
-    """Return what the data of work is for: the agent and the tool of a turn, the toolkit of a program."""
+    """Return the subject of work from its data: the agent and the tool of a turn, the toolkit of a program."""
     turn = data.get("turn")
     tool = cast("Mapping[str, Any]", turn).get("tool_name", "") if isinstance(turn, Mapping) else ""
     return f"{data.get('agent')}: {tool}" if tool else str(data.get("toolkit") or data.get("agent") or "")

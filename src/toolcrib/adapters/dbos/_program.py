@@ -246,7 +246,7 @@ class DurableProgram:
     client: Client
 
     async def state(self) -> Literal["waiting", "running", "paused", "done", "cancelled", "failed"]:
-        """Return how it stands: `waiting` in its queue, `paused` for a person, `failed` when its worker raised.
+        """Return the state: `waiting` in its queue, `paused` for a person, `failed` when its worker raised, and others.
 
         Raises:
             EngineError: Nothing has this id.
@@ -265,7 +265,7 @@ class DurableProgram:
         return "waiting" if run is None or status in ("ENQUEUED", "DELAYED") else "running"
 
     async def settled(self, *, polling: float = _POLL_SECONDS) -> ExecutionResult:
-        """Return how it went as soon as it has ended, or waits for a person.
+        """Return the result as soon as the program has ended, or waits for a person.
 
         Raises:
             DurableFailure: Its workflow raised, or was cancelled.
@@ -282,7 +282,7 @@ class DurableProgram:
             await asyncio.sleep(polling)
 
     async def result(self, *, polling: float = _POLL_SECONDS) -> ExecutionResult:
-        """Return how it went when it has ended, however often it waits for a person before that.
+        """Return the result when the program has ended, however often it waits for a person before that.
 
         Raises:
             DurableFailure: Its workflow raised, or was cancelled.

@@ -37,7 +37,7 @@ _BATCH = 100  # pieces of work removed in one transaction
 
 
 async def prune(database: Database, before: datetime, *, dry_run: bool = False) -> dict[str, int]:
-    """Remove what ended before a time from a database, and return how much of each kind there was.
+    """Remove the work that ended before a time from a database, and return the number of rows of each kind.
 
     What waits for a person or in a queue stays, what is in doubt, what runs or was given up, and standing grants.
 
@@ -94,7 +94,7 @@ class _OldWork:
 
 
 def _old_work(client: Client, before: datetime) -> Iterator[_OldWork]:
-    """Yield what ended before a time and will not go on, a page at a time, the oldest first.
+    """Yield the work that ended before a time and will not go on, a page at a time, the oldest first.
 
     One that waits for an answer goes on, and so may one that was given up. A turn that an unfinished one has put is
     not old work either: should that one be taken up again, it puts the turn again, under the same id.
@@ -120,7 +120,7 @@ def _old_work(client: Client, before: datetime) -> Iterator[_OldWork]:
 
 
 def _ended_before(client: Client, before: datetime) -> Iterator[Sequence[WorkflowStatus]]:
-    """Yield what ended before a time in pages, the oldest first; a page may be removed before the next is asked for.
+    """Yield the work that ended before a time in pages, the oldest first; a page may be removed before the next.
 
     A page begins at the time at which the page before ended, and ends before a time that it may not have all of.
     """

@@ -111,7 +111,7 @@ def _zone(name: str) -> tzinfo:
 
 
 def _problem(cron: str, zone: tzinfo) -> str | None:
-    """Return what is wrong with a cron expression; None for a valid one."""
+    """Return the error of a cron expression; None for a valid one."""
     if _RANDOM.search(cron):
         return "each worker would choose another random time"
     try:
@@ -230,7 +230,7 @@ _PAUSED = "PAUSED"
 
 
 def _times(found: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Return what says when the ticks of a schedule are."""
+    """Return the cron expression and the time zone of a schedule."""
     return found["schedule"], found["cron_timezone"]
 
 

@@ -315,7 +315,7 @@ def _row_conditions(client: Client, worker_id: str, work_id: str) -> tuple[Any, 
 
 
 def _notes_of(client: Client, connection: sa.Connection, worker_id: str, work_id: str) -> dict[str, Any]:
-    """Return what is noted of work that a worker has taken: why it waited before, and how often it was tried."""
+    """Return the notes on work that a worker has taken: why it waited before, and how often it was tried."""
     attributes = _database(client).tables.workflow_status.c.attributes
     found = connection.execute(sa.select(attributes).where(*_row_conditions(client, worker_id, work_id))).scalar()
     return dict(found or {})

@@ -29,7 +29,7 @@ CONFIRMATION = "adk_request_confirmation"
 
 
 def approval_requests(events: Iterable[Event]) -> list[ApprovalRequest]:
-    """Return what a person has still to decide, of the events of a run or of a whole session.
+    """Return the requests that a person must still answer, of the events of a run or of a whole session.
 
     That is what our gates ask, and what ADK itself asks: of a tool with `require_confirmation`, or one that calls
     `request_confirmation`.

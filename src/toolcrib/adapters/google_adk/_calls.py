@@ -84,7 +84,7 @@ async def _ask_again(theirs: ToolContext, request: ApprovalRequest, payload: Map
 
 
 def record_event(tools: FrameworkTools, event: Event, theirs: ToolContext) -> None:
-    """Record what the request took that an event answers, where it is one."""
+    """Record the usage of the request that an event answers, where it is one."""
     usage = event.usage_metadata
     if usage is None or event.partial:
         return
@@ -92,7 +92,7 @@ def record_event(tools: FrameworkTools, event: Event, theirs: ToolContext) -> No
 
 
 def reply_to(outcome: Outcome) -> dict[str, Any]:
-    """Return what the model is given: the value of a tool, or what went wrong."""
+    """Return the reply for the model: the value of a tool, or the error."""
     if not isinstance(outcome, Completed):
         return {"error": outcome.text()}
     shown = render(outcome, structured=True)

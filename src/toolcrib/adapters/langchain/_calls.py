@@ -148,7 +148,7 @@ def _said(request: ApprovalRequest, value: dict[str, Any]) -> tuple[Any, Grant |
 
 
 def _value_of(request: ApprovalRequest, call_id: str) -> dict[str, Any]:
-    """Return what an interrupt shows: as LangChain's own middleware has it, and the request."""
+    """Return the value of an interrupt: as LangChain's own middleware has it, and the request."""
     return {
         "type": "tool_approval",
         "tool_call_id": call_id,
@@ -198,7 +198,7 @@ def _run_of(
 
 
 def record_answers(tools: FrameworkTools, runtime: Runtime[Any], state: Any, answers: Iterable[Any]) -> None:
-    """Record what the requests took that these messages answer."""
+    """Record the usage of the requests that these messages answer."""
     about: ToolRuntime[Any, Any] = ToolRuntime(
         state, runtime.context, {}, runtime.stream_writer, None, runtime.store, execution_info=runtime.execution_info
     )

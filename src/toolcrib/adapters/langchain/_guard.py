@@ -290,7 +290,7 @@ def _input_of(request: ToolCallRequest, runtime: ToolRuntime[Any, Any]) -> Any:
 
 
 def _result_in(given: Any) -> Any:
-    """Return what a node of one call gives: a message or a command, or the list of them that the tool returned."""
+    """Return the result of a node of one call: a message or a command, or the tool's list of them."""
     found: list[Any] = []
     for part in cast("list[Any]", given) if isinstance(given, list) else [given]:
         found += cast("dict[str, list[Any]]", part)["messages"] if isinstance(part, dict) else [part]
@@ -298,7 +298,7 @@ def _result_in(given: Any) -> Any:
 
 
 def _result_of(reply: Any, runtime: ToolRuntime[Any, Any] | None) -> Any:
-    """Return what the tool gives: its message in a graph, and its content elsewhere."""
+    """Return the result of the tool: its message in a graph, and its content elsewhere."""
     if runtime is not None or not isinstance(reply, ToolMessage):
         return reply
     if reply.status == "error":

@@ -82,7 +82,7 @@ def value_of(result: Any) -> Any:
 
 
 def _messages_in(part: Any) -> list[ToolMessage]:
-    """Return what the model reads of a part of a result: a message, or those that a command adds to the graph's."""
+    """Return the messages in a part of a result: one, or those that a command adds to the graph's."""
     if isinstance(part, ToolMessage):
         return [part]
     update: Any = cast("Command[Any]", part).update if isinstance(part, Command) else None

@@ -101,7 +101,7 @@ def _call(
 
 
 def result_of(outcome: Outcome) -> tuple[Any, Any]:
-    """Return what the model is given, and the value as JSON shapes.
+    """Return the content for the model, and the value as JSON shapes.
 
     Raises:
         ToolException: There is no result; its text says why, for the model.
@@ -115,7 +115,7 @@ def result_of(outcome: Outcome) -> tuple[Any, Any]:
 
 
 def approval_requests(interrupts: Iterable[Interrupt]) -> list[ApprovalRequest]:
-    """Return what a person has to decide, of `result["__interrupt__"]`; interrupts of other code are left out."""
+    """Return the requests in `result["__interrupt__"]` that a person must answer; other interrupts are left out."""
     return [request for _, request in _asked(interrupts)]
 
 

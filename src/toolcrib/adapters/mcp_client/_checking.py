@@ -427,7 +427,7 @@ def _wrong_in(method: str, result: Mapping[str, Any]) -> tuple[Any, ...] | None:
 
 
 def _mend(result: dict[str, Any], place: tuple[Any, ...]) -> bool:
-    """Remove what is at a place, or what lacks it; return whether the result can go without."""
+    """Remove the member at a place, or its holder; return whether the result is valid without it."""
     *inside, name = place
     holder: Any = result
     for step in inside:

@@ -105,7 +105,7 @@ def server_of(toolset: Toolset, tool: str) -> str | None:
 
 
 def pinned_changes(toolset: Toolset) -> list[Change]:
-    """Return what the MCP servers of a toolset that is open have changed since a person knew it.
+    """Return the changes of an open toolset's MCP servers since a person accepted them.
 
     Args:
         toolset: The one with the servers, not what its `open` gives.
@@ -156,7 +156,7 @@ class ServerToolset(Toolset):
         return Prompt(name, result.description or "", dict(given), (), messages_of(result.messages))
 
     async def complete(self, of: str, argument: str, value: str, given: Mapping[str, str] | None = None) -> list[str]:
-        """Return what an argument of a prompt, or of a template of resources, may go on to be.
+        """Return the completions of an argument of a prompt, or of a template of resources.
 
         Args:
             of: The prompt's name, or the template's URI.

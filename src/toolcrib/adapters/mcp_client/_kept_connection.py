@@ -252,7 +252,7 @@ class KeptConnection:
     # --- tries
 
     async def _tried(self) -> Connection | ServerError:
-        """Return what comes of the try in progress; a caller that is cancelled does not end it."""
+        """Return the result of the attempt in progress; a caller that is cancelled does not end it."""
         tried = self._try or self._try_after(0.0)
         await asyncio.wait({tried})
         return self._closed_error() if tried.cancelled() else tried.result()

@@ -111,7 +111,7 @@ def readable(tools: Sequence[types.Tool], unreadable: dict[str, str]) -> tuple[t
 
 
 def identity_of(listed: Item) -> str:
-    """Return what the server knows something by: its URI, or else its name."""
+    """Return the identity of an item on its server: its URI, or else its name."""
     match listed:
         case types.Resource():
             return listed.uri
@@ -122,7 +122,7 @@ def identity_of(listed: Item) -> str:
 
 
 def without_doubles(server: str, kind: str, listed: Sequence[L]) -> tuple[L, ...]:
-    """Return what is listed, each once: the server could not tell a double from the first."""
+    """Return the listed items, each once: the server could not tell a double from the first."""
     first: dict[str, L] = {}
     doubles: dict[str, None] = {}
     for item in listed:

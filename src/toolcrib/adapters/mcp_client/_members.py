@@ -90,11 +90,11 @@ class Member(Offering):
         return mine == theirs and self.warned == other.warned and self._said_of() == other._said_of()
 
     def _said_of(self) -> tuple[Any, ...]:
-        """Return what the server says of it to clients."""
+        """Return the server's statements about it to clients."""
         return self.get_listing(), self.get_offer()
 
     def _known(self, kind: PinKind, listed: L) -> L:
-        """Return what is listed; where it is pinned and has changed, as a person knows it."""
+        """Return the listed item; where it is pinned and has changed, the pinned one."""
         pins = self._remote.kept.pins
         self._pinned = kind, listed
         self.change = None if pins is None else pins.change_in(kind, listed)
@@ -167,7 +167,7 @@ class Member(Offering):
         return self.listed
 
     def get_definition(self) -> Mapping[str, Any]:
-        """Return what the server says of it; all of a change."""
+        """Return the server's statements about it; for a change, the whole new item."""
         said = self.about.definition() if self.change is None else {"listed": self.change.now}
         return said if self._identity() in ("", self.about.name) else {**said, "is": self._identity()}
 
@@ -191,7 +191,7 @@ class Member(Offering):
         return self._options.credentials is not None
 
     async def get_consent(self, ctx: RunContext[Any]) -> Consent | None:
-        """Return what the principal has to do before the server is used for them."""
+        """Return the consent that the principal must give before the server is used for them."""
         return await self._remote.consent_for(ctx)
 
     def get_approval_metadata(self) -> dict[str, Any] | None:
@@ -271,7 +271,7 @@ class ToolMember(Member):
         return f"the tool `{self._name}`"
 
     def get_listing(self) -> Mapping[str, Any]:
-        """Return what the server's listing says of it, but for what the host says in its place."""
+        """Return the server's listing, but for the parts that the host replaces."""
         listed = self._listed
         returns = listed.output_schema if self._override(self._options.return_schemas) is None else None
         said: Mapping[str, Any] = {
@@ -318,7 +318,7 @@ class _ResourceOffering(Member):
         return ResourceOffer(self._uri, self._said.mime_type, {"description": None, **said})
 
     async def complete(self, argument: str, typed: str, given: Mapping[str, str]) -> FoundValues:
-        """Return what the server says that a variable may go on to be."""
+        """Return the server's completions."""
         reference = types.ResourceTemplateReference(uri=self._uri)
         return await self._completed(reference, argument, typed, given)
 
@@ -407,7 +407,7 @@ class PromptMember(Member):
         return PromptOffer({"description": None, "arguments": None, **said, "name": name})
 
     async def complete(self, argument: str, typed: str, given: Mapping[str, str]) -> FoundValues:
-        """Return what the server says that an argument may go on to be."""
+        """Return the server's completions."""
         reference = types.PromptReference(name=self._listed.name)
         return await self._completed(reference, argument, typed, given)
 

@@ -30,7 +30,7 @@ Message = types.JSONRPCMessage
 
 
 async def off_loop(work: Callable[[bytes], T], text: bytes) -> T:
-    """Return what a function makes of a message; of a large one it does so in a worker thread."""
+    """Return the result of a function of a message; for a large one it runs in a worker thread."""
     return await asyncio.to_thread(work, text) if len(text) > _LARGE else work(text)
 
 
@@ -118,7 +118,7 @@ def _valid(text: bytes) -> Message:
 
 
 def _unreadable(text: bytes, error: ValueError) -> Message | ValueError:
-    """Return what stands for a message that cannot be read; for another text the reason.
+    """Return a message in place of one that cannot be read; for another text the reason.
 
     It is the error that ends the request of an answer, or a request that the session answers with an error.
     """

@@ -297,7 +297,7 @@ def server_name(target: Any) -> str:
 
 
 def target_identity(target: Any) -> dict[str, Any]:
-    """Return what tells a server from others: its URL, its command with environment and folder, or its own name.
+    """Return the identity of a server: its URL, its command with environment and folder, or its own name.
 
     Headers are left out: they carry credentials, which are renewed. So are the values of environment variables whose
     name has the word `TOKEN`, `KEY`, `SECRET` or `PASSWORD` in it; of these the names count. Others may be secret.

@@ -56,7 +56,7 @@ class ProgressReport:
 
 
 def cut_line(data: Any) -> Any:
-    """Return what a server says in one line, as a text of 10,000 characters where it is longer."""
+    """Return one line of a server, as a text of 10,000 characters where it is longer."""
     text = data if isinstance(data, str) else str(data)
     return data if len(text) <= _MAX_LINE else text[: _MAX_LINE - 1] + "…"
 

@@ -42,13 +42,13 @@ class ServerPins:
         self._kept: dict[PinKind, Mapping[str, Any]] = {}
 
     async def read(self, listing: Listing, instructions: str | None) -> None:
-        """Read what is kept of the server; what it has of a kind for the first time is kept."""
+        """Read the pins of the server; a kind that appears for the first time is pinned."""
         store = await self._store()
         for kind, found in self._found(listing, instructions).items():
             self._kept[kind] = await store.begin(self.server, found, kind)
 
     def _found(self, listing: Listing, instructions: str | None) -> dict[PinKind, dict[str, Any]]:
-        """Return what is to be kept, by kind; a list that failed, or was not asked for, is left out."""
+        """Return the definitions to pin, by kind; a list that failed, or was not requested, is left out."""
         found: dict[PinKind, dict[str, Any]] = {"instructions": {_TEXT: {_TEXT: instructions or ""}}}
         for kind in _KINDS:
             name = f"{kind}s"

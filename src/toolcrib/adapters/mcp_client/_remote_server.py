@@ -74,7 +74,7 @@ class RemoteServer:
         return self.kept.instructions if self.kept.pins is None else self.kept.pins.known_instructions()
 
     def changes(self) -> list[Change]:
-        """Return what has changed since a person knew it; empty where nothing is pinned."""
+        """Return the changes since a person accepted the server; empty where nothing is pinned."""
         kept = self.kept
         return [] if kept.pins is None else kept.pins.changes(kept.listing, kept.instructions)
 
@@ -90,7 +90,7 @@ class RemoteServer:
         return False
 
     async def consent_for(self, ctx: RunContext[Any]) -> Consent | None:
-        """Return what the principal of a run has to do before the server is used for them."""
+        """Return the consent that the principal of a run must give before the server is used for them."""
         return None
 
     # --- requests
@@ -212,7 +212,7 @@ class RemoteServer:
         value: str,
         given: Mapping[str, str],
     ) -> types.Completion:
-        """Return what an argument of a prompt or a template may go on to be; raises what `call_tool` does."""
+        """Return the completions of an argument of a prompt or a template; raises the errors of `call_tool`."""
         argument, others = {"name": name, "value": value}, dict(given) or None
         when = f"while it completed `{name}`"
         return (await self._request_again(lambda to: to.session.complete(reference, argument, others), when)).completion

@@ -187,7 +187,7 @@ class ServerRequests:
         return link if link.can(feature or _FEATURES[kind]) else None
 
     def meta_of(self, ctx: RunContext[Any] | None) -> types.RequestParamsMeta | None:
-        """Return what a request says besides: that log lines are wanted, where the client of the call takes them."""
+        """Return the `_meta` of a request: it asks for log lines where the client of the call takes them."""
         if self._link_for("logs", ctx) is None:
             return None
         return cast("types.RequestParamsMeta", {types.LOG_LEVEL_META_KEY: self._options.log_level or "debug"})
@@ -223,7 +223,7 @@ class ServerRequests:
     async def sample(
         self, context: ClientRequestContext, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
-        """Return what the model of the client that made the call answers to a server."""
+        """Return the answer to a server's request for the model of the client that made the call."""
         ctx = self._call_of_request()
         if ctx is None:
             return self._untied("request to a model")
@@ -328,7 +328,7 @@ def root_uri(place: str | Path) -> str:
 
 
 def common_roots(found: Iterable[ClientRoot], allowed: Iterable[ClientRoot]) -> list[ClientRoot]:
-    """Return what is in both: folders of the client inside allowed ones, and allowed ones inside the client's."""
+    """Return the common folders: those of the client inside allowed ones, and allowed ones inside the client's."""
     kept: dict[str, ClientRoot] = {}
     permitted = [*allowed]
     for root in found:
@@ -376,7 +376,7 @@ def sample_request(params: types.CreateMessageRequestParams, server: str, tool: 
 def sample_result(
     sampled: Sampled, *, has_tools: bool
 ) -> types.CreateMessageResult | types.CreateMessageResultWithTools:
-    """Return what the model answered, as the server gets it."""
+    """Return the model's answer for the server."""
     blocks = [dict(block) for block in sampled.content]
     several = has_tools or len(blocks) != 1
     shapes = {

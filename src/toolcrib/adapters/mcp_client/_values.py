@@ -66,7 +66,7 @@ class RemoteTool:
     open_world: bool | None = None
 
     def definition(self) -> dict[str, Any]:
-        """Return what the server says of it: texts, parameters and hints."""
+        """Return the server's statements about it: texts, parameters and hints."""
         hints = (self.read_only, self.destructive, self.idempotent, self.open_world)
         texts = {"title": self.title, "description": self.description}
         return {"server": self.server, "kind": self.kind, **texts, "parameters": self.parameters, "hints": hints}
@@ -192,7 +192,7 @@ def _media(kind: str, base64: str, uri: str | None, **names: str) -> Media | str
 
 
 def _names_in(meta: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return what media are called, where another toolcrib says so beside an image or a sound."""
+    """Return the names of media that another toolcrib sends beside an image or a sound."""
     match meta:
         case {"toolcrib/media": {**said}}:
             names = {key: said.get(key) for key in ("name", "title", "description")}
@@ -281,7 +281,7 @@ class Warnings:
 
 
 def warnings_in(meta: Mapping[str, Any] | None) -> Warnings:
-    """Return what is warned of; what is written in another way than expected is a warning, too."""
+    """Return the warnings; an unexpected form is a warning, too."""
     found: list[Any] = [(meta or {}).get(key) for key in (_TRUST, _ANNOTATIONS)]
     said = [cast("Mapping[str, Any]", each) for each in found if isinstance(each, Mapping)]
     return Warnings(_says(said, _UNTRUSTED), _says(said, _PRIVATE))
@@ -292,7 +292,7 @@ def _says(said: list[Mapping[str, Any]], names: tuple[str, ...]) -> bool:
 
 
 def effect_of(about: RemoteTool, *, trusted: bool) -> Effect | None:
-    """Return what a tool does, by its hints; None where they do not say so, or not reliably."""
+    """Return the effect of a tool by its hints; None where they do not say it, or not reliably."""
     if about.kind == "resource":
         return "none"  # it takes no arguments, and the protocol has nothing but reading for it
     if about.read_only:

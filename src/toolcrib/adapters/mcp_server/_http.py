@@ -290,7 +290,7 @@ class KnownCallers:
                 self._describe(str(auth.resource_server_url), str(auth.issuer_url), scopes)
 
     async def check(self, token: str) -> AccessToken:
-        """Return what is known of a token; raises TokenRefused, or AuthorizationServerUnavailable."""
+        """Return the access token of a bearer token; raises TokenRefused, or AuthorizationServerUnavailable."""
         if self._tokens is not None:
             return await self._checked(token, self._tokens)
         if self._verifier is not None:

@@ -62,7 +62,7 @@ class _Written(dict[str, Any]):
 
 
 def check_message(text: bytes) -> Checked:
-    """Return what becomes of a message.
+    """Parse and check a message.
 
     One that cannot be read has refusals and is passed on: over HTTP the SDK answers it by itself.
     """
@@ -215,7 +215,7 @@ class UniqueKeys:
 
 
 def _receiving(messages: Iterable[Message], after: Receive) -> Receive:
-    """Return what receives these messages, and then what comes after them."""
+    """Return a function that receives these messages, and then those of another."""
     left = iter(messages)
 
     async def receive() -> Message:

@@ -36,7 +36,7 @@ def block_of(media: Media) -> types.ContentBlock:
 
 
 def _names_of(media: Media) -> dict[str, Any] | None:
-    """Return what media are called, in the place for what a block of its kind has no field for."""
+    """Return the names of media, in the place for facts that a block of its kind has no field for."""
     names = {key: text for key in ("name", "title", "description") if (text := getattr(media, key))}
     return {"toolcrib/media": names} if names else None
 

@@ -152,7 +152,7 @@ class Offers:
                 yield FoundResource(entry, offer, arguments_of(entry, arguments))
 
     async def template(self, uri: str, run: Run) -> ToolEntry | None:
-        """Return what reads a template, or the resource that is named in its place."""
+        """Return the entry that reads a template, or the resource that is named in its place."""
         found = self._templates.get(uri)
         if found is not None and await is_shown(found[1], run):
             return found[1]
@@ -165,7 +165,7 @@ class Offers:
         return entry if entry is not None and await is_shown(entry, run) else None
 
     def sources(self) -> list[Offering]:
-        """Return what offers resources, each once."""
+        """Return the sources of resources, each once."""
         found = [offering_of(entry.tool) for entry in self._reading]
         return [*{id(one): one for one in found if one is not None}.values()]
 
@@ -254,7 +254,7 @@ _CONTENTS = types.TextResourceContents | types.BlobResourceContents
 def resource_reply(
     uri: str, found: FoundResource, outcome: Outcome, original: Any, *, stateless: bool
 ) -> types.ReadResourceResult:
-    """Return what was read; the result of another server as it came, where nothing of the host's stands in between.
+    """Return the contents of a resource; the result of another server unchanged, unless the host changes it.
 
     Raises:
         MCPError: There is no such resource, or the call has no result.
@@ -291,7 +291,7 @@ def _completed(outcome: Outcome) -> Completed:
 
 
 def _contents(uri: str, found: FoundResource, done: Completed) -> Iterator[_CONTENTS]:
-    """Yield what a resource holds: bytes and media as they are, all else as text."""
+    """Yield the contents of a resource: bytes and media as they are, all else as text."""
     value, mime_type, meta = done.value, found.offer.mime_type, found.offer.meta
     about: dict[str, Any] = {"uri": uri, "_meta": None if meta is None else dict(meta)}
     parts = cast("list[Any]", value) if isinstance(value, list) else [value]

@@ -271,7 +271,7 @@ class McpServer(Server[Served]):
         experimental_capabilities: dict[str, dict[str, Any]] | None = None,
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
-        """Return what the SDK sends a client of the older generation at the start."""
+        """Return the options that the SDK sends a client of the older generation at the start."""
         options = notification_options or NotificationOptions(
             tools_changed=self._may_change, resources_changed=self._has_sources, prompts_changed=self._has_sources
         )

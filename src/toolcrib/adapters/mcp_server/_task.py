@@ -128,7 +128,7 @@ class Task(OpenCall):
     # --- in the store of suspended calls
 
     def row(self, result: types.CallToolResult | None = None) -> SuspendedCall:
-        """Return what is kept of it, so that it is found again after a restart.
+        """Return the stored form, by which the task is found again after a restart.
 
         Args:
             result: The result that it is about to have.

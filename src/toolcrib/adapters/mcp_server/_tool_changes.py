@@ -122,7 +122,7 @@ class _Follower:
         self.changed.set()
 
     def take(self) -> set[ListKind]:
-        """Return what has changed since this was called last."""
+        """Return the changes since the last call of this method."""
         self.changed.clear()
         kinds, self._kinds = self._kinds, set()
         return kinds

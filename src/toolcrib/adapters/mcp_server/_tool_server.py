@@ -408,7 +408,7 @@ async def _traced(activity: ActivityTrace, reply: Coroutine[Any, Any, T]) -> T:
 
 
 def _request_data(request: ToolRequest) -> dict[str, Any]:
-    """Return what events say of a request."""
+    """Return the data of a request for events."""
     http = None if is_stateless(request.ctx) else request.ctx.request
     session = None if http is None else http.headers.get("mcp-session-id")  # the transport has checked it
     return {

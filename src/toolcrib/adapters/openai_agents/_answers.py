@@ -15,7 +15,7 @@ from toolcrib.serving.frameworks import AskedCall, Given, answered, is_to_earlie
 
 
 async def approval_requests(state: RunState[Any, Any]) -> list[ApprovalRequest]:
-    """Return what a person has to decide, in the order the model asked.
+    """Return the requests that a person must answer, in the order the model asked.
 
     What the approval store has an answer to, and interruptions of tools without gates of ours, are left out.
 

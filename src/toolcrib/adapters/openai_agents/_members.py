@@ -93,7 +93,7 @@ class _Member(FrameworkMember):
         super().__init__(theirs.name, theirs.description, theirs.params_json_schema)
 
     async def asks(self, arguments: dict[str, Any], ctx: RunContext[Any]) -> bool:
-        """Return what the tool's own condition says."""
+        """Return the result of the tool's own condition."""
         condition: Any = self._theirs.needs_approval
         asks = condition(_wrapper(ctx), arguments, ctx.call_id)
         return bool(await asks if isawaitable(asks) else asks)

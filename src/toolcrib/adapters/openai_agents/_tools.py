@@ -82,7 +82,7 @@ class Invocation:
 
     @classmethod
     def of(cls, tool: object) -> Invocation | None:
-        """Return what makes the calls of a tool of the SDK, where it has gates of ours."""
+        """Return the invocation of a tool of the SDK, where it has gates of ours."""
         owner = getattr(tool.on_invoke_tool, "__self__", None) if isinstance(tool, FunctionTool) else None
         return owner if isinstance(owner, cls) else None
 
@@ -92,7 +92,7 @@ class Invocation:
         return await self.tools.shows(self.name, self.run_of(ctx))
 
     async def read_decisions(self, ctx: RunContextWrapper[Any]) -> None:
-        """Read what a state that goes on says of its calls: the SDK asks first whether the tool is enabled.
+        """Read the decisions in a resumed state: the SDK asks first whether the tool is enabled.
 
         The yes by which a call in doubt began is taken from the state, so that it stops at the call again. A no is
         recorded, as the SDK tells no tool of it.

@@ -97,7 +97,7 @@ class Waiting:
 
     @classmethod
     def of(cls, metadata: object) -> Waiting | None:
-        """Return what the metadata of a deferred call says; None for metadata that is not ours, or broken."""
+        """Return the call in the metadata of a deferred call; None for metadata that is not ours, or broken."""
         data = cast("Mapping[str, Any]", metadata).get(KEY) if isinstance(metadata, Mapping) else None
         if not isinstance(data, Mapping):
             return None

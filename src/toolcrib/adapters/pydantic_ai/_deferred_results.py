@@ -18,7 +18,7 @@ from toolcrib.serving.frameworks import Given, answered
 
 
 def approval_requests(requests: DeferredToolRequests) -> list[ApprovalRequest]:
-    """Return what a person has to decide, in the order the model asked; calls of other toolsets are left out."""
+    """Return the requests that a person must answer, in the order the model asked; other toolsets' are left out."""
     return [waiting.request for waiting in _waiting(requests).values()]
 
 

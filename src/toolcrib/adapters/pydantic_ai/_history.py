@@ -32,7 +32,7 @@ class MessageHistory:
         return _Shapes(self.messages)
 
     def check(self) -> list[TranscriptProblem]:
-        """Return what a provider would refuse, in order; empty when the history is valid."""
+        """Return the faults that a provider refuses, in order; empty when the history is valid."""
         return MESSAGES.check(self.transcript)
 
     def repair(self) -> list[str]:

@@ -130,7 +130,7 @@ class _Messages(ProviderFormat):
         return {**item, "parts": list(map(_canonical_part, _parts(item)))}
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
-        """Return what is in the last of the responses that a stream gave: each of them is the whole so far."""
+        """Return the reply in a stream's last response: each response is the whole so far."""
         whole = [chunk for chunk in chunks if isinstance(chunk, ModelResponse)]
         if not whole:
             raise TypeError("a stream is read from its responses: `[response async for response in stream.stream...]`")
@@ -246,7 +246,7 @@ def _is_result(item: Mapping[str, Any], part: Item) -> bool:
 
 
 def _prompts(part: Item) -> list[Any]:
-    """Return what a user's prompt has; a text may be an object of a kind of its own."""
+    """Return the parts of a user's prompt; a text may be an object of a kind of its own."""
     content = part.get("content")
     found = [content] if isinstance(content, str) else cast("list[str | Item]", content or [])
     return [one["content"] if not isinstance(one, str) and one.get("kind") == "text" else one for one in found]

@@ -49,7 +49,7 @@ async def emit_value(ctx: pydantic_ai.RunContext[Any], value: Any) -> bool:
 
 
 def reply_to(outcome: Outcome, arguments: Mapping[str, Any], limit: int | None = None) -> Any:
-    """Return what the model is given as the tool's result.
+    """Return the tool's result for the model.
 
     Args:
         limit: The tool's `max_result_chars`.
@@ -86,7 +86,7 @@ def _result(outcome: Completed) -> Any:
 
 
 def _beside(outcome: Completed, content: Any, shown: Rendered) -> str | list[Any] | None:
-    """Return what a tool says beside its result, cut to what the result leaves of `max_result_chars`."""
+    """Return the content of a tool beside its result, cut to the rest of `max_result_chars`."""
     if content is None:
         return None
     limit = outcome.max_result_chars

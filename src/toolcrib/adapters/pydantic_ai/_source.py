@@ -252,7 +252,7 @@ def member_of(value: object) -> Toolset | None:
 
 
 def _around_tools(capability: AbstractCapability[Any]) -> AbstractCapability[Any] | None:
-    """Return what may refuse, edit or hide calls of tools; None where nothing does."""
+    """Return the capability that may refuse, edit or hide calls of tools; None where none does."""
     base: type[Any] = AbstractCapability
     if isinstance(capability, CombinedCapability):
         return next(filter(None, map(_around_tools, capability.capabilities)), None)

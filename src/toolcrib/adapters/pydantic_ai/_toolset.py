@@ -212,7 +212,7 @@ class ToolsetRun(AbstractToolset[AgentDepsT]):
         return self._agent_run.view(provide={**self._agent_run.provide, pydantic_ai.RunContext: ctx})
 
     def _record(self) -> None:
-        """Record what the requests took that the run's messages answer, and not those of an earlier run."""
+        """Record the usage of the requests that the run's messages answer, and not those of an earlier run."""
         run_id, messages = self._latest.run_id, self._latest.messages
         requests = [
             _USAGE.request(f"{one.provider_response_id or ''} {one.timestamp.isoformat()}", one.usage, one.model_name)
@@ -222,7 +222,7 @@ class ToolsetRun(AbstractToolset[AgentDepsT]):
         record_usage(self._agent_run, requests, self._toolset.sinks)
 
     def _recall(self, ctx: pydantic_ai.RunContext[AgentDepsT], run: Run, call: ToolCall) -> None:
-        """Read what the messages say since the call before into the run: also results of other toolsets' tools."""
+        """Read the messages since the last call into the run: also results of other toolsets' tools."""
         run.read(ModelInput("call", request=call))
         size = len(self._recalled)
         if self._recalled and (len(ctx.messages) < size or ctx.messages[size - 1] is not self._recalled[-1]):

@@ -117,7 +117,7 @@ class RestateClient:
         raise DurableFailure("Failed", f"{turn_id}: {_message(reply)}")
 
     async def ask(self, agent: str, turn_id: str, handler: str, about: Any = None) -> Any:
-        """Return what another handler of a turn says of it."""
+        """Return the answer of another handler of a turn."""
         reply = await self._sent("POST", f"{self._turn(agent, turn_id)}/{handler}", about)
         return reply.json() if reply.content else None
 

@@ -26,7 +26,7 @@ class RestateHandle:
         self.id, self._client, self._agent, self._polling = turn_id, client, agent, polling
 
     async def outcome(self, *, through: bool = False) -> Outcome:
-        """Return what came of the turn, as soon as it has ended.
+        """Return the outcome of the turn, as soon as it has ended.
 
         Args:
             through: Wait for people too; without it, a turn that waits for a person is `Suspended`.

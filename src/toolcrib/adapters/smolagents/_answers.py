@@ -19,7 +19,7 @@ from toolcrib.serving.frameworks import Given, unknown_call
 
 
 def approval_requests(agent: MultiStepAgent) -> list[ApprovalRequest]:
-    """Return what a person has to decide before an agent goes on, of the calls that it made in this process."""
+    """Return the requests that a person must answer before an agent goes on, of its calls in this process."""
     return [request for calls in _calls_of(agent) for request in calls.waiting.values()]
 
 

@@ -108,7 +108,7 @@ class AgentCalls:
         return self.given(outcome)
 
     def given(self, outcome: Outcome) -> Any:
-        """Return what an agent is given: text, or in a program the value."""
+        """Return the result for an agent: text, or in a program the value."""
         if not isinstance(self.agent, CodeAgent):
             return self.told(outcome)
         shown = render(outcome, structured=True)
@@ -125,7 +125,7 @@ class AgentCalls:
         return shown.text
 
     def settle(self, request: ApprovalRequest, outcome: Outcome) -> None:
-        """Record what came of a call that was suspended."""
+        """Record the outcome of a call that was suspended."""
         self.waiting.pop(request.id, None)
         if isinstance(outcome, Suspended):
             self.waiting[outcome.request.id] = outcome.request
@@ -152,7 +152,7 @@ class AgentCalls:
         await self.loop.cancel()
 
     def count_steps(self, tools: FrameworkTools, run: Run) -> bool:
-        """Record what each step takes from now on, where a sink wants to know; return whether that begins here."""
+        """Record the usage of each step from now on, where a sink wants it; return whether that begins here."""
         if self._counts_steps or not wants_activities(tools.pipeline.sinks, run.sinks):
             return False
         self._counts_steps = True
@@ -214,7 +214,7 @@ class AgentCalls:
             self._images = []
 
     def _record(self, step: ActionStep | PlanningStep, agent: object = None) -> None:
-        """Record what the request of a step took."""
+        """Record the usage of a step's request."""
         used, model = step.token_usage, getattr(self.agent.model, "model_id", None)
         ours = next((tool.tools for tool in self.tools.values()), None)
         if used is not None and ours is not None:

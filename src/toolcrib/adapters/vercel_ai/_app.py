@@ -94,7 +94,7 @@ def _answers(chat: _Chat) -> Iterator[tuple[str, FrontEndAnswer]]:
 
 
 def _done(reason: str | None) -> Done | None:
-    """Return what a call in doubt came to, from the reason of a yes: `{"result": ...}` as JSON; None for another."""
+    """Return the result of a call in doubt, from the reason of a yes: `{"result": ...}` as JSON; None for another."""
     try:
         said: Any = json.loads(reason or "")
     except (ValueError, RecursionError):
@@ -187,7 +187,7 @@ def _request(request: ApprovalRequest) -> Iterator[Chunk]:
 
 
 def _result(id: str, outcome: Outcome) -> Iterator[Chunk]:
-    """Return what the model is shown of an outcome, its media as files beside it."""
+    """Return an outcome for the model, its media as files beside it."""
     if isinstance(outcome, Rejected) and outcome.source == "user":
         yield {"type": "tool-output-denied", "toolCallId": id}
         return

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def provided(ctx: RunContext[Any], kind: type[T]) -> T | None:
-    """Return what the run of a call provides of a kind, such as the framework's own context."""
+    """Return an object of a type that the run of a call provides, such as the framework's own context."""
     found = cast("Mapping[Any, Any]", ctx.provided).get(kind)
     return found if isinstance(found, kind) else None
 

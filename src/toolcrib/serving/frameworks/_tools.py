@@ -100,7 +100,7 @@ class FrameworkTools:
         return not entry.availability or await is_shown(entry, run.context())
 
     def record_usage(self, run: Run, requests: Iterable[CountedRequest]) -> None:
-        """Record what requests of the agent to its model took, each once in a run; see `record_usage`."""
+        """Record the usage of an agent's requests to its model, each once in a run; see `record_usage`."""
         record_usage(run, requests, self.pipeline.sinks)
 
     async def find_suspended(self, call: ToolCall, run: Run) -> Suspended | None:
@@ -176,7 +176,7 @@ class FrameworkTools:
         return None
 
     def take(self, call: ToolCall, run: Run) -> Call | Outcome | None:
-        """Return what came of the admission of a call, for a framework that runs the tool itself; None without one."""
+        """Return the result of a call's admission, for a framework that runs the tool itself; None without one."""
         return self._admitted.pop(self._key(call, run), None)
 
     async def call(

@@ -68,7 +68,7 @@ class CountedRequest:
 
 
 def record_usage(run: Run, requests: Iterable[CountedRequest], sinks: tuple[Sink, ...] = ()) -> None:
-    """Record what requests took, each once in a run, however often it is given.
+    """Record the usage of requests, each once in a run, however often it is given.
 
     A sink receives each as an activity of the kind `chat` inside of the run. The framework's own instrumentation
     measures it, so that no span is made of it.

@@ -175,7 +175,7 @@ class _Pages:
 
 
 def _proof(browser: str, ticket: str) -> str:
-    """Return what a form has to say to come from a page that this browser was shown."""
+    """Return the proof that a form comes from a page shown to this browser."""
     return hashlib.sha256(f"{browser} {ticket}".encode()).hexdigest()
 
 

@@ -38,7 +38,7 @@ class CheckedToken:
 
 
 def checked_token(claims: Mapping[str, Any], server: AuthorizationServer) -> CheckedToken:
-    """Return what the claims of a valid token say; raises TokenRefused where they do not say whose it is."""
+    """Return the subject, client and scopes in the claims of a valid token; raises TokenRefused without a subject."""
     if "cnf" in claims:
         raise TokenRefused("the token is bound to a key of its client, which is not checked here")
     subject = _text(claims, "sub")

@@ -125,7 +125,7 @@ class TokenCheck(Protocol):
     """Checks the access tokens of one authorization server."""
 
     async def check(self, token: str) -> CheckedToken:
-        """Return what is known of a valid token.
+        """Return the checked claims of a valid token.
 
         Raises:
             TokenRefused: It is not valid, or not for this server.
@@ -302,7 +302,7 @@ class _Introspection:
         return await self._fetch.json(server.introspect or "", form=form, headers=headers)
 
     def _read(self, claims: dict[str, Any]) -> CheckedToken:
-        """Return what an answer says of a token; raises TokenRefused."""
+        """Return the checked claims in an answer about a token; raises TokenRefused."""
         if claims.get("active") is not True:
             raise TokenRefused("the token is not valid, or not any more")
         if claims.get("iss", self._server.issuer) != self._server.issuer:
