@@ -8,6 +8,7 @@ __all__ = ["PROVENANCE_GATES"]
 
 _PIPELINE = ("tests/pipeline/test_provenance.py",)
 _MEMORY = ("tests/provenance",)
+_BOUNDARIES = ("tests/provenance/test_boundaries.py", "tests/provenance/test_texts.py")
 _RECALLED = ("tests/rounds/test_recalled.py",)
 _RULES = ("tests/pipeline/test_policy_rules.py",)
 _LATE = ("tests/code/test_late_programs.py",)
@@ -157,16 +158,16 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a part of a longer value is not found",
         "provenance/_texts.py",
-        '    if before and (before.isalnum() or before in "@._-+\\\\&~"):\n        return False\n',
+        "_BEFORE.search(plain, max(0, start - _LONGEST_MARKS), start) is None or ",
         "",
-        _MEMORY,
+        _BOUNDARIES,
     ),
     Gate(
         "a value that goes on is not found",
         "provenance/_texts.py",
-        '    if after and (after.isalnum() or after in "@_\\\\~+$^"):\n        return False\n',
-        "",
-        _MEMORY,
+        " or _BEHIND.match(plain, end) is None:",
+        ":",
+        _BOUNDARIES,
     ),
     Gate(
         "a long name is a text",
@@ -388,9 +389,9 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "parts of dates are no numbers",
         "provenance/_kinds.py",
-        '_NUMBERS.findall(_GROUPS.sub(" ", without_moments(text)))',
+        '_NUMBERS.findall(_GROUPS.sub("~", _DEBIT.sub("~", without_moments(text))))',
         "_LOOSE.findall(text)",
-        _MEMORY,
+        _BOUNDARIES,
     ),
     Gate(
         "a value of others behind a flood is found",
