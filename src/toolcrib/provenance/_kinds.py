@@ -42,13 +42,6 @@ _MONTH: Final = (
 )
 _DAY: Final = r"(\d{1,2})(?:st|nd|rd|th)?"
 _TO: Final = r" ?(?:-|\u2013|to|until|and) ?(?:the )?"
-_BEFORE_DATE: Final = ("on", "by", "of", "for", "from", "until", "till", "to", "before", "after", "since", "and", "the")
-# a name such as April is a month behind one of these words, a comma or a bracket, and where it begins the text
-_IS_MONTH: Final = (
-    "(?:"
-    + "|".join(rf"(?<=\b{word} )" for word in _BEFORE_DATE)
-    + r"|(?<=, )|(?<=\()|^|(?!(?:jan|april|may|june|august)\b))"
-)
 _NO_COUNT: Final = (  # behind the end of a span, which may count what follows: `May 5 to 14 guests`
     r"(?![\d:]|[.,]\d| ?[ap]\.?m\b| (?!(?:at|of|from|in|for|with|and|or|on|to|please|if|when)\b)[a-z])"
 )
@@ -56,9 +49,7 @@ _YEAR: Final = r"(?:,? (\d{4})\b)?"
 _START: Final = r"(?<![\w@/.:+\-])"
 _END: Final = r"(?![\w@/]|[.:+\-][\w@/])"
 _ISO: Final = re.compile(rf"{_START}(\d{{4}})-(\d\d)-(\d\d)(?:(?=[t ]\d\d:)[t ]?|{_END})")
-_MONTH_FIRST: Final = re.compile(
-    rf"\b{_IS_MONTH}{_MONTH} {_DAY}{_YEAR}(?:{_TO}(?:{_MONTH} )?{_DAY}{_YEAR}\b{_NO_COUNT})?\b"
-)
+_MONTH_FIRST: Final = re.compile(rf"\b{_MONTH} {_DAY}{_YEAR}(?:{_TO}(?:{_MONTH} )?{_DAY}{_YEAR}\b{_NO_COUNT})?\b")
 _MAY_BE_DATE: Final = re.compile(rf"\b{_MONTH} {_DAY}{_YEAR}(?:{_TO}(?:{_MONTH} )?{_DAY}{_YEAR})?\b")  # of no number
 _DAY_FIRST: Final = re.compile(rf"\b(?:{_DAY}{_TO})?{_DAY}(?: of)? {_MONTH}{_YEAR}")
 _CLOCK: Final = re.compile(
