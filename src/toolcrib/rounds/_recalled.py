@@ -48,7 +48,8 @@ def recall_transcript(
     if not run.features:
         return
     rules = PROVIDERS[format] if isinstance(format, str) else format
-    run.read(ModelInput("transcript", tools))
+    run.read(ModelInput("tools", tools))
+    run.read(ModelInput("transcript"))
     recalled, has_said = recalled_of(transcript), False
     for item in recalled.rest_for(run.run, transcript):
         shape = json_shape(item)
