@@ -374,8 +374,8 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a trusted value beside a text of others may be a stranger's choice",
         "provenance/_memory.py",
-        'is_beside=trust == "beside"',
-        "is_beside=False",
+        'leaf.is_beside, leaf.is_key',
+        "False, leaf.is_key",
         _MEMORY,
     ),
     Gate(

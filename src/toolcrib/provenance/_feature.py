@@ -20,7 +20,7 @@ from toolcrib.provenance._memory import Memory
 from toolcrib.provenance._policy import ToolLabels
 from toolcrib.provenance._question import Origin, Question, path_of
 from toolcrib.schema import REDACTED, Content, Decides
-from toolcrib.tools import Instruction, Source, Tool
+from toolcrib.tools import Instruction, Place, Source, Tool
 from toolcrib.toolsets import ToolEntry, Toolset
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class RunProvenance(FeatureState):
     def __init__(self, policy: Provenance) -> None:
         self.policy, self.memory = policy, Memory()
         self._listed: WeakSet[Toolset] = WeakSet()  # whose descriptions it has read
-        self._streamed: dict[str, list[Any]] = {}  # by call, what it has read of its values
+        self._streamed: dict[Call, tuple[Place, list[Any]]] = {}  # what it has read of their values
         self._is_first = True  # whether the transcript that it reads is the first one
 
     def labels_of(self, call: Call) -> ToolLabels:
@@ -91,8 +91,9 @@ class RunProvenance(FeatureState):
 
     def read(self, given: ModelInput, run: Run) -> None:
         memory, request = self.memory, given.request
-        if given.call is not None:
-            self.read_descriptions(given.call.toolset, run)
+        call = given.call
+        if call is not None:
+            self.read_descriptions(call.toolset, run)
         match given.origin:
             case "result" | "error" | "hook":
                 self._read_result(given.call, given)
@@ -141,7 +142,7 @@ class RunProvenance(FeatureState):
         kept = getattr(call.outcome, "kept", None)
         if kept is not None:
             memory.handles.add(kept.handle)
-        if self._has_streamed(call.id, value):
+        if self._has_streamed(call, value):
             return
         if given.origin == "error":
             value, source = {"error": "" if call.error is None else message_of(call.error)}, "untrusted"
@@ -157,16 +158,17 @@ class RunProvenance(FeatureState):
 
     def _read_value(self, call: Call, value: Any) -> None:
         """Read a value of a stream before its result is known: by the labels of the tool, unless they need that."""
-        labels, streamed = self.labels_of(call), self._streamed.setdefault(call.id, [])
+        labels, (root, streamed) = self.labels_of(call), self._streamed.setdefault(call, (Place(), []))
         if labels.effect == "program" and labels.source is None:
             return  # the calls of the program are read as they are made
         source: Source = "untrusted" if labels.source is None or callable(labels.source) else labels.source
-        self._keep(call, value, source, labels, f"[{len(streamed)}]")
+        self._keep(call, value, source, labels, Place(root, len(streamed)))
         streamed.append(value)
 
-    def _has_streamed(self, id: str, value: Any) -> bool:
+    def _has_streamed(self, call: Call, value: Any) -> bool:
         """Return whether a result is the values of a stream that were read as they came."""
-        read, items = self._streamed.pop(id, []), cast("list[Any]", value) if isinstance(value, list) else []
+        _, read = self._streamed.pop(call, (None, list[Any]()))
+        items = cast("list[Any]", value) if isinstance(value, list) else []
         return bool(read) and len(read) == len(items) and all(a is b for a, b in zip(read, items, strict=True))
 
     def _has_private(self, call: Call) -> bool:
@@ -174,7 +176,7 @@ class RunProvenance(FeatureState):
         entries = call.toolset.entries
         return any(self._labels(name, each, call.run).readers is not None for name, each in entries.items())
 
-    def _keep(self, call: Call, value: Any, source: Source, labels: ToolLabels, at: str = "") -> None:
+    def _keep(self, call: Call, value: Any, source: Source, labels: ToolLabels, at: Place | None = None) -> None:
         """Keep a result of a call, or a value of a stream at its place."""
         memory, echoes = self.memory, labels.effect not in _READING
         arguments: Mapping[str, Any] = call.shown_arguments if call.received.origin == "model" else {}

@@ -13,16 +13,17 @@ from typing import Any, Final, cast
 
 from toolcrib.provenance._kinds import number_of, without_moments
 from toolcrib.provenance._links import links_in, pieces_of
-from toolcrib.provenance._origins import PROGRAM, WORDS_OF_USER, Origins, Piece, key_of, number_text
+from toolcrib.provenance._origins import PROGRAM, WORDS_OF_USER, Origins, Piece, Reading, key_of, number_text, value_of
 from toolcrib.provenance._private import PrivateValues
 from toolcrib.provenance._question import ASKED, ASKED_INSIDE, Origin, OriginKind, Question, argument_of, cut, path_of
 from toolcrib.provenance._texts import flat, words_in
-from toolcrib.tools import INSIDE, Effect, Source, labelled
+from toolcrib.tools import INSIDE, Effect, Place, Source, labelled
 
 __all__ = ["Memory"]
 
 _WORDS: Final = 200  # characters of what the user wrote that a question repeats
 _MOST_VALUES: Final = 2_000  # of one call
+_LONGEST_VALUE: Final = 200  # characters of what names a record
 _MOST_WORDS: Final = 100_000  # of what a run writes
 _MOST_NAMED: Final = 8  # of what was read, in a question
 _ANY: Final[tuple[OriginKind, ...]] = ("untrusted", "model", "private")  # what values may be that are not looked up
@@ -135,7 +136,7 @@ class Memory(Origins):
         readers: Collection[str] | None = None,
         *,
         echoes: bool = False,
-        at: str = "",
+        at: Place | None = None,
     ) -> None:
         """Keep a result, as JSON shapes, with what its tool declares of it.
 
@@ -150,7 +151,7 @@ class Memory(Origins):
             source: How far the result can be trusted.
             readers: To whom it may be sent, by the values of deciding arguments; None for all.
             echoes: Whether values that the tool was given, and that it says again, stay whose they were.
-            at: Where it stands in the result, of a value of a stream: `[2]`.
+            at: Where it stands in the result, of a value of a stream.
         """
         labels = source(arguments, result) if callable(source) else source
         given = [(value, self.origin(value)) for _, value in islice(_leaves(arguments), _MOST_VALUES)]
@@ -162,28 +163,36 @@ class Memory(Origins):
         untrusted, private = self._warned.get(call_id, (False, False))
         labels, readers = "untrusted" if untrusted else labels, () if private else readers
         about = next((cut(str(value)) for value, _ in given), "")
-        place = f"`{tool}`{f' ({about})' if about else ''}"
+        place = Place() if at is None else at
+        reading = Reading(tool, call_id, arguments, about, place if place.parent is None else place.parent)
+        read_from = f"`{tool}`{f' ({about})' if about else ''}"
         allowed = None if readers is None else frozenset(map(flat, readers))
-        for path, held, trust in labelled(result, labels, at):
+        for leaf in labelled(result, labels, place):
+            held, trust = leaf.value, leaf.trust
             text = held if isinstance(held, str) else number_text(held) if isinstance(held, float) else str(held)
-            if written and trust != "untrusted" and not written.isdisjoint(words_in(flat(text))):
+            is_washed = bool(written) and not written.isdisjoint(words_in(flat(text)))
+            if is_washed or (trust == "name" and without_moments(flat(text)) != flat(text)):
                 trust = "untrusted"
             self._left -= len(text)
             if self._left < 0 and (allowed is None or self._private.is_full):
                 return
-            number, kind = len(self._sources), cast("OriginKind", "untrusted" if trust == "untrusted" else "trusted")
-            origin = Origin(kind, tool, call_id, about, path)
-            self._sources.append(Piece(origin, text, arguments, is_beside=trust == "beside"))
+            number = len(self._sources)
+            self._sources.append(Piece(reading, leaf.place, text, trust, leaf.is_beside, leaf.is_key))
             if allowed is not None:
                 self._private.add(text, number, allowed)
             if self._left < 0:
                 continue  # what may not be sent is found all the same
             if trust != "untrusted":
                 self._find_washed(text)
-                self._trusted.add(text, number)
+                if trust == "name":
+                    self._has_names = True
+                else:
+                    self._trusted.add(text, number)
+                if len(text) <= _LONGEST_VALUE:
+                    self._values.setdefault(value_of(text), []).append(number)
             else:
                 self._untrusted.add(text, number, own)
-                self._read_from[place] = None
+                self._read_from[read_from] = None
                 if own:
                     self._echoes[number] = own
 
@@ -211,7 +220,8 @@ class Memory(Origins):
                 unknown = [word for word in words[:_MOST_WRITTEN] if word and self.origin(word).kind == "model"]
             text = str(value) if named > _MOST_WRITTEN else "\n".join(unknown)
             if text:
-                piece = Piece(replace(origin, path=path), text, {})
+                reading = Reading(origin.tool, origin.call_id, {}, "", Place())
+                piece = Piece(reading, Place(reading.root, path), text)
                 self._untrusted.add(text, len(self._sources))
                 self._sources.append(piece)
 
@@ -339,7 +349,7 @@ class Memory(Origins):
         key = origin.part or key_of(value)
         number = number_of(key) if isinstance(key, str) else key
         meant = self._find_meant(str(key)) if number is None else self._find_meant_number(number)
-        return meant or replace(origin, kind="chosen")
+        return meant if meant is not None and meant.is_meant else replace(origin, kind="chosen")
 
     def _names_tool(self, name: str) -> bool:
         """Return whether the user wrote, and did not forbid, what a tool does: `empty_inbox`, "empty my inbox"."""
@@ -358,7 +368,7 @@ class Memory(Origins):
             given = {flat(each) for each in items if isinstance(each, str)}
             if len(given) < len(items):
                 continue
-            number, _ = next(self._trusted.places(min(given)), (-1, 0)) if len(given) > 1 else (-1, 0)
+            number, _ = next(self._places(min(given)), (-1, 0)) if len(given) > 1 else (-1, 0)
             if number >= 0 and not self._sources[number].is_beside and self._is_column(number, given):
                 found.add(name)
         return found
