@@ -207,11 +207,11 @@ class _Labels:
         """Return the label of a field: the longest name counts, and what is in an untrusted field is untrusted."""
         if path and path in self._labels:
             return _Label(self._labels[path], "[" in path, is_named=True)
-        found: Trust | None = None
+        found: Any = None
         while fields is not None and len(fields[0]) + len(name) < self._longest + 1:
             key, fields = fields
             name = f"{key}.{name}" if name else key
-            found = self._labels[name] if name in self._labels else found
+            found = self._labels.get(name, found)
         if found is not None:
             return _Label(found, is_named=True)
         return above if above.is_named and above.trust == "untrusted" else self._rest
