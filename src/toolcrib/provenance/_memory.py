@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections import deque
@@ -11,12 +12,12 @@ from itertools import islice
 from threading import Lock
 from typing import Any, Final, cast
 
-from toolcrib.provenance._kinds import number_of, without_moments
+from toolcrib.provenance._kinds import dates_in, number_of, times_in, without_moments
 from toolcrib.provenance._links import links_in, pieces_of
 from toolcrib.provenance._origins import PROGRAM, WORDS_OF_USER, Origins, Piece, Reading, key_of, number_text, value_of
 from toolcrib.provenance._private import PrivateValues
 from toolcrib.provenance._question import ASKED, ASKED_INSIDE, Origin, OriginKind, Question, argument_of, cut, path_of
-from toolcrib.provenance._texts import flat, words_in
+from toolcrib.provenance._texts import TextIndex, flat, words_in
 from toolcrib.tools import INSIDE, Effect, Place, Source, labelled
 
 __all__ = ["Memory"]
@@ -31,6 +32,10 @@ _MOST_WRITTEN: Final = 100  # addresses, links and numbers in one argument
 _MOST_LINKS: Final = 200  # in one text
 _SHORTEST: Final = 2  # letters of words such as "to", which name nothing
 _NAMING: Final = re.compile(r"\d|\w[@./:]\w")
+_APART: Final = "\0"  # between literals, so that no value is made of two
+_LONE_MARK: Final = re.compile(
+    r"(?<![^\s'\"`(])[^\w\s]+(?![^\s'\"`),;])"
+)  # such as `*`, which a program has for itself
 _OF_USER: Final = re.compile(r"[^\W\d_]{4,}")  # a word that shows the user's will
 
 
@@ -48,6 +53,7 @@ class Memory(Origins):
         super().__init__()
         self.last_words, self.is_whole = "", True
         self._early: set[str] = set()  # programs that count as the user's
+        self._will = TextIndex()  # what the user wrote, and no program
         self._private = PrivateValues()
         self._approved: set[str] = set()  # marks
         self._read_from: dict[str, None] = {}  # where it has read text of others, for a person
@@ -67,15 +73,17 @@ class Memory(Origins):
         if text not in self._heard:
             self._heard.add(text)
             self._user.add(text, WORDS_OF_USER)
+            self._will.add(text, WORDS_OF_USER)
 
     def intend(self, program: str) -> bool:
-        """Keep the text of a program, if it was written before any text of others was read: it counts as the user's.
+        """Keep the literals of a program that was written before any text of others was read: they are the user's values.
 
-        Return whether it was; one that goes on after a pause was, if it was at first.
+        They say nothing of what the user wants. Return whether it was; one that goes on after a pause was, if it was at first.
         """
         if program not in self._early and not self.reads_others:
             self._early.add(program)
-            self._user.add(program, PROGRAM)
+            literals = (_LONE_MARK.sub(_APART, each) for each in _literals(program))
+            self._user.add(f" {_APART} ".join(literals), PROGRAM)
         return program in self._early
 
     def expect(self, key: str) -> bool:
@@ -212,6 +220,11 @@ class Memory(Origins):
             self._written.update(words_in(flat(str(value))))
             if len(self._written) > _MOST_WORDS:
                 self.lose()
+            moments = [*dates_in(flat(str(value))), *times_in(flat(str(value)))]
+            unknown = (each for each in moments[:_MOST_WRITTEN] if self._origin_of_moment(each) == "model")
+            self._composed.update((0, *each[1:]) if len(each) > _SHORTEST else each for each in unknown)
+            if len(moments) > _MOST_WRITTEN:
+                self.lose()
             if not isinstance(value, str):
                 named, unknown = 0, [str(value)] if self.origin(value).kind == "model" else list[str]()
             else:
@@ -224,6 +237,11 @@ class Memory(Origins):
                 piece = Piece(reading, Place(reading.root, path), text)
                 self._untrusted.add(text, len(self._sources))
                 self._sources.append(piece)
+
+    def _origin_of_moment(self, moment: tuple[int, ...]) -> OriginKind:
+        """Return the kind of origin of a date, or of a time of day, which has two parts."""
+        found = self._origin_of_date(moment) if len(moment) > _SHORTEST else self._origin_of_key("times", moment)
+        return found.kind
 
     def lose(self) -> None:
         """Record that it read text of others which is not here: from now on no result counts as trusted."""
@@ -277,7 +295,10 @@ class Memory(Origins):
                 least = max(passed, key=lambda each: each.kind in ASKED)
                 settled.append(Question.of(path, cut(shown), least, _mark(least, tool, path, shown)))
         if effect not in INSIDE:
-            questions += self._asked_of_links(tool, said)
+            texts = islice(_leaves(arguments, with_keys=True), 2 * _MOST_VALUES)
+            questions += self._asked_of_links(
+                tool, [(at, str(text)) for at, text in texts if argument_of(at) in content]
+            )
             questions += self._asked_of_private_values(tool, arguments, deciding)
         if not questions and not is_anchored and not self._has_users(said, is_inside=effect in INSIDE):
             mark = Origin("model").mark(tool, "", json.dumps(arguments, sort_keys=True))
@@ -354,11 +375,11 @@ class Memory(Origins):
     def _names_tool(self, name: str) -> bool:
         """Return whether the user wrote, and did not forbid, what a tool does: `empty_inbox`, "empty my inbox"."""
         verb, *rest = words_in(flat(name).replace("_", " ")) or [""]
-        if len(verb) < 2 or any(self._user.find(word) is None for word in rest):
+        if len(verb) < 2 or any(self._will.find(word) is None for word in rest):
             return False
         object = r"[^\w.?!]+(?:\w+[^\w.?!]+){0,3}".join(map(re.escape, ["", *rest]))
         it = rf"(?:{object}|[^\w.?!]+(?:it|them))" if rest else ""
-        return self._user.wants(rf"\b{re.escape(verb)}{it}\b")
+        return self._will.wants(rf"\b{re.escape(verb)}{it}\b")
 
     def _whole_lists(self, effect: Effect, arguments: Mapping[str, Any]) -> set[str]:
         """Return the arguments that are all the values of a field of a trusted result: nobody has chosen among them."""
@@ -377,7 +398,7 @@ class Memory(Origins):
         """Return whether the user wrote, and did not deny, the name of what is true."""
         words = words_in(flat(re.sub(r"\[\d+\]", "", path).rpartition(".")[2]).replace("_", " "))
         is_telling = any(len(word) > _SHORTEST for word in words)
-        return is_telling and all(len(word) > 1 and self._user.wants(rf"\b{re.escape(word)}\b") for word in words)
+        return is_telling and all(len(word) > 1 and self._will.wants(rf"\b{re.escape(word)}\b") for word in words)
 
     def _has_users(self, said: Sequence[tuple[str, str]], *, is_inside: bool) -> bool:
         """Return whether what is said shows the user's will, which a date or a number alone does not.
@@ -423,7 +444,7 @@ class Memory(Origins):
     def _asked_unless_approved(
         self, tool: str, path: str, value: str, origin: Origin, to: Collection[str] = ()
     ) -> Iterator[Question]:
-        mark = origin.mark(tool, argument_of(path), value, to)
+        mark = origin.mark(tool, path, value, to)
         if mark not in self._approved:
             yield Question.of(path, cut(value), origin, mark)
 
@@ -440,17 +461,33 @@ class Memory(Origins):
         for path, value in islice(_leaves(arguments, with_flags=True), _MOST_VALUES):
             for origin in self._origins_for("send", path, value) if path in paths else ():
                 unknown = Origin("model", part=origin.part)
-                self._approved.add(unknown.mark(tool, argument_of(path), _shown(value)))
+                self._approved.add(unknown.mark(tool, path, _shown(value)))
 
 
 def _mark(origin: Origin, tool: str, path: str, shown: str) -> str:
     """Return the mark of a value in an argument; empty where its origin is not asked about."""
-    return origin.mark(tool, argument_of(path), shown) if origin.kind in ASKED else ""
+    return origin.mark(tool, path, shown) if origin.kind in ASKED else ""
 
 
 def _too_many(tool: str) -> list[Question]:
     why = f"`{tool}` is given more values than can be looked up ({_MOST_VALUES:,})"
     return [Question("", "", why, kind) for kind in _ANY]
+
+
+def _literals(program: str) -> Iterator[str]:
+    """Yield the texts and numbers that stand in a program; none of one that is no Python."""
+    try:
+        tree = ast.parse(program)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        sign = "-" if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else ""
+        value = node.operand if isinstance(node, ast.UnaryOp) else node
+        held = value.value if isinstance(value, ast.Constant) else None
+        if isinstance(held, str):
+            yield held
+        elif isinstance(held, int | float) and not isinstance(held, bool):
+            yield sign + (number_text(held) if isinstance(held, float) else str(held))
 
 
 def _leaves(

@@ -111,6 +111,7 @@ class Origins:
         self._left = _MOST_TEXT
         self.is_told = False
         self._written: set[str] = set()  # words that the run wrote, and has not read again
+        self._composed: set[tuple[int, ...]] = set()  # dates and times that only the model knew when it wrote them
         self._washed: set[str] = set()  # words that only the model knew when it wrote them
         self._echoes: dict[int, set[str | float]] = {}  # of pieces: what their calls were given, and not by others
         self._values: dict[str | float, list[int]] = {}  # the trusted pieces that are a value, and no longer text
@@ -340,7 +341,8 @@ class Origins:
             return Origin("user")
         if key in others:
             return self._sources[others[key]].located()
-        if key in trusted and not self.is_full and not self._sources[trusted[key]].is_beside:
+        is_known = key in trusted and not self.is_full and key not in self._composed
+        if is_known and not self._sources[trusted[key]].is_beside:
             return self._sources[trusted[key]].located()
         return Origin("model" if self._reads_others else "derived")
 
@@ -353,7 +355,7 @@ class Origins:
             return Origin("user")
         if others:
             return self._sources[others.get(year, next(iter(others.values())))].located()
-        if self._is_known(year, trusted):
+        if self._is_known(year, trusted) and (0, *day) not in self._composed:
             return self._sources[next(iter(trusted.values()))].located()
         return Origin("model" if self._reads_others else "derived")
 
