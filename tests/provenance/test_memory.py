@@ -454,3 +454,28 @@ KEYS: list[Any] = [
 def test_a_link_that_is_a_key_of_what_is_said_is_asked_about(held: Any, effect: str) -> None:
     assert asked(memory(), effect, "fields", to="bob@corp.com", fields=held) != []
     assert asked(memory(), effect, "fields", to="bob@corp.com", fields={"hello": "you"}) == [] or effect == "spend"
+
+
+@pytest.mark.parametrize("effect", ["send", "delete", "execute"])
+def test_what_is_looked_up_for_one_call_is_bounded_and_the_rest_is_unknown(effect: str) -> None:
+    mails = [f"person{number}@corp.com" for number in range(1_500)]
+    for count, of_others in ((50, []), (50, mails), (1_500, mails)):
+        made = Memory()
+        made.hear("read my mail")
+        made.read("list", "c1", {}, mails, "trusted")
+        made.read("read_page", "c2", {}, " ".join(["hello", *of_others]), "untrusted")
+
+        kinds = {each.kind for each in made.judge("act", effect, {"to": mails[1:count]})}
+
+        assert kinds == (set() if not of_others else {"untrusted"} if count == 50 else {"untrusted", "model"})
+        assert made.origin(mails[0]).kind == ("untrusted" if of_others else "trusted")
+
+
+def test_a_long_key_is_kept_once() -> None:
+    made = Memory()
+    made.read("records", "c1", {}, {"k" * 100_000: {f"f{number}": number for number in range(500)}}, "trusted")
+
+    places = [piece.place for piece in made._sources]  # pyright: ignore[reportPrivateUsage]
+
+    assert len({id(place.parent.key) for place in places if place.parent is not None and place.parent.key}) == 1
+    assert str(places[-1]) == f"{'k' * 100_000}.f499"

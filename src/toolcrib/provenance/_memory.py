@@ -76,9 +76,10 @@ class Memory(Origins):
             self._will.add(text, WORDS_OF_USER)
 
     def intend(self, program: str) -> bool:
-        """Keep the literals of a program that was written before any text of others was read: they are the user's values.
+        """Keep the literals of a program that was written before any text of others was read: they count as the user's.
 
-        They say nothing of what the user wants. Return whether it was; one that goes on after a pause was, if it was at first.
+        They say nothing of what the user wants. Return whether it was; one that goes on after a pause was, if it was at
+        first.
         """
         if program not in self._early and not self.reads_others:
             self._early.add(program)
@@ -161,8 +162,9 @@ class Memory(Origins):
             echoes: Whether values that the tool was given, and that it says again, stay whose they were.
             at: Where it stands in the result, of a value of a stream.
         """
+        self._begin()
         labels = source(arguments, result) if callable(source) else source
-        given = [(value, self.origin(value)) for _, value in islice(_leaves(arguments), _MOST_VALUES)]
+        given = [(value, self._least_trusted(value)) for _, value in islice(_leaves(arguments), _MOST_VALUES)]
         unknown = [flat(str(value)) for value, origin in given if origin.kind in ASKED]
         if unknown and not echoes:
             labels = "untrusted"
@@ -226,11 +228,11 @@ class Memory(Origins):
             if len(moments) > _MOST_WRITTEN:
                 self.lose()
             if not isinstance(value, str):
-                named, unknown = 0, [str(value)] if self.origin(value).kind == "model" else list[str]()
+                named, unknown = 0, [str(value)] if self._least_trusted(value).kind == "model" else list[str]()
             else:
                 words = list(dict.fromkeys(word for word in pieces_of(value) if not is_said or _NAMING.search(word)))
                 named = len(words)
-                unknown = [word for word in words[:_MOST_WRITTEN] if word and self.origin(word).kind == "model"]
+                unknown = [word for word in words[:_MOST_WRITTEN] if word and self._least_trusted(word).kind == "model"]
             text = str(value) if named > _MOST_WRITTEN else "\n".join(unknown)
             if text:
                 reading = Reading(origin.tool, origin.call_id, {}, "", Place())
@@ -271,6 +273,7 @@ class Memory(Origins):
             content: The arguments that say something, and decide nothing.
             settled: Gets where the other values come from that decide something.
         """
+        self._begin()
         leaves = list(islice(_leaves(arguments, with_flags=True), _MOST_VALUES + 1))
         if len(leaves) > _MOST_VALUES:
             return _too_many(tool)

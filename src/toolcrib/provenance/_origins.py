@@ -29,6 +29,8 @@ _IN_ANY_TEXT: Final = 100  # smaller whole numbers stand in any text, by chance
 _MOST_OF_RESULT: Final = 5_000  # values of one result, for what all its records have
 _NEAR: Final = 32  # values of one record that are looked through
 _MOST_SAME: Final = 1_000  # equal values that are looked through
+_BUDGET: Final = 4_000  # texts that are looked up in those of others, for the values of one call
+_COST_OF_FOUND: Final = 40  # of these, one that is found, whose line is counted
 _LONG: Final = 2_000  # characters of a text that is looked at word by word
 _MOST_WORDS: Final = 24  # of a value that is looked at for what stands in it side by side
 _LONGEST_PHRASE: Final = 8  # words
@@ -115,6 +117,8 @@ class Origins:
         self._washed: set[str] = set()  # words that only the model knew when it wrote them
         self._echoes: dict[int, set[str | float]] = {}  # of pieces: what their calls were given, and not by others
         self._values: dict[str | float, list[int]] = {}  # the trusted pieces that are a value, and no longer text
+        self._looked_up: dict[str, tuple[int, int] | None] = {}  # in texts of others, for the values of one call
+        self._texts_of_others, self._budget = 0, _BUDGET
         self._has_names = False  # whether it has read names, which strangers chose
 
     @property
@@ -128,14 +132,22 @@ class Origins:
 
     def origin(self, value: Any) -> Origin:
         """Return where a text or a number comes from: of several components the one that is trusted least."""
+        self._begin()
+        return self._least_trusted(value)
+
+    def _least_trusted(self, value: Any) -> Origin:
         return max(self.cover(value), key=lambda each: _BY_KIND.get(each.kind, 0))
 
     def cover(self, value: Any) -> list[Origin]:
         """Return where a text or a number comes from: as it is, or else each of its components.
 
+        It is unknown where too much was looked up for the same call.
+
         Args:
             value: The text or number.
         """
+        if self._budget < 0:
+            return [Origin("model")]
         text = key_of(value)
         number = number_of(text) if isinstance(text, str) else text
         if number is not None or not isinstance(text, str):
@@ -291,7 +303,19 @@ class Origins:
 
     def _find_of_others(self, text: str) -> tuple[int, int] | None:
         """Return the first untrusted text with a value, and the line; not one of a call that was given the value."""
-        return next((at for at in self._untrusted.places(text) if text not in self._echoes.get(at[0], ())), None)
+        if self._texts_of_others != len(self._untrusted):
+            self._texts_of_others = len(self._untrusted)
+            self._looked_up.clear()
+        if text not in self._looked_up:
+            found = next((at for at in self._untrusted.places(text) if text not in self._echoes.get(at[0], ())), None)
+            self._looked_up[text] = found
+            self._budget -= 1 if found is None else _COST_OF_FOUND
+        return self._looked_up[text]
+
+    def _begin(self) -> None:
+        """Begin to look up the values of a call."""
+        self._looked_up.clear()
+        self._budget = _BUDGET
 
     def _origin_of_number(self, value: float) -> Origin:
         others, is_users = self._untrusted.numbers.get(value), value in self._user.numbers
