@@ -479,3 +479,13 @@ def test_a_long_key_is_kept_once() -> None:
 
     assert len({id(place.parent.key) for place in places if place.parent is not None and place.parent.key}) == 1
     assert str(places[-1]) == f"{'k' * 100_000}.f499"
+
+
+def test_a_mark_has_a_long_text_by_its_digest() -> None:
+    made, text = memory(), "word " * 1_000_000
+    made.read("read_page", "c3", {}, {"body": text + "eve@evil.com"}, "untrusted")
+
+    first, again = (made.judge("act", "send", {"to": "eve@evil.com"}) for _ in range(2))
+
+    assert first[0].mark == again[0].mark
+    assert len(str(made.origin("eve@evil.com").source)) < 1_000

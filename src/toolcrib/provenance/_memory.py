@@ -478,7 +478,7 @@ def _too_many(tool: str) -> list[Question]:
 
 
 def _literals(program: str) -> Iterator[str]:
-    """Yield the texts and numbers that stand in a program; none of one that is no Python."""
+    """Yield the texts and numbers that stand in a program; nothing of a program that is not valid Python."""
     try:
         tree = ast.parse(program)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

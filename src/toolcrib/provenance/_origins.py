@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -52,12 +53,14 @@ class Reading:
         about: What the call was about, for a person.
         arguments: What the result was looked up by, as JSON shapes.
         root: The place of the result, which all values of a stream have in common.
+        digests: Digests of its long texts that have been asked about, by place.
     """
 
-    __slots__ = ("about", "arguments", "call_id", "root", "tool")
+    __slots__ = ("about", "arguments", "call_id", "digests", "root", "tool")
 
     def __init__(self, tool: str, call_id: str, arguments: Mapping[str, Any], about: str, root: Place) -> None:
         self.tool, self.call_id, self.arguments, self.about, self.root = tool, call_id, arguments, about, root
+        self.digests: dict[Place, str] = {}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,9 +102,18 @@ class Piece:
         """
         reading, path = self.reading, str(self.place)
         is_named = bool(reading.arguments) and not path
-        source = (reading.arguments,) if is_named else (reading.arguments, path, self.text)
+        source = (reading.arguments,) if is_named else (reading.arguments, path, self._text_in_marks())
         kind = "untrusted" if self.trust == "untrusted" else "trusted"
         return Origin(kind, reading.tool, reading.call_id, reading.about, path, line, source=source)
+
+    def _text_in_marks(self) -> str:
+        """Return the text, or its digest where it is long."""
+        if len(self.text) <= _LONG:
+            return self.text
+        digests = self.reading.digests
+        if self.place not in digests:
+            digests[self.place] = hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
+        return digests[self.place]
 
 
 class Origins:
