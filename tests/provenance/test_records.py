@@ -154,6 +154,19 @@ def test_a_record_is_beside_an_untrusted_field_that_is_empty(field: Any, labels:
     assert effect == "spend" or is_paid(memory("read them", [record]), IBANS[0], effect)
 
 
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"iban": IBANS[0], "subject": "hello"},
+        {"iban": IBANS[0], "subject": "hello", "of": {"day": "Monday"}},
+        {"iban": IBANS[0], "subject": {"text": "hello"}},
+    ],
+)
+def test_a_record_whose_untrusted_field_the_host_has_looked_at_is_beside_none(record: dict[str, Any]) -> None:
+    labels = {**OTHERS, "[0].subject": "trusted", "[0].subject.text": "trusted"}
+    assert is_paid(memory("read them", [record], labels=labels), IBANS[0], "send")
+
+
 @pytest.mark.parametrize("held", [{"text": "x"}, ["x"], [{"text": "x"}], {"text": {"text": ["x"]}}])
 def test_what_is_in_an_untrusted_field_is_untrusted(held: Any) -> None:
     assert memory("read them", [{"subject": held}], labels=OTHERS).origin("x").kind == "untrusted"

@@ -203,7 +203,9 @@ class Origins:
         return self._user.find(word) is None and self._trusted.find(word) is None
 
     def _has_cased(self, segment: str) -> bool:
-        return self._user.has_cased(segment) or (not self.is_full and self._trusted.has_cased(segment))
+        named = (self._sources[at] for at in self._values.get(flat(segment), ()))
+        is_name = any(each.trust == "name" and each.text == segment for each in named)
+        return self._user.has_cased(segment) or (not self.is_full and (is_name or self._trusted.has_cased(segment)))
 
     def _cover_phrases(self, text: str) -> list[Origin]:
         """Return the components of what is left of a text without words that stand side by side in one of ours."""

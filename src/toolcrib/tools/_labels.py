@@ -151,9 +151,9 @@ def labelled(value: Any, labels: Labels, place: Place | None = None) -> Iterator
     """Yield the texts and numbers of a JSON value, each with its place and its trust; keys of objects are texts, too.
 
     A trusted value is beside an untrusted one when both are in the same object, and not in two items of a list: who
-    wrote the other may have brought the object, such as the sender of a mail. That holds as well where labels by field
-    leave room for an untrusted text that is null or missing. One that has a label by its place, as in `[2].sender`, is
-    not beside: whoever wrote that label has looked at it.
+    wrote the other may have brought the object, such as the sender of a mail. That holds as well where an untrusted
+    field is null or missing. One that has a label by its place, as in `[2].sender`, is not beside: whoever wrote that
+    label has looked at it.
 
     Args:
         value: The value, as JSON shapes.
@@ -166,7 +166,7 @@ def labelled(value: Any, labels: Labels, place: Place | None = None) -> Iterator
         text = LabelledText(leaf, held, _judged(held, label.trust), is_key=is_key)
         found.append((text, label.is_by_index))
         container = leaf if is_key else leaf.parent
-        if container is not None and (text.trust == "untrusted" or (named.has_untrusted and not container.is_list)):
+        if container is not None and text.trust == "untrusted":
             container.mark()
     for text, is_by_index in found:
         if text.trust == "untrusted" or is_by_index:
@@ -193,8 +193,15 @@ class _Labels:
     def __init__(self, labels: Mapping[str, Trust]) -> None:
         self._labels, self._longest = labels, max(map(len, labels), default=0)
         self._rest = _Label(labels.get("*", "untrusted"))
-        trusts = (trust for name, trust in labels.items() if "[" not in name)
-        self.has_untrusted = "untrusted" in (self._rest.trust, *trusts)
+        untrusted = (name for name, trust in labels.items() if trust == "untrusted" and name != "*" and "[" not in name)
+        self.untrusted = frozenset(name.rpartition(".")[2] for name in untrusted)
+
+    def lacks(self, held: Mapping[str, Any], missing: frozenset[str]) -> bool:
+        """Return whether an untrusted field may be missing in an object, and in what it is in and what is in it."""
+        if self._rest.trust == "untrusted":
+            return True
+        lists = (cast("Sequence[Any]", part) if isinstance(part, list | tuple) else (part,) for part in held.values())
+        return bool(missing) and not any(isinstance(each, Mapping) for items in lists for each in items)
 
     def path_of(self, path: str | None, key: str | int) -> str | None:
         """Return the path of a key or index below a path; None for one that is longer than each name."""
@@ -226,15 +233,20 @@ def _leaves(value: Any, place: Place, labels: _Labels) -> Iterator[tuple[Place, 
     start = str(place)
     path = labels.path_of("", start) if start else ""
     label = labels.of_item(path, labels.of(None, None, _Label("trusted")))
-    stack: list[tuple[Place, str | None, _Fields, _Label, Any]] = [(place, path, None, label, value)]
+    stack: list[tuple[Place, str | None, _Fields, _Label, frozenset[str], Any]] = []
+    stack.append((place, path, None, label, labels.untrusted, value))
     while stack:
-        place, path, fields, label, held = stack.pop()
+        place, path, fields, label, missing, held = stack.pop()
+        if label.trust == "untrusted" and place.parent is not None and (not held or held is True):
+            place.parent.mark()  # what is null, true, false or empty is no text
         if isinstance(held, Mapping):
             parts = [(str(key), part) for key, part in cast("Mapping[Any, Any]", held).items()]
-            of_keys = labels.of(path, fields, label, "*")
+            of_keys, missing = labels.of(path, fields, label, "*"), missing.difference(name for name, _ in parts)
+            if labels.lacks(cast("Mapping[str, Any]", held), missing):
+                place.mark()
             for name, part in reversed(parts):
                 below, inner = labels.path_of(path, name), (name, fields)
-                stack.append((Place(place, name), below, inner, labels.of(below, inner, label), part))
+                stack.append((Place(place, name), below, inner, labels.of(below, inner, label), missing, part))
             for name, _ in parts:
                 yield place, name, of_keys, True
         elif isinstance(held, Sequence) and not isinstance(held, str | bytes):
@@ -242,7 +254,9 @@ def _leaves(value: Any, place: Place, labels: _Labels) -> Iterator[tuple[Place, 
             place.is_list = True
             for number in reversed(range(len(items))):
                 below = labels.path_of(path, number)
-                stack.append((Place(place, number), below, fields, labels.of_item(below, label), items[number]))
+                stack.append(
+                    (Place(place, number), below, fields, labels.of_item(below, label), missing, items[number])
+                )
         elif held is not None and not isinstance(held, bool):
             yield place, held, label, False
 
