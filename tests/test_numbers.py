@@ -187,7 +187,12 @@ VALUES = (
         "code.ProgramSession.*",
     ),
     *("console.DurableWork.works", "record.EventLog.changed", "record.EventLog.names", "replay.replay"),
-    *("approvals.WaitableApprovalStore.wait", "toolsets.ToolEntry.*", "database.PostgresTables.__init__"),
+    *(
+        "approvals.WaitableApprovalStore.wait",
+        "toolsets.ToolEntry.*",
+        "tools.Place.*",
+        "database.PostgresTables.__init__",
+    ),
     # an error, a line of a record, a status, an event, a part of a reply, and what else this library makes itself
     *(
         "errors.*",

@@ -172,8 +172,8 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a long name is a text",
         "tools/_labels.py",
-        '    return "trusted" if is_name and sum(map(str.isdigit, name)) <= _NAME_DIGITS else "untrusted"\n',
-        '    return "trusted"\n',
+        '    return "name" if is_name and sum(map(str.isdigit, name)) <= _NAME_DIGITS else "untrusted"\n',
+        '    return "name"\n',
         _MEMORY,
     ),
     Gate(
@@ -375,8 +375,8 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a trusted value beside a text of others may be a stranger's choice",
         "provenance/_memory.py",
-        'is_beside=trust == "beside"',
-        "is_beside=False",
+        "leaf.is_beside, leaf.is_key",
+        "False, leaf.is_key",
         _MEMORY,
     ),
     Gate(
@@ -466,7 +466,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a value of a stream has its place in the result",
         "provenance/_feature.py",
-        '        self._keep(call, value, source, labels, f"[{len(streamed)}]")\n',
+        "        self._keep(call, value, source, labels, Place(root, len(streamed)))\n",
         "        self._keep(call, value, source, labels)\n",
         ("tests/provenance/test_streams.py",),
     ),

@@ -14,11 +14,11 @@ RECORDS: Any = [
 
 
 def trusted(labels: Any, value: Any = RECORDS) -> set[str]:
-    return {path for path, _, trust in labelled(value, labels) if trust != "untrusted"}
+    return {str(each.place) for each in labelled(value, labels) if each.trust != "untrusted"}
 
 
 def beside(labels: Any, value: Any) -> set[str]:
-    return {path for path, held, trust in labelled(value, labels) if trust == "beside" and not path.endswith(str(held))}
+    return {str(each.place) for each in labelled(value, labels) if each.is_beside and not each.is_key}
 
 
 def test_a_field_has_the_closest_label() -> None:
@@ -53,7 +53,7 @@ def test_a_trusted_value_is_beside_one_of_others_in_the_same_object() -> None:
 
 def test_a_trusted_value_is_not_beside_one_in_another_item_of_a_list() -> None:
     value = {"people": [{"mail": "ann@corp.com"}], "mails": [{"body": "hello"}], "count": 1}
-    found = {path for path, _, trust in labelled(value, {"body": "untrusted", "*": "trusted"}) if trust == "beside"}
+    found = beside({"body": "untrusted", "*": "trusted"}, value)
     assert "people[0].mail" in found  # the object that has both lists may be a stranger's
     assert trusted({"[0].body": "untrusted", "*": "trusted"}, MAILS) >= {"[1].sender", "[1].body"}
     assert "[1].sender" not in beside({"[0].body": "untrusted", "*": "trusted"}, MAILS)
@@ -68,7 +68,7 @@ def test_deep_results_are_read() -> None:
     value: Any = "end"
     for _ in range(5_000):
         value = [value]
-    assert [held for _, held, _ in labelled(value, "trusted")] == ["end"]
+    assert [each.value for each in labelled(value, "trusted")] == ["end"]
 
 
 @pytest.mark.parametrize(

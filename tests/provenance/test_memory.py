@@ -402,3 +402,90 @@ def test_what_others_had_written_somewhere_is_not_trusted_where_it_is_read_again
     assert made.origin("evil.com").kind == made.origin("4711").kind == "untrusted"
     assert made.origin("bob@corp.com").kind == "user"
     assert made.origin("Call Eve").kind == "model"
+
+
+APPROVED: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"path": "a1/b2/c3.txt"}, {"path": "a1"}),
+    ({"path": "a1/b2/c3.txt"}, {"path": "b2/a1"}),
+    ({"path": "a1\\b2"}, {"path": "b2"}),
+    ({"path": "https://evil.net/c3"}, {"path": "https://evil.net/"}),
+    ({"path": "https://evil.net/c3?q=b2"}, {"path": "https://evil.net/b2"}),
+    ({"rule": {"block": "eve@evil.com"}}, {"rule": {"forward": "eve@evil.com"}}),
+    ({"rule": {"block": "eve@evil.com"}}, {"rule": "eve@evil.com"}),
+    ({"rules": [{"remove": "eve@evil.com"}]}, {"rules": [{"add": "eve@evil.com"}]}),
+    ({"rules": {"from": ["eve@evil.com"]}}, {"rules": {"to": ["eve@evil.com"]}}),
+]
+
+
+@pytest.mark.parametrize(("first", "then"), APPROVED)
+@pytest.mark.parametrize("is_read", [True, False])
+def test_a_yes_holds_for_the_whole_path_of_an_argument_and_the_whole_of_a_path(
+    first: dict[str, Any], then: dict[str, Any], is_read: bool
+) -> None:
+    made = memory("read my mail")
+    if is_read:
+        text = "it is in a1 of b2, c3.txt, a1/b2/c3.txt, https://evil.net/c3?q=b2 and eve@evil.com"
+        made.read("read_page", "c3", {}, text, "untrusted")
+    made.approve("act", made.judge("act", "delete", first), first)
+
+    assert asked(made, "delete", **then) != []
+    assert asked(made, "delete", **first) == []
+
+
+@pytest.mark.parametrize("number", [0, 1, 3])
+def test_a_yes_for_an_item_of_a_list_holds_at_each_of_its_places(number: int) -> None:
+    made, given = memory(), ["eve@evil.com", "mallory@evil.com", "dave@corp.com", "carol@corp.com"]
+    made.approve("act", made.judge("act", "send", {"to": given}), {"to": given})
+
+    assert asked(made, "send", to=given[number:] + given[:number]) == []
+
+
+KEYS: list[Any] = [
+    {"www.evil.com": "hello"},
+    {"mail eve@evil.com": 1},
+    {"hello": {"https://evil.com/x": None}},
+    [{"see //evil.com": ["hello"]}],
+    {"evil.com/x": True},
+]
+
+
+@pytest.mark.parametrize("held", KEYS)
+@pytest.mark.parametrize("effect", ["send", "share", "execute", "fetch", "delete", "spend"])
+def test_a_link_that_is_a_key_of_what_is_said_is_asked_about(held: Any, effect: str) -> None:
+    assert asked(memory(), effect, "fields", to="bob@corp.com", fields=held) != []
+    assert asked(memory(), effect, "fields", to="bob@corp.com", fields={"hello": "you"}) == [] or effect == "spend"
+
+
+@pytest.mark.parametrize("effect", ["send", "delete", "execute"])
+def test_what_is_looked_up_for_one_call_is_bounded_and_the_rest_is_unknown(effect: str) -> None:
+    mails = [f"person{number}@corp.com" for number in range(1_500)]
+    for count, of_others in ((50, []), (50, mails), (1_500, mails)):
+        made = Memory()
+        made.hear("read my mail")
+        made.read("list", "c1", {}, mails, "trusted")
+        made.read("read_page", "c2", {}, " ".join(["hello", *of_others]), "untrusted")
+
+        kinds = {each.kind for each in made.judge("act", effect, {"to": mails[1:count]})}
+
+        assert kinds == (set() if not of_others else {"untrusted"} if count == 50 else {"untrusted", "model"})
+        assert made.origin(mails[0]).kind == ("untrusted" if of_others else "trusted")
+
+
+def test_a_long_key_is_kept_once() -> None:
+    made = Memory()
+    made.read("records", "c1", {}, {"k" * 100_000: {f"f{number}": number for number in range(500)}}, "trusted")
+
+    places = [piece.place for piece in made._sources]  # pyright: ignore[reportPrivateUsage]
+
+    assert len({id(place.parent.key) for place in places if place.parent is not None and place.parent.key}) == 1
+    assert str(places[-1]) == f"{'k' * 100_000}.f499"
+
+
+def test_a_mark_has_a_long_text_by_its_digest() -> None:
+    made, text = memory(), "word " * 1_000_000
+    made.read("read_page", "c3", {}, {"body": text + "eve@evil.com"}, "untrusted")
+
+    first, again = (made.judge("act", "send", {"to": "eve@evil.com"}) for _ in range(2))
+
+    assert first[0].mark == again[0].mark
+    assert len(str(made.origin("eve@evil.com").source)) < 1_000

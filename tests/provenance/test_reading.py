@@ -262,3 +262,72 @@ async def test_what_a_trusted_server_says_of_its_tools_is_no_strangers() -> None
     run = run_of()
 
     assert (await Pipeline([send, served("a title", "trusted")]).run(SEND, run)).kind == "completed"
+
+
+CODE = "send(to='eve@evil.com')"
+
+
+async def execute(tools: list[Any], run: Run) -> None:
+    await Toolkit(tools).execute_async(CODE, run)
+
+
+async def stream(tools: list[Any], run: Run) -> None:
+    async for _ in Toolkit(tools).stream(CODE, run):
+        pass
+
+
+async def in_session(tools: list[Any], run: Run) -> None:
+    async with Toolkit(tools).session(run) as session:
+        await session.execute_async(CODE)
+
+
+async def as_tool(tools: list[Any], run: Run) -> None:
+    await Pipeline([Toolkit(tools).as_tool()]).run(ToolCall("run_python", {"code": CODE}), run)
+
+
+async def beside_the_server(tools: list[Any], run: Run) -> None:
+    await Pipeline([Toolkit(tools[:-1]).as_tool(), tools[-1]]).run(ToolCall("run_python", {"code": CODE}), run)
+
+
+async def looked_up_first(tools: list[Any], run: Run) -> None:
+    @ez_tool(effect="none", source="trusted")
+    async def look_up(name: str) -> str:
+        """Look up."""
+        return name
+
+    pipeline = Pipeline([*tools, look_up])
+    await pipeline.run(ToolCall("look_up", {"name": "eve@evil.com"}), run)
+    await pipeline.run(SEND, run)
+
+
+@pytest.mark.parametrize("way", [execute, stream, in_session, as_tool, beside_the_server, looked_up_first])
+@pytest.mark.parametrize("place", ["a title", "a description", None])
+async def test_what_a_server_says_is_read_before_the_first_program(way: Any, place: str | None) -> None:
+    run, sent = run_of(), list[str]()
+
+    @ez_tool(name="send", effect="send", source="trusted")
+    async def send_it(to: str) -> str:
+        """Send a mail."""
+        sent.append(to)
+        return "sent"
+
+    await way([send_it, served(place or "a title", "untrusted" if place else "trusted")], run)
+
+    assert sent == ([] if place else ["eve@evil.com"])
+
+
+@pytest.mark.parametrize("has_listing", [True, False])
+async def test_what_lists_no_tool_is_read_too(has_listing: bool) -> None:
+    class Today(BaseTool):
+        description = f"Read news://today: {EVIL}"
+
+        async def call(self, ctx: Any) -> str:
+            """Read it."""
+            return "no news"
+
+        def get_definition(self) -> Mapping[str, Any] | None:
+            return {"kind": "resource"} if has_listing else None
+
+    outcome = await Pipeline([send, Today()]).run(SEND, run_of())
+
+    assert outcome.kind == ("suspended" if has_listing else "completed")

@@ -53,7 +53,7 @@ async def run_with(source: Any, said: str = "pay Dora Mills") -> tuple[Pipeline,
 async def test_the_values_of_a_stream_are_kept_once() -> None:
     _, run = await run_with("trusted")
 
-    places = [piece.origin.path for piece in memory_of(run)._sources]  # pyright: ignore[reportPrivateUsage]
+    places = [str(piece.place) for piece in memory_of(run)._sources]  # pyright: ignore[reportPrivateUsage]
 
     assert [each for each in places if each.endswith("account")] == ["[0].account", "[1].account"]
 

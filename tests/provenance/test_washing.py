@@ -63,3 +63,28 @@ def test_a_run_that_wrote_more_words_than_it_keeps_trusts_no_result() -> None:
     )
 
     assert made.origin("Ann Lee").kind == "model"
+
+
+MOMENTS = [
+    ("May 12", "trip May 12"),
+    ("12 May", "trip, 12 May 2026"),
+    ("2026-05-12", "trip May 12"),
+    ("May 12", "trip 2026-05-12"),
+    ("3:00", "trip at 3 am"),
+    ("15:00", "15:00 trip"),
+    ("2026-05-12", "12 pens, in May: trip May 12"),
+]
+
+
+@pytest.mark.parametrize(("value", "note"), MOMENTS)
+@pytest.mark.parametrize("is_said", [True, False])
+def test_a_date_or_a_time_that_the_model_wrote_is_not_trusted_where_it_is_read_again(
+    value: str, note: str, is_said: bool
+) -> None:
+    washed, known = memory("note the trip"), memory("note the trip")
+    wash(washed, note, is_said=is_said)
+    for text in (note, "in 2026"):
+        known.read("events", "c4", {}, [{"title": text}], "trusted")
+
+    assert washed.judge("act", "delete", {"day": value})
+    assert not known.judge("act", "delete", {"day": value})

@@ -283,3 +283,40 @@ def test_a_result_that_a_tool_reads_again_is_read_where_the_first_one_is_not_kno
     recalled.read(ModelInput("restored", BILL, request=asked, entry=entry))
     memory_of(recalled).settle()
     assert memory_of(recalled).origin(IBAN).kind == "untrusted"
+
+
+ROLES = ["ipython", "observation", "environment", "retrieval", "documents", "critic", "Tool", "", None, 7]
+
+
+@pytest.mark.parametrize("role", [*ROLES, "tool", "function"])
+@pytest.mark.parametrize("format", FORMATS)
+async def test_a_message_of_an_unknown_role_is_a_strangers_over_every_format(format: WireFormat, role: Any) -> None:
+    if format == "gemini" and role is None:
+        pytest.skip("the provider takes it as the user's")
+    for content in (BILL, [{"type": "text", "text": BILL}]):
+        told = {"role": role, "content": content} if role is not None else {"content": content}
+        assert f"`{IBAN}`" in await reason(format, [*PROVIDERS[format].user("pay the bill"), told], IBAN)
+
+
+THOUGHTS: dict[str, tuple[WireFormat, dict[str, Any]]] = {
+    "thinking": ("anthropic", {"role": "assistant", "content": [{"type": "thinking", "thinking": BILL}]}),
+    "hidden thinking": ("anthropic", {"role": "assistant", "content": [{"type": "redacted_thinking", "data": "x"}]}),
+    "refusal": ("openai", {"role": "assistant", "content": None, "refusal": BILL}),
+    "part of a refusal": ("openai", {"role": "assistant", "content": [{"type": "refusal", "refusal": BILL}]}),
+    "sound": ("openai", {"role": "assistant", "content": None, "audio": {"id": "audio_1"}}),
+    "reasoning beside": ("openai", {"role": "assistant", "content": None, "reasoning_content": BILL}),
+    "reasoning": ("openai_responses", {"type": "reasoning", "id": "r1", "summary": [{"type": "text", "text": BILL}]}),
+    "thought": ("gemini", {"role": "model", "parts": [{"text": BILL, "thought": True}]}),
+    "nothing": ("openai", {"role": "assistant", "content": None, "refusal": None}),
+    "a call": ("gemini", {"role": "model", "parts": [{"functionCall": {"name": "f"}, "thoughtSignature": "x"}]}),
+}
+
+
+@pytest.mark.parametrize("name", THOUGHTS)
+async def test_what_the_model_thought_before_the_users_last_words_counts_as_its_words(name: str) -> None:
+    format, item = THOUGHTS[name]
+    rules = PROVIDERS[format]
+
+    asked = await reason(format, [*rules.user("read my mail"), item, *rules.user("go on")], IBAN)
+
+    assert bool(asked) is (name not in ("nothing", "a call"))

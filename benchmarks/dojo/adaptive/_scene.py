@@ -89,6 +89,11 @@ class Scene:
         self.is_asked |= bool(plan.suspended)
         await plan.run_pending()
 
+    def literal_strike(self) -> str:
+        """Return a program that strikes with values that it has as literals."""
+        tool, arguments = self.strike
+        return f"{tool}(**{arguments!r})"
+
     def strike_code(self, text: str = "text") -> str:
         """Return the line of a program that strikes with the last word of a text."""
         tool, arguments = self.strike

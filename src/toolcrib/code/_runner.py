@@ -354,6 +354,7 @@ class ProgramRunner:
         own = {"deps": self._deps, "approver": self._approver}
         own = {name: own[name] for name in own if own[name] is not None and getattr(run, name) is None}
         run = run.view(**own, reader=self._reader)
+        run.read(ModelInput("tools", self.toolset))
         if before and not run.calls:
             run.restore(before)
         if not (self.sinks or run.sinks):

@@ -14,6 +14,7 @@ from toolcrib.formats._json_reading import object_or_empty, objects_in, text_or_
 __all__ = ["ProviderPart", "provider_parts", "reply_parts"]
 
 _OURS: Final = frozenset({"user", "system", "developer", "tool", "function"})  # roles of what a host sends
+_MODELS: Final = frozenset({"assistant", "model"})  # roles of what a model writes
 _OWN_TYPES: Final = frozenset(
     {"", "audio", "custom_tool_call", "custom_tool_call_output", "document", "file", "function", "function_call"}
     | {"function_call_output", "image", "image_url", "input_audio", "input_file", "input_image", "input_text"}
@@ -108,8 +109,13 @@ class ProviderPart:
 def provider_parts(item: Mapping[str, Any]) -> Iterator[ProviderPart]:
     """Yield the parts of an item that neither the user, the host nor the model wrote; of any format.
 
-    Parts of kinds that are not known are among them, and what stands beside the content under a name that is not known.
+    Parts of kinds that are not known are among them, and what stands beside the content under a name that is not known;
+    of a message whose role is not known, all of it.
     """
+    role = item.get("role", None if not item or item.keys() & {"kind", "parts", "type"} else "")
+    if role is not None and role not in (*_OURS, *_MODELS):
+        yield _made(text_or_empty(role) or "message", item, of_call=False)
+        return
     if item.get("role") in _OURS or item.get("kind") == "request" or item.get("type") in _OUR_STEPS:
         return
     is_part = "role" not in item and "type" in item

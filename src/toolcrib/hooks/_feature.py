@@ -23,6 +23,7 @@ InputOrigin: TypeAlias = Literal[
     "user",
     "description",
     "program",
+    "tools",
     "transcript",
     "model",
     "call",
@@ -35,8 +36,8 @@ result. A `hook` gave a result in the tool's place, and a `refusal` is why a cal
 result of an earlier call, of a transcript or a journal. The `client` answered a question of a tool, the `user` said it,
 a `description` is that of a tool, and a `program` is the text of one that is about to run.
 
-Some tell of values that come later. A `transcript` is about to be read; its value is the toolset (`Toolset`) that its
-model knows. In a transcript, the `model` said something before words of the user. The result of a `call` is read where
+Some tell of others. `tools` are those that a model knows: the value is the toolset (`Toolset`). A `transcript` is about
+to be read. In a transcript, the `model` said something before words of the user. The result of a `call` is read where
 the call runs, and is not `restored` when a transcript has it. A `warning` says, in a set, that the result of a call is
 `untrusted` or `private`, whatever its tool declares.
 """

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from toolcrib._arrow import is_table, table_rows
 from toolcrib.calls import Ask, DecisionNote, Rejected, lenient
@@ -20,7 +20,7 @@ from toolcrib.provenance._memory import Memory
 from toolcrib.provenance._policy import ToolLabels
 from toolcrib.provenance._question import Origin, Question, path_of
 from toolcrib.schema import REDACTED, Content, Decides
-from toolcrib.tools import Source, Tool
+from toolcrib.tools import Instruction, Place, Source, Tool
 from toolcrib.toolsets import ToolEntry, Toolset
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ class RunProvenance(FeatureState):
 
     def __init__(self, policy: Provenance) -> None:
         self.policy, self.memory = policy, Memory()
-        self._listed: Toolset | None = None  # whose descriptions it has read
-        self._streamed: dict[str, list[Any]] = {}  # by call, what it has read of its values
+        self._listed: WeakSet[Toolset] = WeakSet()  # whose descriptions it has read
+        self._streamed: dict[Call, tuple[Place, list[Any]]] = {}  # what it has read of their values
         self._is_first = True  # whether the transcript that it reads is the first one
 
     def labels_of(self, call: Call) -> ToolLabels:
@@ -62,27 +62,38 @@ class RunProvenance(FeatureState):
     # --- what the run reads
 
     def read_descriptions(self, toolset: Toolset, run: Run) -> None:
-        """Read the tool descriptions of servers that the host does not trust into a run; of the same tools, once."""
-        if self._listed is toolset:
+        """Read what servers that the host does not trust say of their tools into a run; of the same tools, once."""
+        if toolset in self._listed:
             return
-        self._listed = toolset
+        self._listed.add(toolset)
         toolset.listen_for_renewal(self)
         for entry in toolset.entries.values():
-            listing = None if entry.tool.source is None else entry.tool.source.get_listing()
-            if listing is not None and entry.tool.options.source == "untrusted":
-                about = {
-                    "description": entry.description,
-                    "parameters": entry.parameters,
-                    "title": listing.get("title"),
-                }
-                run.read(ModelInput("description", about, entry=entry, key=f"description {entry.name} {about}"))
+            source = entry.tool.source
+            if source is None or entry.tool.options.source != "untrusted":
+                continue
+            definition, listing = source.get_definition(), source.get_listing()
+            if definition is None and listing is None:
+                continue  # the host's own code
+            listing, instruction = listing or {}, source.get_instruction(run.context())
+            about = {
+                "name": entry.name,
+                "description": entry.description,
+                "parameters": entry.parameters,
+                "title": listing.get("title"),
+                "returns": listing.get("outputSchema"),
+                "instructions": instruction.content if isinstance(instruction, Instruction) else None,
+            }
+            run.read(ModelInput("description", about, entry=entry, key=f"description {about}"))
 
     def renewed(self) -> None:
         """Forget whose descriptions it has read: a server has other tools now."""
-        self._listed = None
+        self._listed.clear()
 
     def read(self, given: ModelInput, run: Run) -> None:
         memory, request = self.memory, given.request
+        call = given.call
+        if call is not None:
+            self.read_descriptions(call.toolset, run)
         match given.origin:
             case "result" | "error" | "hook":
                 self._read_result(given.call, given)
@@ -98,8 +109,9 @@ class RunProvenance(FeatureState):
                 memory.intend(given.value)
             case "client":
                 self._read_answer(given)
-            case "transcript":
+            case "tools":
                 self.read_descriptions(given.value, run)
+            case "transcript":
                 self._is_first = memory.expect("transcript")
             case "model":
                 memory.is_told = memory.is_told or self._is_first
@@ -130,7 +142,7 @@ class RunProvenance(FeatureState):
         kept = getattr(call.outcome, "kept", None)
         if kept is not None:
             memory.handles.add(kept.handle)
-        if self._has_streamed(call.id, value):
+        if self._has_streamed(call, value):
             return
         if given.origin == "error":
             value, source = {"error": "" if call.error is None else message_of(call.error)}, "untrusted"
@@ -146,16 +158,17 @@ class RunProvenance(FeatureState):
 
     def _read_value(self, call: Call, value: Any) -> None:
         """Read a value of a stream before its result is known: by the labels of the tool, unless they need that."""
-        labels, streamed = self.labels_of(call), self._streamed.setdefault(call.id, [])
+        labels, (root, streamed) = self.labels_of(call), self._streamed.setdefault(call, (Place(), []))
         if labels.effect == "program" and labels.source is None:
             return  # the calls of the program are read as they are made
         source: Source = "untrusted" if labels.source is None or callable(labels.source) else labels.source
-        self._keep(call, value, source, labels, f"[{len(streamed)}]")
+        self._keep(call, value, source, labels, Place(root, len(streamed)))
         streamed.append(value)
 
-    def _has_streamed(self, id: str, value: Any) -> bool:
+    def _has_streamed(self, call: Call, value: Any) -> bool:
         """Return whether a result is the values of a stream that were read as they came."""
-        read, items = self._streamed.pop(id, []), cast("list[Any]", value) if isinstance(value, list) else []
+        _, read = self._streamed.pop(call, (None, list[Any]()))
+        items = cast("list[Any]", value) if isinstance(value, list) else []
         return bool(read) and len(read) == len(items) and all(a is b for a, b in zip(read, items, strict=True))
 
     def _has_private(self, call: Call) -> bool:
@@ -163,7 +176,7 @@ class RunProvenance(FeatureState):
         entries = call.toolset.entries
         return any(self._labels(name, each, call.run).readers is not None for name, each in entries.items())
 
-    def _keep(self, call: Call, value: Any, source: Source, labels: ToolLabels, at: str = "") -> None:
+    def _keep(self, call: Call, value: Any, source: Source, labels: ToolLabels, at: Place | None = None) -> None:
         """Keep a result of a call, or a value of a stream at its place."""
         memory, echoes = self.memory, labels.effect not in _READING
         arguments: Mapping[str, Any] = call.shown_arguments if call.received.origin == "model" else {}
@@ -281,9 +294,9 @@ async def check_origins(call: Call) -> Ask | Rejected | None:
         return None
     labels, policy, memory = state.labels_of(call), state.policy, state.memory
     is_program = labels.effect == "program"
+    state.read_descriptions(call.toolset, call.run)
     if labels.effect == "none" or (is_program and not policy.frozen):
         return None
-    state.read_descriptions(call.toolset, call.run)
     if not memory.is_settled:
         await asyncio.to_thread(memory.settle)
     settled: list[Question] | None = [] if call.is_recorded else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections import deque
@@ -11,18 +12,19 @@ from itertools import islice
 from threading import Lock
 from typing import Any, Final, cast
 
-from toolcrib.provenance._kinds import number_of, without_moments
+from toolcrib.provenance._kinds import dates_in, number_of, times_in, without_moments
 from toolcrib.provenance._links import links_in, pieces_of
-from toolcrib.provenance._origins import PROGRAM, WORDS_OF_USER, Origins, Piece, key_of, number_text
+from toolcrib.provenance._origins import PROGRAM, WORDS_OF_USER, Origins, Piece, Reading, key_of, number_text, value_of
 from toolcrib.provenance._private import PrivateValues
 from toolcrib.provenance._question import ASKED, ASKED_INSIDE, Origin, OriginKind, Question, argument_of, cut, path_of
-from toolcrib.provenance._texts import flat, words_in
-from toolcrib.tools import INSIDE, Effect, Source, labelled
+from toolcrib.provenance._texts import TextIndex, flat, words_in
+from toolcrib.tools import INSIDE, Effect, Place, Source, labelled
 
 __all__ = ["Memory"]
 
 _WORDS: Final = 200  # characters of what the user wrote that a question repeats
 _MOST_VALUES: Final = 2_000  # of one call
+_LONGEST_VALUE: Final = 200  # characters of what names a record
 _MOST_WORDS: Final = 100_000  # of what a run writes
 _MOST_NAMED: Final = 8  # of what was read, in a question
 _ANY: Final[tuple[OriginKind, ...]] = ("untrusted", "model", "private")  # what values may be that are not looked up
@@ -30,6 +32,10 @@ _MOST_WRITTEN: Final = 100  # addresses, links and numbers in one argument
 _MOST_LINKS: Final = 200  # in one text
 _SHORTEST: Final = 2  # letters of words such as "to", which name nothing
 _NAMING: Final = re.compile(r"\d|\w[@./:]\w")
+_APART: Final = "\0"  # between literals, so that no value is made of two
+_LONE_MARK: Final = re.compile(
+    r"(?<![^\s'\"`(])[^\w\s]+(?![^\s'\"`),;])"
+)  # such as `*`, which a program has for itself
 _OF_USER: Final = re.compile(r"[^\W\d_]{4,}")  # a word that shows the user's will
 
 
@@ -47,6 +53,7 @@ class Memory(Origins):
         super().__init__()
         self.last_words, self.is_whole = "", True
         self._early: set[str] = set()  # programs that count as the user's
+        self._will = TextIndex()  # what the user wrote, and no program
         self._private = PrivateValues()
         self._approved: set[str] = set()  # marks
         self._read_from: dict[str, None] = {}  # where it has read text of others, for a person
@@ -66,15 +73,18 @@ class Memory(Origins):
         if text not in self._heard:
             self._heard.add(text)
             self._user.add(text, WORDS_OF_USER)
+            self._will.add(text, WORDS_OF_USER)
 
     def intend(self, program: str) -> bool:
-        """Keep the text of a program, if it was written before any text of others was read: it counts as the user's.
+        """Keep the literals of a program that was written before any text of others was read: they count as the user's.
 
-        Return whether it was; one that goes on after a pause was, if it was at first.
+        They say nothing of what the user wants. Return whether it was; one that goes on after a pause was, if it was at
+        first.
         """
         if program not in self._early and not self.reads_others:
             self._early.add(program)
-            self._user.add(program, PROGRAM)
+            literals = (_LONE_MARK.sub(_APART, each) for each in _literals(program))
+            self._user.add(f" {_APART} ".join(literals), PROGRAM)
         return program in self._early
 
     def expect(self, key: str) -> bool:
@@ -135,7 +145,7 @@ class Memory(Origins):
         readers: Collection[str] | None = None,
         *,
         echoes: bool = False,
-        at: str = "",
+        at: Place | None = None,
     ) -> None:
         """Keep a result, as JSON shapes, with what its tool declares of it.
 
@@ -150,10 +160,11 @@ class Memory(Origins):
             source: How far the result can be trusted.
             readers: To whom it may be sent, by the values of deciding arguments; None for all.
             echoes: Whether values that the tool was given, and that it says again, stay whose they were.
-            at: Where it stands in the result, of a value of a stream: `[2]`.
+            at: Where it stands in the result, of a value of a stream.
         """
+        self._begin()
         labels = source(arguments, result) if callable(source) else source
-        given = [(value, self.origin(value)) for _, value in islice(_leaves(arguments), _MOST_VALUES)]
+        given = [(value, self._least_trusted(value)) for _, value in islice(_leaves(arguments), _MOST_VALUES)]
         unknown = [flat(str(value)) for value, origin in given if origin.kind in ASKED]
         if unknown and not echoes:
             labels = "untrusted"
@@ -162,28 +173,36 @@ class Memory(Origins):
         untrusted, private = self._warned.get(call_id, (False, False))
         labels, readers = "untrusted" if untrusted else labels, () if private else readers
         about = next((cut(str(value)) for value, _ in given), "")
-        place = f"`{tool}`{f' ({about})' if about else ''}"
+        place = Place() if at is None else at
+        reading = Reading(tool, call_id, arguments, about, place if place.parent is None else place.parent)
+        read_from = f"`{tool}`{f' ({about})' if about else ''}"
         allowed = None if readers is None else frozenset(map(flat, readers))
-        for path, held, trust in labelled(result, labels, at):
+        for leaf in labelled(result, labels, place):
+            held, trust = leaf.value, leaf.trust
             text = held if isinstance(held, str) else number_text(held) if isinstance(held, float) else str(held)
-            if written and trust != "untrusted" and not written.isdisjoint(words_in(flat(text))):
+            is_washed = bool(written) and not written.isdisjoint(words_in(flat(text)))
+            if is_washed or (trust == "name" and without_moments(flat(text)) != flat(text)):
                 trust = "untrusted"
             self._left -= len(text)
             if self._left < 0 and (allowed is None or self._private.is_full):
                 return
-            number, kind = len(self._sources), cast("OriginKind", "untrusted" if trust == "untrusted" else "trusted")
-            origin = Origin(kind, tool, call_id, about, path)
-            self._sources.append(Piece(origin, text, arguments, is_beside=trust == "beside"))
+            number = len(self._sources)
+            self._sources.append(Piece(reading, leaf.place, text, trust, leaf.is_beside, leaf.is_key))
             if allowed is not None:
                 self._private.add(text, number, allowed)
             if self._left < 0:
                 continue  # what may not be sent is found all the same
             if trust != "untrusted":
                 self._find_washed(text)
-                self._trusted.add(text, number)
+                if trust == "name":
+                    self._has_names = True
+                else:
+                    self._trusted.add(text, number)
+                if len(text) <= _LONGEST_VALUE:
+                    self._values.setdefault(value_of(text), []).append(number)
             else:
                 self._untrusted.add(text, number, own)
-                self._read_from[place] = None
+                self._read_from[read_from] = None
                 if own:
                     self._echoes[number] = own
 
@@ -203,17 +222,28 @@ class Memory(Origins):
             self._written.update(words_in(flat(str(value))))
             if len(self._written) > _MOST_WORDS:
                 self.lose()
+            moments = [*dates_in(flat(str(value))), *times_in(flat(str(value)))]
+            unknown = (each for each in moments[:_MOST_WRITTEN] if self._origin_of_moment(each) == "model")
+            self._composed.update((0, *each[1:]) if len(each) > _SHORTEST else each for each in unknown)
+            if len(moments) > _MOST_WRITTEN:
+                self.lose()
             if not isinstance(value, str):
-                named, unknown = 0, [str(value)] if self.origin(value).kind == "model" else list[str]()
+                named, unknown = 0, [str(value)] if self._least_trusted(value).kind == "model" else list[str]()
             else:
                 words = list(dict.fromkeys(word for word in pieces_of(value) if not is_said or _NAMING.search(word)))
                 named = len(words)
-                unknown = [word for word in words[:_MOST_WRITTEN] if word and self.origin(word).kind == "model"]
+                unknown = [word for word in words[:_MOST_WRITTEN] if word and self._least_trusted(word).kind == "model"]
             text = str(value) if named > _MOST_WRITTEN else "\n".join(unknown)
             if text:
-                piece = Piece(replace(origin, path=path), text, {})
+                reading = Reading(origin.tool, origin.call_id, {}, "", Place())
+                piece = Piece(reading, Place(reading.root, path), text)
                 self._untrusted.add(text, len(self._sources))
                 self._sources.append(piece)
+
+    def _origin_of_moment(self, moment: tuple[int, ...]) -> OriginKind:
+        """Return the kind of origin of a date, or of a time of day, which has two parts."""
+        found = self._origin_of_date(moment) if len(moment) > _SHORTEST else self._origin_of_key("times", moment)
+        return found.kind
 
     def lose(self) -> None:
         """Record that it read text of others which is not here: from now on no result counts as trusted."""
@@ -243,6 +273,7 @@ class Memory(Origins):
             content: The arguments that say something, and decide nothing.
             settled: Gets where the other values come from that decide something.
         """
+        self._begin()
         leaves = list(islice(_leaves(arguments, with_flags=True), _MOST_VALUES + 1))
         if len(leaves) > _MOST_VALUES:
             return _too_many(tool)
@@ -267,7 +298,10 @@ class Memory(Origins):
                 least = max(passed, key=lambda each: each.kind in ASKED)
                 settled.append(Question.of(path, cut(shown), least, _mark(least, tool, path, shown)))
         if effect not in INSIDE:
-            questions += self._asked_of_links(tool, said)
+            texts = islice(_leaves(arguments, with_keys=True), 2 * _MOST_VALUES)
+            questions += self._asked_of_links(
+                tool, [(at, str(text)) for at, text in texts if argument_of(at) in content]
+            )
             questions += self._asked_of_private_values(tool, arguments, deciding)
         if not questions and not is_anchored and not self._has_users(said, is_inside=effect in INSIDE):
             mark = Origin("model").mark(tool, "", json.dumps(arguments, sort_keys=True))
@@ -339,16 +373,16 @@ class Memory(Origins):
         key = origin.part or key_of(value)
         number = number_of(key) if isinstance(key, str) else key
         meant = self._find_meant(str(key)) if number is None else self._find_meant_number(number)
-        return meant or replace(origin, kind="chosen")
+        return meant if meant is not None and meant.is_meant else replace(origin, kind="chosen")
 
     def _names_tool(self, name: str) -> bool:
         """Return whether the user wrote, and did not forbid, what a tool does: `empty_inbox`, "empty my inbox"."""
         verb, *rest = words_in(flat(name).replace("_", " ")) or [""]
-        if len(verb) < 2 or any(self._user.find(word) is None for word in rest):
+        if len(verb) < 2 or any(self._will.find(word) is None for word in rest):
             return False
         object = r"[^\w.?!]+(?:\w+[^\w.?!]+){0,3}".join(map(re.escape, ["", *rest]))
         it = rf"(?:{object}|[^\w.?!]+(?:it|them))" if rest else ""
-        return self._user.wants(rf"\b{re.escape(verb)}{it}\b")
+        return self._will.wants(rf"\b{re.escape(verb)}{it}\b")
 
     def _whole_lists(self, effect: Effect, arguments: Mapping[str, Any]) -> set[str]:
         """Return the arguments that are all the values of a field of a trusted result: nobody has chosen among them."""
@@ -358,7 +392,7 @@ class Memory(Origins):
             given = {flat(each) for each in items if isinstance(each, str)}
             if len(given) < len(items):
                 continue
-            number, _ = next(self._trusted.places(min(given)), (-1, 0)) if len(given) > 1 else (-1, 0)
+            number, _ = next(self._places(min(given)), (-1, 0)) if len(given) > 1 else (-1, 0)
             if number >= 0 and not self._sources[number].is_beside and self._is_column(number, given):
                 found.add(name)
         return found
@@ -367,7 +401,7 @@ class Memory(Origins):
         """Return whether the user wrote, and did not deny, the name of what is true."""
         words = words_in(flat(re.sub(r"\[\d+\]", "", path).rpartition(".")[2]).replace("_", " "))
         is_telling = any(len(word) > _SHORTEST for word in words)
-        return is_telling and all(len(word) > 1 and self._user.wants(rf"\b{re.escape(word)}\b") for word in words)
+        return is_telling and all(len(word) > 1 and self._will.wants(rf"\b{re.escape(word)}\b") for word in words)
 
     def _has_users(self, said: Sequence[tuple[str, str]], *, is_inside: bool) -> bool:
         """Return whether what is said shows the user's will, which a date or a number alone does not.
@@ -413,7 +447,7 @@ class Memory(Origins):
     def _asked_unless_approved(
         self, tool: str, path: str, value: str, origin: Origin, to: Collection[str] = ()
     ) -> Iterator[Question]:
-        mark = origin.mark(tool, argument_of(path), value, to)
+        mark = origin.mark(tool, path, value, to)
         if mark not in self._approved:
             yield Question.of(path, cut(value), origin, mark)
 
@@ -430,17 +464,33 @@ class Memory(Origins):
         for path, value in islice(_leaves(arguments, with_flags=True), _MOST_VALUES):
             for origin in self._origins_for("send", path, value) if path in paths else ():
                 unknown = Origin("model", part=origin.part)
-                self._approved.add(unknown.mark(tool, argument_of(path), _shown(value)))
+                self._approved.add(unknown.mark(tool, path, _shown(value)))
 
 
 def _mark(origin: Origin, tool: str, path: str, shown: str) -> str:
     """Return the mark of a value in an argument; empty where its origin is not asked about."""
-    return origin.mark(tool, argument_of(path), shown) if origin.kind in ASKED else ""
+    return origin.mark(tool, path, shown) if origin.kind in ASKED else ""
 
 
 def _too_many(tool: str) -> list[Question]:
     why = f"`{tool}` is given more values than can be looked up ({_MOST_VALUES:,})"
     return [Question("", "", why, kind) for kind in _ANY]
+
+
+def _literals(program: str) -> Iterator[str]:
+    """Yield the texts and numbers that stand in a program; nothing of a program that is not valid Python."""
+    try:
+        tree = ast.parse(program)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        sign = "-" if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else ""
+        value = node.operand if isinstance(node, ast.UnaryOp) else node
+        held = value.value if isinstance(value, ast.Constant) else None
+        if isinstance(held, str):
+            yield held
+        elif isinstance(held, int | float) and not isinstance(held, bool):
+            yield sign + (number_text(held) if isinstance(held, float) else str(held))
 
 
 def _leaves(

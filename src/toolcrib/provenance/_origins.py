@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Final, Literal, cast
@@ -13,8 +14,9 @@ from toolcrib.provenance._kinds import Component, components, number_of, phrases
 from toolcrib.provenance._links import pieces_of
 from toolcrib.provenance._question import ASKED, Origin
 from toolcrib.provenance._texts import TextIndex, flat, is_long_number, words_in
+from toolcrib.tools import Place, Trust
 
-__all__ = ["PROGRAM", "WORDS_OF_USER", "Origins", "Piece", "key_of", "number_text"]
+__all__ = ["PROGRAM", "WORDS_OF_USER", "Origins", "Piece", "Reading", "key_of", "number_text", "value_of"]
 
 WORDS_OF_USER: Final = 0
 """Who wrote a text of the user's: the user."""
@@ -27,6 +29,9 @@ _SHORT: Final = 3  # characters
 _IN_ANY_TEXT: Final = 100  # smaller whole numbers stand in any text, by chance
 _MOST_OF_RESULT: Final = 5_000  # values of one result, for what all its records have
 _NEAR: Final = 32  # values of one record that are looked through
+_MOST_SAME: Final = 1_000  # equal values that are looked through
+_BUDGET: Final = 4_000  # texts that are looked up in those of others, for the values of one call
+_COST_OF_FOUND: Final = 40  # of these, one that is found, whose line is counted
 _LONG: Final = 2_000  # characters of a text that is looked at word by word
 _MOST_WORDS: Final = 24  # of a value that is looked at for what stands in it side by side
 _LONGEST_PHRASE: Final = 8  # words
@@ -37,24 +42,57 @@ _EXACT: Final = re.compile(r"^-|[\d_/]")
 _MOMENT: Final = re.compile(r"(?i)\d(?:st|nd|rd|th|[ap]\.?m\.?|t\d\d.*)$|^\d+(?:[-/:.]\d+)+z?$")
 _SEGMENTS: Final = re.compile(r"[/?&=#+]")
 _PLAIN: Final = re.compile(r"[a-z]+")
-_INDEX: Final = re.compile(r"\[\d+\]")
 
 
-@dataclass(frozen=True, slots=True)
+class Reading:
+    """One reading of a result.
+
+    Attributes:
+        tool: The tool.
+        call_id: The call's id, which another call may have as well.
+        about: What the call was about, for a person.
+        arguments: What the result was looked up by, as JSON shapes.
+        root: The place of the result, which all values of a stream have in common.
+        digests: Digests of its long texts that have been asked about, by place.
+    """
+
+    __slots__ = ("about", "arguments", "call_id", "digests", "root", "tool")
+
+    def __init__(self, tool: str, call_id: str, arguments: Mapping[str, Any], about: str, root: Place) -> None:
+        self.tool, self.call_id, self.arguments, self.about, self.root = tool, call_id, arguments, about, root
+        self.digests: dict[Place, str] = {}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Piece:
     """A text or a number of a result.
 
     Attributes:
-        origin: Where it stands.
+        reading: The reading that it is of.
+        place: Where it stands; of a key, where its object does.
         text: The text.
-        arguments: What the result was looked up by, as JSON shapes.
+        trust: How far it can be trusted.
         is_beside: Whether a text of others is in the same record.
+        is_key: Whether it is a key of an object.
     """
 
-    origin: Origin
+    reading: Reading
+    place: Place
     text: str
-    arguments: Mapping[str, Any]
+    trust: Trust = "untrusted"
     is_beside: bool = False
+    is_key: bool = False
+
+    @property
+    def field(self) -> Place:
+        """The place of it, or of the list that it is an item of."""
+        parent = self.place.parent
+        return parent if parent is not None and isinstance(self.place.key, int) else self.place
+
+    @property
+    def record(self) -> Place | None:
+        """The place of the record that it is in; None where it is in none."""
+        return self.field.parent if isinstance(self.field.key, str) and not self.is_key else None
 
     def located(self, line: int = 0) -> Origin:
         """Return its origin with the line, and with what stands for the place in marks.
@@ -62,10 +100,20 @@ class Piece:
         A result that is one text and that was looked up by arguments is the place that these name, such as a file or a
         page. Of another one the place is the text itself.
         """
-        origin = self.origin
-        is_named = bool(self.arguments) and not origin.path
-        source = (self.arguments,) if is_named else (self.arguments, origin.path, self.text)
-        return Origin(origin.kind, origin.tool, origin.call_id, origin.about, origin.path, line, source=source)
+        reading, path = self.reading, str(self.place)
+        is_named = bool(reading.arguments) and not path
+        source = (reading.arguments,) if is_named else (reading.arguments, path, self._text_in_marks())
+        kind = "untrusted" if self.trust == "untrusted" else "trusted"
+        return Origin(kind, reading.tool, reading.call_id, reading.about, path, line, source=source)
+
+    def _text_in_marks(self) -> str:
+        """Return the text, or its digest where it is long."""
+        if len(self.text) <= _LONG:
+            return self.text
+        digests = self.reading.digests
+        if self.place not in digests:
+            digests[self.place] = hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
+        return digests[self.place]
 
 
 class Origins:
@@ -77,8 +125,13 @@ class Origins:
         self._left = _MOST_TEXT
         self.is_told = False
         self._written: set[str] = set()  # words that the run wrote, and has not read again
+        self._composed: set[tuple[int, ...]] = set()  # dates and times that only the model knew when it wrote them
         self._washed: set[str] = set()  # words that only the model knew when it wrote them
         self._echoes: dict[int, set[str | float]] = {}  # of pieces: what their calls were given, and not by others
+        self._values: dict[str | float, list[int]] = {}  # the trusted pieces that are a value, and no longer text
+        self._looked_up: dict[str, tuple[int, int] | None] = {}  # in texts of others, for the values of one call
+        self._texts_of_others, self._budget = 0, _BUDGET
+        self._has_names = False  # whether it has read names, which strangers chose
 
     @property
     def is_full(self) -> bool:
@@ -87,18 +140,26 @@ class Origins:
 
     @property
     def _reads_others(self) -> bool:
-        return len(self._untrusted) > 0 or self.is_full or self.is_told
+        return len(self._untrusted) > 0 or self.is_full or self.is_told or self._has_names
 
     def origin(self, value: Any) -> Origin:
         """Return where a text or a number comes from: of several components the one that is trusted least."""
+        self._begin()
+        return self._least_trusted(value)
+
+    def _least_trusted(self, value: Any) -> Origin:
         return max(self.cover(value), key=lambda each: _BY_KIND.get(each.kind, 0))
 
     def cover(self, value: Any) -> list[Origin]:
         """Return where a text or a number comes from: as it is, or else each of its components.
 
+        It is unknown where too much was looked up for the same call.
+
         Args:
             value: The text or number.
         """
+        if self._budget < 0:
+            return [Origin("model")]
         text = key_of(value)
         number = number_of(text) if isinstance(text, str) else text
         if isinstance(text, str) and number is not None and number % 1:
@@ -144,7 +205,9 @@ class Origins:
         return self._user.find(word) is None and self._trusted.find(word) is None
 
     def _has_cased(self, segment: str) -> bool:
-        return self._user.has_cased(segment) or (not self.is_full and self._trusted.has_cased(segment))
+        named = (self._sources[at] for at in self._values.get(flat(segment), ()))
+        is_name = any(each.trust == "name" and each.text == segment for each in named)
+        return self._user.has_cased(segment) or (not self.is_full and (is_name or self._trusted.has_cased(segment)))
 
     def _cover_phrases(self, text: str) -> list[Origin]:
         """Return the components of what is left of a text without words that stand side by side in one of ours."""
@@ -223,27 +286,52 @@ class Origins:
 
     def _find_trusted(self, text: str) -> Origin | None:
         """Return where a trusted result has a text; `chosen` where a stranger may have brought all that have it."""
-        number, line = next(self._trusted.places(text), (-1, 0)) if not self.is_full else (-1, 0)
+        number, line = next(self._places(text), (-1, 0))
         if number < 0 or (self._washed and not self._washed.isdisjoint(words_in(text))):
             return None
         if self._sources[number].is_beside:
-            of_its_own = (at for at in self._trusted.places(text) if not self._sources[at[0]].is_beside)
+            of_its_own = (at for at in self._places(text) if not self._sources[at[0]].is_beside)
             number, line = next(of_its_own, (number, line))
         piece = self._sources[number]
         if piece.is_beside:
             return self._find_meant(text) or replace(piece.located(line), kind="chosen")
         return piece.located(line)
 
+    def _places(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield the trusted pieces that have a text, with the line; of names those that are the text as a whole."""
+        if self.is_full:
+            return
+        yield from self._trusted.places(text)
+        named = self._values.get(text, ()) if self._has_names else ()
+        yield from ((at, 0) for at in named if self._sources[at].trust == "name")
+
     def _find_meant(self, text: str) -> Origin | None:
         """Return where a text is in a trusted result, in a record that the user named; None when in none."""
-        number = (
-            None if self.is_full else next((at for at, _ in self._trusted.places(text) if self._is_meant(at)), None)
-        )
-        return None if number is None else replace(self._sources[number].located(), is_meant=True)
+        return self._first_meant(at for at, _ in self._places(text))
+
+    def _first_meant(self, numbers: Iterable[int]) -> Origin | None:
+        for number in numbers:
+            pointer = self._pointer_to(number)
+            if pointer is not None:
+                is_meant = self._points_at_one(pointer, number)
+                return replace(self._sources[number].located(), is_meant=is_meant)
+        return None
 
     def _find_of_others(self, text: str) -> tuple[int, int] | None:
         """Return the first untrusted text with a value, and the line; not one of a call that was given the value."""
-        return next((at for at in self._untrusted.places(text) if text not in self._echoes.get(at[0], ())), None)
+        if self._texts_of_others != len(self._untrusted):
+            self._texts_of_others = len(self._untrusted)
+            self._looked_up.clear()
+        if text not in self._looked_up:
+            found = next((at for at in self._untrusted.places(text) if text not in self._echoes.get(at[0], ())), None)
+            self._looked_up[text] = found
+            self._budget -= 1 if found is None else _COST_OF_FOUND
+        return self._looked_up[text]
+
+    def _begin(self) -> None:
+        """Begin to look up the values of a call."""
+        self._looked_up.clear()
+        self._budget = _BUDGET
 
     def _origin_of_number(self, value: float) -> Origin:
         others, is_users = self._untrusted.numbers.get(value), value in self._user.numbers
@@ -265,9 +353,7 @@ class Origins:
 
     def _find_meant_number(self, value: float) -> Origin | None:
         places = (at for at, _ in self._trusted.places(number_text(value)))
-        of_value = (at for at in places if number_of(flat(self._sources[at].text)) == value)
-        number = next((at for at in of_value if self._is_meant(at)), None)
-        return None if number is None else replace(self._sources[number].located(), is_meant=True)
+        return self._first_meant(at for at in places if number_of(flat(self._sources[at].text)) == value)
 
     def _is_ambiguous(self, text: str) -> bool:
         """Return whether a value is so short that, where a stranger wrote it as well as the user, it may be either's.
@@ -295,7 +381,8 @@ class Origins:
             return Origin("user")
         if key in others:
             return self._sources[others[key]].located()
-        if key in trusted and not self.is_full and not self._sources[trusted[key]].is_beside:
+        is_known = key in trusted and not self.is_full and key not in self._composed
+        if is_known and not self._sources[trusted[key]].is_beside:
             return self._sources[trusted[key]].located()
         return Origin("model" if self._reads_others else "derived")
 
@@ -308,7 +395,7 @@ class Origins:
             return Origin("user")
         if others:
             return self._sources[others.get(year, next(iter(others.values())))].located()
-        if self._is_known(year, trusted):
+        if self._is_known(year, trusted) and (0, *day) not in self._composed:
             return self._sources[next(iter(trusted.values()))].located()
         return Origin("model" if self._reads_others else "derived")
 
@@ -319,40 +406,80 @@ class Origins:
 
     # --- the record that a value is in
 
-    def _is_meant(self, number: int) -> bool:
-        """Return whether the user named the record that a trusted value is in, by another value of it.
+    def _pointer_to(self, number: int) -> Piece | None:
+        """Return the value by which the user named the record that a trusted value is in; None where he did not.
 
-        That is a trusted one, or one of others that no other record has, such as the title of an event.
+        That is a trusted one that no other record of the tool has, or one of others such as the title of an event. A
+        value of a mapping is named by its key.
         """
         piece = self._sources[number]
-        near = [each for each in self._siblings(number) if _field_of(each.origin.path) != _field_of(piece.origin.path)]
-        if any(each.origin.kind == "trusted" and self._is_pointer(each) for each in near):
-            return True
-        return any(each.origin.kind != "trusted" and self._names_one(each, piece) for each in near)
+        near = [each for each in self._siblings(number) if each.field is not piece.field]
+        for each in near:
+            if each.trust != "untrusted" and self._is_pointer(each) and self._is_of_record(each, number):
+                return each
+        named = (each for each in near if each.trust == "untrusted" and self._names_one(each, piece))
+        return next(named, None) or self._key_of(number, near)
 
-    def _siblings(self, number: int) -> list[Piece]:
-        """Return the values of the record that a value is in."""
-        origin = self._sources[number].origin
-        record = _record_of(origin.path)
-        nearby = self._sources[max(0, number - _NEAR) : number + _NEAR] if record is not None else ()
-        same = (each for each in nearby if each.origin.call_id == origin.call_id)
-        return [each for each in same if _record_of(each.origin.path) == record]
+    def _points_at_one(self, pointer: Piece, number: int) -> bool:
+        """Return whether a pointer names one value alone, and not a list of them."""
+        piece = self._sources[number]
+        if not isinstance(piece.place.key, int) or isinstance(pointer.place.key, int):
+            return True
+        beside = self._sources[max(0, number - 1) : number] + self._sources[number + 1 : number + 2]
+        return all(each.place.parent is not piece.place.parent for each in beside)
+
+    def _siblings(self, number: int) -> Iterator[Piece]:
+        """Yield the values of the record that a value is in; of columns those with the same index."""
+        piece = self._sources[number]
+        record, key = piece.record, piece.place.key
+        for each in self._sources[max(0, number - _NEAR) : number + _NEAR] if record is not None else ():
+            is_other_row = isinstance(key, int) and isinstance(each.place.key, int) and each.place.key != key
+            if each.record is record and (each.field is piece.field or not is_other_row):
+                yield each
+
+    def _is_of_record(self, pointer: Piece, number: int) -> bool:
+        """Return whether the object of two values is a record, and no mapping by name.
+
+        Other records of the result have the same fields, or the two values are of two kinds.
+        """
+        piece = self._sources[number]
+        if _sort_of(pointer.text) != _sort_of(piece.text):
+            return True
+        key, record, others = piece.field.key, piece.record, self._of_result(number)
+        return any(each.field.key == key and each.record not in (None, record) for each in others)
+
+    def _key_of(self, number: int, near: Sequence[Piece]) -> Piece | None:
+        """Return the key by which the user named a value of a mapping, or an object of one; None where he did not.
+
+        In a mapping all values look alike, or all objects have the same fields; other keys are those of a schema.
+        """
+        piece = self._sources[number]
+        record, places = piece.record, list[Place]()
+        if near and all(_sort_of(each.text) == _sort_of(piece.text) for each in near):
+            places.append(piece.field)
+        others = (each.record for each in self._of_result(number) if each.field.key == piece.field.key)
+        if record and any(each and each is not record and each.parent is record.parent for each in others):
+            places.append(record)
+        for place in places:
+            key = flat(place.key) if isinstance(place.key, str) else ""
+            for at in self._values.get(value_of(key), ())[:1] if key and self._is_users_name(key, piece) else ():
+                if self._sources[at].is_key and self._is_single(self._sources[at]):
+                    return self._sources[at]
+        return None
 
     def _column(self, number: int) -> Iterator[str]:
         """Yield the trusted values that a result has in the field of a value, those next to it first."""
-        field = _INDEX.sub("[]", self._sources[number].origin.path)
-        last = field.rpartition("]")[2]
+        place = self._sources[number].place
         for each in self._of_result(number):
-            path = each.origin.path
-            if path.endswith(last) and each.origin.kind == "trusted" and _INDEX.sub("[]", path) == field:
+            if each.trust != "untrusted" and not each.is_key and _is_same_field(each.place, place):
                 yield flat(each.text)
 
     def _of_result(self, number: int) -> Iterator[Piece]:
         """Yield the values of the result that a value is in, in no order; up to 5,000 before and behind it."""
-        call_id, size = self._sources[number].origin.call_id, len(self._sources)
+        root, size = self._sources[number].reading.root, len(self._sources)
         for places in (range(number, min(number + _MOST_OF_RESULT, size)), range(number - 1, -1, -1)[:_MOST_OF_RESULT]):
             pieces = (self._sources[place] for place in places)
-            yield from takewhile(lambda each: each.origin.call_id == call_id, pieces)
+            yield from takewhile(lambda each: each.reading.root is root, pieces)
 
     def _is_record_number(self, value: Any) -> bool:
         """Return whether a whole number tells the records of a trusted result apart, and no stranger wrote it."""
@@ -372,36 +499,74 @@ class Origins:
         return len(found) == len(given)
 
     def _is_pointer(self, piece: Piece) -> bool:
-        """Return whether a trusted value of a record says which record the user means.
+        """Return whether a trusted value of a record says which record the user means: no other record has it.
 
-        Beside a text of others a word does not, and a number only if no other record has it: a stranger may bring one.
+        Beside a text of others a word does not: a stranger may bring one.
         """
         text = flat(piece.text)
         number = number_of(text)
-        if number is not None:
-            return number in self._user.numbers and len(text) > 1 and self._is_single(text)
+        if number is None:
+            return self._is_users_name(text, piece) and self._is_single(piece)
+        return number in self._user.numbers and len(text) > 1 and self._is_single(piece)
+
+    def _is_users_name(self, text: str, piece: Piece) -> bool:
+        """Return whether the user wrote a text, with which a stranger cannot have named a record."""
         if self._user.find(text) is None or (self._is_ambiguous(text) and self._find_of_others(text) is not None):
             return False
         return not piece.is_beside or _PLAIN.fullmatch(text) is None
 
-    def _is_single(self, text: str) -> bool:
-        pieces = [self._sources[at] for at, _ in self._trusted.places(text)]
-        return (
-            len({(each.origin.call_id, _record_of(each.origin.path)) for each in pieces if flat(each.text) == text})
-            == 1
-        )
+    def _is_single(self, piece: Piece) -> bool:
+        """Return whether no other record of the tool has a value, and no other mapping has a key."""
+        same = self._values.get(value_of(piece.text), ())
+        return 0 < len(same) <= _MOST_SAME and all(self._is_same_record(piece, at, same) for at in same)
+
+    def _is_same_record(self, piece: Piece, at: int, same: Sequence[int]) -> bool:
+        """Return whether two equal values are of one record, which may have been read twice, or of two tools."""
+        other = self._sources[at]
+        if piece is other or (piece.record is not None and piece.record is other.record):
+            return True
+        reading, again = piece.reading, other.reading
+        if piece.is_key or other.is_key:
+            is_again = reading.root is not again.root and reading.tool == again.tool
+            is_again = is_again and reading.arguments == again.arguments and piece.is_key is other.is_key
+            return is_again and str(piece.place) == str(other.place)
+        if reading.tool != again.tool:
+            return True
+        number = next(each for each in same if self._sources[each] is piece)
+        return self._texts_beside(number) == self._texts_beside(at)
+
+    def _texts_beside(self, number: int) -> list[str]:
+        return [each.text for each in self._siblings(number)]
 
     def _names_one(self, name: Piece, value: Piece) -> bool:
         """Return whether the user wrote a text of others that names a record, and no record with another value."""
-        text, field = flat(name.text), _field_of(value.origin.path)
+        text, key = flat(name.text), value.field.key
         if _PLAIN.fullmatch(text) or number_of(text) is not None or self._user.find(text) is None:
             return False
         named = [at for at, _ in self._untrusted.places(text) if flat(self._sources[at].text) == text]
-        found = [
-            frozenset(each.text for each in self._siblings(at) if _is_same(_field_of(each.origin.path), field))
-            for at in named
-        ]
+        found = [frozenset(each.text for each in self._siblings(at) if each.field.key == key) for at in named]
         return len(set(found)) == 1 and value.text in found[0]
+
+
+def _is_same_field(place: Place, other: Place) -> bool:
+    """Return whether two places are the same but for their indexes."""
+    at: Place | None = place
+    to: Place | None = other
+    while at is not None and to is not None:
+        if at is to:
+            return True
+        if at.key != to.key and not (isinstance(at.key, int) and isinstance(to.key, int)):
+            return False
+        at, to = at.parent, to.parent
+    return at is to
+
+
+def _sort_of(text: str) -> str:
+    """Return what a value looks like: a number, an account, an address or a text."""
+    plain = flat(text)
+    if number_of(plain) is not None:
+        return "number"
+    return "account" if is_long_number(plain) else "address" if "@" in plain else "text"
 
 
 def _is_joined(text: str, parts: Sequence[Component], found: Sequence[Origin]) -> bool:
@@ -451,19 +616,8 @@ def number_text(value: float) -> str:
     return f"{value:.15g}" if float(f"{value:.15g}") == value else repr(value)
 
 
-def _field_of(path: str) -> str:
-    """Return the path of a value, or of the list that it is an item of."""
-    return path[: path.rindex("[")] if path.endswith("]") else path
-
-
-def _is_same(path: str, other: str) -> bool:
-    """Return whether two paths lead to the same field, be it of another record."""
-    return path.rpartition(".")[2] == other.rpartition(".")[2]
-
-
-def _record_of(path: str) -> str | None:
-    """Return the path of the record that a value is in; None for a value that is in none."""
-    field = _field_of(path)
-    if not field or field.endswith("]"):
-        return None
-    return field[: max(field.rfind("."), 0)]
+def value_of(text: str) -> str | float:
+    """Return a text of a result as a value that is looked up as a whole."""
+    plain = flat(text)
+    number = number_of(plain)
+    return plain if number is None else number

@@ -18,6 +18,7 @@ ASKED_INSIDE: Final = frozenset({"untrusted", "flag"})
 """The kinds that are asked about for effects inside the user's own space."""
 
 _LIKE_A_PATH: Final = re.compile(r"[.\[\"]")
+_INDEX: Final = re.compile(r"\[\d+\]")
 _SENTENCES: Final[Mapping[OriginKind, str]] = {
     "user": "is what the user wrote",
     "trusted": "comes from {source}",
@@ -71,17 +72,19 @@ class Origin:
         place = ", ".join(part for part in (self.about, self.place) if part)
         return _SENTENCES[self.kind].format(source=f"`{self.tool}`{f' ({place})' if place else ''}")
 
-    def mark(self, tool: str, argument: str, value: str, to: Collection[str] = ()) -> str:
+    def mark(self, tool: str, path: str, value: str, to: Collection[str] = ()) -> str:
         """Return the mark of a value of this origin in an argument of a tool: what an approval of it holds for.
 
         Args:
             tool: The tool that is given the value.
-            argument: The argument's name.
-            value: The value as text, not cut; of a component, the mark is of that.
+            path: Where among the arguments; which item of a list it is makes no difference.
+            value: The value as text, not cut. The mark is of its component alone, but for a part of a path or a link.
             to: To whom it goes, where that counts.
         """
         source = _digest(self.source) if self.source else ""
-        return _digest([tool, argument, self.part or value, self.kind, self.tool, source, *sorted(to)])
+        is_path = "/" in value or "\\" in value
+        approved = [value, self.part] if is_path else [self.part or value]
+        return _digest([tool, _INDEX.sub("", path), *approved, self.kind, self.tool, source, *sorted(to)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from pydantic import BaseModel
 
@@ -24,6 +24,26 @@ from toolcrib.rounds._transcript import recalled_of
 from toolcrib.toolsets import Toolset
 
 __all__ = ["count_as_read", "read_provider_parts", "read_reply", "recall_transcript"]
+
+_CALLS: Final = frozenset(
+    {"functionCall", "function_call", "tool-call", "toolUse", "tool_use"}
+)  # parts, by type or key
+_RESULTS: Final = frozenset({"function", "tool"})  # roles of messages that have results
+_THOUGHTS: Final = frozenset({"reasoning", "thought"})  # types of items
+_SAID: Final = frozenset(  # fields of a message, or of a part, that a model fills
+    {"audio", "data", "executableCode", "inlineData", "reasoning", "reasoningContent", "reasoning_content"}
+    | {
+        "reasoning_details",
+        "refusal",
+        "signature",
+        "summary",
+        "text",
+        "thinking",
+        "thinking_blocks",
+        "thoughtSignature",
+    }
+    | {"transcript"}
+)
 
 
 def recall_transcript(
@@ -48,7 +68,8 @@ def recall_transcript(
     if not run.features:
         return
     rules = PROVIDERS[format] if isinstance(format, str) else format
-    run.read(ModelInput("transcript", tools))
+    run.read(ModelInput("tools", tools))
+    run.read(ModelInput("transcript"))
     recalled, has_said = recalled_of(transcript), False
     for item in recalled.rest_for(run.run, transcript):
         shape = json_shape(item)
@@ -61,13 +82,15 @@ def recall_transcript(
         for text in words.attached:
             attached = ToolCall("attachment", {}, "")
             run.read(ModelInput("restored", text, request=attached, key=f"attachment {text}"))
-        for result in rules.results_of(shape):
+        results = rules.results_of(shape)
+        for result in results:
             call = recalled.calls.get(result.call.id or result.call.name, result.call)
             name, key = call.name or result.call.name, f"{result.call.id} {result.call.name} {result.content}"
             asked, entry = ToolCall(name, call.arguments or "{}", result.call.id), tools.entries.get(name)
             given = ModelInput("restored", result.content, request=asked, entry=entry, key=key, is_text=True)
             run.read(replace(given, is_error=result.is_error))
-        read_provider_parts(run, shape)
+        is_misplaced = shape.get("role") in _RESULTS and not results
+        read_provider_parts(run, {**shape, "role": "result"} if is_misplaced else shape)
         recalled.calls |= {call.id or call.name: call for call in rules.calls_of(shape)}
 
 
@@ -84,14 +107,17 @@ def count_as_read(run: Run, old: Sequence[Any], new: Sequence[Any]) -> None:
 
 
 def _says_something(item: Mapping[str, Any]) -> bool:
-    """Return whether the model says something in an item, besides calls and thoughts."""
+    """Return whether the model says or thinks something in an item, besides calls."""
+    if item.get("type") in _THOUGHTS:
+        return True
     is_models = item.get("role") in ("assistant", "model") or item.get("type") == "model_output"
     if not is_models and item.get("kind") != "response":
         return False
     held: Any = item.get("content") or item.get("parts") or ()
     parts: list[Any] = [{"text": held}] if isinstance(held, str) else [*held]
     own = [cast("Mapping[str, Any]", part) for part in parts if isinstance(part, Mapping)]
-    return any(part.get("text") or part.get("part_kind") == "text" for part in own if not part.get("thought"))
+    said = (part for part in own if _CALLS.isdisjoint((part.get("type"), part.get("part_kind"), *part)))
+    return any(map(item.get, _SAID)) or any(any(map(part.get, (*_SAID, "content"))) for part in said)
 
 
 def read_provider_parts(run: Run, item: Mapping[str, Any]) -> None:

@@ -16,7 +16,18 @@ if TYPE_CHECKING:
     from toolcrib.tools._deadline import Deadline, current_deadline, stopped_clocks
     from toolcrib.tools._decorators import as_tool, ez_tool, object_tools, stand_for, tool, tool_input
     from toolcrib.tools._foreign import adapter_of, require_own_object
-    from toolcrib.tools._labels import INSIDE, Effect, Labels, Source, Trust, labelled, require_effect, require_source
+    from toolcrib.tools._labels import (
+        INSIDE,
+        Effect,
+        LabelledText,
+        Labels,
+        Place,
+        Source,
+        Trust,
+        labelled,
+        require_effect,
+        require_source,
+    )
     from toolcrib.tools._metadata import ToolMetadata
     from toolcrib.tools._offers import (
         Completions,
@@ -56,7 +67,7 @@ else:
             "._deadline": "Deadline current_deadline stopped_clocks",
             "._decorators": "as_tool ez_tool object_tools stand_for tool tool_input",
             "._foreign": "adapter_of require_own_object",
-            "._labels": "INSIDE Effect Labels Source Trust labelled require_effect require_source",
+            "._labels": "INSIDE Effect LabelledText Labels Place Source Trust labelled require_effect require_source",
             "._metadata": "ToolMetadata",
             "._offers": (
                 "Completions FoundValues Offering PromptOffer PromptText ResourceListener ResourceOffer is_for_apps "
@@ -80,11 +91,13 @@ __all__ = [
     "Effect",
     "FoundValues",
     "Instruction",
+    "LabelledText",
     "Labels",
     "LinkedClient",
     "LockOption",
     "Offering",
     "PersonAnswer",
+    "Place",
     "PromptOffer",
     "PromptText",
     "ResourceListener",

@@ -5,11 +5,22 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias, cast, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from toolcrib.hooks import require_parameters
 
-__all__ = ["INSIDE", "Effect", "Labels", "Source", "Trust", "labelled", "require_effect", "require_source"]
+__all__ = [
+    "INSIDE",
+    "Effect",
+    "LabelledText",
+    "Labels",
+    "Place",
+    "Source",
+    "Trust",
+    "labelled",
+    "require_effect",
+    "require_source",
+]
 
 Effect: TypeAlias = Literal[
     "none", "fetch", "write", "create", "send", "spend", "delete", "share", "execute", "program"
@@ -78,93 +89,181 @@ def require_source(who: str, source: Any) -> None:
             )
 
 
-def labelled(
-    value: Any, labels: Labels, path: str = ""
-) -> Iterator[tuple[str, Any, Literal["trusted", "beside", "untrusted"]]]:
-    """Yield the texts and numbers of a JSON value, each with its path and its trust; keys of objects are texts, too.
+class Place:
+    """Place of a value in a result. Values in one object or list share it, so that a long key is kept once.
 
-    A trusted value is `beside` an untrusted one when both are in the same object, and not in two items of a list: who
-    wrote the other may have brought the object, such as the sender of a mail. One that has a label by its place, as in
-    `[2].sender`, is not: whoever wrote that label has looked at it.
+    Attributes:
+        parent: The place of the object or list that it is in; None for the result itself.
+        key: Its key or index there.
+        is_list: Whether a list is there.
+        has_untrusted: Whether an object or list there contains untrusted text.
+    """
+
+    __slots__ = ("has_untrusted", "is_list", "key", "parent")
+
+    def __init__(self, parent: Place | None = None, key: str | int = "") -> None:
+        self.parent, self.key = parent, key
+        self.is_list = self.has_untrusted = False
+
+    def __str__(self) -> str:
+        keys: list[str | int] = []
+        place = self
+        while place.parent is not None:
+            keys.append(place.key)
+            place = place.parent
+        parts = (f"[{key}]" if isinstance(key, int) else f".{key}" for key in reversed(keys))
+        return "".join(parts).removeprefix(".")
+
+    def mark(self) -> None:
+        """Mark it, and all that it is in, as containing untrusted text."""
+        place: Place | None = self
+        while place is not None and not place.has_untrusted:
+            place.has_untrusted = True
+            place = place.parent
+
+    def is_beside(self) -> bool:
+        """Return whether the closest of what it is in that has an untrusted text is an object."""
+        place = self.parent
+        while place is not None and not place.has_untrusted:
+            place = place.parent
+        return place is not None and not place.is_list
+
+
+class LabelledText(NamedTuple):
+    """A text or a number of a result.
+
+    Attributes:
+        place: Where it stands; of a key, where its object does.
+        value: The text or number.
+        trust: How far it can be trusted; a `name` is one that is short enough.
+        is_beside: Whether it is trusted, and in an object with an untrusted text.
+        is_key: Whether it is a key of an object.
+    """
+
+    place: Place
+    value: Any
+    trust: Trust
+    is_beside: bool = False
+    is_key: bool = False
+
+
+def labelled(value: Any, labels: Labels, place: Place | None = None) -> Iterator[LabelledText]:
+    """Yield the texts and numbers of a JSON value, each with its place and its trust; keys of objects are texts, too.
+
+    A trusted value is beside an untrusted one when both are in the same object, and not in two items of a list: who
+    wrote the other may have brought the object, such as the sender of a mail. That holds as well where an untrusted
+    field is null or missing. One that has a label by its place, as in `[2].sender`, is not beside: whoever wrote that
+    label has looked at it.
 
     Args:
         value: The value, as JSON shapes.
         labels: How far it can be trusted.
-        path: Where it stands: `[2]` for the third value of a stream.
+        place: Where it stands, of a value of a stream.
     """
-    nodes = [_Node(None, is_list=False)]
-    leaves = list(_leaves(value, labels, nodes, path))
-    by_place: Mapping[str, Trust] = labels if isinstance(labels, Mapping) else {}
-    for _, _, trust, node in leaves if by_place or labels == "name" else ():
-        if trust == "untrusted":
-            nodes[node].mark(nodes)
-    for path, held, trust, node in leaves:
-        is_beside = trust == "trusted" and not ("[" in path and path in by_place) and nodes[node].is_beside(nodes)
-        yield path, held, "beside" if is_beside else trust
+    named = _Labels(labels if isinstance(labels, Mapping) else {"*": labels})
+    found: list[tuple[LabelledText, bool]] = []
+    for leaf, held, label, is_key in _leaves(value, place or Place(), named):
+        text = LabelledText(leaf, held, _judged(held, label.trust), is_key=is_key)
+        found.append((text, label.is_by_index))
+        container = leaf if is_key else leaf.parent
+        if container is not None and text.trust == "untrusted":
+            container.mark()
+    for text, is_by_index in found:
+        if text.trust == "untrusted" or is_by_index:
+            yield text
+        else:
+            yield text._replace(is_beside=(text.is_key and text.place.has_untrusted) or text.place.is_beside())
 
 
-class _Node:
-    """An object or a list of a value; `parent` is its place in the list of all."""
+class _Label(NamedTuple):
+    """A label that a place has: by its field or index, or else `*`."""
 
-    __slots__ = ("has_untrusted", "is_list", "parent")
-
-    def __init__(self, parent: int | None, *, is_list: bool) -> None:
-        self.parent, self.is_list, self.has_untrusted = parent, is_list, False
-
-    def mark(self, nodes: Sequence[_Node]) -> None:
-        """Mark it, and all that it is in, as containing untrusted text."""
-        node: _Node | None = self
-        while node is not None and not node.has_untrusted:
-            node.has_untrusted = True
-            node = None if node.parent is None else nodes[node.parent]
-
-    def is_beside(self, nodes: Sequence[_Node]) -> bool:
-        """Return whether the closest of it and what it is in that has an untrusted text is an object."""
-        node: _Node | None = self
-        while node is not None and not node.has_untrusted:
-            node = None if node.parent is None else nodes[node.parent]
-        return node is not None and not node.is_list
+    trust: Trust
+    is_by_index: bool = False
+    is_named: bool = False
 
 
-_Leaf: TypeAlias = tuple[str, Any, Literal["trusted", "untrusted"], int]
+_Fields: TypeAlias = "tuple[str, _Fields] | None"
+"""The keys that lead to a place, the last one first."""
 
 
-def _leaves(value: Any, labels: Labels, nodes: list[_Node], path: str) -> Iterator[_Leaf]:
-    """Yield the texts and numbers of a value, each with its path, its own trust, and the node that it is in."""
-    stack: list[tuple[str, tuple[str, ...], Any, int]] = [(path, (), value, 0)]
-    while stack:
-        path, fields, held, parent = stack.pop()
-        if isinstance(held, Mapping):
-            node = len(nodes)
-            nodes.append(_Node(parent, is_list=False))
-            parts = [(str(key), part) for key, part in cast("Mapping[Any, Any]", held).items()]
-            for name, part in reversed(parts):
-                stack.append((f"{path}.{name}" if path else name, (*fields, name), part, node))
-            for name, _ in parts:
-                yield path, name, _judged(name, _of(path, (*fields, "*"), labels)), node
-        elif isinstance(held, Sequence) and not isinstance(held, str | bytes):
-            items, node = cast("Sequence[Any]", held), len(nodes)
-            nodes.append(_Node(parent, is_list=True))
-            stack.extend((f"{path}[{n}]", fields, items[n], node) for n in reversed(range(len(items))))
-        elif held is not None and not isinstance(held, bool):
-            yield path, held, _judged(held, _of(path, fields, labels)), parent
+class _Labels:
+    """Labels by name. To find that of a field takes time by the longest name alone."""
 
+    def __init__(self, labels: Mapping[str, Trust]) -> None:
+        self._labels, self._longest = labels, max(map(len, labels), default=0)
+        self._rest = _Label(labels.get("*", "untrusted"))
+        untrusted = (name for name, trust in labels.items() if trust == "untrusted" and name != "*" and "[" not in name)
+        self.untrusted = frozenset(name.rpartition(".")[2] for name in untrusted)
 
-def _of(path: str, fields: tuple[str, ...], labels: Labels) -> Trust:
-    if isinstance(labels, str):
-        return labels
-    if (found := labels.get(path)) is not None:
-        return found
-    for start in range(len(fields)):  # the longest name first
-        found = labels.get(".".join(fields[start:]))
+    def lacks(self, held: Mapping[str, Any], missing: frozenset[str]) -> bool:
+        """Return whether an untrusted field may be missing in an object, and in what it is in and what is in it."""
+        if self._rest.trust == "untrusted":
+            return True
+        lists = (cast("Sequence[Any]", part) if isinstance(part, list | tuple) else (part,) for part in held.values())
+        return bool(missing) and not any(isinstance(each, Mapping) for items in lists for each in items)
+
+    def path_of(self, path: str | None, key: str | int) -> str | None:
+        """Return the path of a key or index below a path; None for one that is longer than each name."""
+        if path is None or (isinstance(key, str) and len(key) > self._longest):
+            return None
+        below = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}" if path else key
+        return below if len(below) <= self._longest else None
+
+    def of(self, path: str | None, fields: _Fields, above: _Label, name: str = "") -> _Label:
+        """Return the label of a field: the longest name counts, and what is in an untrusted field is untrusted."""
+        if path and path in self._labels:
+            return _Label(self._labels[path], "[" in path, is_named=True)
+        found: Any = None
+        while fields is not None and len(fields[0]) + len(name) < self._longest + 1:
+            key, fields = fields
+            name = f"{key}.{name}" if name else key
+            found = self._labels.get(name, found)
         if found is not None:
-            return found
-    return labels.get("*", "untrusted")
+            return _Label(found, is_named=True)
+        return above if above.is_named and above.trust == "untrusted" else self._rest
+
+    def of_item(self, path: str | None, above: _Label) -> _Label:
+        """Return the label of an item of a list."""
+        return _Label(self._labels[path], is_by_index=True, is_named=True) if path and path in self._labels else above
 
 
-def _judged(held: Any, trust: Trust) -> Literal["trusted", "untrusted"]:
+def _leaves(value: Any, place: Place, labels: _Labels) -> Iterator[tuple[Place, Any, _Label, bool]]:
+    """Yield the texts and numbers of a value, each with its place, its label, and whether it is a key."""
+    start = str(place)
+    path = labels.path_of("", start) if start else ""
+    label = labels.of_item(path, labels.of(None, None, _Label("trusted")))
+    stack: list[tuple[Place, str | None, _Fields, _Label, frozenset[str], Any]] = []
+    stack.append((place, path, None, label, labels.untrusted, value))
+    while stack:
+        place, path, fields, label, missing, held = stack.pop()
+        if label.trust == "untrusted" and place.parent is not None and (not held or held is True):
+            place.parent.mark()  # what is null, true, false or empty is no text
+        if isinstance(held, Mapping):
+            parts = [(str(key), part) for key, part in cast("Mapping[Any, Any]", held).items()]
+            of_keys, missing = labels.of(path, fields, label, "*"), missing.difference(name for name, _ in parts)
+            if labels.lacks(cast("Mapping[str, Any]", held), missing):
+                place.mark()
+            for name, part in reversed(parts):
+                below, inner = labels.path_of(path, name), (name, fields)
+                stack.append((Place(place, name), below, inner, labels.of(below, inner, label), missing, part))
+            for name, _ in parts:
+                yield place, name, of_keys, True
+        elif isinstance(held, Sequence) and not isinstance(held, str | bytes):
+            items = cast("Sequence[Any]", held)
+            place.is_list = True
+            for number in reversed(range(len(items))):
+                below = labels.path_of(path, number)
+                stack.append(
+                    (Place(place, number), below, fields, labels.of_item(below, label), missing, items[number])
+                )
+        elif held is not None and not isinstance(held, bool):
+            yield place, held, label, False
+
+
+def _judged(held: Any, trust: Trust) -> Trust:
     if trust != "name":
         return trust
     name = unicodedata.normalize("NFKC", held) if isinstance(held, str) and len(held) <= _NAME_CHARS else ""
     is_name = re.fullmatch(_NAME, name) is not None and any(map(str.isalpha, name))
-    return "trusted" if is_name and sum(map(str.isdigit, name)) <= _NAME_DIGITS else "untrusted"
+    return "name" if is_name and sum(map(str.isdigit, name)) <= _NAME_DIGITS else "untrusted"
