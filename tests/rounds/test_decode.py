@@ -333,24 +333,3 @@ def test_a_run_that_is_given_by_position_is_given_by_name() -> None:
         decode(Toolset([]), {"choices": [{"message": {"role": "assistant", "content": "hi"}}]}, run)
     with pytest.raises(TypeError, match=r"`Session\(\.\.\., run=\.\.\.\)`"):
         Session(ScriptedModel()).run_sync(run)
-
-
-@pytest.mark.parametrize("ends", ["goes on with the first", "drops the first", "asks again"])
-async def test_a_loop_that_asks_again_while_a_round_waits_is_told(ends: str, caplog: pytest.LogCaptureFixture) -> None:
-    @ez_tool(requires_approval=True)
-    async def pay(cents: int) -> str:
-        """Pay."""
-        return "paid"
-
-    run, transcript = Run(), []
-    first, second = (decode([pay], asks(("pay", {"cents": 5})), run=run) for _ in range(2))
-    plan = [await first.run(transcript) for _ in range(2)][1]
-    if ends == "goes on with the first":
-        await plan.resolve(denials=[plan.suspended[0].request.deny()])
-        await plan.commit(transcript)
-    elif ends == "drops the first":
-        first.discard()
-    await second.run([])
-
-    told = ["ask the model no more while `round.settled` is false" in line for line in caplog.messages]
-    assert told == ([True] if ends == "asks again" else [])

@@ -62,7 +62,7 @@ class RunProvenance(FeatureState):
     # --- what the run reads
 
     def read_descriptions(self, toolset: Toolset, run: Run) -> None:
-        """Read what servers that the host does not trust say of their tools into a run; of the same tools, once."""
+        """Read the tool descriptions of servers that the host does not trust into a run; of the same tools, once."""
         if toolset in self._listed:
             return
         self._listed.add(toolset)

@@ -562,7 +562,7 @@ def _is_same_field(place: Place, other: Place) -> bool:
 
 
 def _sort_of(text: str) -> str:
-    """Return what a value looks like: a number, an account, an address or a text."""
+    """Return the sort of a value: a number, an account, an address or a text."""
     plain = flat(text)
     if number_of(plain) is not None:
         return "number"

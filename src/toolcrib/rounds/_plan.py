@@ -233,7 +233,7 @@ class ToolRoundPlan(StoredRound):
         target.extend(added)
         if isinstance(target, Transcript):
             known.add([*rest, *added], [*ids_in(state.format, rest), *[call.id for call in state.reply.calls]])
-        state.end("committed")
+        state.ended = "committed"
         return added
 
     def __repr__(self) -> str:

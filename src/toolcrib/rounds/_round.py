@@ -222,7 +222,6 @@ class ToolRound(StoredRound):
         if waited:
             await plan.resolve()
         if plan.suspended or plan.unhandled:
-            self._state.note_waiting()
             return plan
         if dispatch is None and (names := functionless(plan)):
             raise NotCallable(names[0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -19,9 +18,6 @@ from toolcrib.toolsets import Toolset, ToolsetLike
 
 __all__ = ["RoundState", "pipeline_of", "received"]
 
-_log = logging.getLogger("toolcrib.rounds")
-_WAITS = "a round waits for an answer"
-
 
 class RoundState:
     """The reply as it came, its calls, and whether it was committed.
@@ -36,10 +32,9 @@ class RoundState:
         others: What else in the reply waits for an answer.
         ended: `committed` or `discarded`; empty while the round is open.
         dispatched: Whether the host's own code has begun to execute the calls.
-        waits: Whether it was run, and some calls wait for an answer.
     """
 
-    __slots__ = ("calls", "dispatched", "ended", "format", "others", "pipeline", "reply", "run", "strict", "waits")
+    __slots__ = ("calls", "dispatched", "ended", "format", "others", "pipeline", "reply", "run", "strict")
 
     def __init__(
         self,
@@ -64,34 +59,17 @@ class RoundState:
                 read_provider_parts(run, json_shape(item))
         self.others = tuple(call for call in reply.calls if call.id not in own)
         self.ended = ""
-        self.dispatched = self.waits = False
+        self.dispatched = False
 
     def require_open(self, error: type[RoundError] = RoundError) -> None:
         """Raise the error when the round is over."""
         if self.ended:
             raise error((f"the round was {self.ended} before",))
 
-    def note_waiting(self) -> None:
-        """Log where an earlier round of the run waits for an answer, too: the model may be asked the same for ever."""
-        if not self.waits and not self.run.claim(_WAITS):
-            names = ", ".join(f"`{call.name}`" for call in self.calls)
-            _log.warning(
-                "the model made the calls of %s while an earlier round of the run waits for an answer: go on with that "
-                "round, and ask the model no more while `round.settled` is false",
-                names,
-            )
-        self.waits = True
-
-    def end(self, how: str) -> None:
-        """End the round: it is `committed` or `discarded`."""
-        self.ended = how
-        if self.waits:
-            self.run.release(_WAITS)
-
     def discard(self) -> None:
         """Drop the round."""
         self.require_open()
-        self.end("discarded")
+        self.ended = "discarded"
         for call in self.calls:
             live = readable_call(call)
             if live is not None:
