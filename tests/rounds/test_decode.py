@@ -12,7 +12,6 @@ from toolcrib.errors import RoundError, ToolConstraintError
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.rounds import Session, WireFormat, decode, decode_stream
 from toolcrib.testing import RecordingSink, ScriptedModel
-from toolcrib.tools import ez_tool
 from toolcrib.toolsets import ToolAvailability, Toolset, off, use
 
 
