@@ -324,7 +324,9 @@ async def test_a_feature_reads_a_program_before_the_results_of_its_calls() -> No
 
     await Toolkit([send]).execute_async("send('hello')", run)
 
-    assert notebook(run).seen == [("program", "send('hello')"), ("result", "<hello>")]
+    (origin, _), *read = notebook(run).seen
+    assert origin == "tools"
+    assert read == [("program", "send('hello')"), ("result", "<hello>")]
 
 
 class Programs(Notes):
@@ -344,7 +346,7 @@ async def test_a_feature_asks_about_a_program_before_it_begins() -> None:
     result = await Toolkit([send]).execute_async("send('hello')", run)
 
     assert [request.arguments for request in result.suspended] == [{"code": "send('hello')"}]
-    assert notebook(run).seen == []
+    assert [origin for origin, _ in notebook(run).seen] == ["tools"]
 
 
 def test_a_feature_reads_a_transcript() -> None:
@@ -358,5 +360,5 @@ def test_a_feature_reads_a_transcript() -> None:
 
     recall_transcript(run, tools, transcript)
 
-    read = [("transcript", tools), ("restored", "sent"), ("model", None), ("user", "Thanks.")]
+    read = [("tools", tools), ("transcript", None), ("restored", "sent"), ("model", None), ("user", "Thanks.")]
     assert notebook(run).seen == read

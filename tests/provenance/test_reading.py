@@ -300,7 +300,14 @@ async def looked_up_first(tools: list[Any], run: Run) -> None:
     await pipeline.run(SEND, run)
 
 
-@pytest.mark.parametrize("way", [execute, stream, in_session, as_tool, beside_the_server, looked_up_first])
+@pytest.mark.parametrize(
+    "way",
+    [
+        *(pytest.param(way, marks=pytest.mark.processes) for way in (execute, stream, in_session, as_tool)),
+        pytest.param(beside_the_server, marks=pytest.mark.processes),
+        looked_up_first,
+    ],
+)
 @pytest.mark.parametrize("place", ["a title", "a description", None])
 async def test_what_a_server_says_is_read_before_the_first_program(way: Any, place: str | None) -> None:
     run, sent = run_of(), list[str]()
