@@ -213,7 +213,7 @@ class ClaudeAgentSDKChat(Chat):
             [(f"c{next(_IDS)}", name if name in own else f"mcp__toolcrib__{name}", about) for name, about in turn]
             for turn in turns
         ]
-        options = ClaudeAgentOptions(permission_mode="bypassPermissions")
+        options = ClaudeAgentOptions(permission_mode="bypassPermissions", tools=sorted(own) or None)
         if self._ours:
             options = claude_agent_sdk.as_tools(self._ours, options, **self._options)
         self._sessions: dict[str, Any] = {}
