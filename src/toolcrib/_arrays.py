@@ -6,8 +6,6 @@ import sys
 from datetime import date
 from typing import Any
 
-__all__ = ["plain_value"]
-
 
 def plain_value(value: Any) -> Any:
     """Return a list for an array or a column, a Python value for a scalar; any other value as it is.

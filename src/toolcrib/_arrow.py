@@ -14,24 +14,6 @@ from typing import Any
 
 from toolcrib.errors import MissingExtraError
 
-__all__ = [
-    "TableFacts",
-    "is_shown_whole",
-    "is_table",
-    "is_table_class",
-    "joined_parts",
-    "part_columns",
-    "plain_table",
-    "pyarrow",
-    "table_bytes",
-    "table_facts",
-    "table_of",
-    "table_parts",
-    "table_rows",
-    "table_stream",
-    "table_summary",
-]
-
 _WHOLE_ROWS, _WHOLE_CELLS = 50, 1_000  # the most that is shown of a table without leaving rows out
 _HEAD_ROWS, _TAIL_ROWS = 5, 3
 _COLUMNS = 40

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["cut", "cut_note", "cut_shapes"]
-
 
 def cut(text: str, limit: int | None) -> str:
     """Return `text`, or its head and tail with the cut said between them, in about `limit` characters."""

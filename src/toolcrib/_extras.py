@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from toolcrib.errors import MissingExtraError
 
-__all__ = ["Extra"]
-
 
 @dataclass(frozen=True, slots=True)
 class Extra:

@@ -7,8 +7,6 @@ import re
 from itertools import islice
 from typing import Final
 
-__all__ = ["id_of", "is_answer", "with_whole_id"]
-
 _MOST_TOKENS: Final = 1_000_000  # texts and brackets of a message that are followed
 _ID: Final = re.compile(
     rb'"id"\s*:\s*(?:(?P<number>-?\d{1,18})(?P<fraction>\.0{1,18})?(?=\s*[,}])|(?P<text>"[^"\\\x00-\x1f]{0,200}"))'

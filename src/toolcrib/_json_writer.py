@@ -9,17 +9,6 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
-__all__ = [
-    "RepeatedKeyError",
-    "json_writer",
-    "read_json",
-    "read_valid_json",
-    "repeated_key",
-    "unique_keys",
-    "valid_json",
-    "valid_text",
-]
-
 _LONGEST_KEY = 200  # characters of a key in an error; callers may make up any
 _TWICE: Final = ": sent more than once; send it once"
 _BOM: Final = "\ufeff".encode()

@@ -8,8 +8,6 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
 from unicodedata import normalize
 
-__all__ = ["address_of", "inner_address", "is_about_machine", "is_public", "plain_host"]
-
 _NAT64: Final = (ip_network("64:ff9b::/96"), ip_network("::/96"), ip_network("::ffff:0:0:0/96"))
 """Networks whose addresses end in one of the older kind: of translators, and as once written (RFC 6052, 4291, 2765)."""
 

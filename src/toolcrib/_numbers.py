@@ -11,16 +11,6 @@ from numbers import Integral, Real
 from threading import TIMEOUT_MAX
 from typing import Any, Final, cast
 
-__all__ = [
-    "count_text",
-    "parse_span",
-    "require_number",
-    "require_numbers",
-    "require_seconds",
-    "require_span",
-    "span_text",
-]
-
 _UNITS: Final = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _NAMES: Final = {"w": "week", "d": "day", "h": "hour", "m": "minute", "s": "second"}
 

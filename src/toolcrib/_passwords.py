@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from urllib.parse import quote, unquote_plus
 
-__all__ = ["REDACTED", "STARS", "hide_passwords"]
-
 REDACTED = "[redacted]"
 """What stands in the place of a secret."""
 STARS = "**********"  # as pydantic shows its secrets

@@ -11,8 +11,6 @@ from functools import cache
 from pathlib import Path
 from uuid import getnode
 
-__all__ = ["is_running", "local_user", "this_process"]
-
 _IMPORTED = f"{time.time():.2f}"
 _HAS_PROC = Path("/proc/self/stat").exists()
 

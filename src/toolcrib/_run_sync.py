@@ -13,8 +13,6 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any, TypeVar
 
-__all__ = ["run_sync"]
-
 T = TypeVar("T")
 _log = logging.getLogger("toolcrib")
 

@@ -6,8 +6,6 @@ import time
 from collections import OrderedDict
 from typing import Final
 
-__all__ = ["SubjectTokens", "subject_tokens"]
-
 _MOST: Final = 10_000  # principals
 
 

@@ -7,8 +7,6 @@ from functools import cache
 
 import httpx2
 
-__all__ = ["shared_tls"]
-
 
 @cache
 def shared_tls() -> ssl.SSLContext:

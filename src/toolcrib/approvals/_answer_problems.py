@@ -8,8 +8,6 @@ from toolcrib.calls import ApprovalRequest, Grant
 from toolcrib.jsonschema.checker import misfits
 from toolcrib.schema import hidden_paths
 
-__all__ = ["answer_problems"]
-
 
 def answer_problems(request: ApprovalRequest, answer: Grant) -> list[str]:
     """Return the problems of the arguments, fields or result in an answer, a sentence each."""

@@ -8,8 +8,6 @@ from typing import Any, Final, cast
 from toolcrib._json_writer import RepeatedKeyError, read_json
 from toolcrib.calls import ApprovalRequest, Bound, Grant
 
-__all__ = ["answered_fields", "field_choices", "field_value", "typed_bounds"]
-
 _YES: Final = frozenset({"y", "yes", "true"})
 _NO: Final = frozenset({"n", "no", "false"})
 

@@ -13,8 +13,6 @@ from toolcrib.approvals._executions import Execution
 from toolcrib.approvals._ledger import Ledger
 from toolcrib.calls import ApprovalRequest, now
 
-__all__ = ["MOST_BEGUN", "claim_work", "executions_like", "release_work", "renew_claims", "renew_executions"]
-
 _RECENT = timedelta(hours=1)
 MOST_BEGUN: Final = 20  # executions of equal calls that are read, of each kind: a person is shown three
 

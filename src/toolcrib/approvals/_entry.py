@@ -11,8 +11,6 @@ from toolcrib.approvals._executions import Execution, ExecutionState
 from toolcrib.approvals._required import people_of_group
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse, now
 
-__all__ = ["ApprovalEntry", "answer_row", "grant_row"]
-
 
 @dataclass(frozen=True, slots=True)
 class ApprovalEntry:

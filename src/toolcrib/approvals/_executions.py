@@ -13,8 +13,6 @@ from typing import Any, Literal, TypeAlias
 from toolcrib._processes import is_running, this_process
 from toolcrib.calls import StoredFields, now, versioned
 
-__all__ = ["Execution", "ExecutionState", "Heartbeat", "active_executions"]
-
 ExecutionState: TypeAlias = Literal["running", "ended", "in doubt"]
 """The state of an execution: its process is at it, it has ended, or neither is known."""
 

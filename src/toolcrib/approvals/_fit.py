@@ -11,15 +11,6 @@ from toolcrib.approvals._required import approvers_problem, count_people, identi
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse, now
 from toolcrib.errors import ApprovalError
 
-__all__ = [
-    "EVERYBODY",
-    "counts_before",
-    "is_answer_to",
-    "meant_by",
-    "misfit",
-    "people_behind",
-]
-
 T = TypeVar("T")
 
 EVERYBODY = "*"

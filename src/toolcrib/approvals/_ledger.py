@@ -18,19 +18,6 @@ from toolcrib.approvals._several import lacks_approvers, with_others
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse, now
 from toolcrib.errors import ApprovalError
 
-__all__ = [
-    "Ledger",
-    "begin_execution",
-    "deny_expired",
-    "end_execution",
-    "keep_answer",
-    "keep_request",
-    "take_answer",
-    "undo_execution",
-    "unknown_request",
-    "use_answer",
-]
-
 
 class Ledger(Protocol):
     """Entries and standing grants inside one transaction, which is the only writer."""

@@ -39,8 +39,6 @@ from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse
 from toolcrib.clock import WALL_CLOCK, Clock, time_of, wait_until_set
 from toolcrib.errors import ApprovalError, explain_missing
 
-__all__ = ["LedgerStore"]
-
 T = TypeVar("T")
 
 _CLAIM = "claim:"

@@ -17,8 +17,6 @@ from toolcrib.calls import Grant, GrantUse
 from toolcrib.clock import WALL_CLOCK, Clock
 from toolcrib.errors import explain_options
 
-__all__ = ["MemoryApprovalStore"]
-
 T = TypeVar("T")
 
 

@@ -10,8 +10,6 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 from toolcrib.approvals._ledger import Ledger
 from toolcrib.calls import ApprovalRequest
 
-__all__ = ["KeepsNotices", "Notice", "NoticeKind", "begin_notices", "due_notices", "undo_notices"]
-
 NoticeKind: TypeAlias = Literal["pending", "reminder", "escalated"]
 """What a notice says: that a request is pending, that it is so still, or that further people may answer it."""
 

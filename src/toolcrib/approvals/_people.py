@@ -6,8 +6,6 @@ import unicodedata
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["people_of"]
-
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs"})  # categories of characters that do not show
 _FILLERS: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u2800")
 _VARIATIONS: Final = (range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0))

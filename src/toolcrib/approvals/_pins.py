@@ -13,8 +13,6 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 from toolcrib.calls import now
 from toolcrib.database import Execute, SqliteTables, StoreTables
 
-__all__ = ["TOOL_PIN_TABLES", "PinEntry", "PinKind", "ToolPins"]
-
 T = TypeVar("T")
 
 _BEGUN: Final = ""  # the name of the row which says that a server was used, and had this kind

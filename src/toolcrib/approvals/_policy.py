@@ -13,17 +13,6 @@ from toolcrib.approvals._store import WaitableApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.errors import ApprovalError, explain_options
 
-__all__ = [
-    "AgentContext",
-    "ApprovalPolicy",
-    "Approver",
-    "answer_of",
-    "approve_all",
-    "deny_all",
-    "require_approver",
-    "stored_approver",
-]
-
 _log = logging.getLogger("toolcrib.approvals")
 
 ApprovalPolicy: TypeAlias = bool | Callable[[dict[str, Any], Any], bool | str | Awaitable[bool | str]]

@@ -17,8 +17,6 @@ from toolcrib.approvals._suspended_calls import SUSPENDED_CALL_TABLES
 from toolcrib.clock import WALL_CLOCK, Clock
 from toolcrib.database import Database, PostgresTables
 
-__all__ = ["PostgresApprovalStore"]
-
 
 class PostgresApprovalStore(SqlApprovalStore):
     """An approval store on a Postgres server; it does what `SqliteApprovalStore` does.

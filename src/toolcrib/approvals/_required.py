@@ -9,17 +9,6 @@ from datetime import datetime
 from toolcrib.approvals._people import people_of
 from toolcrib.calls import ANYBODY, ApprovalRequest, Grant, Identity, RequiredApprovers
 
-__all__ = [
-    "approvers_lacking",
-    "approvers_problem",
-    "can_be_met",
-    "count_people",
-    "identities_in",
-    "is_of_use",
-    "people_of_group",
-    "who_counts_not",
-]
-
 
 def identities_in(grant: Grant) -> tuple[Identity, ...]:
     """Return the identities of all who give a grant, as far as they showed one, each with the time of its answer."""

@@ -7,8 +7,6 @@ from datetime import datetime
 
 from toolcrib.calls import now
 
-__all__ = ["SavedSession"]
-
 
 @dataclass(frozen=True, slots=True)
 class SavedSession:

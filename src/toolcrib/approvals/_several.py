@@ -11,8 +11,6 @@ from toolcrib.approvals._required import approvers_lacking, count_people, identi
 from toolcrib.calls import ApprovalRequest, Grant
 from toolcrib.errors import ApprovalError
 
-__all__ = ["lacks_approvers", "with_others"]
-
 
 def with_others(grant: Grant, request: ApprovalRequest) -> Grant:
     """Return a grant together with who approved the same request before.

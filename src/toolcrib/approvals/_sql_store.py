@@ -23,18 +23,6 @@ from toolcrib.clock import WALL_CLOCK, Clock
 from toolcrib.database import Execute, SqliteTables, StoreTables, Tables
 from toolcrib.errors import ApprovalError, NewerForm, explain_options
 
-__all__ = [
-    "CLAIM_JOURNAL_TABLES",
-    "DIGEST_KEY_TABLES",
-    "EXPIRY_TABLES",
-    "GRANT_USE_TABLES",
-    "NOTICE_TABLES",
-    "POSTGRES_APPROVAL_TABLES",
-    "SQLITE_APPROVAL_TABLES",
-    "SqlApprovalStore",
-    "SqliteApprovalStore",
-]
-
 T = TypeVar("T")
 
 _BATCH = 500  # requests in one statement

@@ -11,19 +11,6 @@ from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse
 from toolcrib.errors import ApprovalError
 
-__all__ = [
-    "ApprovalStore",
-    "ClaimsWork",
-    "KeepsDigestKey",
-    "KeepsJournals",
-    "KeepsSessions",
-    "ReviewableApprovalStore",
-    "WaitableApprovalStore",
-    "WrappedApprovalStore",
-    "find_entry",
-    "pending_requests",
-]
-
 
 @runtime_checkable
 class ApprovalStore(Protocol):

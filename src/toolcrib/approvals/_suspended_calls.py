@@ -13,17 +13,6 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from toolcrib.calls import now
 from toolcrib.database import Execute, StoreTables, Tables
 
-__all__ = [
-    "MAX_SUSPENDED",
-    "SUSPENDED_CALL_TABLES",
-    "KeepsSuspendedCalls",
-    "MemorySuspendedCalls",
-    "SqlSuspendedCalls",
-    "SuspendedCall",
-    "SuspendedCallStore",
-    "suspended_calls_beside",
-]
-
 T = TypeVar("T")
 
 MAX_SUSPENDED = 1_000

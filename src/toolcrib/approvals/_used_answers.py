@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import threading
 
-__all__ = ["used_answers"]
-
 
 class UsedAnswers:
     """What was answered in this process, by its mark, and how; the oldest are forgotten."""

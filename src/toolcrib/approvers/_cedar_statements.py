@@ -10,8 +10,6 @@ from typing import Any, Final, cast
 from toolcrib._numbers import parse_span, span_text
 from toolcrib.errors import closest
 
-__all__ = ["CedarNames", "Statement", "split_policies"]
-
 _ACTIONS: Final = ("run", "approve")
 _TYPES: Final = ("Person", "Group", "Tool", "Action")
 _ATTRIBUTES: Final = {"resource": ("name", "effect", "tags", "server"), "context": ("arguments", "requester")}

@@ -21,8 +21,6 @@ from toolcrib.approvers._rule import ApproverRule, CallRule
 from toolcrib.calls import Delegation
 from toolcrib.errors import PolicyError, closest
 
-__all__ = ["describe_rules", "load_rules", "read_rules"]
-
 T = TypeVar("T")
 
 _RULE: Final = TypeAdapter(ApproverRule)

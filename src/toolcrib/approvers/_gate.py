@@ -14,8 +14,6 @@ from toolcrib.errors import explain_options
 from toolcrib.hooks import WITH_ARGUMENTS, Stage
 from toolcrib.tools import Tool
 
-__all__ = ["ApproverRules"]
-
 
 @explain_options()
 class ApproverRules:

@@ -9,8 +9,6 @@ from typing import TypeAlias
 from toolcrib.calls import Delegation
 from toolcrib.errors import explain_options
 
-__all__ = ["Groups", "Members"]
-
 Members: TypeAlias = Mapping[str, Sequence[str]] | Callable[[str], Iterable[str]]
 """The people of each group, or a function that returns those of a group, such as one that asks a directory."""
 

@@ -11,8 +11,6 @@ from toolcrib.approvals import Approver
 from toolcrib.calls import ApprovalRequest, Denial, Grant, Identity
 from toolcrib.errors import explain_options
 
-__all__ = ["ModelVerdict", "model_approver"]
-
 
 @dataclass(frozen=True, slots=True)
 class ModelVerdict:

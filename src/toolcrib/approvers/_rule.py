@@ -18,8 +18,6 @@ from toolcrib.errors import SchemaError, explain_options
 from toolcrib.tools import Tool, require_effect
 from toolcrib.toolsets import check_names, log_names
 
-__all__ = ["ApproverRule", "CallRule", "RuleVerdict", "asked_at", "parameters_of", "servers_of"]
-
 _PATTERNS: Final = ("tools", "tags", "effects", "servers", "principals")
 
 

@@ -18,8 +18,6 @@ from toolcrib.errors import explain_options
 from toolcrib.hooks import WITH_ARGUMENTS, Stage
 from toolcrib.tools import Cost, Tool
 
-__all__ = ["Budgets"]
-
 _log = logging.getLogger("toolcrib.tools")
 
 

@@ -13,8 +13,6 @@ from typing import Final, Literal, TypeAlias, get_args
 from toolcrib._numbers import require_number, require_span
 from toolcrib.errors import explain_options
 
-__all__ = ["Charge", "Limit", "Overrun", "Share"]
-
 Share: TypeAlias = Literal["tool", "principal", "group", "server", "run", "conversation"]
 """Whose calls are counted together: those of one tool, principal, group of principals, server, run or conversation."""
 

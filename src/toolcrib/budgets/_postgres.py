@@ -7,8 +7,6 @@ from pathlib import Path
 from toolcrib.budgets._store import USAGE_TABLES, UsageStore
 from toolcrib.database import Database, PostgresTables
 
-__all__ = ["PostgresUsageStore"]
-
 
 class PostgresUsageStore(UsageStore):
     """A store on a Postgres server; it does what `SqliteUsageStore` does, and needs the extra `postgres`.

@@ -12,8 +12,6 @@ from typing import Final
 from toolcrib.budgets._limit import Charge, Overrun
 from toolcrib.database import Execute, MemoryTables, SqliteTables, StoreTables, Tables
 
-__all__ = ["USAGE_TABLES", "MemoryUsageStore", "SqliteUsageStore", "UsageStore"]
-
 USAGE_TABLES = StoreTables(
     "usage",
     (

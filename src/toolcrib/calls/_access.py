@@ -9,8 +9,6 @@ from typing import Any, cast
 
 from toolcrib.errors import explain_options
 
-__all__ = ["Access"]
-
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
-__all__ = ["ActivityEvent", "ActivityEventKind", "ActivityKind"]
-
 ActivityEventKind: TypeAlias = Literal["opened", "changed", "closed"]
 """What an activity event says: that it began, went on, or ended."""
 ActivityKind: TypeAlias = Literal["agent", "turn", "program", "session", "request", "chat"]

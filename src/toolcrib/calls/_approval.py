@@ -20,8 +20,6 @@ from toolcrib.calls._stored import StoredFields, versioned
 from toolcrib.calls._times_of_day import TimesOfDay
 from toolcrib.errors import explain_missing, explain_options, refuse_unknown_options
 
-__all__ = ["ApprovalRequest", "Consent", "Denial", "Done", "Grant", "GrantScope"]
-
 GrantScope: TypeAlias = Literal["tool", "arguments", "values", "within"]
 """How far a standing grant reaches; see `Grant`."""
 

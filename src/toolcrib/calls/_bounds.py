@@ -14,8 +14,6 @@ from toolcrib._passwords import REDACTED, STARS
 from toolcrib.calls._diff import shown
 from toolcrib.calls._stored import StoredFields
 
-__all__ = ["Bound", "GrantUse", "number_of"]
-
 BoundKind: TypeAlias = Literal["any", "exactly", "one_of", "between", "under"]
 
 _NUMBER: Final = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")

@@ -15,17 +15,6 @@ from uuid import uuid4
 from toolcrib._cut import cut
 from toolcrib.calls._value_class import value_class
 
-__all__ = [
-    "CallMetadata",
-    "RawArguments",
-    "ToolCall",
-    "calling_line",
-    "charge_time",
-    "charged",
-    "fault_text",
-    "new_call_id",
-]
-
 _SHOWN = 300  # characters of the arguments of a call that did not come whole
 
 _P = ParamSpec("_P")

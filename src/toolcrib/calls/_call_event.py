@@ -9,8 +9,6 @@ from typing import Any, Literal, TypeAlias
 
 from toolcrib.calls._value_class import late_fields, value_class
 
-__all__ = ["CallEvent", "CallRecord", "DecisionNote", "EventKind"]
-
 EventKind: TypeAlias = Literal[
     "received", "decided", "suspended", "started", "yielded", "progressed", "asked", "answered", "logged", "ended"
 ]

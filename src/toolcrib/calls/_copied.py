@@ -9,8 +9,6 @@ from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
 
-__all__ = ["copied"]
-
 T = TypeVar("T")
 _ATOMS: frozenset[type] = frozenset({str, int, float, bool, bytes, type(None)})
 _SEQUENCES: frozenset[type] = frozenset({tuple, set, frozenset, deque})

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-__all__ = ["Ask", "Complete", "Decision", "Reject", "RunNormally"]
-
 
 @dataclass(frozen=True, slots=True)
 class RunNormally:

@@ -6,8 +6,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-__all__ = ["differences", "label", "printable", "shown"]
-
 _MISSING: Any = object()
 _LONG = 60  # characters of a text that are shown whole
 _AROUND = 16  # characters kept on each side of where two long texts differ

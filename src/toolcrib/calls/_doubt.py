@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["DOUBT_ANSWERS", "IN_DOUBT"]
-
 IN_DOUBT: Final = "may have run already"
 """What the title of the question says of the tool."""
 

@@ -23,8 +23,6 @@ from toolcrib.errors import (
     message_of,
 )
 
-__all__ = ["NOTHING_HIDDEN", "Hiding"]
-
 E = TypeVar("E", bound=BaseException)
 
 _LONGEST: Final = 200_000  # characters of a text that is looked through as a whole

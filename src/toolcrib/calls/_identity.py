@@ -13,8 +13,6 @@ from toolcrib.calls._json import parse_time
 from toolcrib.calls._stored import StoredFields
 from toolcrib.errors import explain_options
 
-__all__ = ["ANYBODY", "APPROVER_RULES", "Delegation", "Identity", "RequiredApprovers"]
-
 ANYBODY: Final = "*"
 """The group of every person who has an identity."""
 APPROVER_RULES: Final = "toolcrib:approvers:"

@@ -27,18 +27,6 @@ from toolcrib.calls._media import WITH_MEDIA, Media
 from toolcrib.calls._value_class import rendered
 from toolcrib.errors import MissingExtraError, ResultNotSerializable
 
-__all__ = [
-    "Tables",
-    "equal_json",
-    "json_text",
-    "jsonable",
-    "lenient",
-    "lenient_later",
-    "now",
-    "parse_time",
-    "shapes_and_text",
-]
-
 Tables: TypeAlias = Callable[[Any], Any]
 """Returns what stands for a table in a value, of JSON shapes and Python values."""
 

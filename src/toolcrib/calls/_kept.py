@@ -8,8 +8,6 @@ from typing import Any, TypeAlias
 
 from toolcrib.calls._value_class import value_class
 
-__all__ = ["MODEL", "Blocks", "KeptResult", "ResultReader"]
-
 Blocks: TypeAlias = Callable[[object], str | None]
 """The content blocks that a way in has of its own: returns a block's text, empty for a picture, None for no block."""
 

@@ -17,8 +17,6 @@ from toolcrib._numbers import count_text
 from toolcrib.calls._stored import StoredFields, versioned
 from toolcrib.errors import explain_options
 
-__all__ = ["WITH_MEDIA", "Media", "revived"]
-
 WITH_MEDIA = "toolcrib_media"
 """The key in a serialisation context under which a list collects the media, of which then only the facts are dumped."""
 

@@ -30,21 +30,6 @@ from toolcrib.errors import (
     explain_options,
 )
 
-__all__ = [
-    "Completed",
-    "Failed",
-    "Outcome",
-    "Rejected",
-    "SupportsToDict",
-    "Suspended",
-    "Yielded",
-    "error_of",
-    "hidden_outcome",
-    "outcome_from_dict",
-    "record_of",
-    "render",
-]
-
 REJECTION_PREFIX = "Rejected: "
 """What the text of a rejected call begins with, as the model reads it."""
 T = TypeVar("T", default=Any)

@@ -13,8 +13,6 @@ from toolcrib.calls._kept import Blocks, KeptResult
 from toolcrib.calls._media import Media
 from toolcrib.calls._value_class import value_class
 
-__all__ = ["Rendered", "carried", "has_blocks", "render_value", "result_words"]
-
 
 @value_class
 class Rendered:

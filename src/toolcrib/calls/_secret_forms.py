@@ -9,8 +9,6 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterator
 from typing import Final
 
-__all__ = ["MARGIN", "SHORTEST", "SecretForms"]
-
 SHORTEST: Final = 4  # characters of a value that is found
 MARGIN: Final = 400  # characters around a part of a text in which a value may stand that reaches into it
 _ANYWHERE: Final = 8  # characters from which on it is found inside of a word or a number, too

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["ShortRepr"]
-
 
 class ShortRepr:
     """The base of a dataclass whose repr has the fields alone that differ from their defaults."""

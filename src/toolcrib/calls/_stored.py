@@ -14,8 +14,6 @@ from typing import Any, Final, NoReturn, cast
 
 from toolcrib.errors import NewerForm
 
-__all__ = ["FORM_VERSIONS", "StoredFields", "versioned"]
-
 FORM_VERSIONS: Final[dict[str, int]] = {
     "Agent": 1,
     "AgentContext": 1,

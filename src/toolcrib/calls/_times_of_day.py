@@ -10,8 +10,6 @@ from zoneinfo import ZoneInfo
 
 from toolcrib.errors import explain_options
 
-__all__ = ["TimesOfDay"]
-
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _SHORT: Final = tuple(day[:3].lower() for day in _DAYS)
 _TYPED: Final = re.compile(

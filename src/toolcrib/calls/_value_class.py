@@ -9,8 +9,6 @@ from typing import Any, TypeVar, cast
 
 from typing_extensions import dataclass_transform
 
-__all__ = ["late_fields", "rendered", "value_class"]
-
 C = TypeVar("C", bound=type[Any])
 
 

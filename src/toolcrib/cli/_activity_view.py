@@ -20,8 +20,6 @@ from toolcrib.calls import now
 from toolcrib.cli._formatting import cell_text, table_of
 from toolcrib.record import Activity, ActivityFilter, EventLog, brief_event
 
-__all__ = ["activity_table", "show_activities"]
-
 _EVERY = 0.5  # seconds
 _CELL = 50  # characters of a cell of the table: an id has fewer
 _ID = 22  # characters that tell ids apart: those of one process begin with the same 17

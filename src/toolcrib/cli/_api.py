@@ -12,8 +12,6 @@ from urllib.parse import urlsplit
 from toolcrib.errors import TargetError
 from toolcrib.toolsets import Toolset
 
-__all__ = ["api_place", "is_api", "toolset_of_api"]
-
 _PREFIX = "openapi:"
 _YAML = (".yaml", ".yml")
 _CREDENTIALS, _SERVER = "TOOLCRIB_API_CREDENTIALS", "TOOLCRIB_API_SERVER"

@@ -13,8 +13,6 @@ from typer.main import get_group
 
 from toolcrib.cli._commands import Commands
 
-__all__ = ["app"]
-
 _RECORD, _SERVERS, _DURABLE = "The record", "Servers", "Durable work"
 _COMMANDS: Final = {
     "new": ("_new", "new", None),

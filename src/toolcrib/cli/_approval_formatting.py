@@ -14,8 +14,6 @@ from toolcrib.approvals import ApprovalEntry, answer_row, grant_row
 from toolcrib.calls import DOUBT_ANSWERS, Denial, Grant, GrantUse, lenient, now
 from toolcrib.cli._formatting import arguments_text, cell_text, table_of
 
-__all__ = ["SHORT_ID", "answer_text", "entries_table", "entry_json", "entry_text", "standing_text"]
-
 SHORT_ID = 16
 """The characters of an id in a list: as many are needed to find and answer a request by."""
 

@@ -42,8 +42,6 @@ from toolcrib.cli._terminal import Terminal
 from toolcrib.cli._times import time_of
 from toolcrib.errors import ApprovalError
 
-__all__ = ["ByOption", "YesOption", "approvals", "proven_approver"]
-
 T = TypeVar("T")
 
 TOKEN = "TOOLCRIB_APPROVER_TOKEN"  # the environment variable

@@ -19,8 +19,6 @@ from toolcrib.errors import ClientUnavailable, InvalidArguments, SchemaError, Un
 from toolcrib.schema import hidden_paths
 from toolcrib.toolsets import Toolset
 
-__all__ = ["ApprovalFlags", "approver_of", "tool_name", "user_name"]
-
 _QUESTION = "approve? [y]es, [n]o, [e]dit the arguments, [a]lways for this tool, [w]ithin bounds: "
 _DOUBT = "".join(
     f"  [{key}] {DOUBT_ANSWERS[answer]}\n" for key, answer in (("d", "approve"), ("r", "done"), ("n", "deny"))

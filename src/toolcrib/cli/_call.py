@@ -28,8 +28,6 @@ from toolcrib.cli._status import Status, exit_on_error, text_of
 from toolcrib.pipeline import Pipeline
 from toolcrib.schema import Progress
 
-__all__ = ["call"]
-
 _MISUSED = frozenset({"unknown_tool", "invalid_arguments"})
 
 

@@ -17,8 +17,6 @@ from typing import Any, cast
 from toolcrib.cli._private_file import write_private
 from toolcrib.errors import TargetError
 
-__all__ = ["CLIENTS", "SettingsFile", "settings_of"]
-
 
 def _of_applications(*parts: str) -> Path:
     """Return a file in the folder where this system keeps the settings of applications."""

@@ -12,8 +12,6 @@ from typing import Annotated, Any, TypeVar, cast, get_type_hints
 import typer
 from typer.core import TyperCommand
 
-__all__ = ["Commands"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS = {

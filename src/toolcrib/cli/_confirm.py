@@ -7,8 +7,6 @@ import typer
 from toolcrib.cli._status import Status
 from toolcrib.cli._terminal import Terminal
 
-__all__ = ["confirm"]
-
 
 async def confirm(question: str, *, undone: str, meant: str) -> None:
     """Ask the person at the terminal before something is done; end the command at any answer but yes.

@@ -15,8 +15,6 @@ from toolcrib.gateway import CredentialPlace
 from toolcrib.serving.http import is_loopback
 from toolcrib.serving.http.consent import consent_routes, consent_server
 
-__all__ = ["ConsentPages"]
-
 
 class ConsentPages:
     """The consent pages of a gateway.

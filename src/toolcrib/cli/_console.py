@@ -25,8 +25,6 @@ from toolcrib.cli._serve_options import secret_of
 from toolcrib.cli._status import Status, exit_on_error
 from toolcrib.errors import DatabaseError, MissingExtraError
 
-__all__ = ["console", "webhook_of"]
-
 _TOKEN_VARIABLE = "TOOLCRIB_CONSOLE_TOKEN"
 _SECRET_VARIABLE = "TOOLCRIB_WEBHOOK_SECRET"
 

@@ -16,8 +16,6 @@ from toolcrib.cli._commands import Commands
 from toolcrib.cli._formatting import JsonOption, console, print_json, say, table_of
 from toolcrib.cli._status import Status, exit_on_error
 
-__all__ = ["credentials"]
-
 credentials = Commands(name="credentials", help="Credentials of principals for other servers.", no_args_is_help=True)
 
 ServerArgument = Annotated[str, typer.Argument(metavar="SERVER", help="The server's address.", show_default=False)]

@@ -19,23 +19,6 @@ from toolcrib.errors import DatabaseError, MissingExtraError, ToolcribError
 from toolcrib.record import BatchSink, EventLog, JsonLinesSink, SqliteSink, sqlite_events
 from toolcrib.serving import ServerStates
 
-__all__ = [
-    "DATABASE_HINT",
-    "DatabaseOption",
-    "check_kept",
-    "database_errors",
-    "database_name",
-    "database_or",
-    "database_url",
-    "file_of",
-    "has_workers",
-    "open_approvals",
-    "open_events",
-    "open_log",
-    "open_server_states",
-    "shown_name",
-]
-
 _VARIABLE, _SCHEMA_VARIABLE = "TOOLCRIB_DATABASE", "TOOLCRIB_SCHEMA"
 _DEFAULT = "toolcrib.db"
 _POSTGRES = ("postgresql", "postgres")

@@ -34,8 +34,6 @@ from toolcrib.errors import DatabaseError, MissingExtraError
 from toolcrib.record import prune_events, sqlite_event_tables
 from toolcrib.results import RESULT_TABLES
 
-__all__ = ["db"]
-
 db = Commands(name="db", help="The tables of a database.", no_args_is_help=True)
 
 _STORES: tuple[StoreTables, ...] = (

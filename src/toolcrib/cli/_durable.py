@@ -39,8 +39,6 @@ from toolcrib.database import Database
 from toolcrib.errors import TargetError, UnknownTool
 from toolcrib.turns import Agent, Turn
 
-__all__ = ["Job", "Placement", "WorkerOptions", "durable_of", "enqueue_job", "open_client", "work"]
-
 _FORCED = 130  # the exit status of a worker that is stopped twice
 
 

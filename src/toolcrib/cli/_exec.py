@@ -31,8 +31,6 @@ from toolcrib.code import ExecutionResult, SandboxLimits, Toolkit
 
 _TRACEBACK = "Traceback (most recent call last):"  # it ends with the error
 
-__all__ = ["execute", "limits_for", "show_program"]
-
 
 def execute(
     target: TargetArgument,

@@ -8,8 +8,6 @@ from typing import Any
 
 from toolcrib.errors import MissingExtraError
 
-__all__ = ["run_command"]
-
 _PLACES = {"app": "_app", "LiveView": "_live_view"}
 
 

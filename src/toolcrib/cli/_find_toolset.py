@@ -22,19 +22,6 @@ from toolcrib.errors import TargetError, ToolcribError
 from toolcrib.tools import BaseTool, Tool, adapter_of, as_tool
 from toolcrib.toolsets import Toolset
 
-__all__ = [
-    "TargetArgument",
-    "file_and_endpoint",
-    "is_file_of_servers",
-    "is_servers",
-    "listed_tools",
-    "name_of",
-    "open_toolset",
-    "read_gateway",
-    "tools_of",
-    "toolset_of",
-]
-
 _SERVER_FILES = (".json", ".jsonc", ".toml")
 _TARGET = (
     "package.module:attribute or path/to/file.py[:attribute]: a toolset, tools, an object, or a module with tools. "

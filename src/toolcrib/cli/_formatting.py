@@ -17,22 +17,6 @@ from toolcrib.calls import Outcome, Suspended
 from toolcrib.cli._terminal import escape_control
 from toolcrib.toolsets import Toolset
 
-__all__ = [
-    "JsonOption",
-    "arguments_text",
-    "calls_table",
-    "cell_text",
-    "console",
-    "outcome_json",
-    "print_json",
-    "result_text",
-    "say",
-    "table_of",
-    "tools_json",
-    "tools_table",
-    "write",
-]
-
 JsonOption = Annotated[bool, typer.Option("--json", help="Write one JSON document to stdout, and nothing else.")]
 
 _PIPED = 2_000  # columns of a pipe or a file

@@ -11,8 +11,6 @@ from toolcrib.errors import TargetError
 from toolcrib.tools import Tool, adapter_of
 from toolcrib.toolsets import Toolset
 
-__all__ = ["member_of"]
-
 
 def member_of(target: str, value: object) -> Toolset | Tool[..., Any] | None:
     """Return the tools of another framework's agent, or its tool; None for any other object.

@@ -12,8 +12,6 @@ from toolcrib.cli._serve_options import HttpFlags, OAuthFlags
 from toolcrib.cli._status import Status
 from toolcrib.gateway import GatewayOptions
 
-__all__ = ["http_options"]
-
 
 def http_options(flags: HttpFlags, oauth: OAuthFlags, file: GatewayOptions) -> HttpOptions:
     """Return where a server listens, and whose tokens it takes: as the flags say, and else as the file does.

@@ -16,8 +16,6 @@ from toolcrib.cli._status import exit_on_error
 from toolcrib.pipeline import Pipeline
 from toolcrib.toolsets import ToolEntry, Toolset, sources_of
 
-__all__ = ["inspect"]
-
 _TARGET = "The tools, as for `list`: of Python, an OpenAPI document, a file of MCP servers (mcp.json), or an address."
 
 

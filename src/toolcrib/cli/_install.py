@@ -16,8 +16,6 @@ from toolcrib.cli._formatting import say, write
 from toolcrib.cli._status import exit_on_error
 from toolcrib.errors import TargetError
 
-__all__ = ["import_servers", "install"]
-
 _CLIENT = f"One of {', '.join(CLIENTS)}."
 ClientArgument = Annotated[str, typer.Argument(metavar="CLIENT", help=_CLIENT, show_default=False)]
 ProjectOption = Annotated[

@@ -6,8 +6,6 @@ from toolcrib.cli._find_toolset import TargetArgument, listed_tools
 from toolcrib.cli._formatting import JsonOption, console, print_json, tools_json, tools_table
 from toolcrib.cli._status import exit_on_error
 
-__all__ = ["list_tools"]
-
 
 def list_tools(target: TargetArgument, as_json: JsonOption = False) -> None:
     """List the tools of TARGET, with their marks."""

@@ -15,8 +15,6 @@ from toolcrib.cli._activity_view import show_activities
 from toolcrib.cli._formatting import console
 from toolcrib.record import SqliteSink
 
-__all__ = ["LiveView"]
-
 
 class LiveView:
     """Shows on stderr what runs: for how long, how far it has come, its tokens and cost, and what ended last.

@@ -42,8 +42,6 @@ from toolcrib.pipeline import Durability, Run, local_user
 from toolcrib.record import BatchSink, JsonLinesSink, SelectingSink, Sink
 from toolcrib.toolsets import Toolset
 
-__all__ = ["serve_target"]
-
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 

@@ -11,8 +11,6 @@ import typer
 from toolcrib.cli._formatting import write
 from toolcrib.cli._status import exit_on_error
 
-__all__ = ["new"]
-
 _SUFFIX = ".template"
 
 

@@ -18,8 +18,6 @@ from toolcrib.cli._private_file import create_private, write_private
 from toolcrib.code import PausedProgram
 from toolcrib.errors import ApprovalError, PausedProgramError
 
-__all__ = ["KeyOption", "UsedAnswers", "read_paused", "signing_key", "write_paused"]
-
 _KEY_NAME = "TOOLCRIB_KEY"
 KeyOption = Annotated[
     Path | None,

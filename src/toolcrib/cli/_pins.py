@@ -20,8 +20,6 @@ from toolcrib.cli._status import Status, exit_on_error
 from toolcrib.cli._terminal import Terminal, escape_control
 from toolcrib.toolsets import Toolset
 
-__all__ = ["pins"]
-
 _TARGET = "The tools, as for `list`: of Python, or of a file of MCP servers (mcp.json), with pins."
 
 pins = Commands(name="pins", help="What MCP servers changed since a person knew it.", no_args_is_help=True)

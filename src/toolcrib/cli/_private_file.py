@@ -6,8 +6,6 @@ import os
 import secrets
 from pathlib import Path
 
-__all__ = ["create_private", "write_private"]
-
 
 def create_private(path: Path, data: bytes) -> None:
     """Write a new file; FileExistsError where there is one."""

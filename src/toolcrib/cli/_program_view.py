@@ -15,8 +15,6 @@ from toolcrib.calls import CallEvent, cut
 from toolcrib.cli._formatting import arguments_text, write
 from toolcrib.cli._terminal import escape_control
 
-__all__ = ["ProgramView"]
-
 _MAX_CALLS = 8  # calls shown at a time
 
 

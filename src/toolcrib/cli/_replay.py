@@ -25,8 +25,6 @@ from toolcrib.record import EventLog
 from toolcrib.replay import Difference, Replay, replay
 from toolcrib.toolsets import Toolset
 
-__all__ = ["replay_command"]
-
 _MOST_LINES = 100
 
 

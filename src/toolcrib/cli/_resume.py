@@ -33,8 +33,6 @@ from toolcrib.cli._terminal import Terminal
 from toolcrib.code import ExecutionResult, PausedProgram, Toolkit
 from toolcrib.errors import PausedProgramError
 
-__all__ = ["resume"]
-
 
 def resume(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What `exec --pause` wrote.", show_default=False)],

@@ -24,20 +24,6 @@ from toolcrib.pipeline import Channel, Run
 from toolcrib.record import Sink
 from toolcrib.toolsets import Toolset
 
-__all__ = [
-    "ApproveOption",
-    "CliRun",
-    "DenyOption",
-    "RecordOption",
-    "RunOptions",
-    "SuspendOption",
-    "TimeoutOption",
-    "YesOption",
-    "approval_flags",
-    "open_run",
-    "recorder_of",
-]
-
 T = TypeVar("T")
 ApproveOption = Annotated[
     list[str] | None, typer.Option("--approve", metavar="NAME", help="Approve this tool's calls.")

@@ -17,8 +17,6 @@ from toolcrib.cli._status import Status, exit_on_error
 from toolcrib.cli._times import time_of
 from toolcrib.record import EventLog, RunFilter, RunSummary, TraceNode, ids_like, list_runs, trace_nodes
 
-__all__ = ["DatabaseArgument", "LimitOption", "SinceOption", "kept_log", "runs", "trace"]
-
 _OUTCOMES = ("completed", "failed", "rejected", "suspended", "resumed", "cancelled", "running", "lost")
 _SYNONYMS = {
     "refused": "rejected",

@@ -11,8 +11,6 @@ from toolcrib.cli._formatting import print_json
 from toolcrib.cli._status import exit_on_error
 from toolcrib.formats import FORMATS, FormatName, definition, definitions
 
-__all__ = ["schema"]
-
 
 def schema(
     target: TargetArgument,

@@ -22,8 +22,6 @@ from toolcrib.cli._status import exit_on_error
 from toolcrib.cli._telemetry import TelemetryOption
 from toolcrib.pipeline import ErrorPolicy
 
-__all__ = ["serve"]
-
 _TARGET = "The tools to serve, as for `list`."
 _TOKEN = "A client over HTTP; @FILE reads the secret from a file, TOOLCRIB_TOKENS from the environment."
 _SECRET = "The secret of this server there; @FILE reads it from a file, TOOLCRIB_CLIENT_SECRET from the environment."

@@ -12,8 +12,6 @@ import typer
 
 from toolcrib.pipeline import ErrorPolicy
 
-__all__ = ["ApproveBy", "HttpFlags", "OAuthFlags", "ServeOptions", "Transport", "scopes_of", "secret_of", "tokens_of"]
-
 Transport = Literal["stdio", "http"]
 ApproveBy = Literal["store", "elicit"]
 

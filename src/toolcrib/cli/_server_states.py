@@ -18,8 +18,6 @@ from toolcrib.database import SqliteError
 from toolcrib.serving import ServerStates
 from toolcrib.toolsets import Toolset, sources_of
 
-__all__ = ["GatewayStates"]
-
 _log = logging.getLogger("toolcrib.adapters")
 _LOOK_SECONDS, _SAY_SECONDS = 1.0, 10.0  # between two looks at the servers; between two signs of life
 

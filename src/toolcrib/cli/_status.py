@@ -13,8 +13,6 @@ import typer
 from toolcrib.cli._formatting import say
 from toolcrib.errors import SandboxError, ServerError, ToolcribError
 
-__all__ = ["Status", "exit_on_error", "text_of"]
-
 
 class Status(IntEnum):
     """The exit status of a command."""

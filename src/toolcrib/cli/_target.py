@@ -16,8 +16,6 @@ from typing import Any
 import toolcrib.errors
 from toolcrib.errors import TargetError, closest
 
-__all__ = ["load"]
-
 _FILE = re.compile(r"(?P<path>.+\.pyw?)(?::(?P<attribute>.*))?")
 _OWN = Path(toolcrib.errors.__file__).parents[1]
 

@@ -9,8 +9,6 @@ import typer
 
 from toolcrib.cli._formatting import say
 
-__all__ = ["TelemetryOption", "telemetry_sink"]
-
 _NOTHING_EXPORTED = (
     "--telemetry: this process exports nothing; run the command under opentelemetry-instrument, or have the target set "
     "a tracer provider"

@@ -11,8 +11,6 @@ from contextlib import AbstractContextManager, nullcontext
 
 from rich.console import Console
 
-__all__ = ["Terminal", "escape_control"]
-
 
 def escape_control(text: str) -> str:
     """Return a text with control characters escaped, so that it cannot move the cursor or hide a line."""

@@ -10,8 +10,6 @@ import typer
 from toolcrib._numbers import parse_span
 from toolcrib.calls import now
 
-__all__ = ["time_of"]
-
 
 def time_of(text: str | None, option: str, *, ahead: bool = False) -> datetime | None:
     """Return the time that an option names, None for none; a date without a time zone is local.

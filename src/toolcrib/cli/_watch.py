@@ -13,8 +13,6 @@ from toolcrib.cli._formatting import console
 from toolcrib.cli._runs import DatabaseArgument, kept_log
 from toolcrib.cli._status import exit_on_error
 
-__all__ = ["watch"]
-
 
 def watch(
     named: DatabaseArgument = None,

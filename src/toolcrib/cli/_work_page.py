@@ -10,8 +10,6 @@ from typing import Any, cast
 from toolcrib._numbers import count_text
 from toolcrib.cli._formatting import arguments_text, result_text
 
-__all__ = ["printed_result", "value_of", "when", "work_page"]
-
 _LINES = 30  # of a program that are shown
 
 

@@ -13,8 +13,6 @@ from toolcrib.cli._formatting import print_json, write
 from toolcrib.cli._status import Status, exit_on_error, text_of
 from toolcrib.cli._telemetry import TelemetryOption
 
-__all__ = ["durable", "enqueue", "worker"]
-
 TargetArgument = Annotated[
     str,
     typer.Argument(

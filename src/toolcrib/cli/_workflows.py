@@ -27,8 +27,6 @@ from toolcrib.cli._work_page import printed_result, value_of, when, work_page
 from toolcrib.cli._worker import durable
 from toolcrib.errors import EngineError
 
-__all__ = ["schedules", "workers", "workflows"]
-
 workflows = Commands(name="workflows", help="Durable turns and programs.", no_args_is_help=True)
 workers = Commands(name="workers", help="Workers that run durable work.", no_args_is_help=True)
 schedules = Commands(name="schedules", help="Schedules that enqueue durable work.", no_args_is_help=True)

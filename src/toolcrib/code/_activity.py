@@ -14,8 +14,6 @@ from toolcrib.code._result import ExecutionResult
 from toolcrib.pipeline import Run
 from toolcrib.record import ActivityTrace, Sink, trace_activity, wants_activities
 
-__all__ = ["NO_ACTIVITY", "ProgramActivity", "open_activity", "record_refusal"]
-
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _SOURCE_CHARS = 100_000  # of a program, in an event
 _PICTURE_BYTES = 2_000_000  # of all pictures of a program, in an event

@@ -12,8 +12,6 @@ from toolcrib.code._extract import Extract, off_loop, program_of
 from toolcrib.code._result import ExecutionResult
 from toolcrib.tools import ez_tool, stand_for
 
-__all__ = ["CODE_PARAMETERS", "TOOL_NAME", "AsyncProgramTool", "OnResult", "SyncProgramTool", "program_tool"]
-
 TOOL_NAME = "run_python"
 _FENCE = re.compile(r"^[ \t]*(?:`{3}|~{3})", re.MULTILINE)
 _CODE = "The program, as Python text."

@@ -19,8 +19,6 @@ from toolcrib.errors import SandboxLost, SandboxUnavailable
 from toolcrib.pipeline import Run, run_for
 from toolcrib.sandbox import TypeChecker, type_checker
 
-__all__ = ["Attempts", "ErrorHint", "Retries", "RetryHandler", "SessionNames", "TypeCheck", "default_hint"]
-
 TypeCheck: TypeAlias = Literal["off", "warn", "error"]
 ErrorHint: TypeAlias = str | Callable[[ExecutionResult], str]
 RetryHandler: TypeAlias = Callable[[str, str, ExecutionResult], "str | Awaitable[str | None] | None"]

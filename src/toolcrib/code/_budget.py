@@ -10,8 +10,6 @@ from math import ceil
 
 from toolcrib.code._listing import Detail, Listing
 
-__all__ = ["estimated_tokens", "fitted"]
-
 # Words with the sign or space before them, numbers, signs, and white space: about where tokenizers cut a text.
 _PIECE = re.compile(r"[^\na-zA-Z0-9]?(?:[A-Z]*[a-z]+|[A-Z]+)|\d{1,3}| ?[^\sa-zA-Z0-9]+\n*|\s+")
 _WORD, _SIGNS, _BYTES = 8, 3, 3  # letters, signs, and bytes of other scripts that are one token

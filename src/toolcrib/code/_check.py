@@ -21,8 +21,6 @@ from toolcrib.code._program_tools import CallShape
 from toolcrib.errors import CodeError, closest
 from toolcrib.sandbox import Dialect, ProgramError, Source, parse_program
 
-__all__ = ["Finding", "FindingKind", "KnownNames", "check_program", "defined_by", "refusal"]
-
 FindingKind: TypeAlias = Literal["SyntaxError", "ImportError", "NameError", "AttributeError", "TypeError"]
 
 _FINDINGS = 20  # at most: a program may have thousands of mistakes, and each takes its time to explain

@@ -18,9 +18,6 @@ from toolcrib.code._paused import PausedProgram
 from toolcrib.code._result import ExecutionResult
 from toolcrib.errors import PausedProgramError, ResultNotSerializable
 
-__all__ = ["ProgramClaim", "claimed"]
-
-
 _MOST_CHARS = 1_000_000  # of a result that is kept, as JSON
 _SHAPES = ("output", "error_output", "return_value", "tool_calls", "success", "error", "isolation")
 

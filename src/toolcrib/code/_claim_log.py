@@ -11,8 +11,6 @@ from typing import Any
 from toolcrib.approvals import KeepsJournals
 from toolcrib.errors import PausedProgramError
 
-__all__ = ["ClaimLog"]
-
 _MOST_CHARS = 16_000_000  # of the results that are kept, as JSON
 _RESULTS = ("ended", "value")
 

@@ -22,8 +22,6 @@ from toolcrib.errors import explain_options
 from toolcrib.pipeline import Pipeline, Run, current_run
 from toolcrib.record import ActivityTrace, trace_activity
 
-__all__ = ["EarlyCall", "EarlyToolkit"]
-
 EarlyState: TypeAlias = Literal["running", "taken", "unused", "cancelled"]
 
 

@@ -12,8 +12,6 @@ from toolcrib.code._program_facts import called_name
 from toolcrib.errors import CodeError
 from toolcrib.sandbox import parse_program
 
-__all__ = ["EarlyScan", "LiteralCall", "newlines"]
-
 _MOST_STATEMENT: Final = 8_000  # characters of one statement, which is parsed again with each of its lines
 _DEEPEST: Final = 50  # levels of an argument, and bits of a number, which every sandbox passes on unchanged
 _MOST_BITS: Final = 64

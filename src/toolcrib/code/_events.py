@@ -13,20 +13,6 @@ from toolcrib.code._result import ExecutionResult
 from toolcrib.code._runner import OnOutput
 from toolcrib.record import Sink
 
-__all__ = [
-    "CallEnded",
-    "CallStarted",
-    "CallSuspended",
-    "CallValue",
-    "Printed",
-    "ProgramDone",
-    "ProgramEvent",
-    "ProgramFailed",
-    "ProgramPaused",
-    "Start",
-    "events_of",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Printed:

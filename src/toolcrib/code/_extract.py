@@ -12,8 +12,6 @@ from typing import Literal, TypeAlias, TypeVar
 from toolcrib.errors import CodeError
 from toolcrib.sandbox import parse_program
 
-__all__ = ["Extract", "extract_code", "off_loop", "program_of", "require_extract"]
-
 Extract: TypeAlias = Literal["first", "all"]
 """Which Python blocks of a reply are its program: the first one alone, or all of them, one after the other."""
 

@@ -15,8 +15,6 @@ from toolcrib.code._journal import JournalEntry, reply_from_dict
 from toolcrib.code._paused import PausedProgram
 from toolcrib.errors import PausedProgramError, explain_options
 
-__all__ = ["FileJournal", "paused_program_in", "program_with"]
-
 
 @explain_options()
 class FileJournal:

@@ -9,8 +9,6 @@ from toolcrib._numbers import count_text
 from toolcrib.calls import charged
 from toolcrib.errors import MissingExtraError
 
-__all__ = ["GivenTables", "TableRefused"]
-
 _MOST_CELLS = 2_000_000  # as rows: they would take a hundred bytes each in the program
 
 

@@ -34,8 +34,6 @@ from toolcrib.pipeline import Call, Pipeline, Run
 from toolcrib.sandbox import Emit, Raised, Reply, SuspendedReply, Value, memory_size
 from toolcrib.schema import ToolSpec
 
-__all__ = ["ProgramHost", "reply_to"]
-
 _RESULT_CHARS = 100_000  # of one result in a summary
 _SUMMARY_BYTES = 32_000_000  # of memory, about, that all arguments and results in the summaries may take
 _SHORT_CHARS = 300  # of an error or a result in a summary from then on

@@ -15,8 +15,6 @@ from toolcrib.calls import Grant, StoredFields, Suspended, lenient, outcome_from
 from toolcrib.errors import ReplayDiverged
 from toolcrib.sandbox import Raised, Reply, Value
 
-__all__ = ["Journal", "JournalEntry", "JournalLog", "call_digest", "reply_from_dict", "reply_to_dict"]
-
 _canonical = json_writer(allow_nan=True, canonical=True)
 _SHOWN_CHARS = 60  # characters of a digest or of arguments in a message
 

@@ -30,8 +30,6 @@ from toolcrib.sandbox import (
     json_size,
 )
 
-__all__ = ["JournalHost", "JournalOptions", "paused_program"]
-
 _JOURNAL_CHARS = 64_000_000  # about, of replies and values; a program with more of them cannot be run again
 _RUN_AGAIN = (("sandbox", "SandboxLost"), ("sandbox", "MissingExtraError"), ("stopped", "SandboxError"))
 _OWN_ENDS = ("exception", "paused")  # a limit may end a program sooner on a slower machine

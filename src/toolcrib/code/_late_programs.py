@@ -13,8 +13,6 @@ from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.tools import ez_tool
 
-__all__ = ["ProgramOrigin", "Refusal", "not_begun", "program_call", "refusal"]
-
 ProgramOrigin: TypeAlias = Literal["model", "host"]
 Refusal: TypeAlias = Suspended | Rejected | Failed
 

@@ -13,8 +13,6 @@ from toolcrib.jsonschema import SchemaWalk, describe_shape
 from toolcrib.schema import comment_of, docstring_text
 from toolcrib.toolsets import ToolEntry, words_of
 
-__all__ = ["Detail", "Listing"]
-
 _SENTENCE = re.compile(r".+?[.!?](?=\s|$)", re.DOTALL)
 _TOO_LARGE = "of a type that is too large to be shown"
 _INNER = re.compile(r"[^\[]*\[(.*)\]", re.DOTALL)

@@ -24,8 +24,6 @@ from toolcrib.code._program_tools import tools_in
 from toolcrib.code._signed import read_signed, signed_bytes
 from toolcrib.errors import ApprovalError, PausedProgramError
 
-__all__ = ["PausedProgram", "SuspendedProgramCall", "answers_by_call"]
-
 _MAGIC = b"toolcrib-paused"
 _FORMAT = 1
 

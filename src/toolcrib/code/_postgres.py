@@ -7,8 +7,6 @@ from pathlib import Path
 from toolcrib.code._program_store import PROGRAM_TABLES, ProgramStore
 from toolcrib.database import Database, PostgresTables
 
-__all__ = ["PostgresProgramStore"]
-
 
 class PostgresProgramStore(ProgramStore):
     """A store on a Postgres server; it does what `SqliteProgramStore` does, and needs the extra `postgres`.

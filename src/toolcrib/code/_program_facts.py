@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
-__all__ = ["Import", "ProgramFacts", "Use", "called_name"]
-
 N = TypeVar("N", bound=ast.AST)
 _Guarded: TypeAlias = tuple[ast.AST, frozenset[str]]
 

@@ -25,8 +25,6 @@ from toolcrib.sandbox import parse_program
 from toolcrib.tools import Tool, ez_tool
 from toolcrib.tools.from_schema import schema_tool
 
-__all__ = ["ProgramLibrary", "ProgramPolicy"]
-
 ProgramPolicy: TypeAlias = Callable[[SavedProgram], "str | Awaitable[str | None] | None"]
 """Returns why a program may not be kept; None when it may."""
 

@@ -11,8 +11,6 @@ from toolcrib.calls import StoredFields, versioned
 from toolcrib.code._signed import read_signed, signed_bytes
 from toolcrib.errors import SessionStateError
 
-__all__ = ["ProgramSessionState"]
-
 _MAGIC: Final = b"toolcrib-session"
 _FORMAT: Final = 1
 

@@ -11,8 +11,6 @@ from typing import Final, TypeVar
 from toolcrib.code._saved_program import SavedProgram
 from toolcrib.database import Execute, MemoryTables, SqliteTables, StoreTables, Tables
 
-__all__ = ["PROGRAM_TABLES", "MemoryProgramStore", "ProgramStore", "SqliteProgramStore"]
-
 T = TypeVar("T")
 
 PROGRAM_TABLES: Final = StoreTables(

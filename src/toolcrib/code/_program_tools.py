@@ -15,8 +15,6 @@ from toolcrib._numbers import count_text
 from toolcrib.errors import DuplicateNameError, InvalidArguments, SchemaError
 from toolcrib.tools import Tool
 
-__all__ = ["CallShape", "ProgramTool", "mentioned_in", "program_names", "tools_in"]
-
 _DYNAMIC_NAMES = re.compile(r"\b(?:globals|eval|exec|locals|vars)\b")
 """A program with one of these may call a function without writing its name."""
 

@@ -9,14 +9,6 @@ from toolcrib.code._budget import fitted
 from toolcrib.code._listing import Detail, Listing
 from toolcrib.sandbox import Dialect
 
-__all__ = [
-    "DEFAULT_POSTAMBLE",
-    "DEFAULT_PREAMBLE",
-    "render_description",
-    "render_prompt",
-    "render_tool_prompt",
-]
-
 DEFAULT_PREAMBLE = (
     "You can solve this task by writing Python. The functions below are at hand as if imported. Nothing else is: no "
     "files, no network, no other packages."

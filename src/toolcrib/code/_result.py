@@ -10,8 +10,6 @@ from toolcrib.calls import ApprovalRequest, CallRecord, Media, cut
 from toolcrib.code._check import Finding
 from toolcrib.code._paused import PausedProgram, SuspendedProgramCall
 
-__all__ = ["RESULT_CHARS", "ExecutionResult"]
-
 RESULT_CHARS = 20_000  # of a program's result that a model is shown, where the host does not say
 
 

@@ -47,8 +47,6 @@ from toolcrib.sandbox import (
 )
 from toolcrib.toolsets import Toolset
 
-__all__ = ["NO_FILES", "OnOutput", "ProgramRunner", "RunOptions"]
-
 OnOutput = Callable[[str, str], None]
 NO_FILES: ProgramFiles = MappingProxyType({})
 

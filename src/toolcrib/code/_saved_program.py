@@ -22,8 +22,6 @@ from toolcrib.errors import SavedProgramError
 from toolcrib.schema import digest
 from toolcrib.tools import Tool
 
-__all__ = ["SavedProgram", "definition_digest", "input_schema", "with_header"]
-
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _MOST_INPUTS: Final = 50
 _BUILTINS: Final = frozenset(dir(builtins))

@@ -18,8 +18,6 @@ from toolcrib.sandbox import Emit, Host, OutputStream, Raised, Reply, Value
 from toolcrib.schema import RunContext
 from toolcrib.toolsets import ToolEntry, Toolset, is_available, words_of
 
-__all__ = ["Lookup", "LookupHost", "lookup_names", "matching"]
-
 _MOST_FOUND = 20  # tools of one search
 _MOST_CHARS = 2_000  # of a query or a name
 _FUNCTION = re.compile(r"<function (\w+)")  # what a function becomes on its way out of a program

@@ -27,8 +27,6 @@ from toolcrib.sandbox import (
     require_files,
 )
 
-__all__ = ["ProgramSession", "open_session"]
-
 
 @explain_options()
 class ProgramSession:

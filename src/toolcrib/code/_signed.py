@@ -7,8 +7,6 @@ import hmac
 import json
 from typing import Any, Final
 
-__all__ = ["read_signed", "signed_bytes"]
-
 _KEY_BYTES: Final = 16  # at least
 
 

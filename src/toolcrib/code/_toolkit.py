@@ -48,8 +48,6 @@ from toolcrib.sandbox import (
 from toolcrib.tools import Tool
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
-__all__ = ["Toolkit"]
-
 
 @explain_missing(
     {

@@ -13,8 +13,6 @@ from toolcrib.sandbox import Source, SourceEdit, TypeChecker, awaited_calls, par
 from toolcrib.schema import STUB_IMPORTS, StubTypes
 from toolcrib.tools import Tool
 
-__all__ = ["TypeStubs"]
-
 _AWAITED = "__awaited"
 _UNPACKED = "__unpacked"
 _HEADER = """

@@ -13,8 +13,6 @@ from toolcrib.credentials._store import KEY, CredentialStore
 from toolcrib.credentials._tickets import link_for
 from toolcrib.errors import CredentialError, explain_options
 
-__all__ = ["ApiKeys"]
-
 
 @explain_options()
 class ApiKeys:

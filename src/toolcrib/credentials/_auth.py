@@ -11,8 +11,6 @@ from toolcrib._tls import shared_tls
 from toolcrib.credentials._credentials import QUERY, Credentials
 from toolcrib.errors import CredentialError, NewerForm
 
-__all__ = ["PrincipalAuth"]
-
 T = TypeVar("T")
 
 

@@ -20,8 +20,6 @@ from toolcrib.credentials._tickets import drop_link, name_of, ticket_row
 from toolcrib.credentials._token_requests import exchanged, registered
 from toolcrib.errors import ConsentError
 
-__all__ = ["Arrival", "ConsentFlow", "Departure"]
-
 _STATE_SECONDS: Final = 600.0
 _GONE: Final = "This link does not count any more: it was used, or is too old. Make the call again for another one."
 

@@ -9,8 +9,6 @@ import httpx2
 
 from toolcrib.calls import Consent
 
-__all__ = ["QUERY", "Credentials", "server_key"]
-
 QUERY: Final = "toolcrib.query"  # the extension of a request with what is put in its address when it is sent
 
 

@@ -13,8 +13,6 @@ from toolcrib.credentials._guarded_http import GuardedClient
 from toolcrib.credentials._settings import Endpoints, Settings
 from toolcrib.errors import ConsentError
 
-__all__ = ["discovered"]
-
 _RESOURCE: Final = "/.well-known/oauth-protected-resource"
 _AUTHORITY: Final = "/.well-known/oauth-authorization-server"
 _OPENID: Final = "/.well-known/openid-configuration"

@@ -21,8 +21,6 @@ from toolcrib._networks import inner_address, is_about_machine, is_public
 from toolcrib._tls import shared_tls
 from toolcrib.errors import ConsentError
 
-__all__ = ["AddressError", "GuardedClient", "guarded_client"]
-
 _Range: TypeAlias = Literal["public", "private", "loopback", "never"]
 _MOST_BYTES: Final = 256 * 1024
 _SECONDS: Final = 15.0

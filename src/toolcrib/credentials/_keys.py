@@ -19,8 +19,6 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from toolcrib._numbers import count_text
 from toolcrib.errors import CredentialKeyError, explain_options
 
-__all__ = ["KEY_FILE_VARIABLE", "KEY_VARIABLE", "CredentialKeys", "new_key"]
-
 KEY_VARIABLE: Final = "TOOLCRIB_CREDENTIALS_KEY"
 KEY_FILE_VARIABLE: Final = "TOOLCRIB_CREDENTIALS_KEY_FILE"
 _SERVICE: Final = "toolcrib credentials"

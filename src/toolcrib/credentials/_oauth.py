@@ -19,8 +19,6 @@ from toolcrib.credentials._tickets import link_for
 from toolcrib.credentials._token_requests import Refused, refreshed, revoked
 from toolcrib.errors import ConsentError, CredentialError, explain_options
 
-__all__ = ["OAuth"]
-
 _EARLY: Final = 30.0  # seconds before its end in which a token is refreshed
 _CLAIM: Final = 60.0  # seconds that one process has for a refresh
 _POLL: Final = 0.05

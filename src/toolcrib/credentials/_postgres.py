@@ -8,8 +8,6 @@ from toolcrib.credentials._keys import CredentialKeys
 from toolcrib.credentials._store import CREDENTIAL_TABLES, CredentialStore
 from toolcrib.database import Database, PostgresTables
 
-__all__ = ["PostgresCredentialStore"]
-
 
 class PostgresCredentialStore(CredentialStore):
     """Credentials on a Postgres server, encrypted before they are sent there. It needs the extra `postgres`.

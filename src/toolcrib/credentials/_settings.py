@@ -8,8 +8,6 @@ from typing import Any
 
 from toolcrib.calls import StoredFields, versioned
 
-__all__ = ["Endpoints", "OAuthClient", "Settings", "Token"]
-
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:

@@ -14,18 +14,6 @@ from typing import Any, Final, TypeVar
 from toolcrib.credentials._keys import CredentialKeys
 from toolcrib.database import Execute, StoreTables, Tables
 
-__all__ = [
-    "CLIENT",
-    "CREDENTIAL_TABLES",
-    "KEY",
-    "STATE",
-    "TICKET",
-    "TOKEN",
-    "CredentialStore",
-    "KeptCredential",
-    "Row",
-]
-
 T = TypeVar("T")
 TOKEN: Final = "token"  # of OAuth
 KEY: Final = "key"  # of an API

@@ -10,8 +10,6 @@ from toolcrib.credentials._store import CREDENTIAL_TABLES, CredentialStore
 from toolcrib.database import MemoryTables, SqliteTables
 from toolcrib.errors import explain_options
 
-__all__ = ["MemoryCredentialStore", "SqliteCredentialStore"]
-
 
 @explain_options()
 class SqliteCredentialStore(CredentialStore):

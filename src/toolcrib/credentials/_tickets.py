@@ -9,8 +9,6 @@ from typing import Any, Final
 
 from toolcrib.credentials._store import TICKET, CredentialStore, Row
 
-__all__ = ["drop_link", "link_for", "name_of", "ticket_row"]
-
 _LINK: Final = "link"  # the ticket that a principal has for a server now
 _SECONDS: Final = 7 * 24 * 3600.0  # as long as a suspended call is kept
 

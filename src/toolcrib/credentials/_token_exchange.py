@@ -20,8 +20,6 @@ from toolcrib.credentials._settings import Endpoints, OAuthClient, Token
 from toolcrib.credentials._token_requests import granted, identity_assertion
 from toolcrib.errors import ConsentError, CredentialError, explain_options
 
-__all__ = ["GATEWAY", "IdJag", "TokenExchange"]
-
 GATEWAY: Final = "<gateway>"
 """Who lists what a server has: the client itself, by its own credentials. A claim of a token never gives this name."""
 

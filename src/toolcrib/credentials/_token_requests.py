@@ -12,8 +12,6 @@ from toolcrib.credentials._guarded_http import GuardedClient
 from toolcrib.credentials._settings import Endpoints, OAuthClient, Settings, Token
 from toolcrib.errors import ConsentError
 
-__all__ = ["Refused", "exchanged", "granted", "identity_assertion", "refreshed", "registered", "revoked"]
-
 
 class Refused(ConsentError):
     """An authorization server says no for good: the code or the token counts no more."""

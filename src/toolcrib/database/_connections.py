@@ -15,16 +15,6 @@ import sqlalchemy as sa
 from psycopg.pq import TransactionStatus
 from sqlalchemy import event
 
-__all__ = [
-    "ANSWER_TIMEOUT",
-    "CONNECTION_SETTINGS",
-    "AnsweredConnection",
-    "given_up",
-    "limit_answers",
-    "open_answered",
-    "unhurried",
-]
-
 ANSWER_TIMEOUT: Final = "answer_timeout"
 """The setting of a URL that is ours: seconds in which a server has to answer; 0 for no such limit."""
 

@@ -30,8 +30,6 @@ from toolcrib.database._outage import name_outages
 from toolcrib.database._sqlite import BUSY_SECONDS, DURABLE_VERSION, sqlite3, write_ahead
 from toolcrib.database._tables import MIGRATE, Execute, StoreTables
 
-__all__ = ["DEFAULT_APPLICATION", "DEFAULT_DATABASE", "Database", "PostgresTables", "transaction"]
-
 DEFAULT_DATABASE = "toolcrib.db"
 """The SQLite file, in the current folder, where no database is named."""
 DEFAULT_APPLICATION = "toolcrib"

@@ -16,8 +16,6 @@ from pathlib import Path
 from toolcrib.database._sqlite import BUSY_SECONDS, sqlite3, write_ahead
 from toolcrib.database._tables import Execute, StoreTables, TablesVersion
 
-__all__ = ["MemoryTables", "SqliteTables", "connect_file", "file_version", "make_file"]
-
 
 def connect_file(path: str | Path, *, shared: bool = False) -> sqlite3.Connection:
     """Return a connection to a SQLite file, which commits each statement that is in no transaction.

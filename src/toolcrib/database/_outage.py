@@ -15,8 +15,6 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from toolcrib._passwords import hide_passwords
 from toolcrib.database._sqlite import is_unavailable
 
-__all__ = ["OUTAGE", "DatabaseAway", "Notice", "error_text", "is_outage", "name_outages"]
-
 _QUIET = 10.0  # seconds without an error, after which it is back: a full disk takes a write now and then
 _POSTGRES = ("08", "25006", "53", "57P", "58")  # no connection, a standby, no room, a server that stops, its disk
 _log = logging.getLogger("toolcrib.durable")

@@ -13,16 +13,6 @@ import time
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
-__all__ = [
-    "BUSY_SECONDS",
-    "DURABLE_VERSION",
-    "SqliteConnection",
-    "SqliteError",
-    "is_unavailable",
-    "sqlite3",
-    "write_ahead",
-]
-
 BUSY_SECONDS = 30.0
 """How long a write to a file waits for another process's, and work for a connection of a pool."""
 DURABLE_VERSION = (3, 42, 0)

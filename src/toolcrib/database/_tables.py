@@ -16,8 +16,6 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from toolcrib.errors import DatabaseError
 
-__all__ = ["MIGRATE", "Execute", "StoreTables", "Tables", "TablesVersion"]
-
 Execute: TypeAlias = Callable[[str, Sequence[Any]], Any]
 """Runs a statement, which has `?` for each value, and returns its cursor."""
 

@@ -9,8 +9,6 @@ from typing import Protocol
 from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore, misfit
 from toolcrib.errors import ApprovalError, NewerForm
 
-__all__ = ["AnswerStore", "allowed_meanwhile", "answered_entries", "deny_cancelled"]
-
 
 class AnswerStore(ReviewableApprovalStore, Protocol):
     """An approval store that can also list the answers that no call has used."""

@@ -10,8 +10,6 @@ from toolcrib.durable._answered import AnswerStore
 from toolcrib.durable._result_turns import result_as_json
 from toolcrib.tools import Tool, checked_output, require_arguments
 
-__all__ = ["Answers"]
-
 
 class Answers(ABC):
     """What durable work is answered with; its turns and programs go on then."""

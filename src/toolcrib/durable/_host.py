@@ -11,8 +11,6 @@ from toolcrib.calls import Failed
 if TYPE_CHECKING:
     from toolcrib.durable._turn_execution import TurnExecution
 
-__all__ = ["WAITING", "WAITS_FOR", "DurableFailure", "TurnContext", "WorkHost"]
-
 R = TypeVar("R")
 
 WAITS_FOR = "waits_for"

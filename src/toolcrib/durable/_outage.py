@@ -12,8 +12,6 @@ from typing import TypeVar
 from toolcrib.database import OUTAGE, is_outage
 from toolcrib.errors import NewerForm, register_signal
 
-__all__ = ["UnknownHereError", "WaitedTime", "newer_version", "outlast", "readable"]
-
 T = TypeVar("T")
 
 _FIRST, _LONGEST = 0.1, 5.0  # seconds between two tries

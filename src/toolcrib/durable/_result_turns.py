@@ -11,8 +11,6 @@ from toolcrib.errors import ApprovalError, FieldProblem, InvalidOutput, Unregist
 from toolcrib.tools import Tool
 from toolcrib.turns import Turn
 
-__all__ = ["result_as_json", "result_with_turns"]
-
 _TURN = "turn"
 _NO_CHAIN = "a Turn cannot be the result of a program's call; give what the program goes on with"
 _LEFT_OUT: Mapping[str, Any] = {

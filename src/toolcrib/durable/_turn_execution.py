@@ -17,8 +17,6 @@ from toolcrib.pipeline import Call
 from toolcrib.tools import stopped_clocks
 from toolcrib.turns import Turn
 
-__all__ = ["PLACEMENT", "TurnExecution", "arguments_in_names", "began", "current_execution", "step_name"]
-
 PLACEMENT = "placement"
 """Where a turn that was put by another says how it waits."""
 

@@ -14,8 +14,6 @@ from toolcrib.errors import ToolcribError, exception_of
 from toolcrib.pipeline import Run
 from toolcrib.turns import Agent, AgentRun, StopReason, Turn, TurnBinding, TurnQueue
 
-__all__ = ["TurnWorkflow"]
-
 
 class TurnWorkflow:
     """A turn on its way: first what happens until its tool may run, in a step; then the rest.

@@ -17,8 +17,6 @@ from toolcrib.durable._turn_execution import TurnExecution
 from toolcrib.pipeline import Run
 from toolcrib.tools import Tool, stopped_clocks
 
-__all__ = ["WorkStore", "held_run"]
-
 
 class WorkStore(WrappedApprovalStore):
     """An approval store as one turn or program sees it.

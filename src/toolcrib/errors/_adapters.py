@@ -5,17 +5,6 @@ from __future__ import annotations
 from toolcrib._passwords import hide_passwords
 from toolcrib.errors._base import ToolcribError
 
-__all__ = [
-    "DatabaseError",
-    "DocumentError",
-    "EngineError",
-    "FrontEndError",
-    "MissingExtraError",
-    "RemoteToolError",
-    "ServerError",
-    "WorkerError",
-]
-
 
 class MissingExtraError(ToolcribError, ImportError):
     """A feature needs an optional dependency; the message names the extra."""

@@ -8,8 +8,6 @@ from typing import Any
 from toolcrib._numbers import count_text
 from toolcrib.errors._base import ToolcribError
 
-__all__ = ["ApprovalDenied", "ApprovalError", "ApprovalRequired", "PendingLimitReached", "PolicyError"]
-
 
 class ApprovalRequired(ToolcribError):
     """A tool raises this, before it has done anything, to have a person asked; `metadata` is shown to them.

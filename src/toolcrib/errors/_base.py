@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any, ClassVar
 
-__all__ = ["ToolcribError", "closest", "nearest", "suggestion"]
-
 
 def nearest(name: str, names: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
     """Return at most so many of `names` that are near to a misspelt `name`, the nearest first.

@@ -13,26 +13,6 @@ from toolcrib._numbers import count_text
 from toolcrib.errors._base import ToolcribError
 from toolcrib.errors._turns import NewerForm
 
-__all__ = [
-    "CallStateError",
-    "ClientAnswerError",
-    "ClientUnavailable",
-    "ExitError",
-    "HookError",
-    "LimitReached",
-    "LockHeldError",
-    "ModelRetry",
-    "NotCallable",
-    "RetriesExhausted",
-    "ToolCancelled",
-    "ToolTimeoutError",
-    "exception_of",
-    "message_of",
-    "raising_newer_forms",
-    "register_signal",
-    "signal_of_newer_form",
-]
-
 signal_of_newer_form: ContextVar[Callable[[NewerForm], BaseException] | None] = ContextVar(
     "toolcrib_signal_of_newer_form", default=None
 )

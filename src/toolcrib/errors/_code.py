@@ -4,17 +4,6 @@ from __future__ import annotations
 
 from toolcrib.errors._base import ToolcribError
 
-__all__ = [
-    "CodeError",
-    "PausedProgramError",
-    "ReplayDiverged",
-    "SandboxError",
-    "SandboxLost",
-    "SandboxUnavailable",
-    "SavedProgramError",
-    "SessionStateError",
-]
-
 
 class CodeError(ToolcribError):
     """A program cannot be run as it stands; `line` counts from 1, 0 when unknown."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from toolcrib.errors._base import ToolcribError
 
-__all__ = ["ConsentError", "CredentialError", "CredentialKeyError"]
-
 
 class CredentialError(ToolcribError, ConnectionError):
     """A credential for a server cannot be had now; the message says why and what would mend it."""

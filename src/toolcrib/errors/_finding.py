@@ -6,19 +6,6 @@ from typing import ClassVar
 
 from toolcrib.errors._base import ToolcribError, closest
 
-__all__ = [
-    "DuplicateNameError",
-    "InsufficientScope",
-    "NotAvailable",
-    "TargetError",
-    "ToolConstraintError",
-    "UnknownTool",
-    "UnregisteredAgentError",
-    "UnregisteredError",
-    "UnregisteredHookError",
-    "UnregisteredToolError",
-]
-
 
 class UnregisteredError(ToolcribError, KeyError):
     """Nothing of that name is registered."""

@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from toolcrib.errors._base import nearest
 
-__all__ = ["missing_name"]
-
 _ROOT: Final = __name__.partition(".")[0]
 _WORDS: Final = {
     "AgentExecutor": "from toolcrib.rounds import Session",

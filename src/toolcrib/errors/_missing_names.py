@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Never, TypeVar
 
-__all__ = ["explain_missing"]
-
 C = TypeVar("C", bound=type)
 
 

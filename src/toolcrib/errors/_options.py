@@ -12,8 +12,6 @@ from typing import Any, Final, TypeVar, cast
 
 from toolcrib.errors._base import nearest, suggestion
 
-__all__ = ["explain_options", "refuse_unknown_options"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})

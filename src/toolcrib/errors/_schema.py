@@ -6,18 +6,6 @@ from dataclasses import dataclass
 
 from toolcrib.errors._base import ToolcribError
 
-__all__ = [
-    "FieldProblem",
-    "FormatError",
-    "InvalidArguments",
-    "InvalidOutput",
-    "InvalidSchema",
-    "MissingProvided",
-    "ResultNotSerializable",
-    "SchemaError",
-    "SchemaTooLarge",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class FieldProblem:

@@ -4,18 +4,6 @@ from __future__ import annotations
 
 from toolcrib.errors._base import ToolcribError
 
-__all__ = [
-    "CommitError",
-    "CompletionCheckReturnError",
-    "NewerForm",
-    "NoResult",
-    "NotPortableError",
-    "RoundError",
-    "SafeExecutionError",
-    "TurnTimeoutError",
-    "WrongRunMethodError",
-]
-
 
 class SafeExecutionError(ToolcribError, RuntimeError):
     """Something was run or changed while it was already running."""

@@ -14,8 +14,6 @@ from toolcrib.gateway._fields import FilePath, FilePlace, Part, Text
 from toolcrib.tools import Effect, Source
 from toolcrib.toolsets import Toolset
 
-__all__ = ["ApiEntry", "ApiSection", "api_toolset"]
-
 
 class _Limits(Part):
     """The limits for one API.

@@ -12,8 +12,6 @@ from toolcrib.budgets import Budgets, Cost, Limit, Share
 from toolcrib.errors import DatabaseError, MissingExtraError
 from toolcrib.gateway._fields import FilePath, Part, refuse
 
-__all__ = ["BudgetSection"]
-
 _Amount = Annotated[int | float, Field(ge=0, allow_inf_nan=False)]
 
 

@@ -18,8 +18,6 @@ from toolcrib.credentials import (
 from toolcrib.errors import CredentialKeyError
 from toolcrib.gateway._fields import FilePath, FilePlace, Part, Secret, Text, refuse
 
-__all__ = ["CredentialPlace", "CredentialsSection", "Vault"]
-
 _PAGES: Final = "http://127.0.0.1:8976/consent"
 
 

@@ -11,8 +11,6 @@ from pydantic import Field
 from toolcrib.errors import TargetError, closest
 from toolcrib.gateway._fields import FilePlace, Part, Text, read_part
 
-__all__ = ["document_of", "endpoints_of"]
-
 _OWN: Final = ("approvers", "budgets", "code_mode", "errors", "groups", "instructions", "limits", "name", "provenance")
 _OF_SECTION: Final = (*_OWN, "scopes", "search")
 """The options of the section that an endpoint may have; what it has takes the place of what the section says."""

@@ -15,8 +15,6 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from toolcrib.adapters.mcp_client import ToolLabels
 from toolcrib.errors import TargetError, closest
 
-__all__ = ["FilePath", "FilePlace", "FileTexts", "Part", "Secret", "Text", "read_part", "refuse"]
-
 _M = TypeVar("_M", bound=BaseModel)
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 _BRANCHES = frozenset({"bool", "str", "int", "float", "literal['unless_read_only']"})

@@ -27,8 +27,6 @@ from toolcrib.gateway._server import ServerEntry, ServerSection, old_transport, 
 from toolcrib.schema import RunContext
 from toolcrib.toolsets import EntryFilter, ToolEntry, Toolset
 
-__all__ = ["GatewayFile", "read_document", "read_gateway", "toolset_of_file"]
-
 _log = logging.getLogger("toolcrib.mcp")
 _KEYS = ("mcpServers", "servers", "mcp_servers")  # of most clients; of VS Code; of those with TOML
 _COMMENTS = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)

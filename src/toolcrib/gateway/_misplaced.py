@@ -12,8 +12,6 @@ from pydantic import BaseModel, ValidationError
 from toolcrib.gateway._fields import FilePlace
 from toolcrib.hooks import OPTION_WORDS
 
-__all__ = ["OF_CLIENTS", "refuse_misplaced", "refuse_misplaced_in_entry"]
-
 OF_CLIENTS: Final = frozenset(
     {"alwaysAllow", "autoApprove", "description", "dev", "gallery", "note", "oauth", "timeout", "trust", "version"}
 )

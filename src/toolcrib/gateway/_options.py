@@ -15,8 +15,6 @@ from toolcrib.gateway._fields import FilePath, Part, Secret, Text, refuse
 from toolcrib.pipeline import CallLimits, ErrorPolicy
 from toolcrib.provenance import Provenance
 
-__all__ = ["GatewayOptions"]
-
 
 class _Approvals(Part):
     """Where requests for approval are kept, and who answers them.

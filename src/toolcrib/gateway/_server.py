@@ -25,8 +25,6 @@ from toolcrib.errors import TargetError
 from toolcrib.gateway._credentials import CredentialsSection, Vault
 from toolcrib.gateway._fields import FilePath, FilePlace, FileTexts, Part, Secret, Text, refuse
 
-__all__ = ["ServerEntry", "ServerSection", "old_transport", "server_toolset"]
-
 _log = logging.getLogger("toolcrib.mcp")
 _HTTP = ("http", "streamable-http", "streamableHttp", "streamable_http")
 

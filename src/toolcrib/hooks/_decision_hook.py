@@ -7,8 +7,6 @@ from typing import Any, TypeAlias
 
 from toolcrib.calls import CallMetadata, Decision
 
-__all__ = ["DecisionHook", "DescriptionHook"]
-
 DecisionHook: TypeAlias = Callable[[CallMetadata, Any], Awaitable[Decision]]
 """An async function from a call as it came, and its input, to a decision."""
 DescriptionHook: TypeAlias = Callable[[Any], Awaitable[str | None]]

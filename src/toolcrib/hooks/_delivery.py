@@ -9,8 +9,6 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 from toolcrib.calls import KeptResult
 from toolcrib.hooks._parameters import name_of, require_parameters
 
-__all__ = ["Delivery", "DeliveryLike", "DeliveryStep", "Shortener", "delivery_steps"]
-
 
 @runtime_checkable
 class Delivery(Protocol):

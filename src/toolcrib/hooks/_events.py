@@ -5,8 +5,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Self, TypeAlias
 
-__all__ = ["AgentHook", "ContextPoolHook", "ContextQueueHook", "HookType", "ToolHook", "TurnHook"]
-
 
 class HookEvent(StrEnum):
     """An event; what follows its name is what an observer is called with, as in a function's signature."""

@@ -10,8 +10,6 @@ from toolcrib.calls import ToolCall
 from toolcrib.hooks._delivery import DeliveryStep
 from toolcrib.hooks._gate import GateStep
 
-__all__ = ["Feature", "FeatureParts", "FeatureState", "InputOrigin", "ModelInput", "feature_parts"]
-
 InputOrigin: TypeAlias = Literal[
     "result",
     "error",

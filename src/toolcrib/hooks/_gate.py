@@ -11,20 +11,6 @@ from toolcrib.calls import Denial, Failed, Grant
 from toolcrib.errors import ToolcribError, explain_options
 from toolcrib.hooks._parameters import name_of, require_parameters
 
-__all__ = [
-    "EVERY_OCCASION",
-    "ON_ARRIVAL",
-    "WITH_ARGUMENTS",
-    "Gate",
-    "GateLike",
-    "GateStep",
-    "Occasion",
-    "Stage",
-    "gate_steps",
-    "refused_by",
-    "stage_of",
-]
-
 Stage: TypeAlias = Literal["resolve", "validate", "decide", "edit", "authorize", "approve"]
 """Where in the way of a call a gate is asked, in this order; the arguments are read after `validate`."""
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from toolcrib.calls import Decision
     from toolcrib.hooks._decision_hook import DecisionHook, DescriptionHook
 
-__all__ = ["HookSet", "Named", "require_hooks", "target_name"]
-
 D = TypeVar("D", bound=Callable[..., Awaitable[Any]])
 I = TypeVar("I")  # noqa: E741 -- the input of a call
 M = TypeVar("M", bound=BaseModel)

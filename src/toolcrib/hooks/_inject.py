@@ -9,8 +9,6 @@ from uuid import uuid4
 
 from toolcrib.schema import IdempotencyKey, InjectedParameter, RunContext
 
-__all__ = ["ContextSource", "ambient", "ambient_context", "supply", "wanted"]
-
 
 class ContextSource(Protocol):
     """A run context, or a run that makes one."""

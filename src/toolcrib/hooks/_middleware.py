@@ -10,18 +10,6 @@ from toolcrib.errors import explain_options
 from toolcrib.hooks._parameters import require_parameters
 from toolcrib.schema import RunContext
 
-__all__ = [
-    "GlobalHooks",
-    "GlobalPostHookFunc",
-    "GlobalPreHookFunc",
-    "PerValue",
-    "PostHookFunc",
-    "PreHookFunc",
-    "per_value",
-    "require_middleware",
-    "several",
-]
-
 PreHookFunc: TypeAlias = Callable[
     [RunContext[Any], dict[str, Any], dict[str, Any]], Awaitable[dict[str, Any]] | dict[str, Any]
 ]

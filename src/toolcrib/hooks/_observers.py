@@ -19,8 +19,6 @@ from toolcrib.hooks._parameters import refuse_misspelt_options, require_event
 from toolcrib.registry import Registry
 from toolcrib.schema import RunContext
 
-__all__ = ["Hook", "HookMethod", "HookRaised", "HookRegistry", "Observed", "Observers", "fire", "hook", "tag_set"]
-
 P = ParamSpec("P")
 AsyncHook: TypeAlias = Callable[P, Awaitable[None]]
 _NOTHING: Mapping[str, Any] = {}

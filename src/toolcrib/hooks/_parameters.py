@@ -10,17 +10,6 @@ from toolcrib import schema
 from toolcrib.errors import nearest
 from toolcrib.hooks._events import HookType
 
-__all__ = [
-    "OPTION_WORDS",
-    "name_of",
-    "near_option",
-    "refuse_argument_names",
-    "refuse_misspelt_options",
-    "require_event",
-    "require_parameters",
-    "require_policy",
-]
-
 _IN_ORDER = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _ARGUMENTS = ("**arguments",)  # of the observed tool
 _REST = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)

@@ -14,17 +14,6 @@ from jsonschema import Draft202012Validator, FormatChecker, ValidationError, val
 from toolcrib.jsonschema._patterns import is_pattern, matches
 from toolcrib.jsonschema._visitor import CHOICES, pointed_at, properties_of, ref_of
 
-__all__ = [
-    "DEEPEST",
-    "WIDEST",
-    "Budget",
-    "TooLongError",
-    "bounded",
-    "budget_of_check",
-    "of_one_version",
-    "schema_validator",
-]
-
 DEEPEST = 60
 """Keywords in each other that a check descends into: a schema may lead into itself."""
 

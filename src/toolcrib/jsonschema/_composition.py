@@ -9,8 +9,6 @@ from toolcrib.jsonschema._merging import merged, no_value_fits
 from toolcrib.jsonschema._visitor import CHOICES, properties_of, ref_of
 from toolcrib.jsonschema._walk import SchemaWalk
 
-__all__ = ["as_one", "branches", "conjunction"]
-
 
 def as_one(schema: dict[str, Any], walk: SchemaWalk) -> dict[str, Any]:
     """Return a schema with what it has to fit at once (`allOf`) as part of it, as far as that can be written."""

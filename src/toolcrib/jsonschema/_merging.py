@@ -13,8 +13,6 @@ from typing import Any, cast
 
 from toolcrib.jsonschema._visitor import ABOUT, properties_of, ref_of, values_of
 
-__all__ = ["both_of", "merged", "merged_reference", "no_value_fits"]
-
 _LARGEST = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"})
 _SMALLEST = frozenset({"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"})
 _OBJECT = frozenset({"properties", "patternProperties", "additionalProperties", "required"})

@@ -13,8 +13,6 @@ from pydantic_core.core_schema import str_schema
 
 from toolcrib.jsonschema._portable import portable
 
-__all__ = ["is_pattern", "matches", "pattern_of"]
-
 # What ECMAScript takes and Python does not, each with something that both take in its place:
 _UNICODE_CLASS = re.compile(r"\\[pP](?:\{[^{}]*\}|.)|\\c[a-zA-Z]")
 _NAMED_CLASS_AND_HYPHEN = re.compile(r"(\\[dDwWsS])-")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["portable"]
-
 _MOST_REPEATS = 1_000  # of RE2, for repeats in repeats as well
 _MOST_STATES = 100_000  # RE2 refuses a pattern of about 350,000 states; here they are counted as more than they are
 _DEEPEST = 50  # Rust takes 250 levels, of which a group may be four

@@ -16,8 +16,6 @@ from toolcrib.jsonschema._composition import as_one
 from toolcrib.jsonschema._visitor import children, pointed_at, ref_of, rewrite
 from toolcrib.jsonschema._walk import SchemaWalk
 
-__all__ = ["arguments_schema", "dangling", "with_definitions"]
-
 _PLAIN = re.compile(r"#/\$defs/([\w.-]+)", re.ASCII)
 _BOOLEANS: Mapping[bool, dict[str, Any]] = {True: {}, False: {"not": {}}}
 _RESOLVED = frozenset({"$id", "$anchor", "$defs", "definitions"})  # of no use once each reference is written anew

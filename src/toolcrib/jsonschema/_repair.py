@@ -24,8 +24,6 @@ from toolcrib.jsonschema._visitor import (
 )
 from toolcrib.jsonschema._walk import SchemaWalk, check_nesting
 
-__all__ = ["any_of", "drops_keywords", "of_newer_version", "referring", "satisfiable"]
-
 _OLD_VERSIONS = ("http://json-schema.org/draft-03/schema", "http://json-schema.org/draft-04/schema")
 _KINDS = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 _MAY_BE_NULL = frozenset({"const", "default", "example"})

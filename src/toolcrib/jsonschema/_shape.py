@@ -9,8 +9,6 @@ from toolcrib.jsonschema._composition import as_one
 from toolcrib.jsonschema._visitor import alternatives, kinds_of, properties_of, ref_of, values_of
 from toolcrib.jsonschema._walk import SchemaWalk
 
-__all__ = ["PYTHON_TYPES", "describe_shape"]
-
 PYTHON_TYPES: Mapping[str, str] = {
     "string": "str",
     "integer": "int",

@@ -29,8 +29,6 @@ from toolcrib.jsonschema._visitor import (
 from toolcrib.jsonschema._walk import SchemaWalk
 from toolcrib.jsonschema._words import described, in_prose
 
-__all__ = ["shown_arguments", "shown_value"]
-
 _WHOLE = ("$defs", "$schema", "$id")  # what says something of a whole schema
 _AT_ROOT = ("enum", "const", "not", "allOf")  # what no provider takes at the root
 _OF_KIND = {

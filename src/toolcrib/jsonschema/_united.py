@@ -12,8 +12,6 @@ from toolcrib.jsonschema._visitor import ABOUT, kind_of, properties_of, values_o
 from toolcrib.jsonschema._walk import SchemaWalk
 from toolcrib.jsonschema._words import in_prose
 
-__all__ = ["MOST_WORDS", "united", "write_unevaluated"]
-
 MOST_WORDS = 600
 """Characters of what is said in words of the choices of one object."""
 

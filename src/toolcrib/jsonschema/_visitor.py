@@ -10,24 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, cast
 from urllib.parse import unquote
 
-__all__ = [
-    "ABOUT",
-    "CHOICES",
-    "HOLDERS",
-    "alternatives",
-    "children",
-    "definitions_in",
-    "kind_of",
-    "kinds_of",
-    "pointed_at",
-    "properties_of",
-    "ref_of",
-    "rewrite",
-    "subschemas",
-    "values_of",
-    "wrapped",
-]
-
 _ONE = frozenset(
     {"items", "additionalProperties", "contains", "not", "if", "then", "else", "propertyNames"}
     | {"additionalItems", "contentSchema", "unevaluatedItems", "unevaluatedProperties"}

@@ -10,8 +10,6 @@ from toolcrib.errors import SchemaTooLarge
 from toolcrib.jsonschema._merging import merged_reference
 from toolcrib.jsonschema._visitor import pointed_at, properties_of, ref_of, rewrite
 
-__all__ = ["SchemaWalk", "check_nesting", "check_size", "written_out"]
-
 _MOST_PARTS = 10_000  # a schema of 3 kB may come to a billion of them when its references are written out
 _MOST_CHARACTERS = 1_000_000  # of what references lead to, written out
 _DEEPEST = 100

@@ -12,8 +12,6 @@ from toolcrib.jsonschema._repair import any_of, of_newer_version, referring
 from toolcrib.jsonschema._visitor import ABOUT, children, definitions_in, properties_of, ref_of, rewrite
 from toolcrib.jsonschema._words import described, in_prose, path_of
 
-__all__ = ["WellFormed", "well_formed"]
-
 _KINDS = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 _SAYS_NOTHING = ABOUT | {"format", "contentEncoding", "contentMediaType", "contentSchema"}  # of what fits
 _WRONG = object()

@@ -8,8 +8,6 @@ from typing import Any, cast
 
 from toolcrib.jsonschema._visitor import HOLDERS, alternatives, kinds_of, properties_of, subschemas, values_of
 
-__all__ = ["PROSE", "brief", "described", "in_prose", "path_of", "schema_texts", "type_words"]
-
 _LONGEST_VALUE = 60  # characters of a wrong value that are worth reading
 _MOST_VALUES = 100  # of one enum, that a search knows
 _LONGEST_NAME = 200  # characters of a key; callers may make up any

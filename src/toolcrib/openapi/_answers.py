@@ -16,8 +16,6 @@ from toolcrib.openapi._bodies import is_json
 from toolcrib.openapi._sending import Answer
 from toolcrib.openapi._texts import brief
 
-__all__ = ["value_of"]
-
 _log = logging.getLogger("toolcrib.openapi")
 _MENDABLE: Final = frozenset({400, 404, 405, 406, 409, 410, 411, 412, 413, 414, 416, 422, 428})
 _MESSAGE_CHARS = 1_000

@@ -17,8 +17,6 @@ from toolcrib.openapi._shapes import mapping_of
 from toolcrib.openapi._styles import Pairs, form_pairs, header_text, json_text, plain_text
 from toolcrib.openapi._texts import brief
 
-__all__ = ["Body", "Content", "body_of", "is_json"]
-
 Kind: TypeAlias = Literal["json", "form", "parts", "text", "bytes"]
 _ORDER: Final[tuple[Kind, ...]] = ("json", "form", "parts", "text", "bytes")
 _TEXT_CHARS = 160

@@ -18,8 +18,6 @@ from toolcrib.calls import Consent
 from toolcrib.errors import CredentialError, RemoteToolError
 from toolcrib.openapi._operations import Requirement
 
-__all__ = ["Credential", "Credentials", "CredentialsOf", "KeptCredentials", "Signer", "Signing"]
-
 Credential: TypeAlias = str | tuple[str, str]
 """A token or an API key; for HTTP's `basic` a name and a password."""
 

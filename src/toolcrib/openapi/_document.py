@@ -22,8 +22,6 @@ from toolcrib.errors import DocumentError
 from toolcrib.openapi._shapes import mapping_of
 from toolcrib.openapi._yaml import read_json_shapes
 
-__all__ = ["Document", "Place", "read_document"]
-
 _log = logging.getLogger("toolcrib.openapi")
 
 _MOST_BYTES = 64 * 1024 * 1024

@@ -14,18 +14,6 @@ from toolcrib.openapi._shapes import list_of, mapping_of
 from toolcrib.openapi._styles import Parameter, style_of
 from toolcrib.openapi._texts import argument_name, brief
 
-__all__ = [
-    "SAFE",
-    "Endpoint",
-    "Operation",
-    "Requirement",
-    "Route",
-    "endpoint_of",
-    "routes_of",
-    "schemes_of",
-    "secret_parameters",
-]
-
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
 _OTHERS = ("trace", "query", "additionalOperations")  # one answers with what it was sent, the others are of OpenAPI 3.2

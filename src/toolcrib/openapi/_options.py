@@ -17,8 +17,6 @@ from toolcrib.openapi._operations import Operation
 from toolcrib.openapi._pages import Pages
 from toolcrib.tools import Effect, Source
 
-__all__ = ["Approval", "Choice", "OpenApiOptions", "Options", "chosen", "is_chosen"]
-
 Choice: TypeAlias = Collection[str] | Callable[[Operation], bool]
 """Operations: a function that says so, or words that each name some.
 

@@ -20,8 +20,6 @@ from toolcrib.openapi._sending import Answer
 from toolcrib.openapi._shapes import list_of, mapping_of
 from toolcrib.openapi._styles import Parameter
 
-__all__ = ["Pages", "Paging", "page_schema", "paging_of"]
-
 Pages: TypeAlias = Literal["offer", "off"] | int
 """`offer` the arguments of the next page with each, or `off`; a number has up to that many put together in one call."""
 

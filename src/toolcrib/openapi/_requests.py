@@ -14,8 +14,6 @@ from toolcrib.openapi._credentials import Signing
 from toolcrib.openapi._operations import Endpoint
 from toolcrib.openapi._styles import Parameter
 
-__all__ = ["Prepared", "address_of", "prepared"]
-
 _PART = re.compile(r"\{([^{}]+)\}")
 _PATH = "/:@!$&'()*+,;=-._~%"  # of what a document's own path has
 

@@ -23,8 +23,6 @@ from toolcrib.openapi._document import Document, Place
 from toolcrib.openapi._shapes import list_of, mapping_of
 from toolcrib.openapi._texts import brief
 
-__all__ = ["Direction", "Schemas", "is_binary"]
-
 Direction: TypeAlias = Literal["request", "answer"]
 _HIDDEN: Mapping[str, str] = {"request": "readOnly", "answer": "writeOnly"}
 _DEEPEST = 60

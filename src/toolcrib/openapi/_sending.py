@@ -19,8 +19,6 @@ from toolcrib.openapi._operations import SAFE
 from toolcrib.openapi._requests import Prepared
 from toolcrib.openapi._servers import addresses_of, is_inside, may_reach, origin_of
 
-__all__ = ["IDEMPOTENT", "Answer", "Sender", "bound_request"]
-
 IDEMPOTENT: Final = SAFE | {"PUT", "DELETE"}
 """The methods that may be sent again: twice is as good as once."""
 

@@ -16,17 +16,6 @@ from toolcrib.errors import DocumentError
 from toolcrib.openapi._document import Document
 from toolcrib.openapi._shapes import list_of, mapping_of
 
-__all__ = [
-    "addresses_of",
-    "is_elsewhere",
-    "is_inside",
-    "is_private",
-    "leaders_of",
-    "may_reach",
-    "origin_of",
-    "server_of",
-]
-
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 
 

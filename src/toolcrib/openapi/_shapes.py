@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-__all__ = ["list_of", "mapping_of"]
-
 
 def mapping_of(value: object) -> Mapping[str, Any]:
     """Return an object of JSON; an empty one for anything else."""

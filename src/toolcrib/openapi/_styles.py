@@ -18,8 +18,6 @@ from toolcrib.openapi._schemas import Schemas
 from toolcrib.openapi._shapes import mapping_of
 from toolcrib.openapi._texts import brief
 
-__all__ = ["Pairs", "Parameter", "Where", "form_pairs", "header_text", "plain_text", "style_of"]
-
 Where: TypeAlias = Literal["path", "query", "header", "cookie"]
 Pairs: TypeAlias = list[tuple[str, str]]
 

@@ -7,8 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-__all__ = ["argument_name", "brief", "operation_names", "words"]
-
 _MOST_NAME = 64
 _MARKUP = re.compile(r"<[^<>]{1,200}>|!\[[^\]]{0,200}\]\([^)]{0,500}\)|\[([^\]]{1,200})\]\([^)]{0,500}\)|[*`]{1,3}")
 _READ = 4_000  # characters of a text of which a line is made

@@ -26,8 +26,6 @@ from toolcrib.pipeline import local_user
 from toolcrib.schema import RunContext, ToolSpec
 from toolcrib.tools import BaseTool, Tool, ToolOptions
 
-__all__ = ["Api", "OperationTool"]
-
 _log = logging.getLogger("toolcrib.openapi")
 _HINTS: Mapping[bool, tuple[str, ...]] = {True: ("read_only",), False: ()}
 

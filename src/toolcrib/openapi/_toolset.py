@@ -18,8 +18,6 @@ from toolcrib.openapi._texts import operation_names
 from toolcrib.openapi._tool import Api, OperationTool
 from toolcrib.toolsets import Toolset
 
-__all__ = ["toolset"]
-
 _log = logging.getLogger("toolcrib.openapi")
 _OF_OTHERS = {  # what others call an option, and where it is here
     **dict.fromkeys(("approve", "require_approval", "requires_approval"), "approval"),

@@ -8,8 +8,6 @@ from typing import Any, cast
 
 import yaml
 
-__all__ = ["read_json_shapes"]
-
 _MOST_PARTS = 5_000_000  # with each alias written out
 _DEEPEST = 500  # objects and lists in one another; libyaml's own recursion ends the process somewhere beyond 5,000
 

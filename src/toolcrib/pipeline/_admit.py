@@ -38,18 +38,6 @@ from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run
 from toolcrib.toolsets import ToolEntry
 
-__all__ = [
-    "check_answer",
-    "ids_of",
-    "pass_at_once",
-    "pass_edited",
-    "pass_gates",
-    "pass_more",
-    "recover_call",
-    "refuse",
-    "restored_call",
-]
-
 
 def pass_at_once(call: LiveCall, *, read: bool = False) -> LiveCall | Outcome | None:
     """Return a call that no gate is asked about, admitted; or the outcome where its arguments do not fit.

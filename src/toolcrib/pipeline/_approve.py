@@ -29,8 +29,6 @@ from toolcrib.pipeline._gates import ask_gates, gates_of, reasons_for
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.tools import stopped_clocks
 
-__all__ = ["answered", "approve", "ask_about", "begun_before", "override", "reason_of_doubt"]
-
 _EXECUTED_NOW = "the call is executed now, since {since}: nothing is to be answered; come back for its result"
 _CUT_OFF = "this call was begun and is not known to have ended, so it may have been done"
 _FAILED = 'this call was begun and failed: "{error}". It may have been done in part'

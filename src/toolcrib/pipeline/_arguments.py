@@ -22,16 +22,6 @@ from toolcrib.errors import ApprovalError, FieldProblem, InvalidArguments
 from toolcrib.pipeline._compiled_tool import CompiledTool, Reading
 from toolcrib.schema import hidden_paths
 
-__all__ = [
-    "NOT_READ",
-    "Arguments",
-    "StoredArguments",
-    "changed_since",
-    "equal_values",
-    "restored_arguments",
-    "unread_arguments",
-]
-
 _Read: TypeAlias = Callable[[Mapping[str, Any]], dict[str, Any]]
 _ATOMS = frozenset({str, int, float, bool, bytes, type(None)})  # cannot be changed in place
 _UNSTABLE = "its validator changes its own result again; a validator has to leave its own result as it is"

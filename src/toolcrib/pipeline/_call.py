@@ -20,18 +20,6 @@ from toolcrib.schema import RunContext
 from toolcrib.tools import Tool
 from toolcrib.toolsets import ToolEntry, Toolset
 
-__all__ = [
-    "NOT_ASKED",
-    "NOT_BEGUN",
-    "NO_HISTORY",
-    "Approval",
-    "Call",
-    "CallState",
-    "Execution",
-    "Executor",
-    "History",
-]
-
 CallState: TypeAlias = Literal["received", "admitted", "suspended", "executing", "executed", "closed"]
 """Where a call stands: see the states of a call."""
 

@@ -22,8 +22,6 @@ from toolcrib.toolsets import ToolEntry, ToolRunner, Toolset
 if TYPE_CHECKING:
     from toolcrib.hooks import DecisionHook
 
-__all__ = ["CompiledTool", "GateList", "Reading", "RunnableTool"]
-
 Reading: TypeAlias = Literal["json", "python"]
 _BEFORE_READING = ("resolve", "validate")  # the arguments
 _MOST_LISTS = 100  # of gates, for runs with different ones

@@ -32,8 +32,6 @@ from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import BeginStep, BodyWrapper, Run
 from toolcrib.schema import RunContext
 
-__all__ = ["execute", "execution_outcome", "note_end", "process_value", "values_of"]
-
 _END: Any = object()
 _INSIDE = "it needs approval, and what runs inside another tool cannot wait for it; an approver of the run could answer"
 

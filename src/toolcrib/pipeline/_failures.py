@@ -38,21 +38,6 @@ from toolcrib.pipeline._run import Run
 from toolcrib.schema import RunContext
 from toolcrib.toolsets import Availability, ToolEntry, Toolset
 
-__all__ = [
-    "CallOfTool",
-    "described",
-    "error_shapes",
-    "failure",
-    "hook_failure",
-    "invalid_arguments",
-    "not_allowed",
-    "not_offered",
-    "stored_error",
-    "tool_failure",
-    "unknown",
-    "visible_names",
-]
-
 _MESSAGE_CHARS = 100_000  # where the tool has no `max_result_chars`
 _TRACEBACK_CHARS = 20_000
 _OWN = f"{__name__.partition('.')[0]}."  # begins the names of the modules whose frames a traceback does not begin with

@@ -19,17 +19,6 @@ from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run
 from toolcrib.schema import RunContext
 
-__all__ = [
-    "LateValues",
-    "apply_post_value",
-    "completed_outcome",
-    "conclude",
-    "context_of",
-    "deliver",
-    "deliver_reports",
-    "finish",
-]
-
 
 def context_of(call: LiveCall) -> RunContext[Any]:
     if call.ctx is None:

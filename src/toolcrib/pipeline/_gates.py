@@ -32,18 +32,6 @@ from toolcrib.toolsets import ToolEntry, steps_of
 if TYPE_CHECKING:
     from toolcrib.hooks import DecisionHook
 
-__all__ = [
-    "DECISION_HOOKS",
-    "PRE_HOOKS",
-    "ask_gates",
-    "decide",
-    "gates_of",
-    "reasons_for",
-    "run_steps",
-    "steps_between",
-    "tool_steps",
-]
-
 _BEFORE_APPROVAL: Final[frozenset[Occasion]] = frozenset({"new", "edited", "overridden"})
 _LOST = (
     "the call came from JSON, in which such hooks are not, so that edited arguments cannot be shown to them; give them "

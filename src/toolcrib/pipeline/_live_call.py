@@ -36,8 +36,6 @@ from toolcrib.schema import RunContext
 from toolcrib.tools import Tool
 from toolcrib.toolsets import ToolEntry, Toolset
 
-__all__ = ["LiveCall"]
-
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _NOWHERE = nullcontext()
 _WITHOUT_EFFECT = frozenset({"none", "fetch", "program"})

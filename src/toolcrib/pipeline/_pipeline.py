@@ -48,8 +48,6 @@ from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike, shortener_of
 
-__all__ = ["Pipeline", "Stored", "is_call"]
-
 Stored: TypeAlias = Suspended | Call | Mapping[str, Any]
 """A call that a step of the pipeline returned, or its JSON."""
 

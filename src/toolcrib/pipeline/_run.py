@@ -43,8 +43,6 @@ from toolcrib.pipeline._run_state import RunState, SharedState
 from toolcrib.schema import RunContext
 from toolcrib.toolsets import ToolEntry
 
-__all__ = ["Run", "RunView", "current_run", "run_for"]
-
 Execute: TypeAlias = Callable[[dict[str, Any], RunContext[Any] | None], Awaitable[Any]]
 """Executes what is inside a wrapper, with the arguments and the context that the tool's function is given."""
 

@@ -16,23 +16,6 @@ from toolcrib.errors import explain_options
 from toolcrib.hooks import target_name
 from toolcrib.toolsets import Selectable, is_pattern
 
-__all__ = [
-    "DEFAULT_CHANNEL",
-    "DEFAULT_DURABILITY",
-    "OPTION_WORDS",
-    "PART_OF",
-    "CallJournal",
-    "CallLimits",
-    "Channel",
-    "Durability",
-    "ErrorPolicy",
-    "Requirement",
-    "as_tuple",
-    "changed",
-    "must_call",
-    "require_options",
-]
-
 P = TypeVar("P", "Channel", "Durability")
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
 _STORE_MEND: Final = "a store, as in SqliteApprovalStore('approvals.db')"

@@ -14,8 +14,6 @@ from toolcrib.errors import LimitReached
 from toolcrib.hooks import FeatureParts, FeatureState, GateStep, ModelInput
 from toolcrib.pipeline._run_options import CallLimits, Channel, Requirement
 
-__all__ = ["RunState", "SharedState"]
-
 _MOST_HEARD = 100
 
 

@@ -26,8 +26,6 @@ from toolcrib.toolsets import ToolEntry, Toolset
 if TYPE_CHECKING:
     from toolcrib.provenance._policy import Provenance
 
-__all__ = ["RunProvenance", "check_origins", "memory_of", "parts_of"]
-
 _NAME: Final = "provenance"
 _REFUSAL: Final = "the policy does not allow it"
 _MOST_ROWS: Final = 50_000  # of a table

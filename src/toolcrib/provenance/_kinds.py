@@ -12,19 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-__all__ = [
-    "Component",
-    "Kind",
-    "components",
-    "dates_in",
-    "measures_in",
-    "number_of",
-    "numbers_in",
-    "phrases",
-    "times_in",
-    "without_moments",
-]
-
 Kind: TypeAlias = Literal["word", "name", "number", "measure", "date", "time", "host", "unclear"]
 """What a component is: a word of letters, a name that stands as a whole (an address, an identifier, a file), a number,
 a number with a unit, a date, a time of day, the host of a link, or what cannot be read with certainty."""

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import unquote
 
-__all__ = ["hosts_in", "links_in", "pieces_of", "plain_text"]
-
 _BETWEEN: Final = re.compile(r"[\s<>()\[\]{}\"'`|,;*]+|=(?=https?://)")
 _AROUND: Final = ":!?.=_~#"
 _DOTTED: Final = re.compile(r"(?<![\w.-])[\w-]+(?:\.[\w-]+)+")

@@ -20,8 +20,6 @@ from toolcrib.provenance._question import ASKED, ASKED_INSIDE, Origin, OriginKin
 from toolcrib.provenance._texts import TextIndex, flat, words_in
 from toolcrib.tools import INSIDE, Effect, Place, Source, labelled
 
-__all__ = ["Memory"]
-
 _WORDS: Final = 200  # characters of what the user wrote that a question repeats
 _MOST_VALUES: Final = 2_000  # of one call
 _LONGEST_VALUE: Final = 200  # characters of what names a record

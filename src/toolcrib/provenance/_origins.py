@@ -16,8 +16,6 @@ from toolcrib.provenance._question import ASKED, Origin
 from toolcrib.provenance._texts import TextIndex, flat, is_long_number, words_in
 from toolcrib.tools import Place, Trust
 
-__all__ = ["PROGRAM", "WORDS_OF_USER", "Origins", "Piece", "Reading", "key_of", "number_text", "value_of"]
-
 WORDS_OF_USER: Final = 0
 """Who wrote a text of the user's: the user."""
 PROGRAM: Final = 1

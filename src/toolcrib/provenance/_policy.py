@@ -20,8 +20,6 @@ from toolcrib.hooks import FeatureParts
 from toolcrib.provenance._question import OriginKind
 from toolcrib.tools import Effect, Source, require_source
 
-__all__ = ["Provenance", "Rule", "ToolLabels", "Verdict"]
-
 Verdict: TypeAlias = Literal["allow", "ask", "deny"]
 """What becomes of a call because of where a value comes from: it runs, a person is asked, it is refused."""
 

@@ -12,8 +12,6 @@ from toolcrib.provenance._kinds import dates_in, without_moments
 from toolcrib.provenance._links import plain_text
 from toolcrib.provenance._texts import flat, words_in
 
-__all__ = ["PrivateValues"]
-
 _LEAST: Final = 4  # characters of a word that counts
 _MOST_PIECES: Final = 500_000  # of one run
 _MOST_FOUND: Final = 16  # in one text

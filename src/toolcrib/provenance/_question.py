@@ -9,8 +9,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-__all__ = ["ASKED", "ASKED_INSIDE", "Origin", "OriginKind", "Question", "argument_of", "cut", "path_of"]
-
 OriginKind: TypeAlias = Literal["user", "trusted", "derived", "untrusted", "model", "chosen", "flag", "private"]
 ASKED: Final = frozenset({"untrusted", "model", "chosen", "flag", "private"})
 """The kinds that are asked about for effects that leave the user's space, or cannot be undone."""

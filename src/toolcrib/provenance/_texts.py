@@ -13,8 +13,6 @@ from typing import Final
 from toolcrib.provenance._kinds import dates_in, measures_in, numbers_in, times_in
 from toolcrib.provenance._links import hosts_in
 
-__all__ = ["TextIndex", "flat", "is_long_number", "words_in"]
-
 _CHUNK: Final = 2_000  # characters
 _LAP: Final = 100  # characters that a chunk shares with the next one, in which a word is whole
 _TRIES: Final = 24  # chunks that are looked through for one value

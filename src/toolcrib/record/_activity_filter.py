@@ -12,8 +12,6 @@ from toolcrib.errors import explain_options
 from toolcrib.record._event_tables import Activity
 from toolcrib.record._word_index import WordIndex
 
-__all__ = ["ACTIVITY_COLUMNS", "ActivityFilter", "latest_of_any", "one_of", "select_activities", "time_text"]
-
 _TABLE = "toolcrib_activities"
 _SOURCES = (*get_args(ActivityKind), "call")
 ACTIVITY_COLUMNS = ", ".join(field.name for field in fields(Activity))

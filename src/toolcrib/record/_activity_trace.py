@@ -23,8 +23,6 @@ from toolcrib.record._sinks import (
     tracing_sinks,
 )
 
-__all__ = ["ActivityTrace", "Stepped", "Within", "current_activity", "parent_of", "trace_activity"]
-
 _log = logging.getLogger("toolcrib.calls")
 _here: ContextVar[str | None] = ContextVar("toolcrib_here", default=None)
 

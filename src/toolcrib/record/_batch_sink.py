@@ -17,8 +17,6 @@ from toolcrib.calls import ActivityEvent, CallEvent, now
 from toolcrib.database import is_unavailable
 from toolcrib.errors import explain_options
 
-__all__ = ["BatchSink", "RecordedEvent"]
-
 RecordedEvent: TypeAlias = CallEvent | ActivityEvent
 """An event that is kept: of a call, or of what calls are made in."""
 

@@ -8,8 +8,6 @@ from typing import Any, cast
 from toolcrib.record._event_log import KeptEvent
 from toolcrib.schema import Progress
 
-__all__ = ["brief_event", "one_line"]
-
 _BRIEF = 160  # characters of an event
 _NAMES = 20  # arguments of a call
 

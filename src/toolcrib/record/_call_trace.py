@@ -29,8 +29,6 @@ from toolcrib.errors import ApprovalError, exception_of
 from toolcrib.record._activity_trace import Within, carried, parent_of
 from toolcrib.record._sinks import RecordedRun, Sink, tracing_sinks
 
-__all__ = ["Trace"]
-
 _VALUE_CHARS = 100_000  # of one value in an event or a record
 _TEXT_CHARS = 2_000  # of what is asked
 _LINE_CHARS = 10_000  # of one line that a tool logs

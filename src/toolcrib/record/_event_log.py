@@ -25,8 +25,6 @@ from toolcrib.record._event_tables import Activity, Rows
 from toolcrib.record._lost import LostWork
 from toolcrib.record._word_index import WordIndex
 
-__all__ = ["QUIET", "Ancestors", "EventLog", "KeptEvent", "event_log", "id_batches"]
-
 QUIET = timedelta(seconds=60)
 """A call or activity that has not ended, and of which no event came for so long, is not taken to be alive."""
 

@@ -19,8 +19,6 @@ from toolcrib.calls import CallEvent
 from toolcrib.database import StoreTables
 from toolcrib.record._batch_sink import RecordedEvent
 
-__all__ = ["EVENT_TABLES", "Activity", "Rows", "batch_rows", "write_events"]
-
 Rows: TypeAlias = Callable[[str, Sequence[Any]], Sequence[Sequence[Any]]]
 """Runs one statement with its values, and returns its rows."""
 

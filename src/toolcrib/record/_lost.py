@@ -7,8 +7,6 @@ import time
 from toolcrib._processes import is_running
 from toolcrib.database import Tables
 
-__all__ = ["LostWork"]
-
 _LOOK_SECONDS = 5.0
 _RUNNING = "SELECT DISTINCT process FROM toolcrib_activities WHERE status = 'running' AND process <> ''"
 _CLOSE = """UPDATE toolcrib_activities SET status = 'lost', ended_at =

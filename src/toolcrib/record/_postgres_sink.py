@@ -14,8 +14,6 @@ from toolcrib.record._event_log import EventLog, event_log
 from toolcrib.record._event_tables import EVENT_TABLES, write_events
 from toolcrib.record._word_index import POSTGRES_WORDS
 
-__all__ = ["POSTGRES_EVENT_TABLES", "PostgresSink", "postgres_events"]
-
 _FLOAT = "double precision"
 _VALUES = re.compile(r"VALUES \([?, ]+\)")
 POSTGRES_EVENT_TABLES = (EVENT_TABLES, POSTGRES_WORDS.tables)

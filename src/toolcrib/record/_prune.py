@@ -6,8 +6,6 @@ from datetime import datetime
 
 from toolcrib.database import Tables
 
-__all__ = ["prune_events"]
-
 _BATCH = 500  # calls and runs removed in one transaction, for which a writer of events may have to wait
 # What ended before, and holds nothing that did not. What was suspended and is not taken up again has not ended.
 _OLD = """FROM toolcrib_activities a WHERE a.ended_at < ? AND NOT EXISTS (

@@ -10,8 +10,6 @@ from typing import Any
 from toolcrib._numbers import require_number
 from toolcrib.record._event_log import EventLog, KeptEvent
 
-__all__ = ["RecordedAttempt", "RecordedCall", "RecordedCalls", "read_calls"]
-
 
 @dataclass(slots=True)
 class RecordedAttempt:

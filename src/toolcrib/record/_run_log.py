@@ -15,8 +15,6 @@ from toolcrib.record._brief_event import brief_event
 from toolcrib.record._event_log import EventLog, id_batches
 from toolcrib.record._event_tables import Activity
 
-__all__ = ["RunFilter", "RunSummary", "TraceNode", "ids_like", "list_runs", "trace_nodes"]
-
 _MOST_NODES = 5_000  # of one tree
 _MOST_EVENTS = 500  # of one node
 _RECENT = 1_000  # ids among which the nearest to a misspelt one is looked for

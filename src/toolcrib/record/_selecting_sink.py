@@ -8,8 +8,6 @@ from contextlib import AbstractContextManager, nullcontext
 from toolcrib.calls import ActivityEvent, CallEvent
 from toolcrib.record._sinks import ActivitySink, Followed, Sink, TracingSink
 
-__all__ = ["SelectingSink"]
-
 
 class SelectingSink:
     """Gives another sink the events of those calls whose tool is wanted, and of all activities.

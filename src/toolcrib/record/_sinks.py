@@ -13,21 +13,6 @@ from typing import IO, Any, Literal, Protocol, TypeAlias, cast, runtime_checkabl
 from toolcrib.calls import ActivityEvent, ActivityKind, CallEvent, CallRecord
 from toolcrib.errors import explain_options
 
-__all__ = [
-    "ActivitySink",
-    "Followed",
-    "JsonLinesSink",
-    "ListSink",
-    "LogSink",
-    "RecordedRun",
-    "Sink",
-    "TracingSink",
-    "activity_sinks",
-    "merged_sinks",
-    "tracing_sinks",
-    "wants_activities",
-]
-
 Followed: TypeAlias = ActivityKind | Literal["call"]
 """What a sink can follow: a call, or what calls are made in."""
 

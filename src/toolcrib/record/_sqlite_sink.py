@@ -13,8 +13,6 @@ from toolcrib.record._event_log import EventLog, event_log
 from toolcrib.record._event_tables import EVENT_TABLES, Rows, write_events
 from toolcrib.record._word_index import SQLITE_WORDS
 
-__all__ = ["SqliteSink", "sqlite_event_tables", "sqlite_events"]
-
 
 class SqliteSink(BatchSink):
     """Keeps events of calls and runs in a SQLite file, which may be the one that holds the approvals, too.

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from toolcrib.database import StoreTables
 
-__all__ = ["POSTGRES_WORDS", "SQLITE_WORDS", "WordIndex"]
-
 _WORD = re.compile("[a-z0-9]+")
 
 

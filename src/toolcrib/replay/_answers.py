@@ -9,8 +9,6 @@ from toolcrib.approvals import ApprovalEntry, misfit
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.record import RecordedAttempt
 
-__all__ = ["RecordedAnswers"]
-
 
 class RecordedAnswers:
     """An approval store of one run in a replay: it answers as people did, and keeps no request.

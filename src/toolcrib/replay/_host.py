@@ -9,8 +9,6 @@ from toolcrib.calls import Ask, CallMetadata, Complete, Decision, Reject
 from toolcrib.hooks import HookSet
 from toolcrib.record import RecordedAttempt
 
-__all__ = ["host_hooks"]
-
 
 def host_hooks(attempt: RecordedAttempt, *, with_policy: bool) -> HookSet | None:
     """Return decision hooks that say again what the host said; None where it said nothing.

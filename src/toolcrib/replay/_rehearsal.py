@@ -12,8 +12,6 @@ from toolcrib.pipeline import Call, Pipeline, Run, is_call
 from toolcrib.record import Sink
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
-__all__ = ["Rehearsal", "Rehearsed"]
-
 _OF_HOOKS = ("decide", "edit")  # stages
 
 

@@ -34,8 +34,6 @@ from toolcrib.replay._verdict import (
 from toolcrib.schema import hidden_paths
 from toolcrib.toolsets import ToolsetLike
 
-__all__ = ["Replay", "replay"]
-
 _CUT = 99_000  # characters, about, of a result that the record has cut
 _PASSES = (RUNS, APPROVED, WAITS)
 _UNKNOWN = "the record has no arguments of it"

@@ -10,19 +10,6 @@ from typing import Any
 from toolcrib.calls import Completed, Failed, Outcome, Rejected, Suspended, equal_json
 from toolcrib.record import RecordedCall
 
-__all__ = [
-    "APPROVED",
-    "RETRIES",
-    "RUNS",
-    "SAID_DONE",
-    "WAITS",
-    "Difference",
-    "ReplayVerdict",
-    "differ",
-    "predicted",
-    "recorded",
-]
-
 RUNS, APPROVED, WAITS = "runs", "runs once approved", "waits for approval"
 SAID_DONE = "said to be done"
 RETRIES = ("model_retry", "retries_exhausted")

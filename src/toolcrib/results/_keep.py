@@ -13,8 +13,6 @@ from toolcrib.results._pieces import Piece, pieces_of, table_rows_in
 from toolcrib.results._shape import beginning, weight_of
 from toolcrib.results._store import Owner, ResultStore, StoredResult, size_of
 
-__all__ = ["keep_result"]
-
 _SHOWN = 320  # of a long result: what a model is shown of it takes 300 tokens at most
 _ENDS = 1_000  # characters that are remembered of the beginning and the end
 _ROWS = 10  # of a table, in place of these

@@ -8,8 +8,6 @@ from typing import Any, TypeAlias, cast
 
 from toolcrib.errors import ModelRetry, closest
 
-__all__ = ["Step", "parse_path", "require_selected", "select", "selects_several"]
-
 Step: TypeAlias = str | int | slice
 """A member's name, an item's number, or a slice of a list; `*` is the slice of everything."""
 

@@ -10,8 +10,6 @@ from typing import Any, Literal, TypeAlias, cast
 from toolcrib._arrow import is_table, part_columns, plain_table, table_facts, table_parts, table_rows
 from toolcrib.calls import Media, json_text, jsonable, shapes_and_text, value_class
 
-__all__ = ["Form", "Piece", "members_in", "pieces_of", "rows_in", "table_rows_in"]
-
 Form: TypeAlias = Literal["text", "rows", "table", "members", "glue", "more"]
 """What a piece holds.
 

@@ -9,8 +9,6 @@ from toolcrib.database import Database, PostgresTables
 from toolcrib.results._store import RESULT_TABLES, ResultStore
 from toolcrib.results._stores import ResultStoreOptions
 
-__all__ = ["PostgresResultStore"]
-
 
 class PostgresResultStore(ResultStore):
     """A result store on a Postgres server; it does what `SqliteResultStore` does, and needs the extra `postgres`.

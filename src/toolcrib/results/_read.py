@@ -15,8 +15,6 @@ from toolcrib.results._path import Step, parse_path, require_selected, select, s
 from toolcrib.results._pieces import members_in, rows_in, table_rows_in
 from toolcrib.results._store import ResultStore, StoredResult
 
-__all__ = ["FoundRows", "FoundTable", "FoundText", "ResultQuery", "read"]
-
 _MOST_PARSED = 32_000_000  # characters of one row, or one member of an object, that is read as a value
 _AROUND = 80  # characters that are shown on either side of a word that was found
 _ROWS, _CHARS = 20, 2_000  # read at a time, where the caller does not say

@@ -15,8 +15,6 @@ from toolcrib.results._store import ResultStore, StoredResult, size_of
 from toolcrib.schema import RunContext
 from toolcrib.tools import BaseTool, Tool, as_tool
 
-__all__ = ["ReadResult", "reader_of"]
-
 _MOST_CHARS = 20_000  # of what is read at a time, where the store does not say
 _HANDLE_CHARS = 100
 _MOST_ROWS = 10**12  # and characters; no result has more

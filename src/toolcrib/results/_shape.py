@@ -5,8 +5,6 @@ from __future__ import annotations
 from toolcrib._numbers import count_text
 from toolcrib.results._pieces import Piece
 
-__all__ = ["Shape", "beginning", "weight_of"]
-
 _LISTS, _NAME, _CHARS = 8, 24, 160  # what is said of an object's lists: how many, of a name, and in all
 
 

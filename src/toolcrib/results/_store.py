@@ -18,8 +18,6 @@ from toolcrib.errors import explain_options
 from toolcrib.results._pieces import Form, Piece
 from toolcrib.results._shape import Shape
 
-__all__ = ["RESULT_TABLES", "Owner", "ResultStore", "StoredPiece", "StoredResult", "size_of"]
-
 _RESULTS, _PIECES = "toolcrib_results", "toolcrib_result_pieces"
 _BATCH_BYTES = 4_000_000  # written in one transaction, for which other writers have to wait
 _BATCH_PIECES = 8  # read in one

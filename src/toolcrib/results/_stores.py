@@ -9,8 +9,6 @@ from typing import TypedDict, Unpack
 from toolcrib.database import MemoryTables, SqliteTables
 from toolcrib.results._store import RESULT_TABLES, ResultStore
 
-__all__ = ["MemoryResultStore", "ResultStoreOptions", "SqliteResultStore"]
-
 
 class ResultStoreOptions(TypedDict, total=False):
     """The keywords of every result store; see `ResultStore` for what each means."""

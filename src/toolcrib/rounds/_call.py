@@ -38,33 +38,6 @@ from toolcrib.rounds._tool_calls import are_equal, own_copy
 from toolcrib.tools import Tool, checked_output
 from toolcrib.toolsets import Selector
 
-__all__ = [
-    "OUTCOMES",
-    "Answer",
-    "CallGroup",
-    "DecodedCall",
-    "HandledTool",
-    "RejectedTool",
-    "RoundHook",
-    "RoundHooks",
-    "SuspendedTool",
-    "answered_call",
-    "ask",
-    "ask_now",
-    "edited_arguments",
-    "execute",
-    "executed_call",
-    "finish",
-    "has_begun",
-    "hooks_of",
-    "is_executable",
-    "readable_call",
-    "required_call",
-    "resolve",
-    "standing_of",
-    "was_asked",
-]
-
 I = TypeVar("I")  # noqa: E741 -- the input of a call
 
 CallGroup: TypeAlias = Literal["pending", "handled", "rejected", "suspended", "issue"]

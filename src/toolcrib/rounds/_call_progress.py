@@ -29,8 +29,6 @@ from toolcrib.rounds._call import DecodedCall, required_call
 from toolcrib.rounds._tool_calls import ToolCalls
 from toolcrib.toolsets import Toolset
 
-__all__ = ["CallListener", "CallProgress", "CallWatcher"]
-
 _SHORT, _PART = 1_024, 16  # up to so many characters each piece is reported, and then each growth by a part of them
 _SPACE = " \t\r\n"
 

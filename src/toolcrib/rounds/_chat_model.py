@@ -11,8 +11,6 @@ from typing import Any, Protocol, runtime_checkable
 
 from toolcrib.formats import Item, WireFormat
 
-__all__ = ["ChatModel", "ChatRequest", "closed_stream", "joined_tools"]
-
 
 @runtime_checkable
 class _ClosedByAclose(Protocol):

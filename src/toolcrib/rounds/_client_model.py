@@ -13,8 +13,6 @@ from toolcrib.errors import FormatError, MissingExtraError
 from toolcrib.formats import PROVIDERS, Item, ProviderClient, WireFormat
 from toolcrib.rounds._chat_model import ChatModel, ChatRequest, closed_stream, joined_tools
 
-__all__ = ["ClientModel", "as_chat_model", "client_model"]
-
 
 def client_model(
     client: Any,

@@ -9,8 +9,6 @@ from typing import Any
 from toolcrib.formats import Item, ProviderFormat, WireCall, json_shape
 from toolcrib.rounds._transcript import ReadItems
 
-__all__ = ["OldResults"]
-
 
 class OldResults(ReadItems):
     """The items of a transcript as they are sent when they are old; each is read once, as long as it stands there.

@@ -55,8 +55,6 @@ from toolcrib.rounds._round_state import RoundState
 from toolcrib.rounds._transcript import Transcript, ids_in, known_of, shapes
 from toolcrib.rounds._unhandled import Unhandled, answers_to_unhandled, unhandled_in
 
-__all__ = ["HasTranscript", "ToolRoundPlan", "TranscriptLike", "functionless", "suggestion"]
-
 
 @runtime_checkable
 class HasTranscript(Protocol):

@@ -23,8 +23,6 @@ from toolcrib.pipeline import Run
 from toolcrib.rounds._transcript import recalled_of
 from toolcrib.toolsets import Toolset
 
-__all__ = ["count_as_read", "read_provider_parts", "read_reply", "recall_transcript"]
-
 _CALLS: Final = frozenset(
     {"functionCall", "function_call", "tool-call", "toolUse", "tool_use"}
 )  # parts, by type or key

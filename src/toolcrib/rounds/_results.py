@@ -9,13 +9,6 @@ from toolcrib._json_writer import valid_text
 from toolcrib.calls import REJECTION_PREFIX, CallMetadata, Failed, Media, Outcome, Rejected, render, value_class
 from toolcrib.formats import WireCall, WireResult
 
-__all__ = [
-    "ToolCallIssue",
-    "ToolResult",
-    "rejection_reason",
-    "rendered",
-]
-
 
 @value_class
 class ToolResult:

@@ -10,8 +10,6 @@ from toolcrib._numbers import require_numbers
 from toolcrib.clock import SYSTEM_CLOCK, Clock, wanted_pause
 from toolcrib.errors import explain_options
 
-__all__ = ["Retry"]
-
 _BUSY = frozenset({408, 425, 429})  # and all of 500 and more
 _CONNECTION = frozenset({"APIConnectionError", "TransportError", "EndpointConnectionError"})  # of SDKs, by their names
 

@@ -36,19 +36,6 @@ from toolcrib.rounds._transcript import taken_ids
 from toolcrib.rounds._unhandled import Unhandled, unhandled_in
 from toolcrib.toolsets import ToolAvailability, Toolset, ToolsetLike
 
-__all__ = [
-    "DecodeKeywords",
-    "Dispatch",
-    "ReplyListeners",
-    "ReplyWatcher",
-    "ToolRound",
-    "asks",
-    "decode",
-    "decode_stream",
-    "reply_listeners",
-    "require_dispatch",
-]
-
 Dispatch: TypeAlias = Callable[[DecodedCall[Any]], Any]
 
 _OF_RUNS = {  # what is given to a run of a round, and belongs to what it was decoded with

@@ -16,8 +16,6 @@ from toolcrib.rounds._tool_calls import ToolCalls
 from toolcrib.tools import checked_output
 from toolcrib.toolsets import ToolsetLike
 
-__all__ = ["StoredRound", "run_from", "run_of"]
-
 _OLDEST = 4
 
 

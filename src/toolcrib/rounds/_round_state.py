@@ -16,8 +16,6 @@ from toolcrib.rounds._recalled import read_provider_parts
 from toolcrib.rounds._tool_calls import ToolCalls
 from toolcrib.toolsets import Toolset, ToolsetLike
 
-__all__ = ["RoundState", "pipeline_of", "received"]
-
 
 class RoundState:
     """The reply as it came, its calls, and whether it was committed.

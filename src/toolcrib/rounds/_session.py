@@ -59,8 +59,6 @@ from toolcrib.rounds._unkept_turns import UnkeptTurns
 from toolcrib.rounds._usage import Usage, UsageCounter
 from toolcrib.toolsets import ToolRequirement, Toolset
 
-__all__ = ["Session"]
-
 T = TypeVar("T")
 
 

@@ -13,8 +13,6 @@ from toolcrib.record import ActivityTrace, Sink, trace_activity, wants_activitie
 from toolcrib.rounds._round import ToolRound
 from toolcrib.rounds._usage import Usage
 
-__all__ = ["ModelRequest", "SessionActivity"]
-
 
 class ModelRequest:
     """One request to the model, and what came of it.

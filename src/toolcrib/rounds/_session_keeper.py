@@ -12,8 +12,6 @@ from toolcrib.approvals import ApprovalStore, KeepsSessions, SavedSession, Sqlit
 from toolcrib.errors import RoundError
 from toolcrib.pipeline import Run
 
-__all__ = ["SessionKeeper", "session_keeper"]
-
 
 class SessionKeeper:
     """Place of one session in a store.

@@ -24,8 +24,6 @@ from toolcrib.rounds._transcript import SentItems, Transcript
 from toolcrib.rounds._unkept_turns import UnkeptTurns
 from toolcrib.rounds._usage import Usage
 
-__all__ = ["SessionState"]
-
 
 class SessionState:
     """The part of a session that asks its model nothing.

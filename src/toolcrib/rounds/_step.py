@@ -20,19 +20,6 @@ from toolcrib.rounds._unhandled import Unhandled
 from toolcrib.rounds._usage import Usage
 from toolcrib.toolsets import ToolAvailability, ToolRequirement, ToolsetLike
 
-__all__ = [
-    "Continue",
-    "Finished",
-    "NeedsTools",
-    "SessionResult",
-    "StepKeywords",
-    "StepOptions",
-    "Stopped",
-    "Waiting",
-    "require_known",
-    "what_waits",
-]
-
 T = TypeVar("T")
 
 

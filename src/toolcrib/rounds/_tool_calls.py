@@ -14,9 +14,6 @@ from toolcrib.errors import SchemaError
 from toolcrib.formats import ProviderFormat, WireCall, WireReply, own_arguments, text_parameter, without_filler
 from toolcrib.toolsets import Toolset
 
-__all__ = ["ToolCalls", "are_equal", "own_copy"]
-
-
 _FUNCTIONS = frozenset({"function"})
 
 

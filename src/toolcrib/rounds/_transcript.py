@@ -17,8 +17,6 @@ from toolcrib.formats import (
     switched,
 )
 
-__all__ = ["Known", "Recalled", "SentItems", "Transcript", "ids_in", "known_of", "recalled_of", "shapes", "taken_ids"]
-
 
 class ReadItems:
     """The first items of a list, which were read, and are not read again as long as they stand there.

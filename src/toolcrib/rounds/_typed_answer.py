@@ -14,8 +14,6 @@ from toolcrib.formats import without_filler
 from toolcrib.jsonschema import wrapped
 from toolcrib.schema import modern, output_problems
 
-__all__ = ["answer_schema", "typed_answer"]
-
 _FENCED = re.compile(r"\s*```\w*\s*\n(?P<inner>.*?)\n?\s*```\s*", re.DOTALL)
 _VALUE = "value"
 

@@ -12,8 +12,6 @@ from toolcrib.formats import ProviderFormat, WireCall, WireReply, WireResult
 from toolcrib.rounds._call import Answer
 from toolcrib.rounds._results import ToolResult
 
-__all__ = ["Unhandled", "answers_to_unhandled", "unhandled_in"]
-
 
 @dataclass(frozen=True, slots=True)
 class Unhandled:

@@ -8,8 +8,6 @@ from typing import Any
 from toolcrib.errors import RoundError
 from toolcrib.formats import Item, ProviderFormat, json_shape
 
-__all__ = ["UnkeptTurns"]
-
 _MODEL_ROLES = ("assistant", "model")
 
 

@@ -11,8 +11,6 @@ from typing import Any
 
 from toolcrib.formats import PROVIDERS, Tokens, WireFormat, tokens_in
 
-__all__ = ["Usage", "UsageCounter"]
-
 
 @dataclass(frozen=True, slots=True)
 class Usage:

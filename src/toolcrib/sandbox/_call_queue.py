@@ -7,8 +7,6 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["CallQueue", "QueuedCall"]
-
 
 @dataclass(slots=True, eq=False)
 class QueuedCall:

@@ -24,8 +24,6 @@ from toolcrib.sandbox._worker_sandbox import WorkerSandbox
 from toolcrib.sandbox._workers import GUEST, guest_command
 from toolcrib.sandbox._zygote import WorkerProcess, ready
 
-__all__ = ["CommandWorkers", "bubblewrap", "gvisor"]
-
 _SAID: Final = 2_000  # bytes of what a command said that are shown
 _LIBRARIES: Final = ("/usr", "/lib", "/lib64")
 _ENVIRONMENTS: Final = ("site-packages", "dist-packages")

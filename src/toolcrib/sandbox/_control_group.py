@@ -12,8 +12,6 @@ from typing import Final
 from toolcrib.errors import SandboxUnavailable
 from toolcrib.sandbox._worker.messages import THREADS
 
-__all__ = ["CONTROL_GROUP", "ControlGroup", "handing_down", "named_group", "own_group"]
-
 CONTROL_GROUP: Final = "cgroup"
 """The name of the layer."""
 

@@ -49,8 +49,6 @@ from toolcrib.sandbox._worker.messages import THREADS_IN_KERNEL
 from toolcrib.sandbox._worker_end import WorkerEnd
 from toolcrib.sandbox._workers import MeasuredWorker, ReportingWorker, Worker
 
-__all__ = ["Conversation"]
-
 _TURN = 0.05  # seconds after which other tasks of the loop get a turn, even when there are none
 _FRAMES_A_TURN = 50
 _END_SECONDS = 2.0  # in which the kernel ends a process whose socket it has closed

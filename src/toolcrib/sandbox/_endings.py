@@ -7,26 +7,6 @@ from toolcrib.sandbox._protocol import ProgramError, Raised, SandboxLimits
 from toolcrib.sandbox._worker.messages import THREADS_IN_KERNEL
 from toolcrib.sandbox._worker_end import WorkerEnd
 
-__all__ = [
-    "CALL_CANCELLED",
-    "CLOSED",
-    "LIMITS",
-    "ProgramEnded",
-    "arguments_too_large",
-    "computed_too_long",
-    "out_of_memory",
-    "printed_too_much",
-    "protocol_broken",
-    "replay_diverged",
-    "result_too_large",
-    "slept_too_long",
-    "tables_too_large",
-    "too_many_calls",
-    "too_many_threads",
-    "took_too_long",
-    "worker_died",
-]
-
 LIMITS = (
     *("limit:program_time", "limit:wall_time", "limit:sleep_time", "limit:memory", "limit:output", "limit:calls"),
 )

@@ -13,8 +13,6 @@ from typing import Any, Final, Literal, TypeAlias
 from toolcrib.errors import MissingExtraError, SandboxUnavailable, closest
 from toolcrib.sandbox._protocol import Sandbox, TypeChecker
 
-__all__ = ["SandboxName", "default_sandbox", "engine", "sandbox_named", "type_checker"]
-
 SandboxName: TypeAlias = Literal["process", "monty", "bubblewrap", "gvisor", "subprocess", "unsafe_inline"]
 """A sandbox by name; the page about the sandbox says what each stops."""
 

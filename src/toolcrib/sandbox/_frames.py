@@ -20,21 +20,6 @@ from toolcrib.calls import cut
 from toolcrib.sandbox._protocol import ErrorKind, ProgramError
 from toolcrib.sandbox._values import memory_size_of_json
 
-__all__ = [
-    "HEAD",
-    "CallFrame",
-    "DoneFrame",
-    "DropFrame",
-    "Frame",
-    "FrameReader",
-    "NextFrame",
-    "PrintFrame",
-    "ProtocolError",
-    "WaitFrame",
-    "do_nothing",
-    "frame_limit",
-]
-
 HEAD = 4  # bytes with the length of a frame
 _BLOBS = 1_000  # with one frame
 _PRINT_BYTES = 448 * 1024  # the most that a piece of printed text can take

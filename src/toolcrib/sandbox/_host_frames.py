@@ -13,17 +13,6 @@ from toolcrib.sandbox._frames import HEAD
 from toolcrib.sandbox._protocol import Raised
 from toolcrib.sandbox._values import json_bytes
 
-__all__ = [
-    "WAKE",
-    "HostFrame",
-    "batch",
-    "builtin_exception",
-    "error_frame",
-    "item_frame",
-    "run_frame",
-    "value_frame",
-]
-
 
 class HostFrame(NamedTuple):
     """A frame for the worker.

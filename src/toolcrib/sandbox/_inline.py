@@ -34,8 +34,6 @@ from toolcrib.sandbox._stopwatch import WallClock
 from toolcrib.sandbox._threads import ProgramThreads
 from toolcrib.sandbox._worker.export import ValueRefused, exported_arguments, exported_result
 
-__all__ = ["UnsafeInlineSandbox"]
-
 _ISOLATION: Final = ("unsafe-inline", "no-isolation: all that this process can do", "limit:wall_time", "limit:calls")
 _DIALECT: Final = Dialect(notes=("Tools are plain functions: call them without `await`, one after another.",))
 

@@ -12,8 +12,6 @@ from toolcrib.sandbox._control_group import CONTROL_GROUP
 from toolcrib.sandbox._worker.messages import LAYERS
 from toolcrib.sandbox._zygote import Ready
 
-__all__ = ["LAYERS", "REQUIRED", "LayerCheck"]
-
 REQUIRED: Final = frozenset({"no_new_privs", "seccomp", "rlimits", "landlock|empty_root"})
 """The layers without which nothing runs by default; `a|b` is either."""
 

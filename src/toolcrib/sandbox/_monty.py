@@ -40,8 +40,6 @@ from toolcrib.sandbox._sealed_program import SealedProgram
 from toolcrib.sandbox._stopwatch import WallClock
 from toolcrib.sandbox._threads import ProgramThread, ProgramThreads
 
-__all__ = ["MontySandbox", "monty_binary"]
-
 _SESSIONS_PER_WORKER = 1_000  # then the worker is replaced, so that nothing can pile up in it
 _CLOSE_SECONDS = 2.0  # that running programs are given to notice that they were ended
 _WORKER = ("subprocess",)  # the arguments of a worker

@@ -14,8 +14,6 @@ from toolcrib.sandbox._endings import CALL_CANCELLED, ProgramEnded, result_too_l
 from toolcrib.sandbox._protocol import Host, Program, Raised, Reply, Value
 from toolcrib.sandbox._values import json_size
 
-__all__ = ["MontyCall", "MontyCalls", "MontyReplies", "MontyRequest", "MontySleep"]
-
 
 @dataclass(frozen=True, slots=True)
 class MontyCall:

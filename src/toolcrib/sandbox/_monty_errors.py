@@ -13,8 +13,6 @@ from toolcrib.sandbox._endings import computed_too_long, out_of_memory
 from toolcrib.sandbox._protocol import ErrorKind, Program, ProgramError
 from toolcrib.sandbox._worker.date_hints import hint_for_attribute, hint_for_operation
 
-__all__ = ["known_exception", "program_error"]
-
 _KNOWN = frozenset(
     {
         *("ArithmeticError", "AssertionError", "AttributeError", "FileExistsError", "FileNotFoundError", "ImportError"),

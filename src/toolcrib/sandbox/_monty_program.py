@@ -53,8 +53,6 @@ from toolcrib.sandbox._values import json_size
 from toolcrib.sandbox._worker.export import ValueRefused, exported, exported_arguments
 from toolcrib.sandbox._worker_end import WorkerEnd, worker_end
 
-__all__ = ["MontyProgram", "Steps"]
-
 T = TypeVar("T")
 
 _SUSPENSIONS_PER_CALL = 4  # a call may cost a name look-up, a future and a resolution besides

@@ -15,8 +15,6 @@ from toolcrib.sandbox._monty_calls import MontyCall, MontyRequest, MontySleep
 from toolcrib.sandbox._monty_subset import MontySource
 from toolcrib.sandbox._protocol import Raised, Reply, Value
 
-__all__ = ["ENGINE", "MontyState"]
-
 ENGINE = f"monty-{__version__}"
 
 

@@ -16,8 +16,6 @@ from toolcrib.sandbox._protocol import Program
 from toolcrib.sandbox._source import Source, SourceEdit, parse_program
 from toolcrib.sandbox._worker.awaiting import awaited_calls
 
-__all__ = ["MODULES", "NOTES", "MontySource", "monty_source"]
-
 MODULES = frozenset(
     {
         *(

@@ -10,8 +10,6 @@ from pydantic_monty import FunctionSnapshot, Monty, MontyError, MontyTypingError
 
 from toolcrib.sandbox._protocol import TypeProblem
 
-__all__ = ["type_problems"]
-
 _NEVER = "__never__: int = ''\n"
 """The first line of each checked program: a type error, without which Monty would run a program that has none."""
 _IGNORED_RULES = frozenset(

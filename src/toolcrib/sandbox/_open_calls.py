@@ -20,8 +20,6 @@ from toolcrib.sandbox._frames import CallFrame, ProtocolError, do_nothing
 from toolcrib.sandbox._host_frames import HostFrame, error_frame, item_frame, value_frame
 from toolcrib.sandbox._protocol import Host, Program, Raised, Reply, SuspendedReply, Value
 
-__all__ = ["OpenCall", "OpenCalls"]
-
 _ARGUMENT_BYTES = 128 * 1024 * 1024  # of memory, about, that the arguments of all open calls may take
 _REPLY_BYTES = 64 * 1024 * 1024  # of frames and blobs that wait for the program, from which on no further call begins
 

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from toolcrib.sandbox._endings import ProgramEnded, printed_too_much
 from toolcrib.sandbox._protocol import OutputStream, SandboxLimits
 
-__all__ = ["CutText", "OutputMeter"]
-
 
 class CutText:
     """Text that comes in pieces: its head and its tail are kept.

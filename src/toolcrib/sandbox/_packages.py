@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["Packages"]
-
 _NAME: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _PYTHON: Final = f"python{sys.version_info.major}.{sys.version_info.minor}"
 

@@ -9,12 +9,11 @@ from typing import Final, Literal
 
 from toolcrib.errors import explain_options
 from toolcrib.sandbox._control_group import CONTROL_GROUP, named_group
+from toolcrib.sandbox._layers import LAYERS
 from toolcrib.sandbox._packages import Packages
 from toolcrib.sandbox._program_queue import ProgramQueue, queue_of
-from toolcrib.sandbox._worker_pool import LAYERS, WorkerPool
+from toolcrib.sandbox._worker_pool import WorkerPool
 from toolcrib.sandbox._worker_sandbox import IDLE, WorkerSandbox
-
-__all__ = ["ProcessSandbox", "SubprocessSandbox"]
 
 _NO_ISOLATION: Final = "no-isolation: files and network can be reached"
 

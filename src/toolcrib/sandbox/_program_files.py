@@ -12,8 +12,6 @@ from typing import Any, Final, TypeAlias, cast
 from toolcrib._numbers import count_text
 from toolcrib.calls import Media
 
-__all__ = ["ProgramFiles", "artifacts_of", "read_files", "require_files"]
-
 ProgramFiles: TypeAlias = Mapping[str, bytes | os.PathLike[str]]
 """Files for a program: by the name that it opens, the bytes, or the path of a file of the host's."""
 

@@ -16,8 +16,6 @@ from toolcrib._numbers import count_text, require_number
 from toolcrib.errors import SandboxError, explain_options
 from toolcrib.sandbox._control_group import ControlGroup, own_group
 
-__all__ = ["PROGRAMS", "SESSIONS", "ProgramQueue", "queue_of"]
-
 PROGRAMS: Final = 64
 """The programs that run at once by default."""
 

@@ -9,33 +9,6 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 from toolcrib.calls import Media
 from toolcrib.errors import explain_options
 
-__all__ = [
-    "Dialect",
-    "Emit",
-    "ErrorKind",
-    "HasDialect",
-    "HasSessionValues",
-    "HasSessions",
-    "Host",
-    "OutputStream",
-    "Program",
-    "ProgramError",
-    "Raised",
-    "Reply",
-    "RestoresSessions",
-    "Resumable",
-    "Sandbox",
-    "SandboxLimits",
-    "SandboxResult",
-    "SandboxSession",
-    "SaveState",
-    "SessionValues",
-    "SuspendedReply",
-    "TypeChecker",
-    "TypeProblem",
-    "Value",
-]
-
 OutputStream: TypeAlias = Literal["stdout", "stderr"]
 """Where a program wrote."""
 ErrorKind: TypeAlias = Literal[

@@ -11,8 +11,6 @@ from toolcrib._numbers import count_text
 from toolcrib.errors import SandboxError
 from toolcrib.sandbox._protocol import SaveState
 
-__all__ = ["Diverged", "ReplayLog"]
-
 _MOST_READINGS = 1_000_000
 _MOST_BATCHES = 100_000
 _BAD_STATE = "this is not the state of a paused program"

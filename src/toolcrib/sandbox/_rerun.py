@@ -8,8 +8,6 @@ from typing import Any
 
 from toolcrib.sandbox._protocol import Dialect, HasDialect, Host, Program, Resumable, Sandbox, SandboxResult
 
-__all__ = ["ReplaySandbox", "replayable"]
-
 
 class ReplaySandbox:
     """Runs programs in another sandbox, and resumes one by running it from its start.

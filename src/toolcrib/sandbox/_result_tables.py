@@ -15,8 +15,6 @@ from toolcrib._numbers import count_text
 from toolcrib.sandbox._frames import DoneFrame, ProtocolError
 from toolcrib.sandbox._worker.tables import ALIGNMENT, COLUMN_TYPES, MARK, TIMESTAMP, cost, data_frame
 
-__all__ = ["with_tables"]
-
 
 def with_tables(done: DoneFrame, most: int) -> Any:
     """Return the value of a program's last frame, with its tables where marks stand for them.

@@ -18,8 +18,6 @@ from toolcrib.sandbox._worker.launch import FOLDER
 from toolcrib.sandbox._worker.messages import CHECK
 from toolcrib.sandbox._zygote import Ready
 
-__all__ = ["SealedProgram"]
-
 _SCRIPT: Final = """\
 #!{python} {flags}
 import runpy, sys

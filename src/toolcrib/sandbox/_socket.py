@@ -13,8 +13,6 @@ from typing_extensions import Buffer
 
 from toolcrib.sandbox._frames import Frame, FrameReader, ProtocolError, do_nothing
 
-__all__ = ["Wire"]
-
 _PIECE = 1 << 16
 _BLOB_PIECE = 1 << 20
 _POLLS = 40

@@ -16,8 +16,6 @@ from itertools import accumulate
 
 from toolcrib.errors import CodeError
 
-__all__ = ["Source", "SourceEdit", "normalized", "parse_program"]
-
 _MOST_BRACES = 5_000  # in f-strings: before Python 3.12 each takes the parser 0.1 ms, and more the more there are
 _F_STRING = re.compile(r"""(?i)\b(?:f|fr|rf)["']""")
 _filters = threading.Lock()  # of warnings: a thread that restores them late would leave them off for good

@@ -11,8 +11,6 @@ from typing import Any
 from toolcrib.sandbox._frames import do_nothing
 from toolcrib.sandbox._protocol import Program
 
-__all__ = ["Stopwatch", "WallClock"]
-
 _GRACE = 0.05  # seconds: the program's last frame may be here already, and the loop have been busy with other things
 _PATIENCE = 10  # times its seconds, which a program that has no processor may go on
 _TICK = 0.5  # seconds between two looks at most; from one that is late, the process or its machine was stopped

@@ -10,8 +10,6 @@ from functools import partial
 from queue import SimpleQueue
 from typing import TypeVar
 
-__all__ = ["ProgramThread", "ProgramThreads"]
-
 T = TypeVar("T")
 _IDLE = 8  # threads that wait for the next program
 

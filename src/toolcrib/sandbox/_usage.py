@@ -7,8 +7,6 @@ import re
 from pathlib import Path
 from typing import Final, NamedTuple
 
-__all__ = ["NOTHING", "Usage", "usage_of"]
-
 _AFTER_NAME: Final = re.compile(r".*\) ", re.DOTALL)  # the name of a process may hold anything
 
 

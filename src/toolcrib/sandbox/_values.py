@@ -7,8 +7,6 @@ from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json
 
-__all__ = ["json_bytes", "json_size", "memory_size", "memory_size_of_json"]
-
 _CONTAINER = 64  # bytes that an empty list or dict takes
 _ITEM = 40  # bytes that a number takes, and its place in a list
 _PUNCTUATION = 2  # characters that an item costs in JSON

@@ -6,8 +6,6 @@ import signal
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-__all__ = ["LOST_WITH_ALL", "Cause", "WorkerEnd", "worker_end"]
-
 Cause: TypeAlias = Literal["program", "time", "outside"]
 
 _FROM_OUTSIDE: Final = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")

@@ -14,11 +14,9 @@ from typing import IO, Any, Final, Protocol
 from toolcrib._numbers import require_number
 from toolcrib.errors import SandboxError, SandboxUnavailable
 from toolcrib.sandbox._control_group import ControlGroup
-from toolcrib.sandbox._layers import LAYERS, REQUIRED, LayerCheck
+from toolcrib.sandbox._layers import REQUIRED, LayerCheck
 from toolcrib.sandbox._packages import Packages
 from toolcrib.sandbox._zygote import WorkerProcess, Zygote
-
-__all__ = ["LAYERS", "REQUIRED", "WorkerPool", "WorkerStock", "leave_at_fork"]
 
 
 class WorkerStock:

@@ -35,8 +35,6 @@ from toolcrib.sandbox._values import json_bytes
 from toolcrib.sandbox._worker.imports import MODULE_NAMES, UNLISTED
 from toolcrib.sandbox._workers import SpeakingWorkers, StoppableWorker, Worker, Workers
 
-__all__ = ["IDLE", "ProcessSession", "WorkerSandbox", "worker_dialect"]
-
 _log = logging.getLogger("toolcrib.sandbox")
 _VERSION: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 _SESSION_CPU: Final = 24 * 3600  # seconds: the conversation of each program counts what that program computes

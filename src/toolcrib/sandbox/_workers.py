@@ -10,17 +10,6 @@ from toolcrib.sandbox._usage import Usage
 from toolcrib.sandbox._worker.launch import FOLDER, command
 from toolcrib.sandbox._worker_end import WorkerEnd
 
-__all__ = [
-    "GUEST",
-    "MeasuredWorker",
-    "ReportingWorker",
-    "SpeakingWorkers",
-    "StoppableWorker",
-    "Worker",
-    "Workers",
-    "guest_command",
-]
-
 GUEST: Final = Path(FOLDER)
 """The folder of the guest, all that must be seen inside a wall beside a Python of the same version."""
 

@@ -23,8 +23,6 @@ from toolcrib.sandbox._worker.launch import ENVIRONMENT, command, read_message, 
 from toolcrib.sandbox._worker.messages import ANSWER, ENDED, FORK, REQUEST, SIGNAL
 from toolcrib.sandbox._worker_end import LOST_WITH_ALL, WorkerEnd, worker_end
 
-__all__ = ["Ready", "WorkerProcess", "Zygote", "ready"]
-
 _START_SECONDS: Final = 60.0  # packages take a while, also where they are loaded behind a wall
 _END_SECONDS: Final = 5.0
 _ANSWER_SECONDS: Final = 5.0

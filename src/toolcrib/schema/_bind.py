@@ -12,8 +12,6 @@ from toolcrib.errors import FieldProblem, InvalidArguments
 from toolcrib.schema._markers import is_field
 from toolcrib.schema._parameters import EMPTY, Resolved
 
-__all__ = ["Binder"]
-
 
 class Binder:
     """What a function takes, worked out once, so that a call costs no `inspect.BoundArguments`."""

@@ -6,8 +6,6 @@ import re
 
 from toolcrib._numbers import count_text
 
-__all__ = ["fault_of_json", "holds_json"]
-
 _ONE_OBJECT = "Send the arguments as one JSON object"
 _SHOWN = 30  # characters before the place where it is cut
 _PLACE = re.compile(r" at line (\d+) column (\d+)$")

@@ -17,8 +17,6 @@ from toolcrib.schema._json_form import WITHOUT_FORM, Context, Notes, json_form, 
 from toolcrib.schema._markers import REDACTED
 from toolcrib.schema._model import InputModel
 
-__all__ = ["CanonicalArguments", "Writer", "digest", "untyped"]
-
 _Write: TypeAlias = Callable[..., dict[str, Any]]
 _SECRET_DIGITS: Final = 4  # of a number that can be hidden in a text
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)

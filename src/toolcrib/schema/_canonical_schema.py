@@ -42,8 +42,6 @@ from toolcrib.schema._json_form import (
     number_form,
 )
 
-__all__ = ["ANY", "canonical_schema", "is_styled", "serializer_of", "validator_of"]
-
 _Node: TypeAlias = dict[str, Any]
 
 # --- functions in schemas: writing a value, or reading it before or after its type does

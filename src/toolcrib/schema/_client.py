@@ -8,20 +8,6 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, cast
 
 from typing_extensions import TypeVar
 
-__all__ = [
-    "CallClient",
-    "ClientFeature",
-    "ClientLink",
-    "ClientRoot",
-    "ElicitRequest",
-    "Elicited",
-    "LogLevel",
-    "LogLine",
-    "Progress",
-    "SampleRequest",
-    "Sampled",
-]
-
 T = TypeVar("T", default=Any)
 
 ClientFeature: TypeAlias = Literal["elicit", "elicit_url", "sample", "sample_tools", "roots", "log"]

@@ -15,8 +15,6 @@ from toolcrib.errors import ClientUnavailable
 if TYPE_CHECKING:
     from toolcrib.schema import CallClient, ClientRoot, Elicited, LogLevel, Sampled
 
-__all__ = ["RunContext"]
-
 D = TypeVar("D", default=Any)
 T = TypeVar("T")
 

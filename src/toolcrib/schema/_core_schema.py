@@ -9,8 +9,6 @@ from pydantic_core import CoreSchema
 
 from toolcrib.schema._markers import hide_when_asked
 
-__all__ = ["Fields", "fields_of", "holds_secret", "is_secret_function", "runs_code", "secrets_of", "type_holds_secret"]
-
 _Lookup: TypeAlias = Callable[[str], CoreSchema | None]
 _NOT_SCHEMAS = frozenset({"metadata", "default", "expected", "config", "cls", "serialization"})
 

@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
-__all__ = ["ParsedDoc", "docstring_of", "first_paragraph", "one_line", "parse_doc"]
-
 Style: TypeAlias = Literal["google", "numpy", "sphinx"]
 
 _PATTERNS: dict[Style, str] = {  # texts, so that they are compiled when the first docstring is read

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from types import UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin
 
-__all__ = ["foreign_problem"]
-
 _FRAMEWORKS: Final = (  # where the modules begin, the name of the framework, and the classes
     ("agents.", "the OpenAI Agents SDK", ("RunContextWrapper", "ToolContext")),
     ("agent_framework.", "Agent Framework", ("FunctionInvocationContext",)),

@@ -13,8 +13,6 @@ from pydantic_core import core_schema
 from toolcrib.errors import ClientAnswerError
 from toolcrib.jsonschema import SchemaWalk, written_out
 
-__all__ = ["Form"]
-
 _VALUE = "value"  # the one field of a form for a plain type
 _PLAIN = ("string", "integer", "number", "boolean")
 

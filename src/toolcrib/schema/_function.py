@@ -19,8 +19,6 @@ from toolcrib.schema._foreign import foreign_problem
 from toolcrib.schema._parameters import Annotations, Resolved, evaluate, find_injected, resolve
 from toolcrib.schema._returns import awaited_type, yielded_type
 
-__all__ = ["Function"]
-
 _ROUTINES = (FunctionType, MethodType, BuiltinFunctionType, functools.partial, type)
 _WORD = r"[A-Za-z_]\w*"
 

@@ -36,8 +36,6 @@ from toolcrib.schema._problems import (
 from toolcrib.schema._secret_objects import secret_objects, secret_texts
 from toolcrib.schema._table_type import table_names
 
-__all__ = ["InputSpec"]
-
 _log = logging.getLogger("toolcrib.tools")
 
 _json_of = json_writer(allow_nan=True)

@@ -25,20 +25,6 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from toolcrib.schema._core_schema import secrets_of
 from toolcrib.schema._markers import REDACTED, STARS
 
-__all__ = [
-    "BASE64",
-    "SCALARS",
-    "WITHOUT_FORM",
-    "Context",
-    "Notes",
-    "bytes_form",
-    "in_order",
-    "is_finite",
-    "json_form",
-    "json_forms",
-    "number_form",
-]
-
 Context: TypeAlias = Mapping[str, Any]
 """How values are written: `redact` hides secrets, `notes` are the Notes to add to."""
 

@@ -17,12 +17,6 @@ from toolcrib.jsonschema import SchemaWalk, rewrite, subschemas
 from toolcrib.schema._core_schema import holds_secret
 from toolcrib.schema._json_form import Notes, is_finite, json_form
 
-__all__ = [
-    "SchemaGenerator",
-    "as_object",
-    "tidy",
-]
-
 
 class SchemaGenerator(GenerateJsonSchema):
     """Pydantic's generator, silent about defaults without a JSON form, and without defaults that are secret."""

@@ -9,8 +9,6 @@ from typing import Any, cast
 from toolcrib._passwords import REDACTED
 from toolcrib.jsonschema import SchemaWalk, pointed_at, properties_of, ref_of, subschemas
 
-__all__ = ["MarkedSecrets"]
-
 _BESIDE = ("allOf", "anyOf", "oneOf")
 _BRANCHES = ("then", "else")
 _OTHERS = ("additionalProperties", "unevaluatedProperties")

@@ -16,23 +16,6 @@ from toolcrib._passwords import REDACTED, STARS
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
-__all__ = [
-    "REDACTED",
-    "STARS",
-    "Content",
-    "Decides",
-    "IdempotencyKey",
-    "Injectable",
-    "Injected",
-    "InjectedKind",
-    "InjectedParameter",
-    "Redacted",
-    "hidden_paths",
-    "hide_when_asked",
-    "is_field",
-]
-
-
 InjectedKind: TypeAlias = Literal["context", "injectable", "injected"]
 """How a parameter that the run fills was marked."""
 

@@ -32,19 +32,6 @@ from toolcrib.schema._typed_dicts import modern
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
-__all__ = [
-    "Check",
-    "InputModel",
-    "input_of_function",
-    "input_of_model",
-    "input_schema",
-    "model_of_schema",
-    "no_read_only_warning",
-    "one_sentence",
-    "parameters_of_schema",
-    "with_properties_as_dicts",
-]
-
 _WARNINGS = RLock()  # the filters are the process's; two threads must not put back each other's
 ROOT = "root"
 _TAKEN = frozenset(dir(BaseModel)) | frozenset(dir(type(BaseModel)))

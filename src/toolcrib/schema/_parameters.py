@@ -22,16 +22,6 @@ from toolcrib.schema._context import RunContext
 from toolcrib.schema._foreign import foreign_problem
 from toolcrib.schema._markers import Injectable, Injected, InjectedParameter, is_field
 
-__all__ = [
-    "EMPTY",
-    "Annotations",
-    "Resolved",
-    "evaluate",
-    "find_injected",
-    "is_parameter_name",
-    "resolve",
-]
-
 EMPTY = inspect.Parameter.empty
 _UNPACK = (typing.Unpack, typing_extensions.Unpack)  # two objects in Python 3.11
 

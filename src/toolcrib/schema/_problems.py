@@ -22,8 +22,6 @@ from toolcrib.schema._json_form import Notes, json_form
 from toolcrib.schema._markers import REDACTED
 from toolcrib.schema._model import InputModel
 
-__all__ = ["HALF_A_CHARACTER", "Asked", "let_through", "parsed", "problems_of", "repeated_keys", "wrong_kinds"]
-
 Path: TypeAlias = tuple[int | str, ...]
 
 HALF_A_CHARACTER = "has half a character in it. Write that text anew"

@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
-__all__ = ["documented_shape"]
-
 _LINE = re.compile(
     r"""^(?P<indent>\ *)(?P<bullet>[-*]\ )?["'`]*(?P<name>[^\W\d][\w-]*(?:\(\w+\))?)["'`]*
     (?:\ \((?P<type>[^()\n]+)\))?\ ?:""",

@@ -16,8 +16,6 @@ from toolcrib.schema._json_schema import SchemaGenerator, tidy
 from toolcrib.schema._model import no_read_only_warning, one_sentence
 from toolcrib.schema._typed_dicts import modern
 
-__all__ = ["awaited_type", "return_schema_of", "type_title", "yielded_type"]
-
 _STREAMS = frozenset(
     {
         collections.abc.AsyncGenerator,

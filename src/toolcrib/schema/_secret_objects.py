@@ -15,8 +15,6 @@ from toolcrib.schema._core_schema import secrets_of
 from toolcrib.schema._markers import Redacted
 from toolcrib.schema._parameters import is_marked
 
-__all__ = ["secret_objects", "secret_texts"]
-
 _DEEPEST: Final = 3  # levels of an object that are looked through
 _MOST: Final = 500  # objects that are looked at
 _ATOMS: Final = (str, bytes, int, float, type(None))  # which have nothing in them

@@ -15,8 +15,6 @@ from typing_extensions import TypeAliasType
 from toolcrib.schema._markers import is_field
 from toolcrib.schema._parameters import EMPTY, Resolved, is_parameter_name
 
-__all__ = ["has_default", "joined", "signature_text", "type_name", "unnamed_text"]
-
 _LONGEST_DEFAULT = 60
 
 

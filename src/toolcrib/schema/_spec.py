@@ -25,8 +25,6 @@ from toolcrib.schema._stub_types import StubTypes, camel
 from toolcrib.schema._table_type import table_names
 from toolcrib.schema._texts import annotation_texts
 
-__all__ = ["ToolSpec"]
-
 
 class ToolSpec(InputSpec):
     """Everything that a signature, a docstring and types say of a tool.

@@ -12,8 +12,6 @@ from toolcrib.schema._parameters import Resolved, is_parameter_name
 from toolcrib.schema._signature import has_default, joined, value_text
 from toolcrib.schema._stub_types import SignatureTypes, StubTypes, camel, comment_of, docstring_lines
 
-__all__ = ["StubSource", "stub_signature", "stub_text"]
-
 
 class StubSource(NamedTuple):
     """What a stub is written from.

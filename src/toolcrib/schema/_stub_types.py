@@ -27,8 +27,6 @@ from toolcrib.jsonschema import (
 )
 from toolcrib.schema._signature import unnamed_text
 
-__all__ = ["STUB_IMPORTS", "SignatureTypes", "StubTypes", "camel", "comment_of", "docstring_lines", "docstring_text"]
-
 STUB_IMPORTS = "from typing import Any, Literal, Never, NotRequired, TypedDict, Unpack"
 """What the stubs of tools import, as a line of Python."""
 

@@ -10,8 +10,6 @@ from pydantic_core import CoreSchema, core_schema
 
 from toolcrib._arrow import is_table_class, table_facts, table_of, table_rows
 
-__all__ = ["table_names", "table_type"]
-
 _COLUMNS: Final = "$columns"  # the key of an object that stands for a table without rows: the names of its columns
 _MADE_OF_ROWS: Final = frozenset({"pandas", "polars", "pyarrow"})
 

@@ -9,8 +9,6 @@ from typing import Any, Literal, get_args, get_origin
 
 from toolcrib.schema._markers import is_field
 
-__all__ = ["annotation_texts"]
-
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _SILENT = ("builtins", "toolcrib")
 _DEEPEST = 4  # types inside of types

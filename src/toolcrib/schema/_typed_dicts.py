@@ -10,8 +10,6 @@ from typing import Annotated, Any, NotRequired, Required, get_args, get_origin
 import typing_extensions
 from typing_extensions import get_type_hints
 
-__all__ = ["modern"]
-
 _made: dict[Any, Any] = {}  # by the author's class: one model for it, wherever it is used
 _typed_dict: Any = typing_extensions.TypedDict  # as a function: it is given the fields of an existing class
 _REQUIRED: tuple[Any, ...] = (Required, typing_extensions.Required)

@@ -11,33 +11,6 @@ from opentelemetry.util.types import AttributeValue
 from toolcrib.calls import ActivityEvent, CallEvent, cut
 from toolcrib.formats import PROVIDERS
 
-__all__ = [
-    "AGENT_NAME",
-    "ARGUMENTS",
-    "ENTRY",
-    "ERROR_TYPE",
-    "MODEL",
-    "OPERATION",
-    "OTHER",
-    "OUTCOME",
-    "PROVIDER",
-    "RESULT",
-    "SOURCE",
-    "TOOL_NAME",
-    "decision",
-    "error_type",
-    "note",
-    "of_answer",
-    "of_call",
-    "of_request",
-    "of_run",
-    "of_usage",
-    "provider_of",
-    "span_name",
-    "text_of",
-    "tool_of",
-]
-
 OPERATION: Final = "gen_ai.operation.name"
 TOOL_NAME: Final = "gen_ai.tool.name"
 MODEL: Final = "gen_ai.request.model"

@@ -22,8 +22,6 @@ from toolcrib.telemetry._attributes import (
     tool_of,
 )
 
-__all__ = ["Measures"]
-
 # Seconds: those that the GenAI conventions advise for the duration of an operation.
 _BOUNDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 

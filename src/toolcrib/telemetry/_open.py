@@ -16,8 +16,6 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from toolcrib.record import Followed
 
-__all__ = ["Attached", "Bounded", "Key", "OpenSpan", "as_carrier", "from_carrier"]
-
 Key: TypeAlias = tuple[Followed, str, str]
 K = TypeVar("K")
 V = TypeVar("V")

@@ -31,8 +31,6 @@ from toolcrib.telemetry import _attributes as named
 from toolcrib.telemetry._metrics import Measures
 from toolcrib.telemetry._open import Attached, Bounded, Key, OpenSpan, as_carrier, from_carrier
 
-__all__ = ["OtelSink"]
-
 _SCOPE = "toolcrib"
 _MOST_OPEN = 10_000  # spans that are never closed: of a round's calls that were admitted and never executed
 _MOST_VALUES = 32  # values of a stream that are span events; all of them are counted

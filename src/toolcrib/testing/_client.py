@@ -8,8 +8,6 @@ from typing import Any
 from toolcrib.errors import explain_options
 from toolcrib.schema import ClientFeature, ClientRoot, Elicited, ElicitRequest, LogLine, Sampled, SampleRequest
 
-__all__ = ["ScriptedClient"]
-
 
 @explain_options()
 class ScriptedClient:

@@ -7,8 +7,6 @@ import time
 
 from toolcrib._numbers import require_seconds
 
-__all__ = ["FakeClock"]
-
 
 class FakeClock:
     """A clock of one event loop: it goes on when `advance` is called, and by itself at `speed`.

@@ -7,8 +7,6 @@ import pytest
 from toolcrib.testing._rounds import round_ways
 from toolcrib.testing._ways import Ability, CodeWay, RunWay, StreamWay, TurnWay, Way
 
-__all__ = ["WAYS", "every_way", "ways"]
-
 WAYS: list[Way] = [RunWay(), StreamWay(), TurnWay(), *round_ways, CodeWay()]
 """Ways of calling a tool, of each kind that needs no extra; put your own here to have it tested by the same tests."""
 

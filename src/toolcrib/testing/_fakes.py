@@ -10,8 +10,6 @@ from toolcrib.calls import ActivityEvent, CallEvent, CallRecord
 from toolcrib.record import ListSink
 from toolcrib.sandbox import Host, Program, ProgramError, Raised, Reply, SandboxResult, SuspendedReply, Value
 
-__all__ = ["FakeSandbox", "RecordingSink"]
-
 
 class RecordingSink(ListSink):
     """A sink that stores every event, for a test to look at.

@@ -20,8 +20,6 @@ from toolcrib.record import EventLog, sqlite_events
 from toolcrib.testing._scripted import ScriptedModel, Step
 from toolcrib.toolsets import ToolsetLike
 
-__all__ = ["RecordedError", "Recording"]
-
 
 class RecordedError(Exception):
     """What a recorded tool raised, with the class and the message that it had."""

@@ -10,8 +10,6 @@ from toolcrib.calls import RawArguments, ToolCall
 from toolcrib.errors import explain_options
 from toolcrib.rounds import WireFormat
 
-__all__ = ["wire_reply"]
-
 
 @explain_options()
 def wire_reply(format: WireFormat, calls: Iterable[ToolCall] = (), text: str = "") -> dict[str, Any]:

@@ -17,8 +17,6 @@ from toolcrib.testing._replies import wire_reply
 from toolcrib.testing._scripted import ScriptedModel
 from toolcrib.testing._ways import Ability, RunWay, Way, WayRequest
 
-__all__ = ["round_ways"]
-
 _SAVED = "round"  # where a call that waits has the JSON of its round
 
 

@@ -10,8 +10,6 @@ from toolcrib.calls import ToolCall
 from toolcrib.rounds import ChatRequest
 from toolcrib.testing._replies import wire_reply
 
-__all__ = ["ScriptedModel", "Step"]
-
 Step: TypeAlias = "str | ToolCall | Sequence[ToolCall] | dict[str, Any] | Exception | Callable[[ChatRequest], Step]"
 """A step of the script: say a text, make calls, send a reply or (as a list of dicts) chunks as they are, or raise."""
 

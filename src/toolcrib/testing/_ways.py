@@ -32,21 +32,6 @@ from toolcrib.testing._fakes import RecordingSink
 from toolcrib.toolsets import Toolset, ToolsetLike
 from toolcrib.turns import Turn
 
-__all__ = [
-    "Ability",
-    "Caller",
-    "CodeWay",
-    "RunWay",
-    "StreamWay",
-    "TurnWay",
-    "Way",
-    "WayRequest",
-    "outcome_of",
-    "program_of",
-    "turn_outcome",
-    "unknown_of",
-]
-
 Ability: TypeAlias = Literal["model", "json", "run", "id", "answer", "stored", "concurrent", "cancel", "media"]
 """An ability that some ways in have and others lack.
 

@@ -10,8 +10,6 @@ from typing import Any, ClassVar
 from toolcrib.calls import ApprovalRequest, Consent
 from toolcrib.schema import RunContext
 
-__all__ = ["BaseTool", "Instruction"]
-
 
 @dataclass(frozen=True, slots=True)
 class Instruction:

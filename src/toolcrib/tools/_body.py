@@ -26,8 +26,6 @@ from toolcrib.tools._options import ToolOptions
 from toolcrib.tools._results import ResultCheck
 from toolcrib.tools._threads import StreamThread, ThreadCall
 
-__all__ = ["Body", "is_thunk"]
-
 Hooks: TypeAlias = Mapping[HookType, tuple[Hook[Any], ...]]
 Begin: TypeAlias = Callable[[], Awaitable[None]]
 """What is awaited right before the function's first line: after the lock and the hooks, and outside of the timeout."""

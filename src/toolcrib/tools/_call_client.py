@@ -28,8 +28,6 @@ from toolcrib.tools._deadline import stopped_clocks
 from toolcrib.tools._questions import ask_person, asking, can_ask_person
 from toolcrib.tools._tool import Tool
 
-__all__ = ["LinkedClient"]
-
 _LEVELS: Final = {
     "debug": logging.DEBUG,
     "info": logging.INFO,

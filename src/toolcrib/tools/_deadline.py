@@ -11,8 +11,6 @@ from types import TracebackType
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-__all__ = ["Deadline", "current_deadline", "stopped_clocks"]
-
 
 class _Watch:
     """The deadlines of one event loop behind one timer: most are met, and a timer for each costs as much as a call."""

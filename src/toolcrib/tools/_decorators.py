@@ -15,8 +15,6 @@ from toolcrib.tools._foreign import require_own_object
 from toolcrib.tools._options import ToolKeywords, ToolOptions, class_options, only_options, split_keywords
 from toolcrib.tools._tool import Tool, function_name, make_tool, register_tool
 
-__all__ = ["as_tool", "ez_tool", "object_tools", "stand_for", "tool", "tool_input"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 M = TypeVar("M", bound=type[BaseModel])

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-__all__ = ["adapter_of", "require_own_object"]
-
 _ADAPTERS: Final = {
     "agent_framework": "agent_framework",
     "agents": "openai_agents",

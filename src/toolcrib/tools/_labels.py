@@ -9,19 +9,6 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from toolcrib.hooks import require_parameters
 
-__all__ = [
-    "INSIDE",
-    "Effect",
-    "LabelledText",
-    "Labels",
-    "Place",
-    "Source",
-    "Trust",
-    "labelled",
-    "require_effect",
-    "require_source",
-]
-
 Effect: TypeAlias = Literal[
     "none", "fetch", "write", "create", "send", "spend", "delete", "share", "execute", "program"
 ]

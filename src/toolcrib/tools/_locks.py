@@ -11,8 +11,6 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from toolcrib.errors import LockHeldError
 from toolcrib.tools._options import LockOption
 
-__all__ = ["Gate", "OwnedLock"]
-
 
 class OwnedLock(asyncio.Lock):
     """An asyncio lock that knows the task that holds it."""

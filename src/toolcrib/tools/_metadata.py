@@ -8,8 +8,6 @@ from typing import Any
 from toolcrib import schema
 from toolcrib.errors import SchemaError
 
-__all__ = ["ToolMetadata"]
-
 
 class ToolMetadata:
     """Name, description, schemas and the times of the last run, which are for display only."""

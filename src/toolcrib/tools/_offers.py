@@ -18,21 +18,6 @@ from toolcrib.tools._base import BaseTool
 from toolcrib.tools._options import ToolKeywords, ToolOptions, only_options
 from toolcrib.tools._tool import Tool, function_name
 
-__all__ = [
-    "Completions",
-    "FoundValues",
-    "Offering",
-    "PromptOffer",
-    "PromptText",
-    "ResourceListener",
-    "ResourceOffer",
-    "is_for_apps",
-    "offering_of",
-    "prompt",
-    "resource",
-    "resource_changed",
-]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

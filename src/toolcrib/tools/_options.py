@@ -25,18 +25,6 @@ from toolcrib.hooks import (
 from toolcrib.schema import ToolSpec
 from toolcrib.tools._labels import Effect, Source, require_effect, require_source
 
-__all__ = [
-    "Cost",
-    "LockOption",
-    "ToolKeywords",
-    "ToolOptions",
-    "ToolType",
-    "class_options",
-    "only_options",
-    "require_contracts",
-    "split_keywords",
-]
-
 LockOption: TypeAlias = bool | str | Callable[[dict[str, Any]], Hashable]
 """Which calls of a tool wait for each other: all, those of a name, or those of a key made of the arguments."""
 

@@ -13,8 +13,6 @@ from toolcrib.errors import InvalidOutput, SchemaError
 from toolcrib.schema import hidden_paths, modern, output_problems
 from toolcrib.tools._tool import Tool
 
-__all__ = ["checked_output", "output_schema", "require_arguments"]
-
 
 def checked_output(tool: Tool[..., Any], name: str, output: Any) -> Any:
     """Return an output as the tool's declared type, converted where pydantic can; as it is where no type is known.

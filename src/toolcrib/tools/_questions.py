@@ -18,17 +18,6 @@ from toolcrib.errors import PendingLimitReached
 from toolcrib.schema import ClientFeature, ElicitRequest, RunContext
 from toolcrib.tools._deadline import Deadline, stopped_clocks
 
-__all__ = [
-    "Asked",
-    "AskedKind",
-    "PersonAnswer",
-    "ask_approver",
-    "ask_person",
-    "asking",
-    "can_ask_person",
-    "person_answer",
-]
-
 AskedKind: TypeAlias = ClientFeature | Literal["ask"]
 """What is asked for: what a client may be asked for, or `ask`, an answer of an approver."""
 

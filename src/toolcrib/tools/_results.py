@@ -11,8 +11,6 @@ from typing_extensions import is_typeddict
 
 from toolcrib import schema
 
-__all__ = ["ResultCheck"]
-
 _log = logging.getLogger("toolcrib.tools")
 _MOST = 64  # types that are remembered of one tool: one may make a class for each call
 

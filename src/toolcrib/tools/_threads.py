@@ -14,8 +14,6 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-__all__ = ["StreamThread", "ThreadCall"]
-
 T = TypeVar("T")
 _MOST = 128  # threads; further calls wait for one
 

@@ -33,8 +33,6 @@ from toolcrib.tools._body import Body
 from toolcrib.tools._metadata import ToolMetadata
 from toolcrib.tools._options import ToolKeywords, ToolOptions, ToolType, require_contracts, split_keywords
 
-__all__ = ["Tool", "ToolRegistry", "register_tool"]
-
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)  # so that a turn's type follows from the coroutine that its tool returns
 Q = ParamSpec("Q")

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from toolcrib.formats import FormatName, MistralTool, OpenAITool, ProviderOptions, Refused
     from toolcrib.toolsets._toolset import Toolset
 
-__all__ = ["DefinitionKeywords", "Definitions", "DefinitionsOf", "class_or_instance"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -16,8 +16,6 @@ from toolcrib.errors import ApprovalError
 from toolcrib.hooks import WITH_ARGUMENTS, GateStep, refused_by
 from toolcrib.tools import BaseTool
 
-__all__ = ["consent_step"]
-
 _BY_CONSENT = "the principal's consent"
 _WENT_ON = "the call went on by this request before, and may have been done"
 

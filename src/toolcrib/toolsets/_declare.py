@@ -12,16 +12,6 @@ from toolcrib.tools import BaseTool, Tool, as_tool
 from toolcrib.toolsets._select import Group, Selector
 from toolcrib.toolsets._sources import ToolSource
 
-__all__ = [
-    "AnyMember",
-    "Member",
-    "NestedMember",
-    "declared_members",
-    "member_of",
-    "off",
-    "use",
-]
-
 X = TypeVar("X")
 
 

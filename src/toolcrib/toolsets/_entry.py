@@ -25,8 +25,6 @@ from toolcrib.hooks import (
 from toolcrib.schema import RunContext
 from toolcrib.tools import Tool
 
-__all__ = ["Availability", "PostStep", "PreStep", "ToolEntry", "ToolRunner"]
-
 Availability: TypeAlias = Callable[[RunContext[Any]], bool | Awaitable[bool]]
 """A function of the context that says whether a tool may be used now; sync or async."""
 ToolRunner: TypeAlias = Callable[[dict[str, Any], RunContext[Any], Any], Awaitable[Any]]

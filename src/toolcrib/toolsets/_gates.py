@@ -12,8 +12,6 @@ from toolcrib.hooks import ON_ARRIVAL, WITH_ARGUMENTS, GateStep, refused_by
 from toolcrib.toolsets._consent import consent_step
 from toolcrib.toolsets._entry import Availability, ToolEntry, label_of
 
-__all__ = ["steps_of"]
-
 
 def steps_of(entry: ToolEntry) -> tuple[GateStep, ...]:
     """Return the gates of an entry, but for its hooks, which the pipeline itself makes."""

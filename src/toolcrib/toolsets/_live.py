@@ -11,8 +11,6 @@ from toolcrib.toolsets._entry import ToolEntry
 from toolcrib.toolsets._members import Step
 from toolcrib.toolsets._toolset import Toolset
 
-__all__ = ["LiveTools"]
-
 
 class LiveTools(Toolset):
     """The tools of a source, which it may renew; the toolsets that were opened with it follow.

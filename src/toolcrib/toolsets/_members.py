@@ -16,24 +16,6 @@ from toolcrib.toolsets._entry import Availability, ToolEntry, steps_after, steps
 from toolcrib.toolsets._names import check_gates, require_same_gates
 from toolcrib.toolsets._select import Definition, ToolAvailability
 
-__all__ = [
-    "Change",
-    "EntryFilter",
-    "Step",
-    "add",
-    "conditional",
-    "define",
-    "guard",
-    "is_available",
-    "keeping",
-    "listed",
-    "merged",
-    "named",
-    "offered_names",
-    "require",
-    "switched_off",
-]
-
 Change: TypeAlias = Callable[[Iterable[ToolEntry]], Iterable[ToolEntry]]
 
 

@@ -11,8 +11,6 @@ from toolcrib.errors import ToolConstraintError, nearest
 from toolcrib.hooks import GateStep, refused_by
 from toolcrib.toolsets._scopes import fits, is_pattern
 
-__all__ = ["ToolNames", "check_gates", "check_names", "log_names", "refusals", "require_same_gates"]
-
 _log = logging.getLogger("toolcrib.tools")
 _TYPING_ERROR = 0.8  # how near a name is to that of a tool, at least, to be meant for it
 _WORD, _CAPITAL = re.compile(r"[^\W_]+"), re.compile(r"(?<=[a-z0-9])(?=[A-Z])")

@@ -10,8 +10,6 @@ from toolcrib.calls import KeptResult
 from toolcrib.hooks import Shortener
 from toolcrib.toolsets._entry import ToolEntry
 
-__all__ = ["shortener_of"]
-
 
 def shortener_of(entry: ToolEntry, toolset: Iterable[ToolEntry]) -> Shortener | None:
     """Return the shortener of a tool's results; None where they are cut.

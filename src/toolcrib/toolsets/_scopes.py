@@ -9,8 +9,6 @@ from fnmatch import fnmatchcase
 
 from toolcrib.toolsets._entry import ToolEntry
 
-__all__ = ["fits", "is_pattern", "read_scopes", "scoped"]
-
 _SCOPE = r"[\x21\x23-\x5b\x5d-\x7e]+"  # RFC 6749, section 3.3
 
 

@@ -14,8 +14,6 @@ from toolcrib.tools import Tool
 if TYPE_CHECKING:
     from toolcrib.formats import Choice, WireFormat
 
-__all__ = ["Definition", "Group", "Selectable", "Selector", "ToolAvailability", "ToolRequirement", "names_of"]
-
 X = TypeVar("X")
 
 

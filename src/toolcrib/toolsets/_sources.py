@@ -10,8 +10,6 @@ from typing import Any, Protocol, runtime_checkable
 from toolcrib.schema import RunContext
 from toolcrib.toolsets._entry import ToolEntry
 
-__all__ = ["ConcurrentSource", "RenewalListener", "ToolSource", "open_sources"]
-
 
 @runtime_checkable
 class ToolSource(Protocol):

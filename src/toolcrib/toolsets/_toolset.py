@@ -63,8 +63,6 @@ from toolcrib.toolsets._scopes import fits, is_pattern, read_scopes, scoped
 from toolcrib.toolsets._select import Definition, Selectable, Selector, ToolAvailability, names_of
 from toolcrib.toolsets._sources import RenewalListener, ToolSource, open_sources
 
-__all__ = ["Toolset", "ToolsetLike", "nested", "sources_of"]
-
 _log = logging.getLogger("toolcrib.tools")
 T = TypeVar("T", bound="Toolset | type[Toolset]")
 

@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-__all__ = ["words_of"]
-
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")  # HTTPServer_v2 -> HTTP Server v 2
 _COMMON = frozenset(
     re.findall("[a-z]+", "a an and are as at be by for from in is it its of on or that the this to with")

@@ -25,8 +25,6 @@ from toolcrib.turns._locked import Locked, locked
 from toolcrib.turns._queue import TurnQueue
 from toolcrib.turns._turn import Turn
 
-__all__ = ["Agent", "AgentRegistry"]
-
 
 class TurnBackend(Protocol):
     """Takes what is put on an agent, and what the agent sends to others, and acts when it is paused or resumed."""

@@ -19,8 +19,6 @@ from toolcrib.turns._locked import Locked
 from toolcrib.turns._queue import END, TurnQueue
 from toolcrib.turns._turn import Turn
 
-__all__ = ["AgentRun", "Results"]
-
 Results: TypeAlias = AsyncGenerator[tuple[Turn[Any], Any], None]
 _ROUTED: tuple[type[Any], ...] = (Turn, ContextItem)
 NOTHING: Any = object()  # a turn has no value for the caller

@@ -16,8 +16,6 @@ from toolcrib.errors import NotPortableError, SchemaError
 from toolcrib.schema import ToolSpec
 from toolcrib.tools import Tool, is_thunk
 
-__all__ = ["checked_tool", "evaluated", "named_arguments", "pack", "pack_arguments", "unpack_arguments"]
-
 _log = logging.getLogger("toolcrib.turns")
 
 

@@ -17,18 +17,6 @@ from toolcrib.tools import Deadline, Tool
 from toolcrib.toolsets import Toolset
 from toolcrib.turns._stop_reason import StopReason
 
-__all__ = [
-    "UNBOUNDED",
-    "UNFOLLOWED",
-    "Clock",
-    "ObservedTurn",
-    "Table",
-    "TurnBinding",
-    "fire_event",
-    "lone_binding",
-    "names_in",
-]
-
 Table: TypeAlias = Mapping[HookType, tuple[Hook[Any], ...]]
 UNFOLLOWED = nullcontext(None)
 

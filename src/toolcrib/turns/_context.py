@@ -26,8 +26,6 @@ from toolcrib.schema import Injectable
 from toolcrib.turns._arguments import pack
 from toolcrib.turns._binding import fire_event
 
-__all__ = ["ContextItem", "ContextPool", "ContextQueue"]
-
 T = TypeVar("T", default=Any)
 
 

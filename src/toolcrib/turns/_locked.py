@@ -7,8 +7,6 @@ from typing import Any, Protocol, TypeVar, overload
 
 from toolcrib.errors import SafeExecutionError
 
-__all__ = ["Busy", "Locked", "locked"]
-
 V = TypeVar("V")
 
 

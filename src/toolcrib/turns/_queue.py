@@ -13,8 +13,6 @@ from toolcrib.errors import ApprovalError
 from toolcrib.tools import Tool
 from toolcrib.turns._turn import Turn
 
-__all__ = ["END", "Progress", "TurnQueue"]
-
 END: Any = object()  # stands where a stream's values end
 
 

@@ -7,8 +7,6 @@ from enum import StrEnum
 from toolcrib.calls import Completed, Outcome, Suspended
 from toolcrib.errors import TurnTimeoutError
 
-__all__ = ["StopReason", "reason_of"]
-
 
 class StopReason(StrEnum):
     """How a turn's last run ended; `SUSPENDED` waits for a person."""

@@ -52,8 +52,6 @@ from toolcrib.turns._binding import UNBOUNDED, UNFOLLOWED, Clock, Table, TurnBin
 from toolcrib.turns._locked import Locked, locked
 from toolcrib.turns._stop_reason import StopReason, reason_of
 
-__all__ = ["Turn"]
-
 T = TypeVar("T", default=Any)
 V = TypeVar("V", default=T)
 """The value of a turn's outcome: of a streaming tool the list of its values."""

@@ -29,18 +29,6 @@ from toolcrib.adapters.dbos._workers import lost_among
 from toolcrib.durable import WAITING, WAITS_FOR, answered_entries
 from toolcrib.errors import EngineError, explain_options
 
-__all__ = [
-    "WORK_STATES",
-    "Work",
-    "cancel_work",
-    "find_work",
-    "list_work",
-    "resume_work",
-    "retry_work",
-    "show_work",
-    "turn_id_of",
-]
-
 T = TypeVar("T")
 State = Literal["delayed", "waiting", "running", "paused", "done", "rejected", "failed", "cancelled", "given up"]
 WORK_STATES: tuple[str, ...] = get_args(State)

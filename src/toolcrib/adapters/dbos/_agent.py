@@ -40,8 +40,6 @@ from toolcrib.registry import Registry
 from toolcrib.tools import Tool
 from toolcrib.turns import Agent, AgentRegistry, StopReason, Turn, TurnBinding
 
-__all__ = ["TURN", "DurableAgent", "durable_agent"]
-
 TURN = "toolcrib.turn"
 """The name of the workflow of a turn in DBOS."""
 

@@ -8,8 +8,6 @@ from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._continuation import continue_approved
 from toolcrib.durable import Answers, AnswerStore
 
-__all__ = ["DbosAnswers"]
-
 
 class DbosAnswers(Answers):
     """Answers that are put into the store of a client, which enqueues what they let go on."""

@@ -38,13 +38,6 @@ from toolcrib.database import Database
 from toolcrib.durable import AnswerStore, DurableFailure
 from toolcrib.errors import EngineError, explain_options
 
-__all__ = [
-    "Client",
-    "JsonSerializer",
-    "Transaction",
-]
-
-
 Transaction: TypeAlias = "sa.Connection | Session | AsyncConnection | AsyncSession"
 """A connection or session of SQLAlchemy whose transaction the caller commits."""
 

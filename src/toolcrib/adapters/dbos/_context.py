@@ -19,8 +19,6 @@ from toolcrib.database import Database
 from toolcrib.durable import TurnExecution, current_execution
 from toolcrib.turns import Agent, ContextItem, ContextPool, ContextQueue
 
-__all__ = ["SharedContext", "forget_changes"]
-
 
 class SharedContext:
     """Keeps the queue and the pool of an agent in step with the database.

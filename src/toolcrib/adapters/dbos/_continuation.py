@@ -17,14 +17,6 @@ from toolcrib.calls import StoredFields
 from toolcrib.durable import WAITING, WAITS_FOR, AnswerStore, answered_entries, deny_cancelled
 from toolcrib.errors import NewerForm
 
-__all__ = [
-    "CLOSED",
-    "cancel_turn",
-    "continuation_id",
-    "continue_approved",
-    "suspended_on",
-]
-
 CLOSED = "closed"
 """Where the data of a continuation says that it was made to be cancelled: its request is denied."""
 

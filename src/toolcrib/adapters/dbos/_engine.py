@@ -43,8 +43,6 @@ from toolcrib.errors import DatabaseError, EngineError, WorkerError, explain_opt
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
 
-__all__ = ["Engine", "Routine", "WorkTimeoutError", "current_engine", "standing_routines"]
-
 _log = logging.getLogger("toolcrib.durable")
 _POOL = 20  # connections of a worker, one of which listens
 _END_SECONDS = 5.0  # for what is left to say to the database at the end

@@ -12,8 +12,6 @@ from toolcrib.adapters.dbos._continuation import cancel_turn, continuation_id
 from toolcrib.calls import Outcome, outcome_from_dict, revived
 from toolcrib.durable import WAITS_FOR
 
-__all__ = ["VALUES", "TurnHandle"]
-
 VALUES = "values"  # the stream that a turn's values are written to
 
 

@@ -23,8 +23,6 @@ from toolcrib.adapters.dbos._workers import database_time, last_seen, workers
 from toolcrib.database import error_text
 from toolcrib.errors import EngineError
 
-__all__ = ["serve_health"]
-
 T = TypeVar("T")
 
 _log = logging.getLogger("toolcrib.durable")

@@ -14,8 +14,6 @@ from toolcrib.adapters.dbos._placement import RetryPolicy
 from toolcrib.adapters.dbos._workflow import require_held, step, unless_cancelled
 from toolcrib.calls import Failed
 
-__all__ = ["DbosHost"]
-
 R = TypeVar("R")
 
 

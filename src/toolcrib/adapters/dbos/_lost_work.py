@@ -17,8 +17,6 @@ from toolcrib.calls import ActivityEvent, ActivityKind, now
 from toolcrib.durable import WAITS_FOR
 from toolcrib.record import QUIET, Activity, ActivityFilter, ActivitySink, EventLog
 
-__all__ = ["close_lost_work", "keep_closing_lost_work"]
-
 _OUTCOMES = {"ERROR": "error", "CANCELLED": "cancelled", "MAX_RECOVERY_ATTEMPTS_EXCEEDED": "error"}
 _MOST = 200
 

@@ -27,8 +27,6 @@ from toolcrib.errors import DatabaseError
 from toolcrib.record import POSTGRES_EVENT_TABLES, sqlite_event_tables
 from toolcrib.results import RESULT_TABLES
 
-__all__ = ["grant_use", "migrate", "table_versions"]
-
 _USE = (
     "GRANT USAGE ON SCHEMA {schema} TO {role}",
     "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}",

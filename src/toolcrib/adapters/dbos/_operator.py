@@ -10,8 +10,6 @@ from toolcrib.adapters.dbos._admin import WORK_STATES, cancel_work, list_work, r
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._workers import recover, workers
 
-__all__ = ["WorkOperator"]
-
 _OPEN = ("DELAYED", "ENQUEUED", "PENDING")
 
 

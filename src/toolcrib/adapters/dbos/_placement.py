@@ -13,22 +13,6 @@ from dbos import WorkflowStatus
 from toolcrib._numbers import require_number, require_numbers
 from toolcrib.errors import EngineError, explain_options
 
-__all__ = [
-    "DEBOUNCED",
-    "KEY",
-    "PARTITION",
-    "SCHEDULE",
-    "TIMEOUT",
-    "Placement",
-    "Queue",
-    "RetryPolicy",
-    "data_of",
-    "limits_of",
-    "turn_id_of",
-    "what_of",
-    "with_id",
-]
-
 KEY, PARTITION, TIMEOUT = "key", "partition", "timeout"
 """Where the data of work keeps these of its placement, for what goes on with it."""
 

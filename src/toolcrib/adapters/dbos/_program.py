@@ -60,8 +60,6 @@ from toolcrib.registry import Registry
 from toolcrib.sandbox import replayable
 from toolcrib.tools import Tool
 
-__all__ = ["PROGRAM", "DurableProgram", "DurableToolkit", "cancel_program", "enqueue_program", "stretch_id", "toolkits"]
-
 PROGRAM = "toolcrib.program"
 _POLL_SECONDS = 0.25
 _LOOKS = 10  # for answers; at the first of so many also for those that were used up

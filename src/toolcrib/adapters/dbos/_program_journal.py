@@ -21,23 +21,6 @@ from toolcrib.adapters.dbos._work_tables import programs as _runs
 from toolcrib.adapters.dbos._workflow import holding
 from toolcrib.durable import WaitedTime, began, outlast
 
-__all__ = [
-    "Claim",
-    "ProgramJournal",
-    "ProgramRun",
-    "ProgramState",
-    "cancel_run",
-    "has_paused",
-    "journal_lines",
-    "open_calls",
-    "paused_on",
-    "program_run",
-    "reopen_run",
-    "requests_in",
-    "requests_of_paused",
-    "revive_run",
-]
-
 _BATCH = 500  # requests in one statement
 _PAUSED = (
     sa.select(_runs.c.run, _runs.c.generation)

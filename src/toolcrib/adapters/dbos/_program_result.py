@@ -8,8 +8,6 @@ from typing import Any
 from toolcrib.calls import ApprovalRequest, StoredFields, lenient, versioned
 from toolcrib.code import ExecutionResult, Finding, PausedProgram, SuspendedProgramCall
 
-__all__ = ["result_from_dict", "result_to_dict"]
-
 _PLAIN = ("output", "error_output", "return_value", "tool_calls", "success", "error", "hint")
 
 

@@ -28,8 +28,6 @@ from toolcrib.database import Database, unhurried
 from toolcrib.durable import WAITS_FOR
 from toolcrib.record import prune_events
 
-__all__ = ["prune"]
-
 _ENDED = ("SUCCESS", "ERROR", "CANCELLED")
 _MAY_GO_ON = ("PENDING", "ENQUEUED", "DELAYED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED", "CANCELLED")
 _PAGE = 500

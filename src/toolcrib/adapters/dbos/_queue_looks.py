@@ -8,8 +8,6 @@ from typing import Final
 from toolcrib.adapters.dbos._placement import Queue
 from toolcrib.clock import SYSTEM_CLOCK, Clock
 
-__all__ = ["QueueLooks"]
-
 _LATE_SECONDS: Final = 15.0  # after its polling; the lease of a worker that says nothing has run out by then
 
 

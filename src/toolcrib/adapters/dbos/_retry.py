@@ -15,8 +15,6 @@ from toolcrib.adapters.dbos._placement import KEY, data_of
 from toolcrib.adapters.dbos._program_journal import reopen_run, revive_run
 from toolcrib.errors import EngineError
 
-__all__ = ["put_back", "put_cancelled_back", "put_program_back"]
-
 
 def put_back(client: Client, status: WorkflowStatus, queue: str, error: str) -> bool:
     """Put a failed turn back into its queue, and return whether it is there again.

@@ -22,18 +22,6 @@ from toolcrib.adapters.dbos._workflow import workflow
 from toolcrib.calls import StoredFields, versioned
 from toolcrib.errors import EngineError, explain_options
 
-__all__ = [
-    "TICK",
-    "Schedule",
-    "ScheduledWork",
-    "apply_schedule",
-    "delete_schedule",
-    "pause_schedule",
-    "resume_schedule",
-    "schedules",
-    "trigger_schedule",
-]
-
 TICK = "toolcrib.tick"
 """The name of the workflow in DBOS that enqueues the work of a tick."""
 

@@ -9,8 +9,6 @@ from toolcrib.database import Database, PostgresTables, SqliteTables, Tables
 from toolcrib.errors import SandboxLost
 from toolcrib.record import POSTGRES_EVENT_TABLES, PostgresSink, SqliteSink, sqlite_event_tables
 
-__all__ = ["INTERRUPTED", "WorkerSink", "event_tables", "keeps_events_in", "open_sink"]
-
 INTERRUPTED = "interrupted"
 """The state of a turn or program whose worker was stopped, or whose process was lost; any worker takes it up again."""
 

@@ -9,8 +9,6 @@ from toolcrib.adapters.dbos._engine import Engine
 from toolcrib.adapters.dbos._workers import LEASE_SECONDS, Worker, hand_back, held_by, recover, workers
 from toolcrib.errors import WorkerError
 
-__all__ = ["keep_recovering", "keep_returning"]
-
 _LOOK_SECONDS = 5.0
 _log = logging.getLogger("toolcrib.durable")
 

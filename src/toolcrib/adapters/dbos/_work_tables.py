@@ -8,19 +8,6 @@ import sqlalchemy as sa
 
 from toolcrib.database import StoreTables
 
-__all__ = [
-    "REQUEST_TABLES",
-    "WORK_TABLES",
-    "applied_changes",
-    "contexts",
-    "program_lines",
-    "program_requests",
-    "programs",
-    "served_queues",
-    "stopped_queues",
-    "workers",
-]
-
 WORK_TABLES = StoreTables(
     "work",
     (

@@ -23,23 +23,6 @@ from toolcrib.adapters.dbos._work_tables import workers as _workers
 from toolcrib.durable import outlast
 from toolcrib.errors import WorkerError, explain_options
 
-__all__ = [
-    "LEASE_SECONDS",
-    "Lease",
-    "Worker",
-    "database_time",
-    "default_worker_id",
-    "hand_back",
-    "held_by",
-    "last_seen",
-    "leave",
-    "lost_among",
-    "put_off",
-    "recover",
-    "take_lease",
-    "workers",
-]
-
 LEASE_SECONDS = 15.0
 """How long a worker that renews nothing counts as alive."""
 

@@ -22,8 +22,6 @@ from toolcrib.database import is_outage
 from toolcrib.durable import UnknownHereError, newer_version, outlast
 from toolcrib.errors import NewerForm, register_signal, signal_of_newer_form
 
-__all__ = ["holding", "require_held", "step", "unless_cancelled", "workflow"]
-
 R = TypeVar("R")
 
 register_signal(DBOSBaseException)

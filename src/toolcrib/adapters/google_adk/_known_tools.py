@@ -10,8 +10,6 @@ from google.adk.tools.base_toolset import BaseToolset
 
 from toolcrib.adapters.google_adk._tools import GatedTool
 
-__all__ = ["KnownTools"]
-
 
 class KnownTools:
     """The tools of agents that were added.

@@ -19,8 +19,6 @@ from pydantic_ai.toolsets import (
 
 from toolcrib.adapters.pydantic_ai._toolset import ToolcribToolset
 
-__all__ = ["may_list_more", "names_of"]
-
 
 def names_of(guarded: AbstractAgent[Any, Any] | AbstractToolset[Any]) -> tuple[set[str], bool]:
     """Return the names of tools of an agent or a toolset that are known now, and whether these are all."""

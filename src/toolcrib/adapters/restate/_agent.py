@@ -38,8 +38,6 @@ from toolcrib.registry import Registry
 from toolcrib.tools import Tool
 from toolcrib.turns import Agent, AgentRegistry, Turn
 
-__all__ = ["RestateAgent"]
-
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _DAY = 86_400.0
 _JSON = JsonSerde[Any]()

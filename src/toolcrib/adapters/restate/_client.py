@@ -16,8 +16,6 @@ from toolcrib.approvals import ApprovalEntry
 from toolcrib.durable import AnswerStore, DurableFailure, answered_entries
 from toolcrib.errors import EngineError, explain_options
 
-__all__ = ["MAIN", "RestateClient", "RestateTurn", "service_of"]
-
 MAIN = "run"
 """The handler that runs a turn."""
 

@@ -11,8 +11,6 @@ from toolcrib.adapters.restate._client import RestateClient
 from toolcrib.calls import Outcome, outcome_from_dict, revived
 from toolcrib.durable import WAITS_FOR
 
-__all__ = ["RestateHandle"]
-
 
 class RestateHandle:
     """A turn on Restate, by its id; any process may have one, at any time.

@@ -15,8 +15,6 @@ from restate.serde import JsonSerde
 from toolcrib.calls import Failed
 from toolcrib.durable import UnknownHereError
 
-__all__ = ["RestateHost", "left_here", "value_key"]
-
 R = TypeVar("R")
 
 _JSON = RunOptions[Any](serde=JsonSerde())

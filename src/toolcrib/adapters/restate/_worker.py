@@ -18,8 +18,6 @@ from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.durable import outlast
 from toolcrib.errors import EngineError, explain_options
 
-__all__ = ["endpoint", "serve"]
-
 _log = logging.getLogger("toolcrib.durable")
 _MANY = 2**31 - 1
 

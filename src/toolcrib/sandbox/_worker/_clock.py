@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import time
 
-__all__ = ["CLOCK", "Clock"]
-
 _MOST_RECORDED = 2_000  # readings between two frames
 _STEP = 1_000  # ns from one reading to the next, beyond those
 _wall, _monotonic = time.time_ns, time.monotonic_ns

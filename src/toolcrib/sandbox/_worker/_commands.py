@@ -23,8 +23,6 @@ from ._syscalls import prctl
 from ._zygote import Requests, own_channel
 from .launch import send_message
 
-__all__ = ["main"]
-
 _DEATH_SIGNAL = 1
 
 

@@ -8,8 +8,6 @@ import select
 import socket
 import time
 
-__all__ = ["joined"]
-
 _REMOVED_WITHIN = 5.0  # seconds in which the kernel ends what is killed
 
 

@@ -16,8 +16,6 @@ from ._program import Interpreter
 from ._warm_up import SAMPLES, SMALL, run_samples
 from .imports import load_all
 
-__all__ = ["serve", "warm_up"]
-
 _STACK = 1 << 20  # bytes of each thread's stack, which counts as memory of the program
 
 

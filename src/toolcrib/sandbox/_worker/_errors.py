@@ -17,8 +17,6 @@ from ._stubs import UnawaitedCall, raised_by
 from .date_hints import hint_for_attribute, hint_for_operation
 from .imports import MODULES
 
-__all__ = ["Sources", "failure", "syntax_failure", "unreadable"]
-
 _MESSAGE_CHARS = 4_000
 _LINE_CHARS = 200
 _FRAMES_SHOWN = 40

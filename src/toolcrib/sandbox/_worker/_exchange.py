@@ -20,8 +20,6 @@ from ._frames import Blob, Frame, Wire, encoded
 from ._output import OutputBuffer
 from .export import exported_arguments
 
-__all__ = ["Exchange", "has_threads"]
-
 _MARGIN = 64_000  # bytes that a frame may have beyond a value
 _ROUNDING = 1_000  # ns
 

@@ -7,8 +7,6 @@ from typing import Any, Final
 
 from ._files import FILES, PACKAGE_DATA
 
-__all__ = ["prepare", "save_open"]
-
 _DPI: Final = 100
 
 

@@ -17,8 +17,6 @@ from typing import IO, Any, Final, cast
 from ._files import FILES, FileReader
 from ._named_files import install_named, install_named_in_packages
 
-__all__ = ["install", "install_in_packages"]
-
 _open = io.open
 
 

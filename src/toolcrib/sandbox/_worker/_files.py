@@ -13,8 +13,6 @@ import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NoReturn, Protocol
 
-__all__ = ["FILES", "PACKAGE_DATA", "TEMPORARY", "FileReader", "Files"]
-
 TEMPORARY: Final = "/tmp"
 """The folder of files that are gone with the program."""
 

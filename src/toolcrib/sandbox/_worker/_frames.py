@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Any, Protocol, TypeAlias
 
-__all__ = ["Blob", "Channel", "Frame", "Wire", "encoded"]
-
 Frame: TypeAlias = dict[str, Any]
 Blob: TypeAlias = bytes | bytearray | memoryview
 

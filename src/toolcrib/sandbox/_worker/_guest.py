@@ -17,8 +17,6 @@ from ._seal import CHANNEL
 from ._zygote import own_channel, sealed
 from .launch import ENVIRONMENT, command, read_message, version
 
-__all__ = ["main"]
-
 _OF_THE_WALL = ("namespaces", "empty_root", "dropped_root")
 
 

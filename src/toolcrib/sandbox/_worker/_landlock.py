@@ -9,8 +9,6 @@ from typing import Final
 
 from ._syscalls import prctl, syscall
 
-__all__ = ["attributes", "make_ruleset", "restrict", "version"]
-
 # How many rights on files each version of the kernel's interface knows; later ones know as many as the last here.
 _FILE_RIGHTS: Final = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 _BIND_AND_CONNECT: Final = 0b11  # from version 4

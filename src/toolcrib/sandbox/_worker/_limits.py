@@ -14,17 +14,6 @@ from typing import Any, Final
 
 from .messages import THREADS, THREADS_IN_KERNEL, THREADS_OF_WORKER
 
-__all__ = [
-    "DESCRIPTORS",
-    "Limits",
-    "Mapped",
-    "end_first",
-    "limit",
-    "limit_all_threads",
-    "limit_recursion",
-    "limit_threads",
-]
-
 DESCRIPTORS: Final = 64
 _RECURSION: Final = 100_000  # calls inside calls; with some more Python runs out of memory where it cannot say so
 _STARTS: Final = ("start_new_thread", "start_new", "start_joinable_thread")

@@ -13,8 +13,6 @@ from ._clock import CLOCK
 from ._exchange import Exchange, has_threads
 from ._optional_await import coroutine_of
 
-__all__ = ["LoopPolicy", "ProgramLoop"]
-
 _DEADLOCK = "the program waits for something that never comes: no tool runs, no timer and no thread"
 _NO_NETWORK = "a program has no network and no processes: call a tool instead"
 

@@ -19,8 +19,6 @@ from urllib.parse import unquote, urlsplit
 
 from ._files import FILES, TEMPORARY
 
-__all__ = ["install_named", "install_named_in_packages"]
-
 # --- sqlite3
 
 _connect = sqlite3.connect

@@ -12,16 +12,6 @@ from typing import Final
 
 from ._syscalls import function, prctl, syscall
 
-__all__ = [
-    "become_nobody",
-    "count_threads_apart",
-    "drop_capabilities",
-    "empty_root",
-    "separate",
-    "set_dumpable",
-    "try_to_separate",
-]
-
 NOBODY: Final = 65534
 
 _USER: Final = 0x10000000

@@ -12,8 +12,6 @@ from ._seal import ON, NextProgram, Seal
 from ._selftest import broken_layers
 from .messages import CHECK
 
-__all__ = ["main"]
-
 _LIMITS: Final = Limits(cpu=24 * 3600, memory=16 << 30)  # for a broken engine: of each program it limits both itself
 
 

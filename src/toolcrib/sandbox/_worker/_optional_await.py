@@ -17,8 +17,6 @@ from typing import Any
 
 from .awaiting import awaited_calls
 
-__all__ = ["AWAITABLE", "DEFERRED", "awaitable", "coroutine_of", "install", "marked", "run_in_loop"]
-
 DEFERRED, AWAITABLE = "__deferred__", "__awaitable__"
 """The names of the functions that a marked program calls."""
 

@@ -8,8 +8,6 @@ import threading
 from collections.abc import Callable
 from types import FrameType
 
-__all__ = ["OutputBuffer", "PrintedStream"]
-
 _BUFFERED = 64_000  # characters, after which the buffer is sent
 _LATEST = 0.1  # seconds that text is buffered while the program computes
 _RETRY = 0.005

@@ -17,8 +17,6 @@ from ._file_functions import install_in_packages
 from ._files import PACKAGE_DATA
 from .imports import PACKAGES
 
-__all__ = ["PackageMissing", "load_packages", "room_for_caches", "samples", "settle"]
-
 _CODE: Final = frozenset(
     [".py", ".pyc", ".pyi", ".so", ".a", ".c", ".cc", ".cpp", ".h", ".hpp", ".pxd", ".pxi", ".pyx", ".dll"]
 )

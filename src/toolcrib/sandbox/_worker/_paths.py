@@ -14,8 +14,6 @@ from typing import Any, Final, cast
 from ._files import FILES, PACKAGE_DATA
 from .imports import PACKAGES
 
-__all__ = ["forget_paths"]
-
 _PYTHON: Final = "/python"
 """Stands for every folder of the host in which there is a module."""
 

@@ -25,8 +25,6 @@ from .export import ValueRefused, exported_result
 from .imports import guarded_import
 from .tables import PackedTable
 
-__all__ = ["Interpreter"]
-
 _FUTURES = 0x1FF0000  # what `from __future__ import ...` sets in the flags of code
 _FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 

@@ -15,8 +15,6 @@ from ._seccomp import Filter
 from ._syscalls import prctl
 from .messages import LAYERS
 
-__all__ = ["CHANNEL", "LAYERS", "ON", "NextProgram", "Seal"]
-
 ON: Final = "on"
 SKIPPED: Final = "skipped"
 

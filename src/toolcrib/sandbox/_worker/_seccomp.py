@@ -12,8 +12,6 @@ from typing import Final
 
 from ._syscalls import ALLOWED, ARCHITECTURES, HOSTILE, LOADING, prctl, syscall
 
-__all__ = ["ALLOW", "KILL", "Filter", "Instruction", "failing"]
-
 ALLOW: Final = 0x7FFF0000
 KILL: Final = 0x80000000  # the whole process, not the thread that called
 

@@ -9,8 +9,6 @@ import tempfile
 import uuid
 from typing import Any
 
-__all__ = ["install", "start"]
-
 _BYTES = random.Random(0)
 """The source of `os.urandom`, and with it of `secrets`, `uuid.uuid4` and `random.SystemRandom`."""
 _NODE = 0x02_00_00_00_00_00  # of `uuid.uuid1`: locally administered

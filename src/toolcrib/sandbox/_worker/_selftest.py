@@ -14,8 +14,6 @@ from ._limits import DESCRIPTORS, Limits
 from ._seal import CHANNEL, Seal
 from ._syscalls import prctl
 
-__all__ = ["broken_layers"]
-
 _LIMITS: Final = Limits(cpu=5, memory=64 << 20)
 
 

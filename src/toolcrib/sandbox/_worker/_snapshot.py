@@ -15,8 +15,6 @@ from typing import Any, Final, cast
 
 from .export import ExportedByName
 
-__all__ = ["data_values", "read_values"]
-
 _DEPTH: Final = 100  # of lists in lists
 _NAMED: Final = 1_000  # of the names that are left out
 _KIND_CHARS: Final = 100

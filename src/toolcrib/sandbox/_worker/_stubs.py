@@ -13,8 +13,6 @@ from ._frames import Frame
 from .export import ExportedByName
 from .tables import with_tables
 
-__all__ = ["Stubs", "Tool", "UnawaitedCall", "ValueStream", "raised_by"]
-
 _RAISED_BY = "_raised_by_tool"
 
 

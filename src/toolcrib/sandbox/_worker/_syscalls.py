@@ -7,8 +7,6 @@ import functools
 import os
 from typing import Any, Final, NamedTuple
 
-__all__ = ["ALLOWED", "ARCHITECTURES", "HOSTILE", "LOADING", "OWN", "Architecture", "function", "prctl", "syscall"]
-
 
 class Architecture(NamedTuple):
     """A machine whose system calls are known here.

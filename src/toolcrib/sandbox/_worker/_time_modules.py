@@ -17,8 +17,6 @@ from typing import Any
 from ._clock import CLOCK
 from ._exchange import has_threads
 
-__all__ = ["install", "load_zones", "on_sleep"]
-
 _gmtime, _localtime, _ctime, _asctime, _strftime = time.gmtime, time.localtime, time.ctime, time.asctime, time.strftime
 _sleep = time.sleep
 _LONGEST = 1e9  # seconds

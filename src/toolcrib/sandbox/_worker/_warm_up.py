@@ -12,8 +12,6 @@ from ._exchange import Exchange
 from ._frames import Blob, Frame
 from ._program import Interpreter
 
-__all__ = ["SAMPLES", "SMALL", "run_samples"]
-
 _TOOLS = {
     "echo": {"stream": False, "signature": "echo(value)"},
     "echo__fail": {"stream": False, "signature": "echo__fail(value)"},

@@ -29,8 +29,6 @@ from ._syscalls import prctl
 from .launch import send_message
 from .messages import ANSWER, ENDED, FORK, REQUEST, SIGNAL
 
-__all__ = ["Requests", "main", "own_channel", "sealed"]
-
 
 def main(options: dict[str, Any]) -> None:
     """Put the seal on, and fork workers until the host is gone. Does not return."""
