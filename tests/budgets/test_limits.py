@@ -70,6 +70,13 @@ def test_a_cost_is_exact() -> None:
     assert Cost(lambda arguments: arguments["n"] * 2, "EUR").of({"n": 3}) == 6
 
 
+def test_costs_that_are_bare_numbers_are_refused_where_they_are_given() -> None:
+    costs: Any = {"pay": 30}
+
+    with pytest.raises(TypeError, match=r"the cost of `pay` is 30; give it as in \{'pay': Cost\(30, 'EUR'\)\}"):
+        Budgets([Limit(spend=50, currency="EUR", per="day")], costs=costs)
+
+
 def test_the_cost_of_a_tool_has_a_currency() -> None:
     with pytest.raises(ValueError, match="give a currency"):
         Cost(1, "")

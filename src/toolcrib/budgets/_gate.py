@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, cast
 
 from toolcrib.budgets._limit import Charge, Limit, Overrun, Share
 from toolcrib.budgets._store import MemoryUsageStore, UsageStore
@@ -73,6 +73,11 @@ class Budgets:
             raise TypeError("Budgets: limits is a list of limits, as in Budgets([Limit(calls=10, per='minute')])")
         if groups is None and any("group" in one.shares for one in limits):
             raise ValueError("Budgets: a limit is by group, and no groups are given")
+        for tool, cost in (costs or {}).items():
+            if not isinstance(cast("object", cost), Cost):
+                raise TypeError(
+                    f"Budgets: the cost of `{tool}` is {cost!r:.80}; give it as in {{{tool!r}: Cost(30, 'EUR')}}"
+                )
         self.limits, self.name = tuple(limits), name
         self._store = MemoryUsageStore() if store is None else store
         self._groups, self._costs, self._clock = groups, dict(costs or {}), clock
