@@ -13,8 +13,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tests.sandbox.acting import until
 from toolcrib.sandbox import CommandWorkers, WorkerSandbox, guest_command
 
+_LISTENS = re.compile(r"listening on .*:(\d+)$", re.MULTILINE)
 KEEP_ALIVE = "nodelay,keepalive,keepidle=15,keepintvl=5,keepcnt=3"
 
 
@@ -32,12 +34,14 @@ def guest(*, tls: str = "") -> Generator[str]:
         script.write_text(f"#!/bin/sh\nexec setpriv --pdeathsig KILL {command}\n")
         script.chmod(0o700)
         listener = f"{listens},bind=127.0.0.1,fork,{KEEP_ALIVE}"
-        with subprocess.Popen(["socat", "-dd", listener, f"EXEC:{script}"], stderr=-1, text=True) as process:
-            assert process.stderr is not None
+        log = Path(folder, "log")
+        with (
+            log.open("wb") as said,
+            subprocess.Popen(["socat", "-dd", listener, f"EXEC:{script}"], stderr=said) as process,
+        ):
             try:
-                listening = re.search(r"listening on .*:(\d+)$", process.stderr.readline())
-                assert listening is not None
-                yield f"127.0.0.1:{listening[1]}"
+                assert until(lambda: _LISTENS.search(log.read_text()) is not None)
+                yield f"127.0.0.1:{_LISTENS.findall(log.read_text())[0]}"
             finally:
                 process.kill()
 

@@ -47,7 +47,7 @@ async def test_it_lets_nothing_go_on_once_it_is_over() -> None:
     store = MemoryApprovalStore()
     await store.put(_ASKED)
 
-    await store.answer(replace(_ASKED.always("cay", expires=now() - timedelta(hours=1)), request_id=None))
+    await store.answer(replace(_ASKED.always("cay"), request_id=None, expires_at=now() - timedelta(hours=1)))
 
     assert await allowed_meanwhile(store) == []
 
