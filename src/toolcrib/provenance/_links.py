@@ -15,9 +15,7 @@ _DOTTED: Final = re.compile(r"(?<![\w.-])[\w-]+(?:\.[\w-]+)+")
 _ENDINGS: Final = re.compile(r"\.(?:com|net|org|edu|gov|mil|int|eu|uk|de|fr|nl|ch|dk|cz|jp|cn|kr|ru|br|au|nz|ca)$")
 """The endings of hosts that are neither those of files nor words; a name with another one is a host in a link alone."""
 _AROUND_NAME: Final = re.compile(r"(?:^|[\s,])[\"'\u2018\u201c\u00ab`(\[{<]*$")
-_BEHIND_NAME: Final = re.compile(
-    r"(?::\d+)?(?:[/?#]\S*|['\u2019]s)?[\"'\u2019\u201d\u00bb`)\]}>.,;:!?]*(?=\s|$)|,(?!\S*@)"
-)
+_BEHIND_NAME: Final = re.compile(r"(?::\d+)?(?:[/?#]|(?:['\u2019]s)?[\"'\u2019\u201d\u00bb`)\]}>.,;:!?]*+(?=\s|$))")
 _DOT: Final = str.maketrans(dict.fromkeys("\u3002\uff0e\uff61\u2024\ufe52", ".") | {"\\": "/"})
 _OUT_OF_SIGHT: Final = frozenset({"Cf", "Cc", "Mn", "Me"})
 _LINK: Final = re.compile(
@@ -31,6 +29,7 @@ _LINK: Final = re.compile(
     re.IGNORECASE,
 )
 _MAYBE: Final = re.compile(r"[@:/\\%&]|\.\w|[^\x00-\x7f]")  # without one there is no link
+_SPACE: Final = re.compile(r"\s")
 _MARKS: Final = 8  # characters before a name that are looked at
 _LAYERS: Final = 3  # of encodings in one another
 
@@ -69,10 +68,15 @@ def hosts_in(text: str, *, is_loose: bool) -> Iterator[str]:
         text: The text.
         is_loose: Whether whatever looks like one counts, such as the part of an address behind `@`, or a file.
     """
+    token_end = last_at = 0  # of the word without spaces that a name is in: its end, and its last `@`
     for match in _DOTTED.finditer(text):
+        if not is_loose and match.end() > token_end:
+            space = _SPACE.search(text, match.end())
+            token_end = len(text) if space is None else space.start()
+            last_at = text.rfind("@", match.end(), token_end)
         name, before = match[0], text[max(0, match.start() - len("https://")) : match.start()]
         if not is_loose and not (
-            before.endswith("://") or name.startswith("www.") or _is_host(text, match.start(), match.end())
+            before.endswith("://") or name.startswith("www.") or _is_host(text, match.start(), match.end(), last_at)
         ):
             continue
         last = name.rpartition(".")[2]
@@ -84,7 +88,9 @@ def hosts_in(text: str, *, is_loose: bool) -> Iterator[str]:
                     yield scheme + host
 
 
-def _is_host(text: str, start: int, end: int) -> bool:
-    """Return whether a name stands by itself and is that of a host, and of no file or setting."""
-    is_apart = _AROUND_NAME.search(text, max(0, start - _MARKS), start) and _BEHIND_NAME.match(text, end)
-    return bool(is_apart) and _ENDINGS.search(text, start, end) is not None
+def _is_host(text: str, start: int, end: int, last_at: int) -> bool:
+    """Return whether a name stands by itself, or in a list without an address behind it, and has a host's ending."""
+    is_listed = text[end : end + 1] == "," and last_at < end
+    is_apart = is_listed or _BEHIND_NAME.match(text, end) is not None
+    is_alone = is_apart and _AROUND_NAME.search(text, max(0, start - _MARKS), start) is not None
+    return is_alone and _ENDINGS.search(text, start, end) is not None

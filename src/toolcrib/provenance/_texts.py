@@ -51,8 +51,8 @@ _CLOSING: Final = "\"'\u2019\u201d\u00bb`)\\]}>"
 _BEFORE: Final = re.compile(rf"(?:^|[\s,]|://|[:={{[(]\s*(?=[{_QUOTES}]))[{_QUOTES}\u00ab`(\[{{<]*#?$")
 """What is before a value that stands by itself: a space, a comma or a scheme, then marks that open."""
 _BEHIND: Final = re.compile(
-    rf"/?[{_CLOSING}]*[.,;:!?\u2026]*[{_CLOSING}]*(?=\s|$)"  # marks that close, and those of a sentence, then a space
-    rf"|/?[{_CLOSING}]*,|[\"'\u2019\u201d][}}\]):]|['\u2019]s?(?=[\s.,;:!?)]|$)"  # in a list, in JSON; and `Ann's`
+    rf"/?[{_CLOSING}]*+[.,;:!?\u2026]*+[{_CLOSING}]*+(?=\s|$)"  # marks that close or end a sentence, then a space
+    rf"|/?[{_CLOSING}]*+,|[\"'\u2019\u201d][}}\]):]|['\u2019]s?(?=[\s.,;:!?)]|$)"  # in a list, in JSON; and `Ann's`
     r"|\.(?:they|the|this|that|please|then|we|he|she|and|but)(?=\s)"  # a sentence begins without a space before it
     r"|[\u3002\uff01\uff1f\uff0c\u3001\uff1b\uff1a\u300d\u300f\uff09\u3011]"
 )
