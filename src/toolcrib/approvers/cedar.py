@@ -13,18 +13,17 @@ from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple, cast
 
 from toolcrib import approvals
+from toolcrib._extras import Extra
 from toolcrib.approvers._cedar_statements import CedarNames, Statement, split_policies
 from toolcrib.approvers._groups import Groups
 from toolcrib.approvers._rule import CallRule, RuleVerdict, asked_at, parameters_of, servers_of
 from toolcrib.calls import ANYBODY, Grant, RequiredApprovers, now, number_of
-from toolcrib.errors import MissingExtraError, PolicyError, explain_options
+from toolcrib.errors import PolicyError, explain_options
 from toolcrib.tools import Tool
 from toolcrib.toolsets import check_names
 
-try:
+with Extra("a policy in Cedar", "cedar", ("cedarpy",)):
     import cedarpy
-except ModuleNotFoundError as error:
-    raise MissingExtraError("a policy in Cedar", "cedar") from error
 
 __all__ = ["CedarPolicy"]
 
