@@ -17,9 +17,9 @@ import pytest
 from tests.sandbox.acting import CPU, FORKS, MEMORY, NOTHING_REQUIRED, act, acting_pool, ask, descendants, gone, until
 from toolcrib.errors import SandboxError, SandboxUnavailable
 from toolcrib.sandbox import ProcessSandbox
-from toolcrib.sandbox._layers import LayerCheck
+from toolcrib.sandbox._layers import LAYERS, REQUIRED, LayerCheck
 from toolcrib.sandbox._worker._seal import LAYERS as INNER_LAYERS
-from toolcrib.sandbox._worker_pool import LAYERS, REQUIRED, WorkerPool
+from toolcrib.sandbox._worker_pool import WorkerPool
 from toolcrib.sandbox._zygote import Ready
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the seal is the Linux kernel's")
