@@ -376,7 +376,9 @@ def _end_of(crash: MontyCrashedError) -> WorkerEnd:
     signalled = _SIGNAL.search(str(crash))
     if signalled is not None:
         return worker_end(-int(signalled[1]))
-    return WorkerEnd("program" if crash.timed_out or crash.exit_status is not None else "outside", str(crash))
+    if crash.timed_out:  # Monty's watchdog, soon after `program_time`: the machine was too busy for Monty's own clock
+        return WorkerEnd("time", str(crash))
+    return WorkerEnd("outside" if crash.exit_status is None else "program", str(crash))
 
 
 def _stand_in(name: str) -> Callable[[], None]:
