@@ -258,8 +258,8 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate(
         "approver of a call in doubt",
         "pipeline/_approve.py",
-        "if answer is None and run.approver is not None and not request.in_doubt:",
-        "if answer is None and run.approver is not None:",
+        "if run.approver is None or self.request.in_doubt:",
+        "if run.approver is None:",
         ("tests/pipeline/test_recover.py", "tests/code/test_journal.py"),
     ),
     Gate("note before a call", _REPLAY, "            self._log.write(line)\n", "", _OF_JOURNAL),

@@ -322,8 +322,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "what is settled by other means counts where nothing else asks",
         "pipeline/_approve.py",
-        "answer is None and lapsed and before",
-        "answer is None and before",
+        "not self._lapsed or before",
+        "before",
         ("tests/pipeline/test_resume.py",),
     ),
     Gate(
@@ -398,8 +398,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "denial",
         "pipeline/_approve.py",
-        "    if isinstance(answer, Grant):\n        return answer\n",
-        "    return request.grant()\n",
+        "        if isinstance(answer, Grant):\n            return answer\n",
+        "        return request.grant()\n",
     ),
     Gate(
         "fit of a grant",
@@ -636,7 +636,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "approver that fails",
         "pipeline/_approve.py",
-        'return call.hook_failure("approval", who, error)',
+        'return call.hook_failure("approval", question.asked, error)',
         "return call.request.grant()",
     ),
     Gate(
@@ -679,8 +679,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "clock that stands while an approver is asked",
         "pipeline/_approve.py",
-        "            with stopped_clocks():\n",
-        "            if True:\n",
+        "        with stopped_clocks():\n",
+        "        if True:\n",
         _OF_QUESTIONS,
     ),
     Gate(

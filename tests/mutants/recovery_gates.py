@@ -66,22 +66,22 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "a call that began, as the store says when it is asked for the answer",
         _APPROVE,
-        "                return await _begun_before(call, found, given)\n",
-        "                found = found.answer\n",
+        "                return found\n",
+        "                return found.answer\n",
         _OF_DOUBTS,
     ),
     Gate(
         "an answer that let a call begin says nothing of its doubt",
         _APPROVE,
-        "    if given is not None and given.request_id != asked.id:\n",
+        "    if attached is not None and attached.request_id != asked.id:\n",
         "    if False:\n",
         _OF_WAYS,
     ),
     Gate(
         "an equal call in a question",
         _APPROVE,
-        "            request = await _with_equal_calls(call, request)\n",
-        "            pass\n",
+        "        self.request = await _with_equal_calls(self._call, self.request)\n",
+        "        pass\n",
         _OF_DOUBTS,
     ),
     Gate(
@@ -284,8 +284,8 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "type of a stored result",
         _APPROVE,
-        "if stored and isinstance(answer, Grant) and (why := _wrong_result(call, answer)):",
-        "if False:",
+        "elif isinstance(answer, Grant) and (why := _wrong_result(call, answer)):",
+        "elif False:",
         _OF_RECOVERY,
     ),
     Gate(
@@ -354,8 +354,8 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "the grant by which a call was begun serves what it was given for",
         _APPROVE,
-        "used is not None and not approvals.misfit(used, request)",
-        "used is not None",
+        "self._used is not None and not approvals.misfit(self._used, self.request)",
+        "self._used is not None",
         _OF_RECOVERY,
     ),
     Gate(
@@ -655,15 +655,15 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "what is settled by other means is so for the arguments that were shown",
         _APPROVE,
-        "lapsed = lapsed and before is not None and before.digest == request.digest",
-        "lapsed = lapsed and before is not None",
+        "or before.digest != self.request.digest or source is None",
+        "or source is None",
         ("tests/pipeline/test_approve.py",),
     ),
     Gate(
         "a grant for a request that was replaced is not the answer",
         _APPROVE,
-        "None if _is_outdated(given, request) else given, False",
-        "given, False",
+        "None if _is_outdated(self._attached, self.request) else self._attached",
+        "self._attached",
         ("tests/pipeline/test_approve.py",),
     ),
     Gate(
@@ -676,14 +676,14 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "a result that the store has of a call that comes back as begun",
         _APPROVE,
-        "if run.approvals is not None and (begun := await _stored_execution(call, run.approvals)) is not None:",
+        "if store is not None and (begun := await _stored_execution(call, store)) is not None:",
         "if False:",
         _OF_DOUBTS,
     ),
     Gate(
         "an answer that comes with a call is of its own request",
         _APPROVE,
-        "if given.request_id not in known:",
+        "if attached.request_id not in known:",
         "if False:",
         ("tests/pipeline/test_approve.py",),
     ),

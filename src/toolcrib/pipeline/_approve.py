@@ -42,7 +42,7 @@ _MOST_NAMED = 3  # equal calls in a question; of more, the last
 
 
 async def approve(
-    call: LiveCall, given: Grant | Denial | None, used: Grant | None = None, *, occasion: Occasion = "new"
+    call: LiveCall, attached: Grant | Denial | None, used: Grant | None = None, *, occasion: Occasion = "new"
 ) -> Outcome | None:
     """Return the outcome of a call that a person must approve and has not; None when it may go on.
 
@@ -54,7 +54,7 @@ async def approve(
     if not isinstance(reasons, list):
         return reasons
     if reasons:
-        return await answered(call, reasons, given, used)
+        return await answered(call, reasons, attached, used)
     return await _equal_call(call) if call.has_noted_effect else None
 
 
@@ -79,7 +79,7 @@ async def _equal_call(call: LiveCall) -> Outcome | None:
 async def answered(
     call: LiveCall,
     reasons: list[str],
-    given: Grant | Denial | None,
+    attached: Grant | Denial | None,
     used: Grant | None = None,
     *,
     lapsed: bool = False,
@@ -96,9 +96,9 @@ async def answered(
     """
     with call.activate():
         if begun is None:
-            answer = await _ask(call, reasons, given, used, lapsed=lapsed)
+            answer = await _ask(call, reasons, attached, used, lapsed=lapsed)
         else:
-            answer = await _begun_before(call, begun, given)
+            answer = await _begun_before(call, begun, attached)
         if not isinstance(answer, Grant):
             return answer
         if answer.override_args is not None:
@@ -150,77 +150,128 @@ async def _take_input(call: LiveCall, grant: Grant) -> Outcome | None:
 
 
 async def _ask(
-    call: LiveCall, reasons: list[str], given: Grant | Denial | None, used: Grant | None, *, lapsed: bool
+    call: LiveCall, reasons: list[str], attached: Grant | Denial | None, used: Grant | None, *, lapsed: bool
 ) -> Outcome | Grant | None:
-    """Return the grant that lets the call go on, or the outcome that ends it here; None when it was executed before.
-
-    Looked for in this order: what the run's store knows of an execution, the answer given with the call, an answer or
-    standing grant in the store, a standing grant of the run itself, the grant by which the call was begun before, a
-    person who has settled it by other means, the run's approver. With none of them the call is suspended, by the
-    request that the store has of it, where a process put one there and died before it kept the call. A call in doubt
-    is answered by its own request alone, and no approver is asked at once.
-    """
-    run, before = call.run, call.request
-    who: object = "get_call_metadata"
+    """Return the grant that lets the call go on, or the outcome that ends it here; None when it was executed before."""
+    question = _Question(call, attached, used, lapsed=lapsed)
     try:
-        call.validate()
-        if run.approvals is not None and (begun := await _stored_execution(call, run.approvals)) is not None:
-            return await _begun_before(call, begun, given)
-        request = ask_about(call, reasons)
-        _require_own_answer(given, before, request)
-        answer, stored = None if _is_outdated(given, request) else given, False
-        if run.approvals is not None:
-            who = run.approvals
-            found = await run.approvals.take(request)
-            if isinstance(found, approvals.ApprovalEntry):
-                if found.execution is not None:
-                    return await _begun_before(call, found, given)
-                request = _wait_by(call, request, found.request)
-            elif answer is None or (found is not None and approvals.counts_before(found, answer)):
-                answer, stored = found, found is not None
-        if answer is None:
-            answer = run.standing_grant(request)
-        is_earlier = isinstance(answer, Grant) and answer.standing and answer.request_id != request.id
-        is_new = answer is None and used is None and before is None
-        if (is_earlier or is_new) and (doubt := await _doubt_about_equal(call, request)):
-            return await _begun_before(call, doubt, None)
-        if answer is None and used is not None and not approvals.misfit(used, request):
-            _note(call, request, used)
-            return used
-        lapsed = lapsed and before is not None and before.digest == request.digest
-        if answer is None and lapsed and before is not None and (source := call.tool.source) is not None:
-            who = "get_settler"
-            by = await source.get_settler(before)
-            answer = None if by is None else request.grant(by)
-        if answer is None:
-            who = run.approvals
-            request = await _with_equal_calls(call, request)
-            call.update_approval(request=request)
-        if answer is None and run.approver is not None and not request.in_doubt:
-            who = run.approver
-            with stopped_clocks():
-                answer = await approvals.answer_of(run.approver, request)
-        if answer is None:
-            return await _suspend(call, request)
-        _note(call, request, answer)
-        _use_up(call, before, request, answer)
-        if stored and isinstance(answer, Grant) and (why := _wrong_result(call, answer)):
-            return await _ask_again(call, request, answer, why)
-        if not stored:
-            who = run.approvals
-            begun = await _keep(call, request, answer)
-            if begun is not None:
-                return await _begun_before(call, begun, given)
+        return await question.settle(reasons)
     except InvalidArguments as error:
         return failure(call, error)
     except ApprovalError as error:
         return Failed(call.name, call.id, error.code, str(error), "ApprovalError", exception=error)
     except BaseException as error:  # tool, store and approver are the user's code; a gate that fails is shut
-        return call.hook_failure("approval", who, error)
-    if isinstance(answer, Grant):
+        return call.hook_failure("approval", question.asked, error)
+
+
+class _Question:
+    """A question about a call, and the search for its answer.
+
+    The answer is looked for in this order: what the run's store knows of an execution, the answer attached to the call,
+    an answer or standing grant in the store, a standing grant of the run itself, the grant by which the call was begun
+    before, a person who has settled it by other means, the run's approver. With none of them the call is suspended, by
+    the request that the store has of it, where a process put one there and died before it kept the call. A call in
+    doubt is answered by its own request alone, and no approver is asked at once.
+
+    Attributes:
+        asked: Whose code runs: a store, an approver, or the name of a tool's method.
+        request: The request as it stands, once the call is asked about.
+    """
+
+    request: ApprovalRequest
+
+    def __init__(self, call: LiveCall, attached: Grant | Denial | None, used: Grant | None, *, lapsed: bool) -> None:
+        self._call, self._attached, self._used, self._lapsed = call, attached, used, lapsed
+        self._before = call.request
+        self._is_stored = False  # whether the answer is the store's
+        self.asked: object = "get_call_metadata"
+
+    async def settle(self, reasons: list[str]) -> Outcome | Grant | None:
+        """Ask for these reasons, find an answer and use it up."""
+        call, store = self._call, self._call.run.approvals
+        call.validate()
+        if store is not None and (begun := await _stored_execution(call, store)) is not None:
+            return await _begun_before(call, begun, self._attached)
+        self.request = ask_about(call, reasons)
+        _require_own_answer(self._attached, self._before, self.request)
+        answer = None if _is_outdated(self._attached, self.request) else self._attached
+        if store is not None:
+            answer = await self._stored_answer(store, answer)
+        if isinstance(answer, approvals.ApprovalEntry):
+            return await _begun_before(call, answer, self._attached)
+        if answer is None:
+            answer = call.run.standing_grant(self.request)
+        if (doubt := await self._doubt_about_equal(answer)) is not None:
+            return await _begun_before(call, doubt, None)
+        if answer is None and self._used is not None and not approvals.misfit(self._used, self.request):
+            _note(call, self.request, self._used)
+            return self._used
+        answer = answer or await self._settled() or await self._approver_answer()
+        return await _suspend(call, self.request) if answer is None else await self._use(answer)
+
+    async def _stored_answer(
+        self, store: approvals.ApprovalStore, answer: Grant | Denial | None
+    ) -> Grant | Denial | approvals.ApprovalEntry | None:
+        """Return the answer that counts, of the attached one and the store's; the entry by which the call has begun."""
+        self.asked = store
+        found = await store.take(self.request)
+        if isinstance(found, approvals.ApprovalEntry):
+            if found.execution is not None:
+                return found
+            self.request = _wait_by(self._call, self.request, found.request)
+        elif answer is None or (found is not None and approvals.counts_before(found, answer)):
+            self._is_stored = found is not None
+            return found
         return answer
-    by = "" if answer.by in ("host", "deny_all") else f" by {answer.by}"
-    return Rejected(request.tool, request.call_id, answer.message or f"`{request.tool}` was denied{by}", "user")
+
+    async def _doubt_about_equal(self, answer: Grant | Denial | None) -> approvals.ApprovalEntry | None:
+        """Return the entry of an equal call in doubt, which this one may be, made once more.
+
+        An answer to this very request, and a call that was begun or asked about before, are beyond that.
+        """
+        is_new = answer is None and self._used is None and self._before is None
+        is_earlier = isinstance(answer, Grant) and answer.standing and answer.request_id != self.request.id
+        store = self._call.run.approvals
+        if store is None or self._call.tool.options.idempotent or not (is_new or is_earlier):
+            return None
+        return next((entry for entry in await store.like(self.request) if entry.execution_state == "in doubt"), None)
+
+    async def _settled(self) -> Grant | None:
+        """Return the grant of a person who settled it by other means, where nothing else asks about the call."""
+        before, source = self._before, self._call.tool.source
+        if not self._lapsed or before is None or before.digest != self.request.digest or source is None:
+            return None
+        self.asked = "get_settler"
+        by = await source.get_settler(before)
+        return None if by is None else self.request.grant(by)
+
+    async def _approver_answer(self) -> Grant | Denial | None:
+        """Return the answer of the run's approver, who is told which equal calls may have been done."""
+        run = self._call.run
+        self.asked = run.approvals
+        self.request = await _with_equal_calls(self._call, self.request)
+        self._call.update_approval(request=self.request)
+        if run.approver is None or self.request.in_doubt:
+            return None
+        self.asked = run.approver
+        with stopped_clocks():
+            return await approvals.answer_of(run.approver, self.request)
+
+    async def _use(self, answer: Grant | Denial) -> Outcome | Grant | None:
+        """Record an answer and use it up: it lets one call go on, or ends it."""
+        call, request = self._call, self.request
+        _note(call, request, answer)
+        _use_up(call, self._before, request, answer)
+        if not self._is_stored:
+            self.asked = call.run.approvals
+            if (begun := await _keep(call, request, answer)) is not None:
+                return await _begun_before(call, begun, self._attached)
+        elif isinstance(answer, Grant) and (why := _wrong_result(call, answer)):
+            return await _ask_again(call, request, answer, why)
+        if isinstance(answer, Grant):
+            return answer
+        by = "" if answer.by in ("host", "deny_all") else f" by {answer.by}"
+        return Rejected(request.tool, request.call_id, answer.message or f"`{request.tool}` was denied{by}", "user")
 
 
 async def _stored_execution(call: LiveCall, store: approvals.ApprovalStore) -> approvals.ApprovalEntry | None:
@@ -247,7 +298,7 @@ async def begun_before(call: LiveCall, entry: approvals.ApprovalEntry) -> Outcom
 
 
 async def _begun_before(
-    call: LiveCall, entry: approvals.ApprovalEntry, given: Grant | Denial | None
+    call: LiveCall, entry: approvals.ApprovalEntry, attached: Grant | Denial | None
 ) -> Outcome | Grant | None:
     """Continue a call that was started before, as the run's store knows: in another process, or earlier in this one.
 
@@ -284,17 +335,9 @@ async def _begun_before(
     asked = next_request(call, request)
     call.update_approval(request=asked)
     call.state = "suspended"  # so that each process asks the same
-    if given is not None and given.request_id != asked.id:
-        given = None  # it let the call begin, and says nothing of the doubt
-    return await _ask(call, [reason_of_doubt(call, ended=state == "ended")], given, None, lapsed=False)
-
-
-async def _doubt_about_equal(call: LiveCall, request: ApprovalRequest) -> approvals.ApprovalEntry | None:
-    """Return the entry of an equal call in doubt, which this one may be, made once more."""
-    store = call.run.approvals
-    if store is None or call.tool.options.idempotent:
-        return None
-    return next((entry for entry in await store.like(request) if entry.execution_state == "in doubt"), None)
+    if attached is not None and attached.request_id != asked.id:
+        attached = None  # it let the call begin, and says nothing of the doubt
+    return await _ask(call, [reason_of_doubt(call, ended=state == "ended")], attached, None, lapsed=False)
 
 
 async def _with_equal_calls(call: LiveCall, request: ApprovalRequest) -> ApprovalRequest:
@@ -439,27 +482,29 @@ def _in_place_of(before: ApprovalRequest, request: ApprovalRequest) -> ApprovalR
     return replace(request, id=f"ask_{uuid5(NAMESPACE_URL, changed).hex}", reason=reason, replaces=before.id)
 
 
-def _require_own_answer(given: Grant | Denial | None, before: ApprovalRequest | None, request: ApprovalRequest) -> None:
+def _require_own_answer(
+    attached: Grant | Denial | None, before: ApprovalRequest | None, request: ApprovalRequest
+) -> None:
     """Check that an answer which comes with a call that waits is of its own request: ids of calls repeat between runs.
 
     Raises:
         ApprovalError: It answers the request of another call.
     """
-    if given is None or given.request_id is None or before is None:
+    if attached is None or attached.request_id is None or before is None:
         return
     known = {related for one in (before, request) for related in (one.id, one.replaces, one.follows)}
-    if given.request_id not in known:
+    if attached.request_id not in known:
         raise ApprovalError(
             request.tool,
-            f"it answers the request {given.request_id}, and this call waits for the answer to {before.id}",
+            f"it answers the request {attached.request_id}, and this call waits for the answer to {before.id}",
         )
 
 
-def _is_outdated(given: Grant | Denial | None, request: ApprovalRequest) -> bool:
+def _is_outdated(attached: Grant | Denial | None, request: ApprovalRequest) -> bool:
     """Return whether a grant that came with the call is for a request that this one replaces, and does not fit it."""
-    if not isinstance(given, Grant) or given.request_id is None:
+    if not isinstance(attached, Grant) or attached.request_id is None:
         return False
-    return given.request_id == request.replaces and bool(approvals.misfit(given, request))
+    return attached.request_id == request.replaces and bool(approvals.misfit(attached, request))
 
 
 def _followed(before: ApprovalRequest | None) -> str | None:
