@@ -72,6 +72,23 @@ async def test_a_worker_that_dies_is_said_and_the_next_program_runs(code: str) -
 
 
 @ON_LINUX
+async def test_a_program_whose_worker_gets_no_processor_was_out_of_time() -> None:
+    code = Program("add()\nwhile True: pass", ("add",), SandboxLimits(program_time=0.5))
+    with MontySandbox(workers=1) as sandbox:
+        before = set(workers())
+        host = TableHost()
+        task = asyncio.create_task(sandbox.run(code, host))
+        await host.called.wait()
+
+        for pid in set(workers()) - before:
+            os.kill(pid, signal.SIGSTOP)  # its own clock says nothing; Monty's watchdog ends it
+        result = await task
+
+    assert result.error is not None
+    assert (result.error.kind, result.error.type) == ("time", "TimeoutError")
+
+
+@ON_LINUX
 async def test_a_worker_that_died_while_idle_is_replaced() -> None:
     before = set(workers())
     with MontySandbox(workers=1) as sandbox:
