@@ -121,7 +121,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "approved arguments of a turn that is taken up",
         "pipeline/_admit.py",
-        '    return await approve(call, given, occasion="recovered")\n\n\nasync def _resume',
+        '    return await approve(call, attached, occasion="recovered")\n\n\nasync def _resume',
         "    return None\n\n\nasync def _resume",
         ("tests/pipeline/test_recover.py", "tests/rounds"),
     ),

@@ -316,7 +316,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "approval on resuming",
         "pipeline/_admit.py",
-        "        return await answered(call, reasons or [asked], given, lapsed=not reasons)\n",
+        "        return await answered(call, reasons or [reason], attached, lapsed=not reasons)\n",
         "        return None\n",
     ),
     Gate(
@@ -583,7 +583,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "arguments that do not come back",
         "pipeline/_arguments.py",
-        'return StoredArguments(given, "python", equal_values(self.plan.validated(given), self.values))',
+        'return StoredArguments(sent, "python", equal_values(self.plan.validated(sent), self.values))',
         'return StoredArguments(form.values, "json", True)',
         ("tests/pipeline/test_one_reading.py",),
     ),
@@ -604,7 +604,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "secrets that an approver left as they were shown",
         "pipeline/_arguments.py",
-        "return {**given, **unchanged} if unchanged else after",
+        "return {**values, **unchanged} if unchanged else after",
         "return after",
     ),
     Gate(
@@ -622,8 +622,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "single use of a grant without a request",
         "pipeline/_approve.py",
-        'own or f"{call.run.id}:{answer.call_id}:{answer.digest}"',
-        "own",
+        "answer_id or by_call",
+        "answer_id",
         ("tests/pipeline/test_approve.py",),
     ),
     Gate(

@@ -44,7 +44,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "the conversation of a session in a store",
         "rounds/_session.py",
-        'kept["conversation_id"] = keeper.id',
+        'of_store["conversation_id"] = keeper.id',
         "pass",
         ("tests/rounds/test_stored_sessions.py",),
     ),
@@ -66,14 +66,14 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "a call that began, as the store says when it is asked for the answer",
         _APPROVE,
-        "                return found\n",
-        "                return found.answer\n",
+        "                return stored\n",
+        "                return stored.answer\n",
         _OF_DOUBTS,
     ),
     Gate(
         "an answer that let a call begin says nothing of its doubt",
         _APPROVE,
-        "    if attached is not None and attached.request_id != asked.id:\n",
+        "    if attached is not None and attached.request_id != following.id:\n",
         "    if False:\n",
         _OF_WAYS,
     ),
@@ -221,7 +221,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "answer of another call",
         _RECOVER,
-        "if given is not None and given.call_id not in (None, call.id, asked_as):",
+        "if attached is not None and attached.call_id not in (None, call.id, asked_as):",
         "if False:",
         _OF_APPROVALS,
     ),
@@ -249,7 +249,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "doubt of a call of which its arguments alone are known",
         _RECOVER,
-        "        refused = await _resolve_doubt(call, given, used)\n",
+        "        refused = await _resolve_doubt(call, attached, used)\n",
         "        refused = None\n",
         _OF_RECOVERY,
     ),
@@ -270,7 +270,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "a call with a given result is not executed",
         _CALL,
-        'return self.state == "executed" and (said or self.history.trace is not None)',
+        'return self.state == "executed" and (is_answered or self.history.trace is not None)',
         "return False",
         _OF_RECOVERY,
     ),
@@ -648,7 +648,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "stored arguments that were edited are not those of a tool that has changed",
         _RECOVER,
-        'asked.get("definition") != call.plan.definition',
+        'request.get("definition") != call.plan.definition',
         "True",
         ("tests/pipeline/test_approve.py",),
     ),

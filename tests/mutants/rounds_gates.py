@@ -157,7 +157,7 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "ids of a round that are in the transcript",
         "rounds/_plan.py",
-        "return not any(key in taken for key in keys)",
+        "return not any(key in known_ids for key in keys)",
         "return True",
         ("tests/rounds/test_commit.py", "tests/rounds/test_transcript.py"),
     ),
@@ -213,8 +213,8 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "a cancellation of calls that are executed together",
         "rounds/_plan.py",
-        "            step, given = work.throw, error\n",
-        "            step, given = work.send, None\n",
+        "            step, sent = work.throw, error\n",
+        "            step, sent = work.send, None\n",
         ("tests/rounds/test_execution.py",),
     ),
     Gate(

@@ -60,14 +60,14 @@ USER_GATES: tuple[Gate, ...] = (
     Gate(
         "a gate that asks is in the record",
         "pipeline/_gates.py",
-        'if step.kind == "gate" and asked.reason and not is_noted:',
+        'if step.kind == "gate" and question.reason and not is_noted:',
         "if False:",
         _OF_GATES,
     ),
     Gate(
         "a gate that asks about a call again says it once",
         "pipeline/_gates.py",
-        "elif asked.reason not in call.approval.reasons:",
+        "elif question.reason not in call.approval.reasons:",
         "else:",
         _OF_GATES,
     ),

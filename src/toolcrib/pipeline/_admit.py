@@ -140,8 +140,8 @@ async def pass_more(call: LiveCall, hooks: HookSet) -> LiveCall | Outcome:
     before, reasons = call.args, call.approval.reasons
     with call:
         with call.activate():
-            own = hooks.decisions_for(call.name)
-            refused = await decide(call, own, given=len(own))
+            decisions = hooks.decisions_for(call.name)
+            refused = await decide(call, decisions, given=len(decisions))
             if refused is None and call.args is not before:
                 authorize = (step for step in gates_of(call, "edited").after if step.stage == "authorize")
                 refused = await ask_gates(call, authorize)
@@ -166,12 +166,12 @@ def _admitted(call: LiveCall, refused: Outcome | None) -> LiveCall | Outcome:
 
 def _note_arrival(trace: record.Trace, call: LiveCall) -> None:
     """Emit the arguments that came, which were read, and how the call came."""
-    first, found = call.args.original or call.args, describe_arrival(call)
+    first, arrival = call.args.original or call.args, describe_arrival(call)
     requested = first.for_record
     if type(requested) is partial:
-        trace.received(requested, came=partial(_with_given, call.args, found))
+        trace.received(requested, came=partial(_with_given, call.args, arrival))
     else:
-        trace.received(requested, came=_with_given(call.args, found))
+        trace.received(requested, came=_with_given(call.args, arrival))
 
 
 def _mismatch(call: LiveCall) -> Any:
@@ -185,31 +185,31 @@ def _mismatch(call: LiveCall) -> Any:
 def describe_arrival(call: LiveCall) -> dict[str, Any]:
     """Return how a call came that is received now, as JSON shapes; of most calls there is nothing."""
     received, run = call.received, call.run
-    found: dict[str, Any] = {}
+    arrival: dict[str, Any] = {}
     if received.origin != "model":
-        found["origin"] = received.origin
+        arrival["origin"] = received.origin
     if received.caller:
-        found["caller"] = received.caller
+        arrival["caller"] = received.caller
     if received.fault:
-        found["fault"] = received.fault
+        arrival["fault"] = received.fault
     if received.is_repaired:
-        found["repaired"] = True
+        arrival["repaired"] = True
     name, revealed = call.plan.name, run.revealed
     if run.available is not None or name in revealed:
-        found["offered"] = name in revealed or (run.available is not None and name in run.available)
+        arrival["offered"] = name in revealed or (run.available is not None and name in run.available)
     if run.channel.access is not None and call.plan.entry.scopes:
-        found["scopes"] = sorted(run.channel.access.scopes)
+        arrival["scopes"] = sorted(run.channel.access.scopes)
     if run.deps is not None and run.asks_for(name):
-        found["asks"] = True
+        arrival["asks"] = True
     if run.principal is not None:
-        found["principal"] = run.principal
+        arrival["principal"] = run.principal
     if words := run.drain_user_messages():
-        found["heard"] = list(words)
-    return found | run.describe(call) if run.feature_parts else found
+        arrival["heard"] = list(words)
+    return arrival | run.describe(call) if run.feature_parts else arrival
 
 
-def _with_given(args: Arguments, found: dict[str, Any]) -> dict[str, Any]:
-    return {**_given(args), **found}
+def _with_given(args: Arguments, arrival: dict[str, Any]) -> dict[str, Any]:
+    return {**_given(args), **arrival}
 
 
 def _given(args: Arguments) -> dict[str, Any]:
@@ -225,13 +225,13 @@ def _given(args: Arguments) -> dict[str, Any]:
     if args.original is not None:  # by the host, before any gate saw it
         return {"arguments": form.values}
     try:
-        given = args.without_defaults
+        arguments = args.without_defaults
     except ValueError:  # text that was read though it is no JSON as it stands
-        given = args.raw
-    if equal_json(given, form.values):
+        arguments = args.raw
+    if equal_json(arguments, form.values):
         return {}
-    given = lenient(given)
-    return {} if equal_json(given, form.values) else {"arguments": given}
+    arguments = lenient(arguments)
+    return {} if equal_json(arguments, form.values) else {"arguments": arguments}
 
 
 # --- a call that comes back
@@ -366,9 +366,9 @@ def _read_stored(call: LiveCall, data: Mapping[str, Any]) -> None:
 
 def _asked_anew(call: LiveCall, data: Mapping[str, Any]) -> bool:
     """Return whether a person is asked about the arguments again: the tool has changed since they were asked."""
-    asked: Mapping[str, Any] = data["request"] or {}
+    request: Mapping[str, Any] = data["request"] or {}
     waits = data["state"] == "suspended" and data.get("doubts", 0) == 0 and not data.get("waits_for")
-    return waits and len(asked) > 0 and asked.get("definition") != call.plan.definition
+    return waits and len(request) > 0 and request.get("definition") != call.plan.definition
 
 
 async def recover_call(
@@ -404,7 +404,7 @@ def refuse(
 
 
 async def _recover_in_doubt(
-    call: LiveCall, given: Grant | Denial | None, begun: int, used: Grant | None
+    call: LiveCall, attached: Grant | Denial | None, begun: int, used: Grant | None
 ) -> Call | Outcome:
     """Ask all gates of a call that was begun up to `begun` times, by a grant if it needed one."""
     admitted = await pass_gates(call, ask=False)
@@ -416,11 +416,11 @@ async def _recover_in_doubt(
         edited = None if used is None or call.tool.options.idempotent else used.override_args
         refused = None if edited is None else await override(call, edited)  # it began with these
         if refused is None:
-            refused = await _resolve_doubt(call, given, used)
+            refused = await _resolve_doubt(call, attached, used)
     return _admitted(call, refused)
 
 
-async def _recheck(call: LiveCall, given: Grant | Denial | None) -> Outcome | None:
+async def _recheck(call: LiveCall, attached: Grant | Denial | None) -> Outcome | None:
     if call.state == "executed":
         if call.trace is not None:
             call.trace.received(call.shown_request(), call.history.trace, earlier_runs=call.history.runs)
@@ -429,45 +429,45 @@ async def _recheck(call: LiveCall, given: Grant | Denial | None) -> Outcome | No
     if refused is not None:
         return refused
     asked_as = call.id if call.request is None else call.request.call_id
-    if given is not None and given.call_id not in (None, call.id, asked_as):
-        error = ApprovalError(call.name, f"it answers the call {given.call_id}, and this is {call.id}")
+    if attached is not None and attached.call_id not in (None, call.id, asked_as):
+        error = ApprovalError(call.name, f"it answers the call {attached.call_id}, and this is {call.id}")
         return Failed(call.name, call.id, error.code, str(error), "ApprovalError", exception=error)
     if call.state == "suspended" and call.approval.waits_for:
-        refused = await _resume(call, given)
+        refused = await _resume(call, attached)
         if refused is not None:
             return refused
         call.update_approval(request=None, waits_for="")
-        call.state, given = "received", None
+        call.state, attached = "received", None
         return await (_resolve_doubt(call, None) if call.history.doubts else approve(call, None, occasion="recovered"))
     if call.state == "executing" or (call.history.doubts and call.state == "suspended"):
-        return await _resolve_doubt(call, given)
+        return await _resolve_doubt(call, attached)
     if call.state == "suspended":
         reasons = await reasons_for(call, "recovered")
         if not isinstance(reasons, list):
             return reasons
-        asked = call.request.reason if call.request is not None else ""
-        return await answered(call, reasons or [asked], given, lapsed=not reasons)
-    return await approve(call, given, occasion="recovered")
+        reason = call.request.reason if call.request is not None else ""
+        return await answered(call, reasons or [reason], attached, lapsed=not reasons)
+    return await approve(call, attached, occasion="recovered")
 
 
-async def _resume(call: LiveCall, given: Grant | Denial | None) -> Outcome | None:
+async def _resume(call: LiveCall, attached: Grant | Denial | None) -> Outcome | None:
     """Return the answer of the gate that suspended a call by a request of its own; None where the call may go on."""
     name, steps = call.approval.waits_for, (*call.plan.steps, *run_steps(call.run))
     resume = next((step.resume for step in steps if step.name == name and step.resume is not None), None)
     if resume is None:
         gone = f"the gate `{name}` that it waits for is not there any more; make the call anew"
         return failure(call, ApprovalError(call.name, gone))
-    return await resume(call, given)
+    return await resume(call, attached)
 
 
-async def _resolve_doubt(call: LiveCall, given: Grant | Denial | None, used: Grant | None = None) -> Outcome | None:
+async def _resolve_doubt(call: LiveCall, attached: Grant | Denial | None, used: Grant | None = None) -> Outcome | None:
     """Ask about a call that was begun and is not known to have ended; an idempotent tool needs its approval alone."""
     if call.tool.options.idempotent:
-        return await approve(call, given, used, occasion="recovered")
+        return await approve(call, attached, used, occasion="recovered")
     if call.state == "executing":
         # so that the request is another than that of an earlier doubt about the same call
         call.update_history(doubts=call.history.doubts + 1)
-    refused = await answered(call, [reason_of_doubt(call)], given)
+    refused = await answered(call, [reason_of_doubt(call)], attached)
     if call.history.mismatch is None:
         return refused
     edited = call.grant is not None and call.grant.override_args is not None

@@ -65,13 +65,13 @@ async def _equal_call(call: LiveCall) -> Outcome | None:
     """
     store = call.run.approvals
     try:
-        found = () if store is None else await store.like(request_for(call, []))
+        entries = () if store is None else await store.like(request_for(call, []))
     except Exception as error:  # the store is the user's code; a gate that fails is shut
         return call.hook_failure("approval", store, error)
-    entry = next((one for one in found if one.execution_state == "in doubt"), None)
+    entry = next((one for one in entries if one.execution_state == "in doubt"), None)
     if entry is not None:
         return await begun_before(call, entry)
-    last = found[-1].execution if found else None
+    last = entries[-1].execution if entries else None
     lost = last is not None and last.state == "ended" and is_running(last.process) is False
     return await answered(call, [], None) if lost else None
 
@@ -214,14 +214,14 @@ class _Question:
     ) -> Grant | Denial | approvals.ApprovalEntry | None:
         """Return the answer that counts, of the attached one and the store's; the entry by which the call has begun."""
         self.asked = store
-        found = await store.take(self.request)
-        if isinstance(found, approvals.ApprovalEntry):
-            if found.execution is not None:
-                return found
-            self.request = _wait_by(self._call, self.request, found.request)
-        elif answer is None or (found is not None and approvals.counts_before(found, answer)):
-            self._is_stored = found is not None
-            return found
+        stored = await store.take(self.request)
+        if isinstance(stored, approvals.ApprovalEntry):
+            if stored.execution is not None:
+                return stored
+            self.request = _wait_by(self._call, self.request, stored.request)
+        elif answer is None or (stored is not None and approvals.counts_before(stored, answer)):
+            self._is_stored = stored is not None
+            return stored
         return answer
 
     async def _doubt_about_equal(self, answer: Grant | Denial | None) -> approvals.ApprovalEntry | None:
@@ -279,10 +279,10 @@ async def _stored_execution(call: LiveCall, store: approvals.ApprovalStore) -> a
     if call.state != "executing" or call.request is None:
         return None
     try:
-        found = await store.take(call.request)
+        entry = await store.take(call.request)
     except ApprovalError:  # its request is closed, and no execution by it was noted
         return None
-    return found if isinstance(found, approvals.ApprovalEntry) and found.execution is not None else None
+    return entry if isinstance(entry, approvals.ApprovalEntry) and entry.execution is not None else None
 
 
 def _wait_by(call: LiveCall, request: ApprovalRequest, pending: ApprovalRequest) -> ApprovalRequest:
@@ -332,10 +332,10 @@ async def _begun_before(
         return refused
     if call.state != "executing":  # else this doubt is counted
         call.update_history(doubts=call.history.doubts + 1)
-    asked = next_request(call, request)
-    call.update_approval(request=asked)
+    following = next_request(call, request)
+    call.update_approval(request=following)
     call.state = "suspended"  # so that each process asks the same
-    if attached is not None and attached.request_id != asked.id:
+    if attached is not None and attached.request_id != following.id:
         attached = None  # it let the call begin, and says nothing of the doubt
     return await _ask(call, [reason_of_doubt(call, ended=state == "ended")], attached, None, lapsed=False)
 
@@ -403,11 +403,12 @@ def _use_up(call: LiveCall, before: ApprovalRequest | None, request: ApprovalReq
         return
     if isinstance(answer, Grant) and (why := call.run.use_standing_grant(answer, request)):
         raise ApprovalError(request.tool, f"{why}. Ask again")
-    word, own = "denied", answer.request_id
+    word, answer_id = "denied", answer.request_id
     if isinstance(answer, Grant):  # one that names no request is known by its call in the run
-        word, own = "used", None if answer.standing else own or f"{call.run.id}:{answer.call_id}:{answer.digest}"
+        by_call = f"{call.run.id}:{answer.call_id}:{answer.digest}"
+        word, answer_id = "used", None if answer.standing else answer_id or by_call
     resumed = before.id if before is not None and call.state == "suspended" else None
-    for mark in {resumed, own} - {None}:
+    for mark in {resumed, answer_id} - {None}:
         earlier = approvals.used_answers.add(str(mark), word)
         if earlier is not None:
             raise ApprovalError(request.tool, f"it was {earlier} before; ask again")
@@ -431,8 +432,8 @@ def _recorded(answer: Grant | Denial) -> dict[str, Any]:
     is_done = data.get("done") is not None
     for name in ("user_input", "override_args", "done"):  # what a person typed may be a secret; the record has what
         data.pop(name, None)  # came of it, redacted
-    kept = {key: value for key, value in data.items() if value not in (None, "")}
-    return {**kept, "done": True} if is_done else kept
+    fields = {key: value for key, value in data.items() if value not in (None, "")}
+    return {**fields, "done": True} if is_done else fields
 
 
 def ask_about(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
@@ -492,7 +493,7 @@ def _require_own_answer(
     """
     if attached is None or attached.request_id is None or before is None:
         return
-    known = {related for one in (before, request) for related in (one.id, one.replaces, one.follows)}
+    known = {related for asked in (before, request) for related in (asked.id, asked.replaces, asked.follows)}
     if attached.request_id not in known:
         raise ApprovalError(
             request.tool,

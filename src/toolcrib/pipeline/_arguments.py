@@ -120,15 +120,15 @@ class Arguments:
 
     def keep_secrets(self) -> frozenset[str]:
         """Return `secrets`, looked for once: before the tool has the arguments, which it may change."""
-        own = frozenset[str]() if self._is_open else self.plan.spec.secrets_in(self.canonical)
-        self._secrets = own | self._earlier_secrets
+        secrets = frozenset[str]() if self._is_open else self.plan.spec.secrets_in(self.canonical)
+        self._secrets = secrets | self._earlier_secrets
         return self._secrets
 
     @property
     def for_approval(self) -> dict[str, Any]:
         """The arguments for the person who decides: those that the call came with before the defaults."""
-        given = self.without_defaults
-        return dict(sorted(self.for_display.items(), key=lambda item: item[0] not in given))
+        sent = self.without_defaults
+        return dict(sorted(self.for_display.items(), key=lambda item: item[0] not in sent))
 
     @property
     def without_defaults(self) -> Mapping[str, Any]:
@@ -179,13 +179,13 @@ class Arguments:
         form, spec = self.canonical, self.plan.spec
         if spec.reads_back(form, self.values):
             return StoredArguments(form.values, "json", True)
-        given = spec.as_given(self.without_defaults)
+        sent = spec.as_given(self.without_defaults)
         if not self.is_host:
-            return StoredArguments(given, "json", True)
+            return StoredArguments(sent, "json", True)
         try:
-            return StoredArguments(given, "python", equal_values(self.plan.validated(given), self.values))
+            return StoredArguments(sent, "python", equal_values(self.plan.validated(sent), self.values))
         except InvalidArguments:
-            return StoredArguments(given, "json", False)
+            return StoredArguments(sent, "json", False)
 
     # --- checks
 
@@ -306,14 +306,14 @@ class Arguments:
         form = self.canonical
         if form.shown is form.values:
             return after
-        given = self.plan.spec.as_given(after)
-        changed = {name: value for name, value in given.items() if _differs(form.shown, name, value)}
+        values = self.plan.spec.as_given(after)
+        changed = {name: value for name, value in values.items() if _differs(form.shown, name, value)}
         shown = hidden_paths(form.shown)  # another path has a key that the approver typed, which may be secret
         typed = [(name, path) for name, value in changed.items() for path in hidden_paths(value, name)]
         hidden = dict.fromkeys(path if path in shown else name for name, path in typed)
         _refuse(self.plan, hidden, "give the real value in place of the hidden one")
-        unchanged = {name: form.values[name] for name in given if name not in changed}
-        return {**given, **unchanged} if unchanged else after
+        unchanged = {name: form.values[name] for name in values if name not in changed}
+        return {**values, **unchanged} if unchanged else after
 
 
 class _NoArguments(Arguments):

@@ -205,13 +205,13 @@ async def _whole(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any]
     try:
         if not call.plan.streaming:
             return await returned
-        kept: list[Any] = []
+        yielded: list[Any] = []
         async with returned as values:
             async for value in values:
                 if not call.execution.gave_value:
                     call.update_execution(gave_value=True)
-                kept.append(await process_value(call, value, live=False) if call.watched else value)
-        return kept
+                yielded.append(await process_value(call, value, live=False) if call.watched else value)
+        return yielded
     except BaseException as error:  # of a task that an executor makes, it would end the event loop
         raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause
 

@@ -187,13 +187,13 @@ def tool_steps(entry: ToolEntry, hooks: HookSet | None = None) -> tuple[GateStep
         entry: The tool in its toolset.
         hooks: Decision hooks that are asked before the toolset's own.
     """
-    own = steps_of(entry)
+    of_entry = steps_of(entry)
     steps = (
-        _OFFER if entry.off or any(step.stage == "resolve" for step in own) else None,
+        _OFFER if entry.off or any(step.stage == "resolve" for step in of_entry) else None,
         DECISION_HOOKS if hooks is not None or entry.hook_sets else None,
         PRE_HOOKS if entry.pre else None,
     )
-    return (*(step for step in steps if step is not None), *own)
+    return (*(step for step in steps if step is not None), *of_entry)
 
 
 def run_steps(run: Run) -> tuple[GateStep, ...]:
@@ -292,16 +292,17 @@ async def reasons_for(call: LiveCall, occasion: Occasion) -> list[str] | Outcome
     return reasons if refused is None else refused
 
 
-def _note_question(call: LiveCall, step: GateStep, asked: calls.Ask, reasons: list[str] | None) -> None:
+def _note_question(call: LiveCall, step: GateStep, question: calls.Ask, reasons: list[str] | None) -> None:
     """Keep why a person has to approve the call, once: a call that comes back asks what it asked before."""
-    is_noted = any((note.hook, note.decision, note.reason) == (step.name, "ask", asked.reason) for note in call.notes)
-    if step.kind == "gate" and asked.reason and not is_noted:
-        call.add_note(calls.DecisionNote(step.name, "ask", asked.reason))
-    if asked.metadata:
-        call.update_approval(metadata={**call.approval.metadata, **asked.metadata})
-    if asked.origins:
-        call.update_approval(origins={**call.approval.origins, step.name: tuple(asked.origins)})
+    asked = step.name, "ask", question.reason
+    is_noted = any((note.hook, note.decision, note.reason) == asked for note in call.notes)
+    if step.kind == "gate" and question.reason and not is_noted:
+        call.add_note(calls.DecisionNote(step.name, "ask", question.reason))
+    if question.metadata:
+        call.update_approval(metadata={**call.approval.metadata, **question.metadata})
+    if question.origins:
+        call.update_approval(origins={**call.approval.origins, step.name: tuple(question.origins)})
     if reasons is not None:
-        reasons.append(asked.reason)
-    elif asked.reason not in call.approval.reasons:
-        call.add_reason(asked.reason)
+        reasons.append(question.reason)
+    elif question.reason not in call.approval.reasons:
+        call.add_reason(question.reason)

@@ -127,14 +127,14 @@ class LiveCall:
     def hiding(self) -> calls.Hiding:
         """What hides in texts the secrets of its arguments, and those that its tool is given besides."""
         ctx, (args, supplied, hiding) = self.ctx, self._hiding
-        given = None if ctx is None else ctx.supplied or ()
-        if args is not self.args or supplied is not given:
+        of_context = None if ctx is None else ctx.supplied or ()
+        if args is not self.args or supplied is not of_context:
             secrets = self.args.secrets
             if ctx is not None:
                 of_run = schema.secret_objects((ctx.deps, ctx.provided))
-                secrets = secrets.union(of_run, *(spec.supplied_secrets(values) for spec, values in given or ()))
+                secrets = secrets.union(of_run, *(spec.supplied_secrets(values) for spec, values in of_context or ()))
             hiding = calls.Hiding(secrets) if secrets else calls.NOTHING_HIDDEN
-            self._hiding = self.args, given, hiding
+            self._hiding = self.args, of_context, hiding
         return hiding
 
     def hide(self, shapes: Any, limit: int | None = None) -> Any:
@@ -142,7 +142,7 @@ class LiveCall:
         return self.hiding.hide_in(shapes, limit) if shapes else shapes
 
     def _hidden_origins(self, origins: Sequence[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:
-        return tuple({**each, "value": self.hide(each["value"])} if "value" in each else each for each in origins)
+        return tuple({**item, "value": self.hide(item["value"])} if "value" in item else item for item in origins)
 
     def asked_origins(self, gate: str) -> Sequence[Mapping[str, str]]:
         return self.approval.origins.get(gate, ())
@@ -178,8 +178,8 @@ class LiveCall:
     def done_before(self) -> bool:
         """Whether the result came from elsewhere: another process, or an approver's answer."""
         grant = self.approval.grant
-        said = grant is not None and grant.done is not None
-        return self.state == "executed" and (said or self.history.trace is not None)
+        is_answered = grant is not None and grant.done is not None
+        return self.state == "executed" and (is_answered or self.history.trace is not None)
 
     @property
     def is_noted(self) -> bool:
@@ -270,8 +270,8 @@ class LiveCall:
 
     def note_answer(self, answer: dict[str, Any]) -> None:
         if self.trace is not None:
-            said = {"message": self.hide(answer["message"])} if "message" in answer else {}
-            self.trace.answered({**answer, **said})
+            hidden = {"message": self.hide(answer["message"])} if "message" in answer else {}
+            self.trace.answered({**answer, **hidden})
 
     def hook_failure(self, kind: str, hook: object, raised: BaseException) -> Failed:
         return hook_failure(self, kind, hook, raised)
@@ -506,7 +506,7 @@ class LiveCall:
         if not self.begun:
             self.validate()
         stored, values = self.args.stored(), self.args.canonical.values
-        ctx, asked, history = self.ctx, self.approval, self.history
+        ctx, approval, history = self.ctx, self.approval, self.history
         first: LiveCall = history.original or self
         if not first.history.key:
             first.update_history(key=os.urandom(8).hex())
@@ -523,14 +523,14 @@ class LiveCall:
             "digest": self.args.digest if stored.round_trips else "",  # which no arguments have
             "metadata": lenient(self.metadata),
             "decisions": [note.to_dict() for note in self.notes],
-            "asks": list(asked.reasons),
-            "origins": {name: list(values) for name, values in asked.origins.items()},
-            "ask_metadata": {str(name): lenient(value) for name, value in asked.metadata.items()},
+            "asks": list(approval.reasons),
+            "origins": {name: list(values) for name, values in approval.origins.items()},
+            "ask_metadata": {str(name): lenient(value) for name, value in approval.metadata.items()},
             "revealed": self.was_revealed,
             "extra_hooks": bool(self.extra_hooks) or history.hooks_lost,
             "doubts": history.doubts,
-            "waits_for": asked.waits_for,
-            "request": None if asked.request is None else asked.request.to_dict(),
+            "waits_for": approval.waits_for,
+            "request": None if approval.request is None else approval.request.to_dict(),
             "idempotency_key": self.id if ctx is None else ctx.idempotency_key,
             "trace": {} if self.trace is None else self.trace.carry(),
             "begun": self.begun,

@@ -520,9 +520,9 @@ def is_call(step_result: Call | Outcome) -> TypeIs[Call]:
 
 def _live(call: Call) -> LiveCall:
     if not isinstance(call, LiveCall):
-        what = f"`{type(call).__name__}` is not a call"
+        problem = f"`{type(call).__name__}` is not a call"
         raise TypeError(
-            f"{what}: give ToolCall(name, arguments) to `run` and `admit`, and to the other steps the call that "
+            f"{problem}: give ToolCall(name, arguments) to `run` and `admit`, and to the other steps the call that "
             "`admit` returned"
         )
     return call

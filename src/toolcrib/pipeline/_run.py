@@ -186,9 +186,9 @@ class Run(RunState):
 
     def __repr__(self) -> str:
         options = ((name, getattr(self, name)) for name in _OPTIONS if name not in _UNSHOWN)
-        given = [name for name, value in options if not any(value is default for default in _DEFAULTS)]
+        names = [name for name, value in options if not any(value is default for default in _DEFAULTS)]
         whose = "" if self.principal is None else f" of {self.principal}"
-        return f"<Run {self.id}{whose}{': ' if given else ''}{', '.join(given)}>"
+        return f"<Run {self.id}{whose}{': ' if names else ''}{', '.join(names)}>"
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be copied or pickled; raises TypeError."""
@@ -353,19 +353,19 @@ def current_run() -> Run | None:
     return here.run
 
 
-def run_for(given: Run | None, entry: str, *, run_id: str = "", **options: Any) -> Run:
+def run_for(run: Run | None, entry: str, *, run_id: str = "", **options: Any) -> Run:
     """Return the run that an adapter's calls belong to: the given one, that of the tool that runs here, or a new one.
 
     Args:
-        given: The run that the host gave; its own `entry` stays.
+        run: The run that the host gave; its own `entry` stays.
         entry: Which way the calls come.
         run_id: The id of a new run.
         options: Other options of the run.
     """
-    if given is not None:
-        if not isinstance(cast("object", given), Run):
-            raise TypeError(f"`run` is {given!r:.80}; give a run, as in run=Run(principal='ann')")
-        return given.view(**options, **({"entry": entry} if given.channel.entry == DEFAULT_CHANNEL.entry else {}))
+    if run is not None:
+        if not isinstance(cast("object", run), Run):
+            raise TypeError(f"`run` is {run!r:.80}; give a run, as in run=Run(principal='ann')")
+        return run.view(**options, **({"entry": entry} if run.channel.entry == DEFAULT_CHANNEL.entry else {}))
     outer = current_run()
     if outer is None:
         return Run(run_id, **_grouped({"entry": entry, **options}, DEFAULT_CHANNEL, DEFAULT_DURABILITY))
@@ -375,14 +375,14 @@ def run_for(given: Run | None, entry: str, *, run_id: str = "", **options: Any) 
 
 def _grouped(options: Mapping[str, Any], channel: Channel, durability: Durability) -> dict[str, Any]:
     """Return options of a run, with those of its channel and durability laid over these."""
-    found: dict[str, Any] = {}
+    of_run: dict[str, Any] = {}
     of_channel: dict[str, Any] = {}
     of_durability: dict[str, Any] = {}
     for name, value in options.items():
         part = PART_OF.get(name)
-        (found if part is None else of_channel if part == "channel" else of_durability)[name] = value
+        (of_run if part is None else of_channel if part == "channel" else of_durability)[name] = value
     if of_channel:
-        found["channel"] = changed(found.get("channel", channel), of_channel)
+        of_run["channel"] = changed(of_run.get("channel", channel), of_channel)
     if of_durability:
-        found["durability"] = changed(found.get("durability", durability), of_durability)
-    return found
+        of_run["durability"] = changed(of_run.get("durability", durability), of_durability)
+    return of_run

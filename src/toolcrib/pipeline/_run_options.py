@@ -189,11 +189,11 @@ def changed(part: P, changes: Mapping[str, Any]) -> P:
         part: The channel or the durability.
         changes: Options of it, by name.
     """
-    found = object.__new__(type(part))
-    vars(found).update(vars(part))
-    vars(found).update(changes)
-    found.__post_init__()
-    return found
+    copy = object.__new__(type(part))
+    vars(copy).update(vars(part))
+    vars(copy).update(changes)
+    copy.__post_init__()
+    return copy
 
 
 class RunOptions(Protocol):
@@ -230,12 +230,12 @@ def require_options(run: RunOptions) -> None:
         _require_each("Run", "sinks", run.sinks, record.Sink, "sinks, as in sinks=[ListSink()]")
 
 
-def as_tuple(who: str, name: str, given: Any) -> tuple[Any, ...]:
+def as_tuple(who: str, name: str, values: Any) -> tuple[Any, ...]:
     """Return several values as a tuple; raises TypeError for what holds no values."""
     try:
-        return tuple(given)
+        return tuple(values)
     except TypeError:
-        raise TypeError(f"{name} of a {who} is a list of them, as in {name}=[...], and not {given!r:.80}") from None
+        raise TypeError(f"{name} of a {who} is a list of them, as in {name}=[...], and not {values!r:.80}") from None
 
 
 def _require_each(who: str, name: str, values: Iterable[object], kind: type, mend: str) -> None:

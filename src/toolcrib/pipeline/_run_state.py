@@ -133,9 +133,9 @@ class RunState:
     def restore(self, counted: Mapping[str, Any]) -> None:
         """Restore what `counted` said of the run in another process; nothing that was counted is forgotten."""
         state, counted = self._state, StoredFields("Run", counted)
-        for kept, key in ((state.calls, "calls"), (state.retries, "retries")):
+        for counts, key in ((state.calls, "calls"), (state.retries, "retries")):
             for name, count in counted.get(key, {}).items():
-                kept[name] = max(kept.get(name, 0), count)
+                counts[name] = max(counts.get(name, 0), count)
         state.completed.update(counted.get("completed", ()))
         state.revealed.update(dict.fromkeys(counted.get("revealed", ())))
         state.used.update(counted.get("used", ()))
@@ -158,7 +158,7 @@ class RunState:
         would come back. A store keeps them, or the host gives them to the new run with `add_standing_grant`.
         """
         state = self._state
-        features = {**state.stored_features, **{name: kept.to_dict() for name, kept in state.features.items()}}
+        features = {**state.stored_features, **{name: feature.to_dict() for name, feature in state.features.items()}}
         features = {name: data for name, data in features.items() if data}
         data: dict[str, Any] = {
             "id": self.id,
@@ -191,7 +191,7 @@ class RunState:
 
     def _lacking(self) -> Iterator[Requirement]:
         required: Sequence[Requirement] = () if self.limits is None else self.limits.requirements
-        return (one for one in required if one.tool not in self.completed)
+        return (requirement for requirement in required if requirement.tool not in self.completed)
 
     # --- features
 
@@ -213,10 +213,10 @@ class RunState:
     def _feature_states(self) -> Iterator[FeatureState]:
         return map(self._feature_state, self.feature_parts)
 
-    def read(self, given: ModelInput) -> None:
+    def read(self, value: ModelInput) -> None:
         """Read a value that a model or a program is about to read into the features."""
         for state in self._feature_states():
-            state.read(given, self)
+            state.read(value, self)
 
     async def asks_about_program(self, code: str) -> bool:
         """Return whether a feature's gate has to check a program before it begins."""
@@ -227,10 +227,10 @@ class RunState:
 
     def describe(self, call: Any) -> dict[str, Any]:
         """Return the features' data about a call that arrives, for the record."""
-        found: dict[str, Any] = {}
+        data: dict[str, Any] = {}
         for state in self._feature_states():
-            found |= state.describe(call)
-        return found
+            data |= state.describe(call)
+        return data
 
     def add_user_message(self, text: str) -> None:
         """Keep a text of the user, for the features of the run and for its record."""
@@ -241,8 +241,8 @@ class RunState:
 
     def drain_user_messages(self) -> tuple[str, ...]:
         """Return the user's texts since the last call of this method, for a record: the last hundred."""
-        said, self._state.heard = self._state.heard, ()
-        return said
+        messages, self._state.heard = self._state.heard, ()
+        return messages
 
     # --- grants, and what is used once
 

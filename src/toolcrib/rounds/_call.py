@@ -428,14 +428,14 @@ def hooks_of(hooks: RoundHooks, calls: Mapping[str, DecodedCall[Any]]) -> HookSe
     if hooks is None or isinstance(hooks, HookSet):
         return hooks
     if isclass(hooks) or not callable(hooks):
-        what = getattr(hooks, "__name__", type(hooks).__name__)
+        name = getattr(hooks, "__name__", type(hooks).__name__)
         raise TypeError(
-            f"hooks of a round are a HookSet or a function that takes a call, and this is a {what}; register an "
+            f"hooks of a round are a HookSet or a function that takes a call, and this is a {name}; register an "
             "object with methods: hooks = HookSet(toolset); hooks.register(policy)"
         )
 
-    async def closure(about: CallMetadata, given: Any) -> Decision:
-        call = _shown_to_hook(calls[about.id], given)
+    async def closure(about: CallMetadata, input: Any) -> Decision:
+        call = _shown_to_hook(calls[about.id], input)
         result = hooks(call)
         answer: Any = await result if isawaitable(result) else result
         match answer:
@@ -454,8 +454,8 @@ def hooks_of(hooks: RoundHooks, calls: Mapping[str, DecodedCall[Any]]) -> HookSe
     return hook_set
 
 
-def _shown_to_hook(call: DecodedCall[Any], given: Any) -> DecodedCall[Any]:
+def _shown_to_hook(call: DecodedCall[Any], input: Any) -> DecodedCall[Any]:
     """Return a call with the input that a hook is given, and returns."""
     shown = DecodedCall[Any](call.wire, call.pipeline, call.run, call.pipeline_call, call.outcome)
-    shown.shown_input, shown.input_source = given, _OF_A_HOOK
+    shown.shown_input, shown.input_source = input, _OF_A_HOOK
     return shown

@@ -104,10 +104,10 @@ class CallWatcher:
         """Report the calls that the round has, whole: those that could be read."""
         whole = [(call, required_call(call).raw_arguments) for call in calls]
         by_id = {call.id: place for place, call in reversed([*enumerate(self._calls)]) if call.id}
-        kept = {by_id[call.id] for call, _ in whole if call.id in by_id}
+        reported = {by_id[call.id] for call, _ in whole if call.id in by_id}
         others: defaultdict[str, deque[int]] = defaultdict(deque)  # to which the round gave another id
         for place, call in enumerate(self._calls):
-            if place not in kept:
+            if place not in reported:
                 others[call.name].append(place)
         new = count(len(self._calls))
         for call, raw in whole:
@@ -182,10 +182,10 @@ class _ArrivingCall:
         self.id, self.name = self.id or piece.id, self.name or piece.name
         if piece.text:
             self._texts.append(piece.text)
-        taken = [self._values.merge(piece.values), *map(self._values.put, piece.placed)]
-        self._is_broken = self._is_broken or not all(taken)
-        came = [piece.text, *piece.values.values(), *(one.value for one in piece.placed)]
-        self._length += sum(map(_size, came))
+        merged = [self._values.merge(piece.values), *map(self._values.put, piece.placed)]
+        self._is_broken = self._is_broken or not all(merged)
+        values = [piece.text, *piece.values.values(), *(one.value for one in piece.placed)]
+        self._length += sum(map(_size, values))
 
     def read(self) -> str | Mapping[str, Any] | None:
         """Return the arguments as far as they came, a free text as it is; None where they are not a JSON object."""

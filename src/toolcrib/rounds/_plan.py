@@ -88,23 +88,23 @@ class ToolRoundPlan(StoredRound):
     @property
     def handled(self) -> list[HandledTool[Any]]:
         """The calls that hooks answered; commit adds their results."""
-        return [one for one in self._standing() if isinstance(one, HandledTool)]
+        return [call for call in self._standing() if isinstance(call, HandledTool)]
 
     @property
     def rejected(self) -> list[RejectedTool[Any]]:
         """The calls that were refused, by hooks, people or limits; commit adds their results."""
-        return [one for one in self._standing() if isinstance(one, RejectedTool)]
+        return [call for call in self._standing() if isinstance(call, RejectedTool)]
 
     @property
     def suspended(self) -> list[SuspendedTool[Any]]:
         """The calls that are suspended until a person answers; nothing can be committed before `resolve`."""
-        return [one for one in self._standing() if isinstance(one, SuspendedTool)]
+        return [call for call in self._standing() if isinstance(call, SuspendedTool)]
 
     @property
     def issues(self) -> list[ToolCallIssue]:
         """The calls that cannot be made, or that a broken gate stopped; commit adds their results."""
-        found = ((call.metadata, call.outcome) for call in self._state.calls)
-        return [ToolCallIssue(metadata, outcome) for metadata, outcome in found if isinstance(outcome, Failed)]
+        calls = ((call.metadata, call.outcome) for call in self._state.calls)
+        return [ToolCallIssue(metadata, outcome) for metadata, outcome in calls if isinstance(outcome, Failed)]
 
     def _standing(self) -> Iterator[Standing[Any]]:
         return map(standing_of, self._state.calls)
@@ -112,8 +112,8 @@ class ToolRoundPlan(StoredRound):
     @property
     def outcomes(self) -> dict[str, Outcome]:
         """What each call came to, by its id, in the assistant's order; a pending one is in it when it was committed."""
-        found = [(call.id, call.outcome, readable_call(call)) for call in self._state.calls]
-        outcomes = [(id, ended if live is None else ended or live.outcome) for id, ended, live in found]
+        calls = [(call.id, call.outcome, readable_call(call)) for call in self._state.calls]
+        outcomes = [(id, ended if live is None else ended or live.outcome) for id, ended, live in calls]
         return {id: outcome for id, outcome in outcomes if outcome is not None}
 
     @property
@@ -138,10 +138,10 @@ class ToolRoundPlan(StoredRound):
             InvalidArguments: The input of a call was edited to what its tool does not take.
         """
         self._state.require_open()
-        given = hooks_of(hooks, {call.id: call for call in self._state.calls})
+        hook_set = hooks_of(hooks, {call.id: call for call in self._state.calls})
         for call in self._state.calls:
-            if given is not None or not ask_now(call):
-                await ask(call, given)
+            if hook_set is not None or not ask_now(call):
+                await ask(call, hook_set)
         return self
 
     async def resolve(self, grants: Iterable[Grant] = (), denials: Iterable[Denial] = ()) -> ToolRoundPlan:
@@ -155,9 +155,11 @@ class ToolRoundPlan(StoredRound):
         self._state.require_open()
         answers: list[Grant | Denial] = [*grants, *denials]
         calls = self._in("suspended")
-        asked = {call.id: call.outcome.request for call in calls if isinstance(call.outcome, Suspended)}
-        chosen = {key: next((a for a in answers if is_answer_to(a, request)), None) for key, request in asked.items()}
-        stray = next((a for a in answers if not any(is_answer_to(a, request) for request in asked.values())), None)
+        requests = {call.id: call.outcome.request for call in calls if isinstance(call.outcome, Suspended)}
+        chosen = {
+            key: next((a for a in answers if is_answer_to(a, request)), None) for key, request in requests.items()
+        }
+        stray = next((a for a in answers if not any(is_answer_to(a, request) for request in requests.values())), None)
         if stray is not None:
             raise ApprovalError(stray.tool, f"no call of this round waits for it (call {stray.call_id})")
         for call in calls:
@@ -186,7 +188,7 @@ class ToolRoundPlan(StoredRound):
         require_number("run_pending", "concurrency", concurrency, least=1)
         await _execute_together(list(filter(is_executable, self._in("pending"))), concurrency)
         executed = [(call.id, call.name, required_call(call)) for call in self._in("pending")]
-        return [ToolResult(id, name, one.value, one.error) for id, name, one in executed if one.state == "executed"]
+        return [ToolResult(id, name, live.value, live.error) for id, name, live in executed if live.state == "executed"]
 
     # --- the end
 
@@ -214,7 +216,7 @@ class ToolRoundPlan(StoredRound):
         state = self._state
         state.require_open(CommitError)
         target = _list_of(transcript, state.format)
-        given, others = answers_to_unhandled(state.others, state.reply, results)
+        to_unhandled, others = answers_to_unhandled(state.others, state.reply, results)
         answers = _paired(state.calls, others)
         known, length = known_of(target), len(target)
         rest = list(known.rest_by(state.format, target))
@@ -227,7 +229,7 @@ class ToolRoundPlan(StoredRound):
         state.require_open(CommitError)  # it may have been committed while post hooks ran
         if len(target) != length:
             raise CommitError(("the transcript was changed meanwhile",))
-        added = [*state.reply.items, *_answering(state, settled, given)]
+        added = [*state.reply.items, *_answering(state, settled, to_unhandled)]
         target.extend(added)
         if isinstance(target, Transcript):
             known.add([*rest, *added], [*ids_in(state.format, rest), *[call.id for call in state.reply.calls]])
@@ -300,12 +302,12 @@ def _resumed(work: Coroutine[Any, Any, None], context: Context, waits_for: Any) 
     step: Callable[[Any], Any]
     while True:
         try:
-            given = yield waits_for
+            sent = yield waits_for
             step = work.send
         except BaseException as error:  # a cancellation, which the coroutine has to see
-            step, given = work.throw, error
+            step, sent = work.throw, error
         try:
-            waits_for = context.run(step, given)
+            waits_for = context.run(step, sent)
         except StopIteration:
             return
 
@@ -313,7 +315,7 @@ def _resumed(work: Coroutine[Any, Any, None], context: Context, waits_for: Any) 
 def _paired(calls: Sequence[DecodedCall[Any]], results: Sequence[Answer]) -> dict[str, Answer]:
     """Return the results by call id; raise CommitError, which names everything that is wrong with them."""
     known = {call.id: call for call in calls}
-    found: dict[str, Answer] = {}
+    answers: dict[str, Answer] = {}
     problems: list[str] = []
     for result in results:
         if isinstance(result, ToolResult):
@@ -324,25 +326,25 @@ def _paired(calls: Sequence[DecodedCall[Any]], results: Sequence[Answer]) -> dic
         call = known.get(id)
         if call is None:
             problems.append(f"the result for `{name}` ({id}) answers no call of this round")
-        elif id in found:
+        elif id in answers:
             problems.append(f"there are two results for `{call.name}` ({id})")
         elif name != call.name:
             problems.append(f"the result for {id} is of `{name}`, and the call is of `{call.name}`")
         elif call.outcome is not None and isinstance(call.outcome, _ANSWERED) and not _is_outcome(result, call.outcome):
             problems.append(f"`{name}` ({id}) was {call.group} before; leave its result out")
-        found[id] = result
+        answers[id] = result
     for call in calls:
         if call.outcome is None:
-            if call.id not in found:
+            if call.id not in answers:
                 lacking = f"there is no result for `{call.name}` ({call.id})"
                 problems.append(f"{lacking}: answer it with the call's `complete`, `fail` or `reject`")
         elif isinstance(call.outcome, _ANSWERED):
-            found.pop(call.id, None)
+            answers.pop(call.id, None)
         elif isinstance(call.outcome, Suspended):
             problems.append(f"`{call.name}` ({call.id}) is suspended; resolve it first")
     if problems:
         raise CommitError(tuple(problems))
-    return found
+    return answers
 
 
 async def _ask_about_edits(calls: Sequence[DecodedCall[Any]], answers: Mapping[str, Answer]) -> None:
@@ -370,16 +372,16 @@ def _is_outcome(answer: Answer, outcome: Outcome | None) -> bool:
             return False
 
 
-def _list_of(given: object, rules: ProviderFormat) -> MutableSequence[Any]:
+def _list_of(transcript: object, rules: ProviderFormat) -> MutableSequence[Any]:
     """Return the message list; CommitError where it is known to be in another format than the round."""
-    if type(given) is list:  # asked first: what a protocol costs is more than all of the rest here
-        return cast("list[Any]", given)
-    target: object = given
-    if not isinstance(given, Transcript) and isinstance(given, HasTranscript):
-        target = given.transcript
+    if type(transcript) is list:  # asked first: what a protocol costs is more than all of the rest here
+        return cast("list[Any]", transcript)
+    target: object = transcript
+    if not isinstance(transcript, Transcript) and isinstance(transcript, HasTranscript):
+        target = transcript.transcript
     if not isinstance(target, MutableSequence):
-        what = type(target).__qualname__
-        raise TypeError(f"a round is committed to a message list, a Transcript or a session, and this is a {what}")
+        kind = type(target).__qualname__
+        raise TypeError(f"a round is committed to a message list, a Transcript or a session, and this is a {kind}")
     if isinstance(target, Transcript) and PROVIDERS[target.format] is not rules:
         problem = f"the round is in the format `{rules.title}`, and the transcript in `{target.format}`"
         raise CommitError((problem, "say which it is with `format=`"))
@@ -387,20 +389,20 @@ def _list_of(given: object, rules: ProviderFormat) -> MutableSequence[Any]:
 
 
 def _require_valid(
-    state: RoundState, target: Sequence[Any], rest: Sequence[Mapping[str, Any]], taken: Collection[str]
+    state: RoundState, target: Sequence[Any], rest: Sequence[Mapping[str, Any]], known_ids: Collection[str]
 ) -> None:
     """Raise CommitError when the provider would refuse the transcript with this round at its end.
 
     Args:
         rest: What of the transcript is not known to be in order; the round's own calls wait after it, in their order.
-        taken: The ids of the calls in what is.
+        known_ids: The ids of the calls in what is.
     """
     rules, calls = state.format, state.reply.calls
-    if _is_in_order(state, rest, taken):
+    if _is_in_order(state, rest, known_ids):
         return
     blank = [WireResult(call, "") for call in calls]
-    found = rules.check([*shapes(target), *state.reply.items, *rules.answer(blank)])
-    problems = [problem for problem in found if problem.kind != "order"]  # of turns, which are the host's own
+    in_transcript = rules.check([*shapes(target), *state.reply.items, *rules.answer(blank)])
+    problems = [problem for problem in in_transcript if problem.kind != "order"]  # of turns, which are the host's own
     if problems:
         mend = "decode with `transcript=`, or mend what came before with `repair`"
         if rules.unanswered(shapes(target)):
@@ -408,27 +410,27 @@ def _require_valid(
         raise CommitError((*map(str, problems), mend))
 
 
-def _is_in_order(state: RoundState, rest: Sequence[Mapping[str, Any]], taken: Collection[str]) -> bool:
+def _is_in_order(state: RoundState, rest: Sequence[Mapping[str, Any]], known_ids: Collection[str]) -> bool:
     """Return whether the calls of a round wait at the end of a transcript, and nothing else; as `_require_valid`."""
     rules, reply = state.format, state.reply
-    if reply.is_ordered and not rest and not (rules.layout.unique and taken):
+    if reply.is_ordered and not rest and not (rules.layout.unique and known_ids):
         return True
     keys = [rules.key_of(call) for call in reply.calls]
     if reply.is_ordered and not rest:
-        return not any(key in taken for key in keys)
-    return rules.unanswered([*rest, *reply.items], taken) == keys
+        return not any(key in known_ids for key in keys)
+    return rules.unanswered([*rest, *reply.items], known_ids) == keys
 
 
-def _answering(state: RoundState, settled: Sequence[WireResult], given: Mapping[str, WireResult]) -> list[Item]:
+def _answering(state: RoundState, settled: Sequence[WireResult], to_unhandled: Mapping[str, WireResult]) -> list[Item]:
     """Return the items that answer a turn, in its order, with what the host says to unknown items at the end."""
     rules = state.format
-    answers = {**given, **{one.call.id: one for one in settled}}
+    answers = {**to_unhandled, **{result.call.id: result for result in settled}}
     shown = [answers[call.id] for call in state.reply.calls]
     items = rules.answer(shown)
-    more = [dict(one.fields) for one in (given[call.id] for call in state.reply.unknown) if one.fields]
+    more = [dict(result.fields) for result in (to_unhandled[call.id] for call in state.reply.unknown) if result.fields]
     if more:
         items = rules.pack([*(raw for item in items for raw in rules.raw_results(item)), *more])
-    is_text = not more and not [one for one in shown if one.fields is not None or one.parts]
+    is_text = not more and not [result for result in shown if result.fields is not None or result.parts]
     return items if is_text else cast("list[Item]", canonical(items))
 
 

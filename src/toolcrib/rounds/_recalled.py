@@ -113,9 +113,9 @@ def _says_something(item: Mapping[str, Any]) -> bool:
         return False
     held: Any = item.get("content") or item.get("parts") or ()
     parts: list[Any] = [{"text": held}] if isinstance(held, str) else [*held]
-    own = [cast("Mapping[str, Any]", part) for part in parts if isinstance(part, Mapping)]
-    said = (part for part in own if _CALLS.isdisjoint((part.get("type"), part.get("part_kind"), *part)))
-    return any(map(item.get, _SAID)) or any(any(map(part.get, (*_SAID, "content"))) for part in said)
+    shapes = [cast("Mapping[str, Any]", part) for part in parts if isinstance(part, Mapping)]
+    spoken = (part for part in shapes if _CALLS.isdisjoint((part.get("type"), part.get("part_kind"), *part)))
+    return any(map(item.get, _SAID)) or any(any(map(part.get, (*_SAID, "content"))) for part in spoken)
 
 
 def read_provider_parts(run: Run, item: Mapping[str, Any]) -> None:

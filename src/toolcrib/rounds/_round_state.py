@@ -49,13 +49,13 @@ class RoundState:
             reader = ToolCalls(pipeline.toolset, format, strict=strict)
             calls = [received(call, reader, reply, pipeline, run) for call in reader.of(reply)]
         self.calls = tuple(calls)
-        own = {call.id for call in calls}
+        of_tools = {call.id for call in calls}
         if run.features:
             for call in calls:
                 run.read(ModelInput("call", request=ToolCall(call.name, {}, call.id)))
             for item in reply.items:
                 read_provider_parts(run, json_shape(item))
-        self.others = tuple(call for call in reply.calls if call.id not in own)
+        self.others = tuple(call for call in reply.calls if call.id not in of_tools)
         self.ended = ""
         self.dispatched = False
 
@@ -77,10 +77,10 @@ class RoundState:
 def received(call: WireCall, reader: ToolCalls, reply: WireReply, pipeline: Pipeline, run: Run) -> DecodedCall[Any]:
     """Return a call of a tool in a reply, read; no gate is asked."""
     arguments, fault = reader.arguments_of(call), reply.fault_of(call)
-    asked = ToolCall(call.name, arguments, call.id, "model", fault, call.caller, call.is_repaired)
-    read = pipeline.receive(asked, run)
+    request = ToolCall(call.name, arguments, call.id, "model", fault, call.caller, call.is_repaired)
+    read = pipeline.receive(request, run)
     if isinstance(read, Failed):
-        return DecodedCall(call, pipeline, run, asked, read)
+        return DecodedCall(call, pipeline, run, request, read)
     return DecodedCall(call, pipeline, run, read)
 
 

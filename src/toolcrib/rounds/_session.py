@@ -121,10 +121,10 @@ class Session(SessionState):
         if "tools" in defaults and not isinstance(tools := defaults["tools"], Pipeline | Toolset | type):
             defaults["tools"] = Toolset.of(tools)  # what is wrong with them is said here, and not in the first step
         chat_model, keeper = as_chat_model(model, model_name, format), session_keeper(store, id, run)
-        kept: dict[str, Any] = {} if keeper is None else {"store": keeper.store, "approvals": keeper.store}
+        of_store: dict[str, Any] = {} if keeper is None else {"store": keeper.store, "approvals": keeper.store}
         if keeper is not None and (run is None or run.channel.conversation_id is None):
-            kept["conversation_id"] = keeper.id
-        super().__init__(chat_model, format, run_for(run, "session", **kept), keeper)
+            of_store["conversation_id"] = keeper.id
+        super().__init__(chat_model, format, run_for(run, "session", **of_store), keeper)
         self.system, self.defaults = system, defaults
         self.transcript = Transcript(transcript, self.format)
         self._took = Usage()
@@ -157,31 +157,31 @@ class Session(SessionState):
         self._require_settled()
         self._unkept.require_question(self.transcript)
         require_known("a step", keywords)
-        asked = cast("StepKeywords", {**self.defaults, **keywords})
-        pipeline = pipeline_of(asked.get("tools", ()))
-        request = await self._request(pipeline, asked)
+        options = cast("StepKeywords", {**self.defaults, **keywords})
+        pipeline = pipeline_of(options.get("tools", ()))
+        request = await self._request(pipeline, options)
         self._activity.open(pipeline.sinks)
-        listeners = reply_listeners(asked)
+        listeners = reply_listeners(options)
         with self._activity.request(json=request.output is not None) as sent:
             self._took = Usage()
-            round = await self._ask(pipeline, request, asked, listeners, sent)
+            round = await self._ask(pipeline, request, options, listeners, sent)
         self._container = round.container or self._container
-        return await self._read(round, asked)
+        return await self._read(round, options)
 
     async def _ask(
         self,
         pipeline: Pipeline,
         request: ChatRequest,
-        asked: StepKeywords,
+        options: StepKeywords,
         listeners: ReplyListeners,
         sent: ModelRequest,
     ) -> ToolRound:
         """Ask the model, again where it fails and the step has a `retry`, and return its reply as a round."""
-        retry, number = asked.get("retry") or Retry(times=0), 0
+        retry, number = options.get("retry") or Retry(times=0), 0
         while True:
             counter, round, failure = UsageCounter(self.format), None, None
             try:
-                round = sent.round = await self._ask_once(pipeline, request, asked, listeners, counter)
+                round = sent.round = await self._ask_once(pipeline, request, options, listeners, counter)
             except Exception as error:  # the model is the code of others
                 failure = error
             finally:
@@ -206,17 +206,17 @@ class Session(SessionState):
         self,
         pipeline: Pipeline,
         request: ChatRequest,
-        asked: StepKeywords,
+        options: StepKeywords,
         listeners: ReplyListeners,
         counter: UsageCounter,
     ) -> ToolRound:
-        available, strict = asked.get("available"), asked.get("strict", False)
+        available, strict = options.get("available"), options.get("strict", False)
         reading = DecodeKeywords(
             format=self.format,
             run=self._activity.run,
             transcript=self.transcript,
             strict=strict,
-            repair=asked.get("repair", False),
+            repair=options.get("repair", False),
         )
         reply: object = self.model.reply(request)
         if isawaitable(reply):  # an async generator is a stream as it is
@@ -230,7 +230,7 @@ class Session(SessionState):
         async with closed_stream(stream), aclosing(counter.counted(stream)) as chunks:
             return await decode_stream(pipeline, chunks, available, **listeners, **reading)
 
-    async def _read(self, round: ToolRound, asked: StepKeywords) -> NeedsTools | Continue | Finished[Any] | Stopped:
+    async def _read(self, round: ToolRound, options: StepKeywords) -> NeedsTools | Continue | Finished[Any] | Stopped:
         """Return the next step that a reply asks for."""
         if asks(round):
             self._staged = round
@@ -242,14 +242,14 @@ class Session(SessionState):
             self._activity.close("failed", f"the reply ended without an answer: {round.stop_kind}")
             return Stopped(round, self.transcript, self._took)
         try:
-            answer = Finished(round, typed_answer(round.text, asked.get("output")), self.transcript, self._took)
+            answer = Finished(round, typed_answer(round.text, options.get("output")), self.transcript, self._took)
         except InvalidOutput as error:
             self._activity.broken_off(error)
             raise
         self._activity.close("completed")
         self._unanswered.clear()
         self._unkept.turns.clear()
-        if asked.get("commit", True):
+        if options.get("commit", True):
             await answer.commit()
         else:
             self._staged = round
@@ -456,26 +456,26 @@ class Session(SessionState):
 
     # --- inside
 
-    async def _request(self, pipeline: Pipeline, asked: StepKeywords) -> ChatRequest:
+    async def _request(self, pipeline: Pipeline, options: StepKeywords) -> ChatRequest:
         toolset = pipeline.toolset
-        require = asked.get("require") or ToolRequirement.optional()
-        available = asked.get("available")
+        require = options.get("require") or ToolRequirement.optional()
+        available = options.get("available")
         require.check(toolset.offered(available))
-        describe = {**await toolset.description_overrides(), **asked.get("describe", {})}
+        describe = {**await toolset.description_overrides(), **options.get("describe", {})}
         tools = toolset.definitions(
             available,
             format=self.format,
-            strict=asked.get("strict", False),
-            return_schemas=asked.get("return_schemas", False),
+            strict=options.get("strict", False),
+            return_schemas=options.get("return_schemas", False),
             describe=describe,
             revealed=self.host_run.revealed,
         )
-        output, rounds = asked.get("output"), asked.get("full_results")
+        output, rounds = options.get("output"), options.get("full_results")
         messages = self._sent.messages(self.transcript)
         if rounds is not None:
             messages = self._old_results.sent(messages, rounds)
-        rules, cache = PROVIDERS[self.format], asked.get("cache", False)
-        messages, offered = self._unkept.sent(messages, rules), joined_tools(tools, asked.get("provider_tools", ()))
+        rules, cache = PROVIDERS[self.format], options.get("cache", False)
+        messages, offered = self._unkept.sent(messages, rules), joined_tools(tools, options.get("provider_tools", ()))
         if cache:
             messages, offered = rules.cached_messages(messages), rules.cached_tools(offered)
         return ChatRequest(
@@ -488,5 +488,5 @@ class Session(SessionState):
             parallel=require.parallel,
             container=self._container,
             cache=cache,
-            stream=any(reply_listeners(asked).values()),
+            stream=any(reply_listeners(options).values()),
         )

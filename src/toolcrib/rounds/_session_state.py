@@ -206,9 +206,9 @@ class SessionState:
             ValueError: The session is not in the format of its model, or a round is open without tools.
         """
         keeper = self._keeper
-        found = None if keeper is None else await keeper.load()
-        if found is not None:
-            data = StoredFields(type(self), read_stored(found.state))
+        stored = None if keeper is None else await keeper.load()
+        if stored is not None:
+            data = StoredFields(type(self), read_stored(stored.state))
             is_new = self.host_run.run is self.host_run  # of one that nobody gave, the id stays the same
             run, store = None if is_new else self.host_run, self.host_run.durability.store
             conversation = self.host_run.channel.conversation_id
