@@ -379,7 +379,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "the time of work",
         "adapters/dbos/_workflow.py",
-        "_deadline(given[-1].get(TIMEOUT))",
+        "_deadline(arguments[-1].get(TIMEOUT))",
         "_deadline(None)",
         ("tests/adapters/dbos/test_limits.py",),
     ),
@@ -393,7 +393,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "the key of a program after an answer",
         _PROGRAM,
-        "priority, given.get(KEY), ",
+        "priority, data.get(KEY), ",
         "priority, ",
         ("tests/adapters/dbos/test_limits.py",),
     ),
@@ -407,8 +407,8 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "the partition of a program after an answer",
         _PROGRAM,
-        "given.get(KEY), partition=partition)",
-        "given.get(KEY))",
+        "data.get(KEY), partition=partition)",
+        "data.get(KEY))",
         _OF_PARTITIONS,
     ),
     Gate(
@@ -484,8 +484,8 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "principal of a durable program",
         _PROGRAM,
-        'principal=data["principal"] or given.principal',
-        "principal=given.principal",
+        'principal=data["principal"] or arguments.principal',
+        "principal=arguments.principal",
         _OF_PROGRAMS,
     ),
     Gate(

@@ -22,7 +22,9 @@ DURABLE_PRUNE_GATES: tuple[Gate, ...] = (
         "",
         _OF_PRUNE,
     ),
-    Gate("a turn that would be put again stays", _PRUNE, "if status.workflow_id in kept:", "if False:", _OF_PRUNE),
+    Gate(
+        "a turn that would be put again stays", _PRUNE, "if status.workflow_id in unfinished:", "if False:", _OF_PRUNE
+    ),
     Gate("a turn that a left one would put again stays", _PRUNE, '"ENQUEUED", "DELAYED",', '"ENQUEUED",', _OF_PRUNE),
     Gate(
         "a turn that one that was given up would put again stays",
@@ -42,7 +44,7 @@ DURABLE_PRUNE_GATES: tuple[Gate, ...] = (
     Gate("work that ended later stays", _PRUNE, "is not None and ended < limit", "is not None", _OF_PRUNE),
     # --- programs
     Gate("a program that waits stays", _PRUNE, 'program.state == "paused":', "False:", _OF_PRUNE),
-    Gate("a program that goes on stays", _PRUNE, "if all(_is_old(one, limit) for one in there)", "if True", _OF_PRUNE),
+    Gate("a program that goes on stays", _PRUNE, "if all(_is_old(row, limit) for row in there)", "if True", _OF_PRUNE),
     # --- workers
     Gate("a worker that lives stays", _PRUNE, '("stopped", "recovered")', '("running", "stopped")', _OF_PRUNE),
     Gate("a worker that stopped later stays", _PRUNE, "seen_at < before.timestamp()", "seen_at > 0", _OF_PRUNE),

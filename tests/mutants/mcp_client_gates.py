@@ -175,8 +175,8 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     Gate(
         "a denial of a server's question",
         _REQUESTS,
-        'given = {"accept": answer.fields, "cancel": None}.get(answer.action, False)',
-        'given = {"name": "nobody"}',
+        'response = {"accept": answer.fields, "cancel": None}.get(answer.action, False)',
+        'response = {"name": "nobody"}',
         _OF_QUESTIONS,
     ),
     Gate(
@@ -521,8 +521,8 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     Gate(
         "a stream that is opened again without a pause",
         "adapters/mcp_client/_response_limit.py",
-        "min(max(given, _SHORTEST), _LONGEST)",
-        "given",
+        "min(max(milliseconds, _SHORTEST), _LONGEST)",
+        "milliseconds",
         _OF_MESSAGES,
     ),
     Gate(

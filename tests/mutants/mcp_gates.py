@@ -122,7 +122,7 @@ MCP_GATES: tuple[Gate, ...] = (
         "can_fill_in = True",
         _OF_ELICIT,
     ),
-    Gate("who answered a form", _ASKING, "request.grant(UNVERIFIED, message=said)", "request.grant()", _OF_ELICIT),
+    Gate("who answered a form", _ASKING, "request.grant(UNVERIFIED, message=reason)", "request.grant()", _OF_ELICIT),
     # --- what a client hands back
     Gate(
         "seal of a state",

@@ -107,8 +107,8 @@ OAUTH_GATES: tuple[Gate, ...] = (
     Gate(
         "scopes of every reader of a URI",
         "adapters/mcp_server/_offers.py",
-        "[one.entry for one in self._named(uri)]",
-        "[one.entry for one in self._named(uri)][:1]",
+        "[offered.entry for offered in self._named(uri)]",
+        "[offered.entry for offered in self._named(uri)][:1]",
         _OF_SCOPES,
     ),
     Gate(

@@ -562,8 +562,8 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "errors that a server on a network masks",
         "adapters/mcp_server/_http.py",
-        'given if given.errors is not None else replace(given, errors="masked")',
-        "given",
+        'server_options if server_options.errors is not None else replace(server_options, errors="masked")',
+        "server_options",
         ("tests/adapters/mcp_server/test_errors.py",),
     ),
     # --- arguments

@@ -21,7 +21,7 @@ REPLAY_GATES: tuple[Gate, ...] = (
     Gate(
         "an answer counts for the arguments that it was given for",
         "replay/_answers.py",
-        'said.get("digest") == request.digest and ',
+        'answer.get("digest") == request.digest and ',
         "",
         _REPLAY,
     ),

@@ -108,8 +108,8 @@ TASK_GATES: tuple[Gate, ...] = (
     Gate(
         "a server makes tasks where the host takes them",
         "adapters/mcp_client/_connection.py",
-        "_with_tasks(given.extensions) if options.tasks else given.extensions",
-        "_with_tasks(given.extensions)",
+        "_with_tasks(opened.extensions) if options.tasks else opened.extensions",
+        "_with_tasks(opened.extensions)",
         _OF_CALLS,
     ),
 )

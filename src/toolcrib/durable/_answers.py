@@ -65,9 +65,9 @@ class Answers(ABC):
                 stays pending.
         """
         asked = await self._request(request)
-        kept = result_as_json(asked, result, chains=self._chains)
+        stored = result_as_json(asked, result, chains=self._chains)
         checked_output(self._tool(asked.tool), asked.tool, result)
-        await self._answer(asked.done(kept, by, message, **unknown))
+        await self._answer(asked.done(stored, by, message, **unknown))
 
     async def deny(
         self,

@@ -30,7 +30,7 @@ def result_as_json(request: ApprovalRequest, result: Any, *, chains: bool) -> An
         return {_TURN: cast("Turn[Any]", result).to_dict()}
     if not isinstance(result, list):
         return result
-    return [result_as_json(request, one, chains=chains) for one in cast("list[Any]", result)]
+    return [result_as_json(request, item, chains=chains) for item in cast("list[Any]", result)]
 
 
 def result_with_turns(request: ApprovalRequest, result: Any, tools: Iterable[Tool[..., Any]]) -> Any:
@@ -43,16 +43,16 @@ def result_with_turns(request: ApprovalRequest, result: Any, tools: Iterable[Too
     """
     if isinstance(result, list):
         several = enumerate(cast("list[Any]", result))
-        return [_revived(request, f"{request.id}:{number}", one, tools) for number, one in several]
+        return [_revived(request, f"{request.id}:{number}", item, tools) for number, item in several]
     return _revived(request, request.id, result, tools)
 
 
 def _revived(request: ApprovalRequest, name: str, value: Any, tools: Iterable[Tool[..., Any]]) -> Any:
-    held = _mapping(value)
-    given = _mapping(held.get(_TURN))
-    if len(held) != 1 or "tool_name" not in given or "kwargs" not in given:
+    fields = _mapping(value)
+    turn = _mapping(fields.get(_TURN))
+    if len(fields) != 1 or "tool_name" not in turn or "kwargs" not in turn:
         return value
-    data: Mapping[str, Any] = {"uuid": str(uuid5(NAMESPACE_URL, f"toolcrib:{name}")), **_LEFT_OUT, **given}
+    data: Mapping[str, Any] = {"uuid": str(uuid5(NAMESPACE_URL, f"toolcrib:{name}")), **_LEFT_OUT, **turn}
     try:
         return Turn.from_dict(data, tools)
     except (UnregisteredToolError, ValueError, TypeError) as error:

@@ -90,10 +90,10 @@ class TurnExecution:
 
     def note(self, request: ApprovalRequest, answer: Grant | Denial) -> None:
         """Add the answer to a request to the record."""
-        kept = answer.to_dict()
+        data = answer.to_dict()
         for secret in ("user_input", "override_args", "done"):  # what a person typed may be a secret
-            kept.pop(secret, None)
-        self.approval = {**kept, "digest": request.digest, "request_id": request.id}
+            data.pop(secret, None)
+        self.approval = {**data, "digest": request.digest, "request_id": request.id}
 
 
 def began(worker_id: str) -> dict[str, Any]:

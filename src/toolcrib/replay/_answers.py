@@ -29,9 +29,9 @@ class RecordedAnswers:
     def follow(self, attempt: RecordedAttempt) -> None:
         """Answer from now on as people did when a call came this time."""
         self._attempt, self.asked = attempt, False
-        for said in attempt.answers:
-            if said.get("scope", "once") != "once":
-                self._given.setdefault(_name(said), attempt)
+        for answer in attempt.answers:
+            if answer.get("scope", "once") != "once":
+                self._given.setdefault(_name(answer), attempt)
 
     async def put(self, request: ApprovalRequest) -> None:
         """Keep nothing: a replay asks no person."""
@@ -62,28 +62,28 @@ class RecordedAnswers:
     async def take(self, request: ApprovalRequest) -> Grant | Denial | None:
         """Return the recorded answer for the same arguments, or a standing grant from before."""
         self.asked = True
-        said = next((each for each in self._attempt.answers if self._was_given_here(each, request)), None)
-        if said is None:
+        recorded = next((answer for answer in self._attempt.answers if self._was_given_here(answer, request)), None)
+        if recorded is None:
             return next((grant for grant in self._standing if not misfit(grant, request)), None)
-        by, message = str(said.get("approver") or ""), str(said.get("message") or "")
-        if said.get("kind") == "denial":
+        by, message = str(recorded.get("approver") or ""), str(recorded.get("message") or "")
+        if recorded.get("kind") == "denial":
             return request.deny(message=message, by=by)
-        scope: Any = said.get("scope", "once")
+        scope: Any = recorded.get("scope", "once")
         grant = request.grant(by, message=message, scope=scope, override_args=self._override())
         if grant.standing:
             self._standing.append(grant)
         return grant
 
-    def _was_given_here(self, said: Mapping[str, Any], request: ApprovalRequest) -> bool:
+    def _was_given_here(self, answer: Mapping[str, Any], request: ApprovalRequest) -> bool:
         """Return whether a person said this to the same arguments, and did not say it before, for good."""
-        return said.get("digest") == request.digest and self._given.get(_name(said), self._attempt) is self._attempt
+        return answer.get("digest") == request.digest and self._given.get(_name(answer), self._attempt) is self._attempt
 
     def _override(self) -> Any:
         """Return the arguments that the approver gave in the place of the call's."""
-        given = (note["arguments"] for note in self._attempt.notes if note["hook"] == "approver")
-        return next(given, None)
+        overridden = (note["arguments"] for note in self._attempt.notes if note["hook"] == "approver")
+        return next(overridden, None)
 
 
-def _name(said: Mapping[str, Any]) -> tuple[str, str]:
+def _name(answer: Mapping[str, Any]) -> tuple[str, str]:
     """Return the key of a standing grant: who gave it, and when."""
-    return str(said.get("approver")), str(said.get("at"))
+    return str(answer.get("approver")), str(answer.get("at"))

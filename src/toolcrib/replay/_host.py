@@ -17,17 +17,17 @@ def host_hooks(attempt: RecordedAttempt, *, with_policy: bool) -> HookSet | None
         attempt: The call, as it came.
         with_policy: Whether what a policy of provenance decided is said again, too.
     """
-    said = [
+    attempts = [
         (str(note["hook"]), _decision(note, attempt.outcome or {}))
         for note in attempt.notes
         if note["decision"] != "run" and (note.get("given") or (with_policy and note["hook"] == "provenance"))
     ]
     if attempt.came.get("asks"):
-        said.append(("host", Ask("")))
-    if not said:
+        attempts.append(("host", Ask("")))
+    if not attempts:
         return None
     hooks = HookSet()
-    for name, decision in said:
+    for name, decision in attempts:
         hooks.register(_saying(name, decision))
     return hooks
 
@@ -43,7 +43,7 @@ def _decision(note: Mapping[str, Any], outcome: Mapping[str, Any]) -> Decision:
 
 
 def _saying(name: str, decision: Decision) -> Any:
-    async def say(call: CallMetadata, given: Any) -> Decision:
+    async def say(call: CallMetadata, input: Any) -> Decision:
         return decision
 
     say.__name__ = name

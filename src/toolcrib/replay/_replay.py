@@ -66,7 +66,7 @@ class Replay:
 
     def summary(self) -> dict[tuple[str, str], int]:
         """Return how many calls differ, by tool and kind of change, the most first."""
-        counted = Counter((one.call.tool, one.change) for one in self.differences)
+        counted = Counter((difference.call.tool, difference.change) for difference in self.differences)
         return dict(sorted(counted.items(), key=lambda item: (-item[1], item[0])))
 
     def to_dict(self) -> dict[str, Any]:
@@ -75,8 +75,8 @@ class Replay:
             "calls": self.calls,
             "runs": self.runs,
             "summary": [{"tool": t, "change": change, "calls": n} for (t, change), n in self.summary().items()],
-            "differences": [one.to_dict() for one in self.differences],
-            "undecided": [one.to_dict() for one in self.undecided],
+            "differences": [difference.to_dict() for difference in self.differences],
+            "undecided": [call.to_dict() for call in self.undecided],
             "remarks": list(self.remarks),
         }
 
@@ -173,7 +173,7 @@ class _Replay:
             if kind == "program":
                 self._run(subject).run.read(ModelInput("program", more))
             elif kind == "came":
-                await self._came(subject, more)
+                await self._arrive(subject, more)
             else:
                 self._ended(subject, more)
         for call in self.recording.calls:
@@ -200,29 +200,29 @@ class _Replay:
             found = self.runs[run_id] = _Run(run, RecordedAnswers())
         return found
 
-    async def _came(self, call: RecordedCall, attempt: RecordedAttempt) -> None:
+    async def _arrive(self, call: RecordedCall, attempt: RecordedAttempt) -> None:
         """Pass a call through the gates when it comes, or is resumed."""
-        own = self._run(call.run_id)
+        replayed = self._run(call.run_id)
         for text in attempt.came.get("heard", ()):
             self.heard.add(call.run_id)
-            own.run.add_user_message(str(text))
-        if attempt.came.get("weighed") is False and not own.unread:
-            own.unread = _ELSEWHERE
-        own.answers.follow(attempt)
+            replayed.run.add_user_message(str(text))
+        if attempt.came.get("weighed") is False and not replayed.unread:
+            replayed.unread = _ELSEWHERE
+        replayed.answers.follow(attempt)
         before = self.progress.get(id(call))
         if before is None:
-            progress = self.progress[id(call)] = _Progress(unread=own.unread)
-            await self._admit(call, attempt, own, progress)
+            progress = self.progress[id(call)] = _Progress(unread=replayed.unread)
+            await self._admit(call, attempt, replayed, progress)
         elif isinstance(before.admitted, Suspended):
-            found = await self.rehearsal.admit(before.admitted, self._view(call, call.attempts[0], own))
-            before.take(found, asked=own.answers.asked)
+            found = await self.rehearsal.admit(before.admitted, self._view(call, call.attempts[0], replayed))
+            before.take(found, asked=replayed.answers.asked)
         key = (call.run_id, call.id)
         if self._stops(call):
             self.stopped.add(key)
         else:
             self.stopped.discard(key)
 
-    async def _admit(self, call: RecordedCall, attempt: RecordedAttempt, own: _Run, progress: _Progress) -> None:
+    async def _admit(self, call: RecordedCall, attempt: RecordedAttempt, replayed: _Run, progress: _Progress) -> None:
         if self._is_inside_stopped(call):
             progress.undecided = _NOT_MADE
             return
@@ -230,9 +230,9 @@ class _Replay:
         if progress.undecided:
             return
         hooks = host_hooks(attempt, with_policy=self.policy is None)
-        run = self._view(call, attempt, own)
+        run = self._view(call, attempt, replayed)
         found = await self.rehearsal.admit(self._request(call, attempt), run, hooks=hooks)
-        progress.take(found, asked=own.answers.asked)
+        progress.take(found, asked=replayed.answers.asked)
         admitted = found.result
         if isinstance(admitted, Failed) and admitted.code == "hook_error" and not _was(call, "hook_error"):
             progress.undecided = admitted.message
@@ -249,29 +249,29 @@ class _Replay:
         return _SECRET.format(", ".join(hidden)) if hidden else ""
 
     def _request(self, call: RecordedCall, attempt: RecordedAttempt) -> ToolCall:
-        came = attempt.came
-        given: Any = came.get("arguments", attempt.arguments)
-        origin: Any = came.get("origin", "model")
-        if origin == "host" and isinstance(given, Mapping) and call.tool in self.rehearsal.toolset:
-            given = self._taken(call.tool, cast("Mapping[str, Any]", given))
-        text = given if isinstance(given, str) else json.dumps({} if given is None else given)
-        return ToolCall(call.tool, text, call.id, origin, came.get("fault", ""), came.get("caller", ""))
+        arrival = attempt.came
+        arguments: Any = arrival.get("arguments", attempt.arguments)
+        origin: Any = arrival.get("origin", "model")
+        if origin == "host" and isinstance(arguments, Mapping) and call.tool in self.rehearsal.toolset:
+            arguments = self._known_arguments(call.tool, cast("Mapping[str, Any]", arguments))
+        text = arguments if isinstance(arguments, str) else json.dumps({} if arguments is None else arguments)
+        return ToolCall(call.tool, text, call.id, origin, arrival.get("fault", ""), arrival.get("caller", ""))
 
-    def _taken(self, tool: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _known_arguments(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the arguments of a host's call that a tool takes: it ignores others."""
         parameters = self.rehearsal.toolset[tool].parameters
         if parameters.get("additionalProperties") is not False:
-            return given
-        return {name: value for name, value in given.items() if name in parameters.get("properties", {})}
+            return arguments
+        return {name: value for name, value in arguments.items() if name in parameters.get("properties", {})}
 
-    def _view(self, call: RecordedCall, attempt: RecordedAttempt, own: _Run) -> Run:
-        came = attempt.came
-        options: dict[str, Any] = {"approvals": own.answers, "principal": call.principal, "entry": call.entry}
-        if "offered" in came:
-            options["available"] = frozenset({call.tool} if came["offered"] else ())
-        if "scopes" in came:
-            options["access"] = Access(scopes=frozenset(came["scopes"]))
-        return own.run.view(**options)
+    def _view(self, call: RecordedCall, attempt: RecordedAttempt, replayed: _Run) -> Run:
+        arrival = attempt.came
+        options: dict[str, Any] = {"approvals": replayed.answers, "principal": call.principal, "entry": call.entry}
+        if "offered" in arrival:
+            options["available"] = frozenset({call.tool} if arrival["offered"] else ())
+        if "scopes" in arrival:
+            options["access"] = Access(scopes=frozenset(arrival["scopes"]))
+        return replayed.run.view(**options)
 
     def _is_inside_stopped(self, call: RecordedCall) -> bool:
         """Return whether a call that would not run now has made this one."""
@@ -286,21 +286,21 @@ class _Replay:
     # --- what stands in for executions
 
     def _ended(self, call: RecordedCall, attempt: RecordedAttempt) -> None:
-        progress, own = self.progress[id(call)], self._run(call.run_id)
+        progress, replayed = self.progress[id(call)], self._run(call.run_id)
         admitted = progress.admitted
         if attempt is not call.attempts[-1]:
             return
-        began = any(each.final is not None for each in call.attempts)
+        began = any(attempt.final is not None for attempt in call.attempts)
         if (admitted is None and progress.undecided != _NOT_MADE) or (
             admitted is not None and is_call(admitted) and not began
         ):
-            own.unread = own.unread or _ELSEWHERE
+            replayed.unread = replayed.unread or _ELSEWHERE
         if admitted is None or not is_call(admitted) or admitted.state != "admitted" or not began:
             return
         outcome = attempt.outcome or {}
         value, error = outcome.get("value"), _error_of(outcome)
         if isinstance(value, str) and len(value) > _CUT:
-            own.unread = own.unread or _ELSEWHERE
+            replayed.unread = replayed.unread or _ELSEWHERE
         if outcome.get("kind") in ("completed", "failed"):
             progress.concluded = self.rehearsal.stand_in(admitted, value, error)
 
@@ -350,7 +350,7 @@ class _Replay:
             return unread
         if weighs and call.parent_id in self.recording.programs and "weighed" not in call.attempts[0].came:
             return _UNFOLLOWED
-        notes = [note for each in call.attempts for note in each.notes]
+        notes = [note for attempt in call.attempts for note in attempt.notes]
         if any(note.get("given") for note in notes):
             return "hooks of the host for this call alone may have edited it"
         acted = any(note["hook"] not in ("provenance", "approver") for note in notes)
@@ -366,7 +366,7 @@ def _error_of(outcome: Mapping[str, Any]) -> Exception | None:
 
 
 def _was(call: RecordedCall, code: str) -> bool:
-    return any((each.outcome or {}).get("code") == code for each in call.attempts)
+    return any((attempt.outcome or {}).get("code") == code for attempt in call.attempts)
 
 
 def _is_hosts(call: RecordedCall, was: ReplayVerdict) -> bool:

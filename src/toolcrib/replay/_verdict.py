@@ -76,12 +76,12 @@ class Difference:
 
 def recorded(call: RecordedCall) -> ReplayVerdict | None:
     """Return the verdict of a recorded call; None for one whose tool did not begin, and which no gate ended."""
-    began = next((each for each in call.attempts if each.final is not None), None)
+    began = next((attempt for attempt in call.attempts if attempt.final is not None), None)
     last = call.attempts[-1]
     asked = False
-    for each in call.attempts:
-        asked = asked or bool(each.answers) or (each.request is not None and each.final is None)
-        if each is began:
+    for part in call.attempts:
+        asked = asked or bool(part.answers) or (part.request is not None and part.final is None)
+        if part is began:
             break
     if began is not None:
         retry = _retry(last.outcome)

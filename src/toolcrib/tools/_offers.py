@@ -105,13 +105,13 @@ class Offering(BaseTool):
         """Return the resource or prompt that clients see; None for a tool like others."""
         return None
 
-    async def complete(self, argument: str, typed: str, given: Mapping[str, str]) -> Sequence[str] | FoundValues:
+    async def complete(self, argument: str, typed: str, others: Mapping[str, str]) -> Sequence[str] | FoundValues:
         """Return values for an argument that a person types.
 
         Args:
             argument: Its name.
             typed: What there is of it.
-            given: The other arguments so far.
+            others: The other arguments so far.
         """
         return ()
 
@@ -135,11 +135,11 @@ class _FunctionOffering(Offering):
     def get_offer(self) -> ResourceOffer | PromptOffer:
         return self._offer
 
-    async def complete(self, argument: str, typed: str, given: Mapping[str, str]) -> Sequence[str]:
+    async def complete(self, argument: str, typed: str, others: Mapping[str, str]) -> Sequence[str]:
         values = self._values.get(argument, ())
         if not callable(values):
             return [value for value in values if value.lower().startswith(typed.lower())]
-        found = values(typed, given)
+        found = values(typed, others)
         return await found if isawaitable(found) else found
 
     def listen(self, listener: ResourceListener) -> None:

@@ -65,11 +65,11 @@ async def test_an_answer_whose_work_goes_on_is_not_looked_into_again_and_then_fo
         await asyncio.to_thread(client.stop, agent.queue.name)
         await store.answer(asked.request.grant("ann"))
 
-        made = [await continue_approved(client, store, settled=settled) for _ in range(3)]
+        made = [await continue_approved(client, store, ended=settled) for _ in range(3)]
         known = {request_id for request_id, _ in settled}
         await asyncio.to_thread(client.go, agent.queue)
         await handle.outcome(through=True)
-        await continue_approved(client, store, settled=settled)
+        await continue_approved(client, store, ended=settled)
 
     assert made == [[asked.request.id], [], []]
     assert known == {"ask_1", asked.request.id}

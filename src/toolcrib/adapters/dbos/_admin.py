@@ -151,7 +151,9 @@ def _latest(client: Client, state: str | None, place: _Place, page: int) -> Iter
         keys = _keys(client, state, place, page, before)
         ids = [work_id for _, work_id in keys]
         found = client.dbos.list_workflows(workflow_ids=ids) if ids else []
-        by_id = {one.workflow_id: one for one in found if (one.name, one.status) != (TICK, "SUCCESS")}  # since `_keys`
+        by_id = {
+            status.workflow_id: status for status in found if (status.name, status.status) != (TICK, "SUCCESS")
+        }  # since `_keys`
         yield from _works(client, [by_id[work_id] for work_id in ids if work_id in by_id])
         if len(keys) < page:
             return
@@ -226,7 +228,7 @@ def show_work(client: Client, work_id: str) -> tuple[Work, dict[str, Any]]:
         more["result"] = None if found is None else found.result
     else:
         steps = [step for part, _ in parts for step in client.dbos.list_workflow_steps(part.workflow_id)]
-        more["steps"] = [{"name": step["function_name"], "error": _said(step["error"])} for step in steps]
+        more["steps"] = [{"name": step["function_name"], "error": _error_text(step["error"])} for step in steps]
     return work, more
 
 
@@ -286,9 +288,9 @@ def retry_work(client: Client, work_id: str) -> Work:
 
 def _parts(client: Client, work_id: str) -> list[tuple[WorkflowStatus, Work]]:
     """Return the workflows of a piece of work, the first one first, each with the work as it tells it."""
-    given = _found(client, work_id)
-    first = _first(given)
-    status = given if first == given.workflow_id else client.find(first) or given
+    named = _found(client, work_id)
+    first = _first(named)
+    status = named if first == named.workflow_id else client.find(first) or named
     parts = [(status, _works(client, [status])[0])]
     while parts[-1][1].state == _CONTINUED:
         status = _found(client, _after(status))
@@ -317,8 +319,8 @@ def _put_back(client: Client, status: WorkflowStatus, is_back: bool) -> Work:
 
 def _found(client: Client, work_id: str) -> WorkflowStatus:
     """Return the workflow of an id, or of the turn that was named so when it was enqueued."""
-    for one in (work_id, turn_id_of(work_id)):
-        if found := client.find(one):
+    for candidate in (work_id, turn_id_of(work_id)):
+        if found := client.find(candidate):
             return found
     raise EngineError(f"there is no workflow {work_id} in {client.database}; `toolcrib workflows list` shows them")
 
@@ -389,7 +391,7 @@ def _after(status: WorkflowStatus) -> str:
 
 def _work_of(status: WorkflowStatus) -> Work:
     data, output = data_of(status), cast("Any", status.output)
-    state, error = _STATES.get(status.status, str(status.status).lower()), _said(status.error)
+    state, error = _STATES.get(status.status, str(status.status).lower()), _error_text(status.error)
     result: Mapping[str, Any] = cast("Mapping[str, Any]", output) if isinstance(output, Mapping) else {}
     if state == "done":
         state, error = _ended(result)
@@ -458,5 +460,5 @@ def _seconds(milliseconds: int | None) -> float | None:
     return None if milliseconds is None else milliseconds / 1000
 
 
-def _said(error: Exception | None) -> str | None:
+def _error_text(error: Exception | None) -> str | None:
     return None if error is None else str(error)

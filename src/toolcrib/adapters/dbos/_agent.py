@@ -371,10 +371,10 @@ class DurableAgent(DbosAnswers):
 
     def _binding(self, engine: Engine, execution: TurnExecution) -> TurnBinding:
         run = self._run
-        given = Run(id=self.name) if run is None else run() if callable(run) else run
-        approvals = cast("AnswerStore", given.approvals or engine.client.approvals)
-        held = held_run(given, execution, approvals, self.agent.tools, engine.may_begin)
-        recorded = engine.recorded(held, self._pipeline.sinks)
+        host_run = Run(id=self.name) if run is None else run() if callable(run) else run
+        approvals = cast("AnswerStore", host_run.approvals or engine.client.approvals)
+        durable_run = held_run(host_run, execution, approvals, self.agent.tools, engine.may_begin)
+        recorded = engine.recorded(durable_run, self._pipeline.sinks)
         binding = self.agent.binding(recorded, self._pipeline, "durable")
         binding.stored = execution.waiting
         return binding

@@ -71,8 +71,8 @@ class JsonSerializer(Serializer):
         if isinstance(data, BaseException):
             data = {_ERROR: type(data).__name__, "message": str(data)}
         elif isinstance(data, dict) and data.keys() == {"args", "kwargs"}:  # the arguments of a workflow
-            given = cast("dict[str, Any]", data)
-            data = {_ARGUMENTS: list(given["args"]), "kwargs": given["kwargs"]}
+            fields = cast("dict[str, Any]", data)
+            data = {_ARGUMENTS: list(fields["args"]), "kwargs": fields["kwargs"]}
         return valid_text(json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=_time_text))
 
     def deserialize(self, serialized_data: str) -> Any:
@@ -258,9 +258,14 @@ class Client:
         return self._enqueue_within(workflow, queue, data, placement, connection)
 
     def _enqueue_within(
-        self, workflow: str, queue: str, data: Mapping[str, Any], placement: Placement, given: sa.Connection | Session
+        self,
+        workflow: str,
+        queue: str,
+        data: Mapping[str, Any],
+        placement: Placement,
+        transaction: sa.Connection | Session,
     ) -> str:
-        connection = given.connection() if isinstance(given, Session) else given
+        connection = transaction.connection() if isinstance(transaction, Session) else transaction
         if not isinstance(connection, sa.Connection):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host may pass anything
             raise TypeError(f"put: connection must be a connection or session of SQLAlchemy, and is {connection!r:.80}")
         url = connection.engine.url
@@ -303,12 +308,16 @@ class Client:
         system: Any = self.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- as above
         limits = {DEBOUNCED: placement.key, TIMEOUT: placement.timeout}
         data = {**data, **{name: value for name, value in limits.items() if value is not None}}
-        held = f"{options['workflow_name']}-{placement.key}"  # the id by which DBOS's own function knows it
-        options |= {"deduplication_id": held, "delay_seconds": min(seconds, placement.debounce_limit or seconds)}
+        holder_id = f"{options['workflow_name']}-{placement.key}"  # the id by which DBOS's own function knows it
+        options |= {"deduplication_id": holder_id, "delay_seconds": min(seconds, placement.debounce_limit or seconds)}
         del options["duplication_policy"]
         limit = None if placement.debounce_limit is None else _in_ms(placement.debounce_limit)
         table = system.tables.workflow_status.c
-        waits = (table.queue_name == options["queue_name"], table.deduplication_id == held, table.status == "DELAYED")
+        waits = (
+            table.queue_name == options["queue_name"],
+            table.deduplication_id == holder_id,
+            table.status == "DELAYED",
+        )
 
         @db_retry(sys_db=system)
         def replace() -> str | None:
@@ -320,7 +329,7 @@ class Client:
                 replaced = system.debounce_delayed_workflow(
                     workflow_name=options["workflow_name"],
                     queue_name=options["queue_name"],
-                    deduplication_id=held,
+                    deduplication_id=holder_id,
                     delay_until_epoch_ms=_in_ms(seconds),
                     inputs=inputs,
                     serialization=form,

@@ -125,10 +125,11 @@ class SharedContext:
                     pool.pop(change["id"], None)
                 case _:
                     pool.clear()
-        kept, held = self._queue.limit, self._pool.limit
+        of_queue, of_pool = self._queue.limit, self._pool.limit
         items = list(pool.values())
         return versioned(
-            "AgentContext", {"queue": queue[-kept:] if kept else queue, "pool": items[-held:] if held else items}
+            "AgentContext",
+            {"queue": queue[-of_queue:] if of_queue else queue, "pool": items[-of_pool:] if of_pool else items},
         )
 
 

@@ -36,7 +36,7 @@ def continuation_id(workflow_id: str, request_id: str) -> str:
 
 
 async def continue_approved(
-    client: Client, store: AnswerStore, *, settled: set[tuple[str, datetime | None]] | None = None
+    client: Client, store: AnswerStore, *, ended: set[tuple[str, datetime | None]] | None = None
 ) -> list[str]:
     """Enqueue what the answers so far let go on, and return the ids of the workflows.
 
@@ -44,11 +44,11 @@ async def continue_approved(
     time; call it where an answer should not wait for their next look.
 
     Args:
-        settled: Answers that no work waits for, by the request and their time: its work goes on, or it is not a durable
+        ended: Answers that no work waits for, by the request and their time: its work goes on, or it is not a durable
             work's. They are skipped, and those that are left out here are forgotten. For a caller that does this often.
     """
     continued: list[str] = []
-    before, after = settled or set(), set[tuple[str, datetime | None]]()
+    before, after = ended or set(), set[tuple[str, datetime | None]]()
     for entry in await answered_entries(store):
         key = (entry.request.id, None if entry.answer is None else entry.answer.at)
         found = "goes on" if key in before else await suspended_on(client, entry)
@@ -57,9 +57,9 @@ async def continue_approved(
                 continued.append(continuation_id(found.workflow_id, entry.request.id))
         elif found is None or (found == "goes on" and entry.answer is not None):  # a standing grant may be revoked
             after.add(key)
-    if settled is not None:
-        settled.clear()
-        settled.update(after)
+    if ended is not None:
+        ended.clear()
+        ended.update(after)
     return continued
 
 
@@ -129,9 +129,9 @@ async def _continue(client: Client, status: WorkflowStatus, request_id: str, *, 
 
 async def _keep_continuing(engine: Engine) -> None:
     """Poll for answers, as long as an engine runs."""
-    settled: set[tuple[str, datetime | None]] = set()
+    ended: set[tuple[str, datetime | None]] = set()
     while True:
-        await continue_approved(engine.client, engine.client.approvals, settled=settled)
+        await continue_approved(engine.client, engine.client.approvals, ended=ended)
         await engine.clock.sleep(engine.answers)
 
 

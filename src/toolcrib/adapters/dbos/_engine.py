@@ -143,7 +143,7 @@ class Engine:
         """
         added = [*self._sinks]
         if self.sink is not None and not any(
-            keeps_events_in(one, self.database) for one in (*run.sinks, *more, *added)
+            keeps_events_in(sink, self.database) for sink in (*run.sinks, *more, *added)
         ):
             added.append(self.sink)
         return run.with_sinks(*added) if added else run
@@ -232,8 +232,8 @@ class Engine:
         Args:
             known: What is kept of each beginning, by call id.
         """
-        kept = {call_id: began for call_id, began in known.items() if "worker" in began}  # older versions kept none
-        beginnings = {call_id: (str(began["worker"]), float(began["at"])) for call_id, began in kept.items()}
+        begun = {call_id: began for call_id, began in known.items() if "worker" in began}  # older versions kept none
+        beginnings = {call_id: (str(began["worker"]), float(began["at"])) for call_id, began in begun.items()}
         seen = {self.worker_id: 0.0 if self._lease is None else self._lease.seen_before}
         for worker_id in {worker_id for worker_id, _ in beginnings.values()} - seen.keys():
             look = partial(last_seen, self.client, worker_id)

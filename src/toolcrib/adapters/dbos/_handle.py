@@ -54,11 +54,11 @@ class TurnHandle:
 
         They are JSON shapes, and `Media`. One that was asked for approval, and has no answer yet, gives none.
         """
-        work_id, given = self.id, 0
+        work_id, next_number = self.id, 0
         while work_id:
             async for item in self._client.stream(work_id, VALUES, polling=self._polling):
-                if item["n"] >= given:  # a stream that was begun again gives what it gave before
-                    given = item["n"] + 1
+                if item["n"] >= next_number:  # a stream that was begun again gives what it gave before
+                    next_number = item["n"] + 1
                     yield revived(item["value"])
             result = await self._client.result(work_id, polling=self._polling)
             for value in result.get("values", ()):

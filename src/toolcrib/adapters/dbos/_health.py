@@ -201,7 +201,8 @@ def _metric(name: str, about: str, value: float | Mapping[str, float], label: st
     full = f"toolcrib_{name}"
     values = value.items() if isinstance(value, Mapping) else [(None, value)]
     lines = [
-        f"{full} {one:g}" if text is None else f'{full}{{{label}="{_escaped(text)}"}} {one:g}' for text, one in values
+        f"{full} {number:g}" if text is None else f'{full}{{{label}="{_escaped(text)}"}} {number:g}'
+        for text, number in values
     ]
     return [f"# HELP {full} {about}", f"# TYPE {full} gauge", *lines]
 

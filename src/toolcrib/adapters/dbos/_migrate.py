@@ -115,8 +115,8 @@ def grant_use(database: Database, role: str) -> None:
     engine = database.engine(pool=1)
     try:
         with transaction(engine) as execute:
-            (own,) = execute("SELECT current_schema()", ()).fetchone()
-            for schema in dict.fromkeys((own, database.dbos_schema)):
+            (current,) = execute("SELECT current_schema()", ()).fetchone()
+            for schema in dict.fromkeys((current, database.dbos_schema)):
                 names = {"schema": _quoted(engine, schema), "role": _quoted(engine, role)}
                 for statement in _USE:
                     execute(statement.format(**names), ())

@@ -94,8 +94,10 @@ class Queue:
         sizes, who = ("concurrency", "worker_concurrency", "tries", "partition_concurrency"), f"the queue `{self.name}`"
         require_numbers(who, self, dict.fromkeys(sizes, 1), seconds=("polling",))
         if (self.partition_concurrency or 0) > (self.concurrency or sys.maxsize):
-            one, all_of_them = self.partition_concurrency, self.concurrency
-            raise ValueError(f"{who}: partition_concurrency must be at most concurrency, {all_of_them}, and is {one}")
+            of_partition, of_all = self.partition_concurrency, self.concurrency
+            raise ValueError(
+                f"{who}: partition_concurrency must be at most concurrency, {of_all}, and is {of_partition}"
+            )
 
     @property
     def is_partitioned(self) -> bool:
@@ -171,12 +173,12 @@ def limits_of(placement: Placement) -> dict[str, Any]:
     return {name: value for name in (KEY, PARTITION, TIMEOUT) if (value := getattr(placement, name)) is not None}
 
 
-def turn_id_of(given: str) -> str:
+def turn_id_of(id: str) -> str:
     """Return the id of a turn with a given name: a UUID is its own id, and another name has always the same one."""
     try:
-        return str(UUID(given))
+        return str(UUID(id))
     except ValueError:
-        return str(uuid5(NAMESPACE_URL, f"toolcrib:{given}"))
+        return str(uuid5(NAMESPACE_URL, f"toolcrib:{id}"))
 
 
 def with_id(data: Mapping[str, Any], work_id: str) -> dict[str, Any]:
@@ -188,8 +190,8 @@ def with_id(data: Mapping[str, Any], work_id: str) -> dict[str, Any]:
 
 def data_of(status: WorkflowStatus) -> Mapping[str, Any]:
     """Return the input of a workflow, as JSON shapes; empty for one of other code."""
-    given: tuple[object, ...] = (*(status.input["args"] if status.input else ()), {})
-    return next(cast("Mapping[str, Any]", one) for one in given if isinstance(one, Mapping))
+    arguments: tuple[object, ...] = (*(status.input["args"] if status.input else ()), {})
+    return next(cast("Mapping[str, Any]", argument) for argument in arguments if isinstance(argument, Mapping))
 
 
 def what_of(data: Mapping[str, Any]) -> str:

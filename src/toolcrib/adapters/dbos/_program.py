@@ -184,14 +184,14 @@ class DurableToolkit(DbosAnswers):
     ) -> Run:
         """Return the run of one program's calls; `begun` is what is known of those that were cut off."""
         run: str = data["run"]
-        given = (
+        arguments = (
             Run(run) if self._given_run is None else self._given_run() if callable(self._given_run) else self._given_run
         )
-        approvals = cast("AnswerStore", given.approvals or engine.client.approvals)
+        approvals = cast("AnswerStore", arguments.approvals or engine.client.approvals)
         store = WorkStore(approvals, waits=journal.waits, fence=engine.may_begin)
-        recorded = engine.recorded(given, self.toolkit.sinks)
+        recorded = engine.recorded(arguments, self.toolkit.sinks)
         if data.get("late"):
-            given.read(
+            arguments.read(
                 ModelInput("restored", is_lost=True)
             )  # what was read before it was written: another process has it
 
@@ -200,10 +200,10 @@ class DurableToolkit(DbosAnswers):
                 await engine.may_begin()
 
         return recorded.view(
-            principal=data["principal"] or given.principal,
-            agent=data.get("agent") or given.channel.agent or self.name,
-            parent_id=data.get("parent") or given.channel.parent_id,
-            conversation_id=data.get("conversation_id") or given.channel.conversation_id,
+            principal=data["principal"] or arguments.principal,
+            agent=data.get("agent") or arguments.channel.agent or self.name,
+            parent_id=data.get("parent") or arguments.channel.parent_id,
+            conversation_id=data.get("conversation_id") or arguments.channel.conversation_id,
             approvals=store,
             program_id=run,
             begun=begun,
@@ -390,11 +390,11 @@ standing_routines.append(continue_programs)
 async def _enqueue_next(client: Client, run: str, generation: int) -> None:
     """Enqueue what goes on with a program, with the words that it was started with."""
     first = await client.status(run)
-    given: Mapping[str, Any] = {} if first is None or first.input is None else first.input["args"][0]
-    if given:
+    data: Mapping[str, Any] = {} if first is None or first.input is None else first.input["args"][0]
+    if data:
         priority, partition = (first.priority or 0, first.queue_partition_key) if first else (0, None)
-        placement = Placement(stretch_id(run, generation), priority, given.get(KEY), partition=partition)
-        await client.enqueue(PROGRAM, given["queue"], {**given, "generation": generation}, placement)
+        placement = Placement(stretch_id(run, generation), priority, data.get(KEY), partition=partition)
+        await client.enqueue(PROGRAM, data["queue"], {**data, "generation": generation}, placement)
 
 
 def stretch_id(run: str, generation: int) -> str:
@@ -460,8 +460,8 @@ async def _try_again(engine: Engine, work_id: str, failed: ToolcribError, retry:
     if tries < retry.attempts:
         raise asyncio.CancelledError from failed
     times = count_text(tries, "time")
-    said = f"the sandbox could not run this program, which was tried {times}; the last time it was {error}"
-    return ExecutionResult(success=False, error=f"{type(failed).__name__}: {said}")
+    message = f"the sandbox could not run this program, which was tried {times}; the last time it was {error}"
+    return ExecutionResult(success=False, error=f"{type(failed).__name__}: {message}")
 
 
 _LASTING: tuple[type[ToolcribError], ...] = (

@@ -98,11 +98,11 @@ def _old_work(client: Client, before: datetime) -> Iterator[_OldWork]:
     not old work either: should that one be taken up again, it puts the turn again, under the same id.
     """
     limit = before.timestamp() * 1000
-    kept = _put_by_unfinished(client, before, limit)
+    unfinished = _put_by_unfinished(client, before, limit)
     for page in _ended_before(client, before):
         found = _OldWork()
         for status in page:
-            if status.workflow_id in kept:
+            if status.workflow_id in unfinished:
                 continue
             if status.name == TICK:
                 found.ticks += [status.workflow_id] if _is_old(status, limit) else []
@@ -187,7 +187,7 @@ def _stretches(client: Client, status: WorkflowStatus, limit: float) -> list[str
     latest = 1 if program is None else program.generation
     ids = [stretch_id(run, number) for number in range(1, latest + 2)]  # the next may wait in its queue
     there = client.dbos.list_workflows(workflow_ids=ids, load_input=False, load_output=False)
-    return [one.workflow_id for one in there] if all(_is_old(one, limit) for one in there) else []
+    return [row.workflow_id for row in there] if all(_is_old(row, limit) for row in there) else []
 
 
 def _is_old(status: WorkflowStatus, limit: float) -> bool:
@@ -217,8 +217,10 @@ def _remove_work(client: Client, found: _OldWork) -> None:
 def _prune_workers(client: Client, before: datetime, *, dry_run: bool) -> int:
     """Remove workers that stopped or were recovered before a time, and hold nothing; return how many there are."""
     database = client.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- the client counts nothing by worker
-    held = database.tables.workflow_status
-    holders = sa.select(held.c.executor_id).where(held.c.status == "PENDING", held.c.executor_id.is_not(None))
+    status_table = database.tables.workflow_status
+    holders = sa.select(status_table.c.executor_id).where(
+        status_table.c.status == "PENDING", status_table.c.executor_id.is_not(None)
+    )
     old: Iterable[Any] = (
         _workers.c.state.in_(("stopped", "recovered")),
         _workers.c.seen_at < before.timestamp(),

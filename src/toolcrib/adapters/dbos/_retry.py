@@ -31,8 +31,8 @@ def put_back(client: Client, status: WorkflowStatus, queue: str, error: str) -> 
         if begun:
             steps = _database(client).tables.operation_outputs
             mine = (steps.c.workflow_uuid == status.workflow_id, steps.c.function_id == 1)
-            kept = JsonSerializer().serialize({**first, "failed": error})
-            connection.execute(sa.update(steps).where(*mine).values(output=kept))
+            serialized = JsonSerializer().serialize({**first, "failed": error})
+            connection.execute(sa.update(steps).where(*mine).values(output=serialized))
         forget_changes(connection, status.workflow_id)
     return True
 

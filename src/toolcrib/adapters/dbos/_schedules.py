@@ -165,7 +165,7 @@ def apply_schedule(
 def schedules(client: Client) -> list[ScheduledWork]:
     """Return the schedules of the database, by name."""
     found = client.dbos.list_schedules(workflow_name=TICK, application_name=client.database.application)
-    return sorted((_scheduled(client, one) for one in found), key=lambda one: one.name)
+    return sorted((_scheduled(client, schedule) for schedule in found), key=lambda schedule: schedule.name)
 
 
 def pause_schedule(client: Client, name: str) -> ScheduledWork:
@@ -229,7 +229,7 @@ def _is_here(found: Mapping[str, Any], client: Client) -> bool:
 def _found(client: Client, name: str) -> Any:
     found = client.dbos.get_schedule(name)
     if found is None or not _is_here(found, client):
-        known = ", ".join(one.name for one in schedules(client)) or "none"
+        known = ", ".join(schedule.name for schedule in schedules(client)) or "none"
         raise EngineError(f"there is no schedule `{name}` in {client.database}; there are: {known}")
     return found
 
@@ -292,14 +292,14 @@ standing_routines.append(_make_up)
 
 
 @workflow(TICK)
-async def _tick(at: str, given: dict[str, Any]) -> dict[str, Any]:
+async def _tick(at: str, data: dict[str, Any]) -> dict[str, Any]:
     """Enqueue the work of a tick, unless its schedule was paused or deleted since."""
-    client, name = current_engine().client, given[SCHEDULE]
+    client, name = current_engine().client, data[SCHEDULE]
     found = await asyncio.to_thread(client.dbos.get_schedule, name)
     if found is None or found["status"] == _PAUSED:
         return {"skipped": "deleted" if found is None else "paused"}
     tick = str(DBOS.workflow_id).removeprefix(_PREFIX)
-    work_id = await asyncio.to_thread(_enqueue, client, given, tick, at)
+    work_id = await asyncio.to_thread(_enqueue, client, data, tick, at)
     await asyncio.to_thread(_note_tick, client, name, at)  # DBOS does not, of a tick that it made up for
     return {"work": work_id}
 
@@ -317,9 +317,9 @@ def _note_tick(client: Client, name: str, at: str) -> None:
             connection.execute(sa.update(table).where(mine).values(last_fired_at=at))
 
 
-def _enqueue(client: Client, given: Mapping[str, Any], tick: str, at: str) -> str:
+def _enqueue(client: Client, stored: Mapping[str, Any], tick: str, at: str) -> str:
     """Enqueue the work of a tick, and return its id: the same for each try of one tick."""
-    work = StoredFields("ScheduledWork", given)
+    work = StoredFields("ScheduledWork", stored)
     data: dict[str, Any] = {**work["data"], SCHEDULE: work[SCHEDULE]}
     if work["time_argument"] is not None:
         data["turn"] = {**data["turn"], "kwargs": {**data["turn"]["kwargs"], work["time_argument"]: at}}

@@ -18,8 +18,8 @@ async def keep_returning(engine: Engine) -> None:
     idle: set[str] = set()
     while True:
         await engine.clock.sleep(_LOOK_SECONDS)
-        held = set(await asyncio.to_thread(held_by, engine.client, engine.worker_id))
-        before, idle = idle, held - engine.running
+        of_this_worker = set(await asyncio.to_thread(held_by, engine.client, engine.worker_id))
+        before, idle = idle, of_this_worker - engine.running
         stuck = before & idle
         if stuck and engine.takes_work:
             await asyncio.to_thread(hand_back, engine.client, engine.worker_id, stuck)

@@ -182,11 +182,11 @@ def last_seen(client: Client, worker_id: str) -> float:
 def workers(client: Client) -> list[Worker]:
     """Return every worker that ever worked on the database, by id."""
     database = client.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- the client counts nothing by worker
-    held = database.tables.workflow_status
+    status_table = database.tables.workflow_status
     count = (
-        sa.select(held.c.executor_id, sa.func.count().label("pending"))
-        .where(held.c.status == "PENDING")
-        .group_by(held.c.executor_id)
+        sa.select(status_table.c.executor_id, sa.func.count().label("pending"))
+        .where(status_table.c.status == "PENDING")
+        .group_by(status_table.c.executor_id)
         .subquery()
     )
     query = sa.select(_workers, count.c.pending).outerjoin(count, count.c.executor_id == _workers.c.id)
@@ -285,8 +285,8 @@ def put_off(client: Client, worker_id: str, work_id: str, why: str, retry: Retry
         noted = _notes_of(client, connection, worker_id, work_id)
         tries = int(noted.get("tries", 0)) + 1
         if tries < retry.attempts:
-            said = f"waits for another try, after {tries} of {retry.attempts}: {why}"
-            noted |= {"tries": tries, "left_at": at, "left": said}
+            message = f"waits for another try, after {tries} of {retry.attempts}: {why}"
+            noted |= {"tries": tries, "left_at": at, "left": message}
             _delay(client, connection, worker_id, work_id, at + retry.pause_after(tries), noted)
     return tries
 
@@ -323,8 +323,12 @@ def _delay(
 
 def held_by(client: Client, worker_id: str) -> list[str]:
     """Return the ids of the workflows that a worker took from a queue and that have not ended."""
-    held = _database(client).tables.workflow_status  # of every application: a worker's name is one in the database
-    query = sa.select(held.c.workflow_uuid).where(held.c.status == "PENDING", held.c.executor_id == worker_id)
+    status_table = _database(
+        client
+    ).tables.workflow_status  # of every application: a worker's name is one in the database
+    query = sa.select(status_table.c.workflow_uuid).where(
+        status_table.c.status == "PENDING", status_table.c.executor_id == worker_id
+    )
     with _database(client).engine.begin() as connection:
         return list(connection.execute(query).scalars())
 

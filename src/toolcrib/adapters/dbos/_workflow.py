@@ -43,9 +43,9 @@ def workflow(name: str) -> Callable[[Body[R]], Body[R]]:
 
     def register(body: Body[R]) -> Body[R]:
         @wraps(body)
-        async def run(*given: Any) -> R:
-            async with _deadline(given[-1].get(TIMEOUT)):
-                return await _run_here(body, given)
+        async def run(*arguments: Any) -> R:
+            async with _deadline(arguments[-1].get(TIMEOUT)):
+                return await _run_here(body, arguments)
 
         return DBOS.workflow(name=name, max_recovery_attempts=_RECOVERIES)(run)
 
@@ -77,13 +77,13 @@ async def _deadline(seconds: float | None) -> AsyncGenerator[None]:
         raise WorkTimeoutError(f"it did not end within {seconds:g} s") from None
 
 
-async def _run_here(body: Body[R], given: tuple[Any, ...]) -> R:
+async def _run_here(body: Body[R], arguments: tuple[Any, ...]) -> R:
     engine, task = current_engine(), asyncio.current_task()
     if not engine.takes_work:
         raise asyncio.CancelledError
     token = signal_of_newer_form.set(lambda error: UnknownHereError(newer_version(error)))
     try:
-        return await body(*given)
+        return await body(*arguments)
     except (UnknownHereError, NewerForm) as error:
         missing = newer_version(error) if isinstance(error, NewerForm) else str(error)
         await engine.leave(str(DBOS.workflow_id), missing)

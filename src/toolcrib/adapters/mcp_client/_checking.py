@@ -68,8 +68,8 @@ def check_results(session: ClientSession) -> None:
 
     A server gives both schema and result, and may be hostile.
     """
-    own: Any = session  # the SDK has no public way
-    own.validate_tool_result = _ResultChecks(session).check
+    internals: Any = session  # the SDK has no public way
+    internals.validate_tool_result = _ResultChecks(session).check
 
 
 class _ResultChecks:
@@ -85,8 +85,8 @@ class _ResultChecks:
         Raises:
             RuntimeError: It does not fit, or the schema is too large; as the SDK does.
         """
-        own: Any = self._session
-        schemas: Mapping[str, dict[str, Any] | None] = own._tool_output_schemas
+        internals: Any = self._session
+        schemas: Mapping[str, dict[str, Any] | None] = internals._tool_output_schemas
         if name not in schemas:
             await self._session.list_tools()
         schema = schemas.get(name)
@@ -119,9 +119,9 @@ def check_tools_one_by_one(session: ClientSession) -> None:
 
     By itself the session refuses the whole list for one tool.
     """
-    own: Any = session
-    if not isinstance(own._dispatcher, _ToolByTool):  # the SDK has no public way
-        own._dispatcher = _ToolByTool(own._dispatcher, session)
+    internals: Any = session
+    if not isinstance(internals._dispatcher, _ToolByTool):  # the SDK has no public way
+        internals._dispatcher = _ToolByTool(internals._dispatcher, session)
 
 
 class _ToolByTool:
@@ -185,13 +185,13 @@ class _Repair:
         items = self._items_of(raw)
         if items is None:
             return raw
-        given = {name: part for name, part in raw.items() if name != self._items}
-        kept = self._without_wrong(lambda parts: self._fits({**self._empty, **parts}), given, ()) or {}
-        structured: Any = given.get("structuredContent")
-        if structured is not None and "structuredContent" not in kept and not items:
+        parts_read = {name: part for name, part in raw.items() if name != self._items}
+        result = self._without_wrong(lambda parts: self._fits({**self._empty, **parts}), parts_read, ()) or {}
+        structured: Any = parts_read.get("structuredContent")
+        if structured is not None and "structuredContent" not in result and not items:
             items = [{"type": "text", "text": json.dumps(structured, ensure_ascii=False)}]
-        if given.get("isError") is not None and "isError" not in kept:
-            kept, items = {**kept, "isError": True}, [*items, {"type": "text", "text": _IN_DOUBT}]
+        if parts_read.get("isError") is not None and "isError" not in result:
+            result, items = {**result, "isError": True}, [*items, {"type": "text", "text": _IN_DOUBT}]
         readable: list[Any] = []
         for at, item in enumerate(items):
             if at % _AT_ONCE == _AT_ONCE - 1:
@@ -200,7 +200,7 @@ class _Repair:
         if self._left_out:
             named = ", ".join([*self._left_out][:_MOST_NAMED])
             _log.warning("a server answered %s with what cannot be read and is left out: %s", self._method, named)
-        return {**self._required, **kept, **self._whole(readable)}
+        return {**self._required, **result, **self._reply_with(readable)}
 
     def _items_of(self, raw: dict[str, Any]) -> list[Any] | None:
         """Return the parts of a result; None where it has none, and there is nothing to be repaired."""
@@ -215,7 +215,10 @@ class _Repair:
         if old is None or raw.get("structuredContent") is not None:
             return []
         text = old if isinstance(old, str) else json.dumps(old, ensure_ascii=False)
-        return [{"type": "text", "text": one} for one in (text, f"[this is the `{_OLD_RESULT}` of an old protocol]")]
+        return [
+            {"type": "text", "text": text_of_block}
+            for text_of_block in (text, f"[this is the `{_OLD_RESULT}` of an old protocol]")
+        ]
 
     def _readable_item(self, item: Any, at: int) -> list[Any]:
         """Return a part of the result that can be read; of a list, none where it cannot be mended."""
@@ -236,18 +239,18 @@ class _Repair:
     # --- what a list has
 
     def _listed(self, item: Any, at: int) -> list[Any]:
-        given = cast("dict[str, Any]", item) if isinstance(item, dict) else {}
+        fields = cast("dict[str, Any]", item) if isinstance(item, dict) else {}
         needed = _NEEDED[self._items]
-        schema, arguments = given.get("inputSchema"), given.get("arguments")
+        schema, arguments = fields.get("inputSchema"), fields.get("arguments")
         if self._items == "tools" and isinstance(schema, dict):
             parts = {name: part for name, part in cast("dict[str, Any]", schema).items() if part is not None}
-            given = {**given, "inputSchema": {"type": "object", **parts}}
+            fields = {**fields, "inputSchema": {"type": "object", **parts}}
         elif self._items == "prompts" and isinstance(arguments, list):
-            given = {**given, "arguments": self._arguments(cast("list[Any]", arguments[:_MOST_MEMBERS]))}
-        kept = self._without_wrong(self._fits_item, given, needed)
-        if kept is not None:
-            return [kept]
-        name, problem = given.get(needed[0]), self._problem(self._whole([item]))
+            fields = {**fields, "arguments": self._arguments(cast("list[Any]", arguments[:_MOST_MEMBERS]))}
+        readable = self._without_wrong(self._fits_item, fields, needed)
+        if readable is not None:
+            return [readable]
+        name, problem = fields.get(needed[0]), self._problem(self._reply_with([item]))
         shown = name if isinstance(name, str) else f"{at + 1}"
         found = unreadable_tools.get()
         if self._method == _LIST_TOOLS and found is not None:
@@ -259,8 +262,10 @@ class _Repair:
     def _arguments(self, arguments: list[Any]) -> list[Any]:
         """Return those arguments of a prompt that can be read."""
         mended = [
-            self._without_wrong(lambda one: self._fits_item({"name": "", "arguments": [one]}), argument, ("name",))
-            for argument in cast("list[dict[str, Any]]", [one for one in arguments if isinstance(one, dict)])
+            self._without_wrong(lambda parts: self._fits_item({"name": "", "arguments": [parts]}), argument, ("name",))
+            for argument in cast(
+                "list[dict[str, Any]]", [argument for argument in arguments if isinstance(argument, dict)]
+            )
         ]
         return [argument for argument in mended if argument is not None]
 
@@ -268,65 +273,69 @@ class _Repair:
 
     def _block(self, fits: Callable[[Any], bool], block: Any) -> dict[str, Any]:
         """Return a block; where it cannot be read, a text that says of what type it is, or has its text."""
-        given: dict[str, Any] = cast("dict[str, Any]", block) if isinstance(block, dict) else {"text": block}
-        kind: Any = given.get("type", "text")
-        given = {**given, "type": kind}
-        if kind == "text" and given.get("text") is not None:
-            given["text"] = _as_text(given["text"])
+        fields: dict[str, Any] = cast("dict[str, Any]", block) if isinstance(block, dict) else {"text": block}
+        kind: Any = fields.get("type", "text")
+        fields = {**fields, "type": kind}
+        if kind == "text" and fields.get("text") is not None:
+            fields["text"] = _as_text(fields["text"])
         elif kind == "resource":
-            given["resource"] = self._contents(lambda held: fits({"type": kind, "resource": held}), given.get(kind))
+            fields["resource"] = self._contents(
+                lambda resource: fits({"type": kind, "resource": resource}), fields.get(kind)
+            )
         needed = _NEEDED.get(kind) if isinstance(kind, str) else None
-        kept = None if needed is None else self._without_wrong(fits, given, needed)
-        return kept or {"type": "text", "text": f"[a block that cannot be read, of the type {kind!s:.100}]"}
+        readable = None if needed is None else self._without_wrong(fits, fields, needed)
+        return readable or {"type": "text", "text": f"[a block that cannot be read, of the type {kind!s:.100}]"}
 
     def _contents(self, fits: Callable[[Any], bool], contents: Any) -> dict[str, Any]:
         """Return contents of a resource; a text in the place of those that cannot be read."""
-        given: dict[str, Any] = cast("dict[str, Any]", contents) if isinstance(contents, dict) else {"text": contents}
-        place: Any = given.get("uri")
-        given = {**given, "uri": place if isinstance(place, str) else ""}
-        if given.get("text") is not None:
-            given["text"] = _as_text(given["text"])
+        fields: dict[str, Any] = cast("dict[str, Any]", contents) if isinstance(contents, dict) else {"text": contents}
+        place: Any = fields.get("uri")
+        fields = {**fields, "uri": place if isinstance(place, str) else ""}
+        if fields.get("text") is not None:
+            fields["text"] = _as_text(fields["text"])
         for body in ("text", "blob"):
-            kept = self._without_wrong(fits, given, ("uri", body)) if body in given else None
-            if kept is not None:
-                return kept
-        return {"uri": given["uri"], "text": "[contents that cannot be read]"}
+            readable = self._without_wrong(fits, fields, ("uri", body)) if body in fields else None
+            if readable is not None:
+                return readable
+        return {"uri": fields["uri"], "text": "[contents that cannot be read]"}
 
     def _message(self, message: Any) -> dict[str, Any]:
         """Return a message of a prompt; of a user, where it does not say whose in words that can be read."""
-        given: dict[str, Any] = cast("dict[str, Any]", message) if isinstance(message, dict) else {"content": message}
-        role: Any = given.get("role")
+        fields: dict[str, Any] = cast("dict[str, Any]", message) if isinstance(message, dict) else {"content": message}
+        role: Any = fields.get("role")
         known = self._fits_item({"role": role, "content": {"type": "text", "text": ""}})
         user = {"role": role if known else "user"}
         return {
             **user,
-            "content": self._block(lambda block: self._fits_item({**user, "content": block}), given.get("content")),
+            "content": self._block(lambda block: self._fits_item({**user, "content": block}), fields.get("content")),
         }
 
     def _completion(self, found: Any) -> dict[str, Any]:
-        given = cast("dict[str, Any]", found) if isinstance(found, dict) else {"values": found}
-        values: Any = given.get("values")
-        texts = [one for one in cast("list[Any]", values) if isinstance(one, str)] if isinstance(values, list) else []
-        return self._without_wrong(self._fits_item, {**given, "values": texts}, ("values",)) or {"values": []}
+        fields = cast("dict[str, Any]", found) if isinstance(found, dict) else {"values": found}
+        values: Any = fields.get("values")
+        texts = (
+            [value for value in cast("list[Any]", values) if isinstance(value, str)] if isinstance(values, list) else []
+        )
+        return self._without_wrong(self._fits_item, {**fields, "values": texts}, ("values",)) or {"values": []}
 
     # --- what fits
 
     def _without_wrong(
-        self, fits: Callable[[Any], bool], given: Mapping[str, Any], needed: Sequence[str]
+        self, fits: Callable[[Any], bool], fields: Mapping[str, Any], needed: Sequence[str]
     ) -> dict[str, Any] | None:
         """Return members without those that need not be there and do not fit; None where a needed one does not."""
-        base = {name: given[name] for name in needed if name in given}
+        base = {name: fields[name] for name in needed if name in fields}
         if not fits(base):
             return None
-        others = [(name, part) for name, part in given.items() if name not in base][:_MOST_MEMBERS]
-        kept = {name: part for name, part in others if fits({**base, name: part})}
-        self._left_out |= {f"`{name:.200}`": None for name, part in others if name not in kept and part is not None}
-        return {**base, **kept}
+        others = [(name, part) for name, part in fields.items() if name not in base][:_MOST_MEMBERS]
+        fitting = {name: part for name, part in others if fits({**base, name: part})}
+        self._left_out |= {f"`{name:.200}`": None for name, part in others if name not in fitting and part is not None}
+        return {**base, **fitting}
 
     def _fits_item(self, item: Any) -> bool:
-        return self._fits(self._whole([item]))
+        return self._fits(self._reply_with([item]))
 
-    def _whole(self, items: list[Any]) -> dict[str, Any]:
+    def _reply_with(self, items: list[Any]) -> dict[str, Any]:
         """Return the member of a result that has these parts."""
         return {self._items: items[0] if self._items == "completion" else items}
 

@@ -118,9 +118,9 @@ def pin_stores(toolset: Toolset) -> list[ToolPins]:
     """Return where what the MCP servers of a toolset have is kept as it was at first; each store once."""
     stores: dict[Path, ToolPins] = {}
     for source in sources_of(toolset):
-        given = source.pins if isinstance(source, ServerSource) else None
-        if given is not None:
-            store = given if isinstance(given, ToolPins) else ToolPins(given)
+        pins = source.pins if isinstance(source, ServerSource) else None
+        if pins is not None:
+            store = pins if isinstance(pins, ToolPins) else ToolPins(pins)
             stores.setdefault(store.path, store)
     return [*stores.values()]
 
@@ -150,23 +150,23 @@ class ServerToolset(Toolset):
         Raises:
             RemoteToolError: The server does not have it, or does not take these arguments.
         """
-        given = dict(arguments or {})
+        values = dict(arguments or {})
         async with self._remote() as remote:
-            result = await remote.get_prompt(name, given)
-        return Prompt(name, result.description or "", dict(given), (), messages_of(result.messages))
+            result = await remote.get_prompt(name, values)
+        return Prompt(name, result.description or "", dict(values), (), messages_of(result.messages))
 
-    async def complete(self, of: str, argument: str, value: str, given: Mapping[str, str] | None = None) -> list[str]:
+    async def complete(self, of: str, argument: str, value: str, others: Mapping[str, str] | None = None) -> list[str]:
         """Return the completions of an argument of a prompt, or of a template of resources.
 
         Args:
             of: The prompt's name, or the template's URI.
             value: The beginning of the argument.
-            given: The other arguments, as far as they are known.
+            others: The other arguments, as far as they are known.
         """
         async with self._remote() as remote:
             is_template = any(of == template.uri_template for template in remote.listing.templates)
             reference = types.ResourceTemplateReference(uri=of) if is_template else types.PromptReference(name=of)
-            return (await remote.complete(reference, argument, value, given or {})).values
+            return (await remote.complete(reference, argument, value, others or {})).values
 
     async def read_resource(self, uri: str) -> Any:
         """Return the contents of a resource, listed or not."""

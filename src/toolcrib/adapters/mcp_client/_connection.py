@@ -192,32 +192,32 @@ class Connection:
     def _client(self, mode: str) -> Client:
         """Return a new client of the target; for a client that was given, one with its settings."""
         target, options, requests = self._target, self._options, self._requests
-        given = target if isinstance(target, Client) else Client(target, mode=mode, cache=None)
+        opened = target if isinstance(target, Client) else Client(target, mode=mode, cache=None)
         sampling = options.sampling or (requests.sample if options.may_ask("sampling") else None)
         with_tools = types.SamplingCapability(tools=types.SamplingToolsCapability())
         offered = with_tools if sampling is not None and options.sampling is None else None
         roots = requests.roots if options.roots is not None or options.may_ask("roots") else None
         client = replace(
-            given,
-            server=self._transport(given.server),
-            elicitation_callback=given.elicitation_callback or requests.elicit,
-            sampling_callback=given.sampling_callback or sampling,
-            sampling_capabilities=given.sampling_capabilities or offered,
-            list_roots_callback=given.list_roots_callback or roots,
-            logging_callback=given.logging_callback or requests.log,
-            log_level=given.log_level or options.log_level,
-            message_handler=self._message_handler(given),
-            extensions=_with_tasks(given.extensions) if options.tasks else given.extensions,
+            opened,
+            server=self._transport(opened.server),
+            elicitation_callback=opened.elicitation_callback or requests.elicit,
+            sampling_callback=opened.sampling_callback or sampling,
+            sampling_capabilities=opened.sampling_capabilities or offered,
+            list_roots_callback=opened.list_roots_callback or roots,
+            logging_callback=opened.logging_callback or requests.log,
+            log_level=opened.log_level or options.log_level,
+            message_handler=self._message_handler(opened),
+            extensions=_with_tasks(opened.extensions) if options.tasks else opened.extensions,
         )
-        own: Any = client  # the SDK has no public way to check what a server says in its handshake
-        build = own._build_session
+        internals: Any = client  # the SDK has no public way to check what a server says in its handshake
+        build = internals._build_session
 
         async def build_checked(stack: AsyncExitStack) -> ClientSession:
             session: ClientSession = await build(stack)
             check_tools_one_by_one(session)
             return session
 
-        own._build_session = build_checked
+        internals._build_session = build_checked
         return client
 
     def _transport(self, server: Any) -> Any:
@@ -234,8 +234,8 @@ class Connection:
 
     # --- what changes
 
-    def _message_handler(self, given: Client) -> Callable[[IncomingMessage], Awaitable[None]]:
-        theirs = given.message_handler
+    def _message_handler(self, client: Client) -> Callable[[IncomingMessage], Awaitable[None]]:
+        theirs = client.message_handler
 
         async def handle(message: IncomingMessage) -> None:
             match message:
@@ -300,8 +300,12 @@ def _keep_alive() -> list[tuple[int, int, int]]:
 
 def _with_tasks(extensions: Sequence[ClientExtension] | None) -> list[ClientExtension]:
     """Return the extensions of a client, and that for tasks where it has none of its own."""
-    own = [*(extensions or ())]
-    return own if any(one.identifier == TasksExtension.identifier for one in own) else [*own, TasksExtension()]
+    present = [*(extensions or ())]
+    return (
+        present
+        if any(extension.identifier == TasksExtension.identifier for extension in present)
+        else [*present, TasksExtension()]
+    )
 
 
 def _is_entered(client: Client) -> bool:

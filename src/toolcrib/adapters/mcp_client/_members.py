@@ -87,9 +87,9 @@ class Member(Offering):
     def is_as(self, other: Member) -> bool:
         """Return whether the server says of both the same, so that one does for the other."""
         mine, theirs = (self.label(), self.about, self.change), (other.label(), other.about, other.change)
-        return mine == theirs and self.warned == other.warned and self._said_of() == other._said_of()
+        return mine == theirs and self.warned == other.warned and self._compared() == other._compared()
 
-    def _said_of(self) -> tuple[Any, ...]:
+    def _compared(self) -> tuple[Any, ...]:
         """Return the server's statements about it to clients."""
         return self.get_listing(), self.get_offer()
 
@@ -103,7 +103,7 @@ class Member(Offering):
     def prepare(self) -> None:
         """Read the schemas for `tool`; what that takes grows with what the server sends, so call it in a thread."""
         about, options = self.about, self._options
-        given = self._override(options.return_schemas)
+        override = self._override(options.return_schemas)
         text = self._override(options.descriptions)
         try:
             self._spec = ToolSpec.from_schema(
@@ -111,7 +111,7 @@ class Member(Offering):
                 about.parameters,
                 name=options.prefix + about.name,
                 description=about.description if text is None else text,
-                returns=about.returns if given is None else given,
+                returns=about.returns if override is None else override,
                 check=argument_checks(about.name, about.parameters),
             )
         except (AttributeError, TypeError, ValueError) as error:  # a schema may be anything
@@ -168,8 +168,8 @@ class Member(Offering):
 
     def get_definition(self) -> Mapping[str, Any]:
         """Return the server's statements about it; for a change, the whole new item."""
-        said = self.about.definition() if self.change is None else {"listed": self.change.now}
-        return said if self._identity() in ("", self.about.name) else {**said, "is": self._identity()}
+        definition = self.about.definition() if self.change is None else {"listed": self.change.now}
+        return definition if self._identity() in ("", self.about.name) else {**definition, "is": self._identity()}
 
     def rename(self, name: str) -> None:
         """Change the name to one with a number, as another member of the server has it; options name that one by it."""
@@ -229,8 +229,8 @@ class Member(Offering):
         value = await self.run(arguments, ctx)
         return value if self._override(self._options.return_schemas) is None else read_as_json(value)
 
-    async def _completed(self, reference: Any, argument: str, typed: str, given: Mapping[str, str]) -> FoundValues:
-        found = await self._remote.complete(reference, argument, typed, given)
+    async def _completed(self, reference: Any, argument: str, typed: str, values: Mapping[str, str]) -> FoundValues:
+        found = await self._remote.complete(reference, argument, typed, values)
         return FoundValues(found.values, found.total, found.has_more)
 
     @abstractmethod
@@ -274,7 +274,7 @@ class ToolMember(Member):
         """Return the server's listing, but for the parts that the host replaces."""
         listed = self._listed
         returns = listed.output_schema if self._override(self._options.return_schemas) is None else None
-        said: Mapping[str, Any] = {
+        listing: Mapping[str, Any] = {
             "title": listed.title,
             "icons": listed.icons and [icon.model_dump(by_alias=True, exclude_none=True) for icon in listed.icons],
             "annotations": listed.annotations and listed.annotations.model_dump(by_alias=True, exclude_none=True),
@@ -282,7 +282,7 @@ class ToolMember(Member):
             "inputSchema": listed.input_schema,
             "outputSchema": returns,
         }
-        return {name: value for name, value in said.items() if value is not None}
+        return {name: value for name, value in listing.items() if value is not None}
 
     def tags(self) -> frozenset[str]:
         """Return the hints as tags, and `task` where the server wants calls to be tasks."""
@@ -308,19 +308,21 @@ class _ResourceOffering(Member):
     """What resources and templates have in common: clients see them as resources, and may subscribe to them."""
 
     _uri: str
-    _said: types.Resource | types.ResourceTemplate
+    _listed_as: types.Resource | types.ResourceTemplate
 
     def is_for_models(self) -> bool:
         return self._options.resource_tools
 
     def get_offer(self) -> ResourceOffer:
-        said = self._said.model_dump(by_alias=True, mode="json", exclude_none=True, exclude={"uri", "uri_template"})
-        return ResourceOffer(self._uri, self._said.mime_type, {"description": None, **said})
+        listing = self._listed_as.model_dump(
+            by_alias=True, mode="json", exclude_none=True, exclude={"uri", "uri_template"}
+        )
+        return ResourceOffer(self._uri, self._listed_as.mime_type, {"description": None, **listing})
 
-    async def complete(self, argument: str, typed: str, given: Mapping[str, str]) -> FoundValues:
+    async def complete(self, argument: str, typed: str, others: Mapping[str, str]) -> FoundValues:
         """Return the server's completions."""
         reference = types.ResourceTemplateReference(uri=self._uri)
-        return await self._completed(reference, argument, typed, given)
+        return await self._completed(reference, argument, typed, others)
 
     def listen(self, listener: ResourceListener) -> None:
         self._remote.listeners.add(listener)
@@ -341,7 +343,7 @@ class ResourceMember(_ResourceOffering):
 
     def __init__(self, remote: RemoteServer, options: Options, listed: types.Resource) -> None:
         super().__init__(remote, options)
-        self._said = listed = self._known("resource", listed)
+        self._listed_as = listed = self._known("resource", listed)
         self._uri, name = listed.uri, _resource_name("read", listed.name, listed.uri)
         text = _description_of("Read", listed.title or listed.name, listed.uri, listed.description)
         self.about = RemoteTool(name, remote.name, "resource", text, _schema({}), title=listed.title, read_only=True)
@@ -362,7 +364,7 @@ class TemplateMember(_ResourceOffering):
         super().__init__(remote, options)
         listed = self._known("template", listed)
         self._template = UriTemplate.parse(listed.uri_template)
-        self._uri, self._said = listed.uri_template, listed
+        self._uri, self._listed_as = listed.uri_template, listed
         name = _resource_name("query", listed.name, listed.uri_template)
         text = _description_of("Read", listed.title or listed.name, listed.uri_template, listed.description)
         optional, variables = self._template.query_variable_names, self._template.variables
@@ -389,8 +391,8 @@ class PromptMember(Member):
         name = f"prompt_{_tool_name(remote.name)}_{_tool_name(listed.name)}"  # hardly that of another server's
         self._listed = listed = self._known("prompt", listed)
         arguments = listed.arguments or []
-        parts = {one.name: {**_TEXT, "description": one.description or ""} for one in arguments}
-        schema = _schema(parts, [one.name for one in arguments if one.required])
+        parts = {argument.name: {**_TEXT, "description": argument.description or ""} for argument in arguments}
+        schema = _schema(parts, [argument.name for argument in arguments if argument.required])
         text, title = listed.description or "", listed.title
         self.about = RemoteTool(name, remote.name, "prompt", text, schema, title=title, read_only=True)
         self.names = frozenset({name, listed.name})
@@ -402,14 +404,14 @@ class PromptMember(Member):
         return f"the prompt `{self._listed.name}`"
 
     def get_offer(self) -> PromptOffer:
-        said = self._listed.model_dump(by_alias=True, mode="json", exclude_none=True)
+        listing = self._listed.model_dump(by_alias=True, mode="json", exclude_none=True)
         name = self._options.prefix + self._listed.name
-        return PromptOffer({"description": None, "arguments": None, **said, "name": name})
+        return PromptOffer({"description": None, "arguments": None, **listing, "name": name})
 
-    async def complete(self, argument: str, typed: str, given: Mapping[str, str]) -> FoundValues:
+    async def complete(self, argument: str, typed: str, others: Mapping[str, str]) -> FoundValues:
         """Return the server's completions."""
         reference = types.PromptReference(name=self._listed.name)
-        return await self._completed(reference, argument, typed, given)
+        return await self._completed(reference, argument, typed, others)
 
     async def run(self, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
         result = await self._remote.get_prompt(self._listed.name, arguments, ctx, accepted=True)
@@ -489,7 +491,7 @@ def members_of(remote: RemoteServer, options: Options) -> list[Member]:
 
 def number_doubles(members: Sequence[Member]) -> None:
     """Number the members of a server that come to one name, but for one of them."""
-    taken = {member.about.name for member in members}
+    names = {member.about.name for member in members}
     first: dict[str, Member] = {}
     numbers: dict[str, Iterator[int]] = {}
     renamed: list[str] = []
@@ -498,8 +500,8 @@ def number_doubles(members: Sequence[Member]) -> None:
         other = first.setdefault(wanted, member)
         if other is not member:
             free = (f"{wanted}_{number}" for number in numbers.setdefault(wanted, count(2)))
-            member.rename(next(name for name in free if name not in taken))
-            taken.add(member.about.name)
+            member.rename(next(name for name in free if name not in names))
+            names.add(member.about.name)
             renamed.append(f"{member.label()}, as {other.label()} has its name, is `{member.about.name}`")
     if renamed:
         more = f"; and {len(renamed) - _MOST_NAMED} more" if len(renamed) > _MOST_NAMED else ""

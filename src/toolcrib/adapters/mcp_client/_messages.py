@@ -50,19 +50,21 @@ def _with_number_as_code(text: bytes) -> bytes:
     error: Any = cast("dict[str, Any]", read).get("error") if isinstance(read, dict) else None
     if not isinstance(error, dict) or "method" in read:
         return text
-    given = cast("dict[str, Any]", error)
-    code, said = given.get("code"), given.get("message")
-    if type(code) is int and isinstance(said, str):
+    fields = cast("dict[str, Any]", error)
+    code, stated = fields.get("code"), fields.get("message")
+    if type(code) is int and isinstance(stated, str):
         return text
-    words = said if isinstance(said, str) else str(code) if said is None else json.dumps(said, ensure_ascii=False)
-    whole: dict[str, Any] = {**read, "error": {**given, "code": _code(code), "message": words}}
-    return json.dumps({name: whole[name] for name in ("jsonrpc", "id", "error") if name in whole}).encode()
+    words = (
+        stated if isinstance(stated, str) else str(code) if stated is None else json.dumps(stated, ensure_ascii=False)
+    )
+    message: dict[str, Any] = {**read, "error": {**fields, "code": _code(code), "message": words}}
+    return json.dumps({name: message[name] for name in ("jsonrpc", "id", "error") if name in message}).encode()
 
 
-def _code(given: object) -> int:
+def _code(value: object) -> int:
     """Return the code of an error that is written as `-32601`, `-32601.0` or `"-32601"`; else that of any error."""
-    is_number = not isinstance(given, bool) and _NUMBER.fullmatch(str(given))
-    return int(float(str(given))) if is_number else types.INTERNAL_ERROR
+    is_number = not isinstance(value, bool) and _NUMBER.fullmatch(str(value))
+    return int(float(str(value))) if is_number else types.INTERNAL_ERROR
 
 
 class RepeatedKeys:

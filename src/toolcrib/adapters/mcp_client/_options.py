@@ -205,8 +205,8 @@ class Options:
             raise ValueError("give credentials or auth, not both")
         unknown = set[str]() if isinstance(self.ask_client, bool) else {*self.ask_client} - {*ASK_KINDS}
         if isinstance(self.ask_client, str) or unknown:
-            given = repr(self.ask_client) if isinstance(self.ask_client, str) else repr(min(unknown))
-            raise ValueError(f"ask_client is True, False, or some of {', '.join(ASK_KINDS)}; not {given}")
+            example = repr(self.ask_client) if isinstance(self.ask_client, str) else repr(min(unknown))
+            raise ValueError(f"ask_client is True, False, or some of {', '.join(ASK_KINDS)}; not {example}")
 
     def may_ask(self, kind: AskKind) -> bool:
         """Return whether the server may ask the client that made a call for this."""
@@ -323,13 +323,13 @@ def pinned_name(target: Any, options: Options) -> str:
     if options.name:
         return options.name
     match target_identity(target):
-        case {"url": str(whole)}:
+        case {"url": str(text)}:
             pass
         case {"command": command}:
-            whole = json.dumps(command)
+            text = json.dumps(command)
         case _:
             return server_name(target)
-    return f"{server_name(target)} {hashlib.sha256(whole.encode()).hexdigest()[:12]}"  # some of it may be secret
+    return f"{server_name(target)} {hashlib.sha256(text.encode()).hexdigest()[:12]}"  # some of it may be secret
 
 
 def _command(words: Sequence[str], options: Options) -> StdioServerParameters:

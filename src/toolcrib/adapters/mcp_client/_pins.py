@@ -77,8 +77,8 @@ class ServerPins:
 
     def known_instructions(self) -> str | None:
         """Return the server's instructions as they were accepted last."""
-        kept = self._kept.get("instructions", {}).get(_TEXT, {})
-        return kept.get(_TEXT) or None
+        pinned = self._kept.get("instructions", {}).get(_TEXT, {})
+        return pinned.get(_TEXT) or None
 
     def changed_in(self, listed: Iterable[types.Tool]) -> tuple[str, ...]:
         """Return the names of the tools that a person has to accept."""
@@ -92,8 +92,8 @@ class ServerPins:
     async def accepted_by(self, kind: PinKind, listed: Item) -> str | None:
         """Return who accepted something as the server lists it; None where it is not accepted so."""
         store, name = await self._store(), identity_of(listed)
-        kept, now = (await store.of(self.server, kind)).get(name), _shape(listed)
-        same = now if kept is None or _same_text(kept) != _same_text(now) else kept
+        pinned, now = (await store.of(self.server, kind)).get(name), _shape(listed)
+        same = now if pinned is None or _same_text(pinned) != _same_text(now) else pinned
         return await store.accepted_by(self.server, name, same, kind)
 
     async def accept(self, change: Change, by: str) -> None:
@@ -150,7 +150,7 @@ class Change:
             return shape.model_validate({"name": self.name, "description": _NEW, "inputSchema": schema})
         shown = {key: self.now[key] for key in _SHOWN_OF_NEW if key in self.now}
         arguments = cast("list[dict[str, Any]]", self.now.get("arguments") or [])
-        bare = [{key: one[key] for key in ("name", "required") if key in one} for one in arguments]
+        bare = [{key: argument[key] for key in ("name", "required") if key in argument} for argument in arguments]
         return shape.model_validate({**shown, "arguments": bare} if bare else shown)
 
     async def accept(self, by: str) -> None:
@@ -168,8 +168,8 @@ def _same_text(shape: Any) -> str:
     """Return a definition as text that is the same for what says the same: keys and some lists have no order."""
     if not isinstance(shape, Mapping):
         return _text(shape)
-    held = cast("Mapping[str, Any]", shape)
-    return _text({**held, **{name: _in_order(held[name]) for name in _SCHEMAS if name in held}})
+    fields = cast("Mapping[str, Any]", shape)
+    return _text({**fields, **{name: _in_order(fields[name]) for name in _SCHEMAS if name in fields}})
 
 
 def _text(shape: Any) -> str:
@@ -194,5 +194,5 @@ def _without_texts(schema: Any) -> Any:
     """Return a JSON schema with its types alone: every text in it may be an instruction to a model."""
     if not isinstance(schema, Mapping):
         return schema if isinstance(schema, bool) else {}
-    held = cast("Mapping[str, Any]", schema)
-    return rewrite({key: value for key, value in held.items() if key in _TYPES}, _without_texts)
+    fields = cast("Mapping[str, Any]", schema)
+    return rewrite({key: value for key, value in fields.items() if key in _TYPES}, _without_texts)

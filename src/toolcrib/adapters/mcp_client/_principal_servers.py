@@ -72,7 +72,7 @@ class PrincipalServers(RemoteServer):
     async def _choose_lister(self) -> str | None:
         holders = await self._credentials.holders(self._key)
         wanted = self._credentials.list_as
-        self._listing_as = next((one for one in holders if wanted in (None, one)), None)
+        self._listing_as = next((holder for holder in holders if wanted in (None, holder)), None)
         return self._listing_as
 
     async def _lister(self, request: httpx2.Request) -> str | None:
@@ -114,7 +114,7 @@ class PrincipalServers(RemoteServer):
         async with self._session_of(ctx) as remote:
             return await remote.get_prompt(name, arguments, ctx)
 
-    async def complete(self, *given: Any, **more: Any) -> types.Completion:
+    async def complete(self, *values: Any, **more: Any) -> types.Completion:
         raise RemoteToolError(self.name, _NOBODY)
 
     async def subscribe(self, uri: str, listener: Callable[[str], None]) -> None:
@@ -154,7 +154,7 @@ class PrincipalServers(RemoteServer):
         """Return the session of a principal, opened first where that is needed; in use by one more call."""
         async with self._freed:
             while (seat := self._seats.get(principal)) is None and len(self._seats) >= _MOST:
-                idle = next((name for name, one in self._seats.items() if not one.users), None)
+                idle = next((name for name, other in self._seats.items() if not other.users), None)
                 if idle is None:
                     await self._freed.wait()
                 else:
@@ -190,7 +190,7 @@ class PrincipalServers(RemoteServer):
         while True:
             await self._clock.sleep(_IDLE / 10)
             old = self._clock.monotonic() - _IDLE
-            for principal in [name for name, one in self._seats.items() if not one.users and one.since < old]:
+            for principal in [name for name, seat in self._seats.items() if not seat.users and seat.since < old]:
                 self._leave(principal)
 
 

@@ -75,8 +75,8 @@ class RemoteServer:
 
     def changes(self) -> list[Change]:
         """Return the changes since a person accepted the server; empty where nothing is pinned."""
-        kept = self.kept
-        return [] if kept.pins is None else kept.pins.changes(kept.listing, kept.instructions)
+        pins = self.kept
+        return [] if pins.pins is None else pins.pins.changes(pins.listing, pins.instructions)
 
     async def first_try(self) -> ServerError | None:
         return await self.kept.first_try()
@@ -186,7 +186,7 @@ class RemoteServer:
 
     def _require_known(self, name: str) -> None:
         """Raise RemoteToolError for a prompt that has changed since a person knew it."""
-        changed = next((one for one in self.changes() if (one.kind, one.name) == ("prompt", name)), None)
+        changed = next((change for change in self.changes() if (change.kind, change.name) == ("prompt", name)), None)
         if changed is not None:
             mend = "`toolcrib pins diff` shows how, and `toolcrib pins accept` accepts it"
             raise RemoteToolError(self.name, f"{changed.reason}; {mend}")
@@ -210,10 +210,10 @@ class RemoteServer:
         reference: types.PromptReference | types.ResourceTemplateReference,
         name: str,
         value: str,
-        given: Mapping[str, str],
+        values: Mapping[str, str],
     ) -> types.Completion:
         """Return the completions of an argument of a prompt or a template; raises the errors of `call_tool`."""
-        argument, others = {"name": name, "value": value}, dict(given) or None
+        argument, others = {"name": name, "value": value}, dict(values) or None
         when = f"while it completed `{name}`"
         return (await self._request_again(lambda to: to.session.complete(reference, argument, others), when)).completion
 

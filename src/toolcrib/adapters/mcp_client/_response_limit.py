@@ -140,10 +140,10 @@ _UNKNOWN = json.dumps(
 
 def _is_unknown_session(status: int, body: bytes) -> bool:
     try:
-        said = types.JSONRPCError.model_validate_json(body, by_name=False).error.message
+        message = types.JSONRPCError.model_validate_json(body, by_name=False).error.message
     except ValueError:
         return status == 404
-    return "session" in said.lower() if status == 404 else _NO_SESSION.fullmatch(said.strip()) is not None
+    return "session" in message.lower() if status == 404 else _NO_SESSION.fullmatch(message.strip()) is not None
 
 
 class _Events(_Messages):
@@ -190,8 +190,10 @@ class _Events(_Messages):
         if not data or wanted == [data]:
             return event
         others = [line for line in lines if not line.startswith(b"data:")]
-        said = [b"data: " + part + b"\n" for part in sorted(wanted, key=is_answer)]  # after an answer nothing is read
-        return b"".join(b"".join([*others[:-1], one, *others[-1:]]) for one in said or [b""])
+        data_lines = [
+            b"data: " + part + b"\n" for part in sorted(wanted, key=is_answer)
+        ]  # after an answer nothing is read
+        return b"".join(b"".join([*others[:-1], data_line, *others[-1:]]) for data_line in data_lines or [b""])
 
 
 def _repaired_line(line: bytes) -> bytes:
@@ -199,8 +201,8 @@ def _repaired_line(line: bytes) -> bytes:
     text = line.rstrip(b"\r\n")
     if line.startswith(b"retry:"):
         pause = text[6:].strip()
-        given = int(pause[:10]) if pause.isdigit() else _SHORTEST  # the client's reader takes less than 0, too
-        return b"retry: %d" % min(max(given, _SHORTEST), _LONGEST) + line[len(text) :]
+        milliseconds = int(pause[:10]) if pause.isdigit() else _SHORTEST  # the client's reader takes less than 0, too
+        return b"retry: %d" % min(max(milliseconds, _SHORTEST), _LONGEST) + line[len(text) :]
     if not line.startswith(b"data:"):
         return line
     return b"data: " + repair(text[5:].removeprefix(b" ")) + line[len(text) :]

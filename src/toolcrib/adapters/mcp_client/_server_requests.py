@@ -77,7 +77,7 @@ class ServerRequests:
 
     def call_ended(self, ctx: RunContext[Any]) -> None:
         """Forget a call that the server has ended."""
-        self.calls[:] = [one for one in self.calls if one is not ctx]
+        self.calls[:] = [call for call in self.calls if call is not ctx]
         self._clocks.pop(id(ctx), None)
         self._asked.pop(id(ctx), None)
         self._lines.pop(id(ctx), None)
@@ -129,8 +129,8 @@ class ServerRequests:
             elif ctx is not None:
                 answer = await ask_person(asked, ctx, self._options.question_wait)
                 note.by = answer.by
-                given = {"accept": answer.fields, "cancel": None}.get(answer.action, False)
-                result = elicit_result(given, asked)
+                response = {"accept": answer.fields, "cancel": None}.get(answer.action, False)
+                result = elicit_result(response, asked)
             else:
                 result = self._untied("question")
             note.outcome = result.action if isinstance(result, types.ElicitResult) else "failed"
@@ -174,7 +174,7 @@ class ServerRequests:
         last = self.calls[-1] if self.calls else None
         if last is None or not all(_is_of_same_party(ctx, last) for ctx in self.calls):
             return None
-        idle = (ctx for ctx in reversed(self.calls) if all(ctx is not one for one in self._waiting.values()))
+        idle = (ctx for ctx in reversed(self.calls) if all(ctx is not waiting for waiting in self._waiting.values()))
         return next(idle, last)
 
     def _link_for(
@@ -262,7 +262,7 @@ class ServerRequests:
         """Return the folders that the server may work in: of the client's, those that the host allows."""
         ctx = self._call_of_request()
         link = self._link_for("roots", ctx)
-        allowed = None if self._options.roots is None else [ClientRoot(root_uri(one)) for one in self._options.roots]
+        allowed = None if self._options.roots is None else [ClientRoot(root_uri(root)) for root in self._options.roots]
         if link is None:
             return _roots(allowed or ())
         with self._asking(ctx, "roots", "client", ""):
@@ -319,7 +319,7 @@ def _is_of_same_party(ctx: RunContext[Any], other: RunContext[Any]) -> bool:
 
 
 def _roots(found: Iterable[ClientRoot]) -> types.ListRootsResult:
-    return types.ListRootsResult.model_validate({"roots": [{"uri": one.uri, "name": one.name} for one in found]})
+    return types.ListRootsResult.model_validate({"roots": [{"uri": root.uri, "name": root.name} for root in found]})
 
 
 def root_uri(place: str | Path) -> str:
@@ -329,15 +329,15 @@ def root_uri(place: str | Path) -> str:
 
 def common_roots(found: Iterable[ClientRoot], allowed: Iterable[ClientRoot]) -> list[ClientRoot]:
     """Return the common folders: those of the client inside allowed ones, and allowed ones inside the client's."""
-    kept: dict[str, ClientRoot] = {}
+    common: dict[str, ClientRoot] = {}
     permitted = [*allowed]
     for root in found:
         for other in permitted:
             if _is_inside(root.uri, other.uri):
-                kept.setdefault(root.uri, root)
+                common.setdefault(root.uri, root)
             elif _is_inside(other.uri, root.uri):
-                kept.setdefault(other.uri, other)
-    return [*kept.values()]
+                common.setdefault(other.uri, other)
+    return [*common.values()]
 
 
 def _is_inside(uri: str, folder: str) -> bool:

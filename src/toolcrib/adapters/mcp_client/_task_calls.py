@@ -76,8 +76,8 @@ class _TaskState(types.Result):
 
     def pause(self) -> float:
         """Return the seconds until the server should be asked again."""
-        given = self.poll_interval_ms if self.poll_interval is None else self.poll_interval
-        return _USUAL if given is None else min(max(given / 1_000, _SHORTEST), _LONGEST)
+        milliseconds = self.poll_interval_ms if self.poll_interval is None else self.poll_interval
+        return _USUAL if milliseconds is None else min(max(milliseconds / 1_000, _SHORTEST), _LONGEST)
 
 
 class TasksExtension(ClientExtension):
@@ -137,10 +137,10 @@ class TaskCall:
         params: dict[str, Any] = {"name": self._name, "arguments": dict(arguments), "task": {}}
         if meta:
             params["_meta"] = dict(meta)
-        own: Any = session  # the SDK's own way reads the reply as a result
+        internals: Any = session  # the SDK's own way reads the reply as a result
         data, options = {"method": "tools/call", "params": params}, dict[str, Any]()
-        own._stamp(data, options)
-        raw: dict[str, Any] = await own._dispatcher.send_raw_request("tools/call", data["params"], options)
+        internals._stamp(data, options)
+        raw: dict[str, Any] = await internals._dispatcher.send_raw_request("tools/call", data["params"], options)
         if "task" not in raw:
             return types.CallToolResult.model_validate(raw, by_name=False)
         self.id = types.CreateTaskResult.model_validate(raw, by_name=False).task.task_id

@@ -141,7 +141,9 @@ def _with_media(value: Any, media: list[Media]) -> Any:
     """Return a structured result with media in the place of the facts of those that are in the blocks beside it."""
     match value:
         case {"kind": "media", "mime_type": kind, "size": size}:
-            found = next((one for one in media if (one.mime_type, len(one.data or b"")) == (kind, size)), None)
+            found = next(
+                (medium for medium in media if (medium.mime_type, len(medium.data or b"")) == (kind, size)), None
+            )
             if found is None:
                 return value
             try:
@@ -174,8 +176,8 @@ def value_of(block: types.ContentBlock) -> Any:
         case types.EmbeddedResource():
             return contents_of(block.resource)
         case types.ResourceLink():
-            said = {"name": block.name, "description": block.description, "mime_type": block.mime_type}
-            return {"uri": block.uri, **{key: value for key, value in said.items() if value is not None}}
+            link = {"name": block.name, "description": block.description, "mime_type": block.mime_type}
+            return {"uri": block.uri, **{key: value for key, value in link.items() if value is not None}}
 
 
 def _media(kind: str, base64: str, uri: str | None, **names: str) -> Media | str:
@@ -201,13 +203,13 @@ def _names_in(meta: Mapping[str, Any] | None) -> dict[str, str]:
             return {}
 
 
-def contents_of(held: types.TextResourceContents | types.BlobResourceContents) -> Any:
+def contents_of(resource: types.TextResourceContents | types.BlobResourceContents) -> Any:
     """Return the contents of a resource, with its URI."""
-    if isinstance(held, types.BlobResourceContents):
-        kind, name = held.mime_type or "application/octet-stream", unquote(held.uri.rpartition("/")[2])
-        return _media(kind, held.blob, held.uri, name=name)
-    kind = {} if held.mime_type is None else {"mime_type": held.mime_type}
-    return {"uri": held.uri, **kind, "text": held.text}
+    if isinstance(resource, types.BlobResourceContents):
+        kind, name = resource.mime_type or "application/octet-stream", unquote(resource.uri.rpartition("/")[2])
+        return _media(kind, resource.blob, resource.uri, name=name)
+    kind = {} if resource.mime_type is None else {"mime_type": resource.mime_type}
+    return {"uri": resource.uri, **kind, "text": resource.text}
 
 
 def resource_of(result: types.ReadResourceResult) -> Any:
@@ -283,12 +285,12 @@ class Warnings:
 def warnings_in(meta: Mapping[str, Any] | None) -> Warnings:
     """Return the warnings; an unexpected form is a warning, too."""
     found: list[Any] = [(meta or {}).get(key) for key in (_TRUST, _ANNOTATIONS)]
-    said = [cast("Mapping[str, Any]", each) for each in found if isinstance(each, Mapping)]
-    return Warnings(_says(said, _UNTRUSTED), _says(said, _PRIVATE))
+    labels = [cast("Mapping[str, Any]", label) for label in found if isinstance(label, Mapping)]
+    return Warnings(_says(labels, _UNTRUSTED), _says(labels, _PRIVATE))
 
 
-def _says(said: list[Mapping[str, Any]], names: tuple[str, ...]) -> bool:
-    return any(each.get(name) not in (None, False, "none", "low") for each in said for name in names)
+def _says(labels: list[Mapping[str, Any]], names: tuple[str, ...]) -> bool:
+    return any(label.get(name) not in (None, False, "none", "low") for label in labels for name in names)
 
 
 def effect_of(about: RemoteTool, *, trusted: bool) -> Effect | None:

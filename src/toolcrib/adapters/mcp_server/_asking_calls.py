@@ -128,8 +128,8 @@ def _meta_of(asked: Mapping[str, types.InputRequest]) -> dict[str, Any] | None:
     """Return the `_meta` of requests, which have none in the newer generation: by its names, then by their keys."""
     merged: dict[str, dict[str, Any]] = {}
     for key, request in asked.items():
-        given = None if request.params is None else request.params.meta
-        for name, value in (given or {}).items():
+        meta = None if request.params is None else request.params.meta
+        for name, value in (meta or {}).items():
             merged.setdefault(name, {})[key] = value
     return merged or None
 

@@ -68,9 +68,9 @@ class Challenge:
             "scope": needed,
             "resource_metadata": self.metadata or "",
         }
-        said = "".join(f', {name}="{value}"' for name, value in fields.items() if value)
+        parameters = "".join(f', {name}="{value}"' for name, value in fields.items() if value)
         body = {"error": error or "invalid_token", "error_description": description}
-        return JSONResponse(body, status, {"www-authenticate": f'Bearer realm="mcp"{said}'})
+        return JSONResponse(body, status, {"www-authenticate": f'Bearer realm="mcp"{parameters}'})
 
 
 class BearerAuth:
@@ -81,8 +81,8 @@ class BearerAuth:
         self._check, self._challenge = check, challenge
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        given = Headers(scope=scope).getlist("authorization")
-        kind, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+        credentials = Headers(scope=scope).getlist("authorization")
+        kind, _, token = credentials[0].partition(" ") if len(credentials) == 1 else ("", "", "")
         refused: ASGIApp | None = None
         found: AccessToken | None = None
         if kind.lower() != "bearer" or not token.strip():
@@ -96,7 +96,7 @@ class BearerAuth:
                 why = {"error": "temporarily_unavailable", "error_description": "tokens cannot be checked now"}
                 refused = JSONResponse(why, 503, {"retry-after": str(_RETRY_SECONDS)})
         if found is not None and not {*self._challenge.scopes}.issubset(found.scopes):
-            missing = " ".join(one for one in self._challenge.scopes if one not in found.scopes)
+            missing = " ".join(scope for scope in self._challenge.scopes if scope not in found.scopes)
             refused = self._challenge.reply(403, "insufficient_scope", f"the token lacks: {missing}")
         if refused is not None or found is None:
             await (refused or self._challenge.reply(401, "", ""))(scope, receive, send)

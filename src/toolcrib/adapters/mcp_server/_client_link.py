@@ -108,8 +108,8 @@ class McpClientLink:
             place = ".".join(map(str, first["loc"]))
             raise TypeError(f"`{self._call.tool}` asks for an invalid sampling: {place}: {first['msg']}") from None
         result: Any = await self.ask(types.CreateMessageRequest(params=params))
-        given: Any = result.content
-        blocks = cast("list[BaseModel]", given if isinstance(given, list) else [given])
+        answer: Any = result.content
+        blocks = cast("list[BaseModel]", answer if isinstance(answer, list) else [answer])
         content = [block.model_dump(by_alias=True, mode="json", exclude_none=True) for block in blocks]
         return Sampled(content, result.model, result.stop_reason, result.role)
 

@@ -135,8 +135,8 @@ def answers_from_forms(
     requests: Sequence[ApprovalRequest], responses: Mapping[str, Any] | None
 ) -> list[Grant | Denial]:
     """Return the answers of the client to these requests; a closed form does not count as one."""
-    given = responses or {}
-    found = [(request, given.get(request.id)) for request in requests]
+    filled = responses or {}
+    found = [(request, filled.get(request.id)) for request in requests]
     answers = [_answer(request, result) for request, result in found if isinstance(result, types.ElicitResult)]
     return [answer for answer in answers if answer is not None]
 
@@ -145,22 +145,22 @@ def _answer(request: ApprovalRequest, result: types.ElicitResult) -> Grant | Den
     """Return the answer of a form: only a plain `approve`, or the result of a call that was done, grants."""
     content = result.content or {}
     message = content.get("message")
-    said = message if isinstance(message, str) else ""
+    reason = message if isinstance(message, str) else ""
     if result.action == "cancel":
         return None
     if result.action == "accept" and content.get("decision") == "approve":
-        return request.grant(UNVERIFIED, message=said)
+        return request.grant(UNVERIFIED, message=reason)
     if request.in_doubt and result.action == "accept" and content.get("decision") == "done":
-        return request.done(_result_in(content.get("result")), UNVERIFIED, said)
-    return request.deny(message=said, by=UNVERIFIED)
+        return request.done(_result_in(content.get("result")), UNVERIFIED, reason)
+    return request.deny(message=reason, by=UNVERIFIED)
 
 
-def _result_in(given: object) -> Any:
+def _result_in(text: object) -> Any:
     """Return the result that a person typed: of JSON its value, else the text itself."""
     try:
-        return json.loads(given) if isinstance(given, str) else given
+        return json.loads(text) if isinstance(text, str) else text
     except (ValueError, RecursionError):
-        return given
+        return text
 
 
 # --- the reply without an answer

@@ -141,8 +141,8 @@ def http_app(toolset: ToolsetLike, options: ServerOptions | None = None, http: H
         options: How they are served.
         http: Who may use it; `host` is here the address at which clients reach the application.
     """
-    given = options or ServerOptions()
-    served = given if given.errors is not None else replace(given, errors="masked")
+    server_options = options or ServerOptions()
+    served = server_options if server_options.errors is not None else replace(server_options, errors="masked")
     return HttpApp(build_server(toolset, served), http or HttpOptions())
 
 
@@ -221,14 +221,17 @@ async def serve_endpoints(endpoints: Sequence[HttpEndpoint], *, started: Callabl
         OSError: The server cannot listen there.
         ValueError: Two have one path, or there is none.
     """
-    paths = [one.http.path for one in endpoints]
+    paths = [endpoint.http.path for endpoint in endpoints]
     if not paths or len({*paths}) < len(paths):
         raise ValueError(f"each endpoint has a path of its own, and they have {', '.join(paths) or 'none'}")
     first = endpoints[0].http
     limits = HttpLimits(first.max_connections, first.body_seconds, first.read_seconds)
     with listen(first.host, first.port) as listener:
         port = listener.socket.getsockname()[1]
-        apps = [http_app(one.toolset, one.options, replace(one.http, host=first.host, port=port)) for one in endpoints]
+        apps = [
+            http_app(endpoint.toolset, endpoint.options, replace(endpoint.http, host=first.host, port=port))
+            for endpoint in endpoints
+        ]
 
         def say() -> None:
             for path in paths:
@@ -343,7 +346,7 @@ class KnownCallers:
 
 def _is_for(resource: str | None, url: AnyHttpUrl) -> bool:
     try:
-        given = str(AnyHttpUrl(resource or ""))
+        address = str(AnyHttpUrl(resource or ""))
     except ValidationError:
         return False
-    return given.removesuffix("/") == str(url).removesuffix("/")
+    return address.removesuffix("/") == str(url).removesuffix("/")

@@ -106,8 +106,8 @@ def _refuse_repeated(text: bytes, error: RepeatedKeyError) -> Checked:
         return Checked(None, (_error(None, error),))
     if arguments is not None:
         return Checked(text, arguments=arguments)
-    given = [value for key, value in message.pairs if key == "id"]
-    return _refuse(None, message, _error(_as_id(given[0]) if len(given) == 1 else None, error))
+    ids = [value for key, value in message.pairs if key == "id"]
+    return _refuse(None, message, _error(_as_id(ids[0]) if len(ids) == 1 else None, error))
 
 
 def _refuse_unreadable(text: bytes, error: ValueError | RecursionError) -> Checked:
@@ -117,12 +117,12 @@ def _refuse_unreadable(text: bytes, error: ValueError | RecursionError) -> Check
         refusal = _error(id_of(text), _reason(error), PARSE_ERROR)
         return _refuse(text, {"result": None} if is_answer(text) else {}, refusal)
     if isinstance(message, dict):
-        given = cast("dict[str, Any]", message)
-        return _refuse(text, given, _error(_as_id(given.get("id")), _reason(error)))
+        fields = cast("dict[str, Any]", message)
+        return _refuse(text, fields, _error(_as_id(fields.get("id")), _reason(error)))
     if not isinstance(message, list):
         return Checked(text, (_error(None, _reason(error)),))
-    objects = [cast("dict[str, Any]", one) for one in cast("list[Any]", message) if isinstance(one, dict)]
-    ids = [_as_id(one.get("id")) for one in objects if "method" in one and "id" in one]
+    objects = [cast("dict[str, Any]", item) for item in cast("list[Any]", message) if isinstance(item, dict)]
+    ids = [_as_id(item.get("id")) for item in objects if "method" in item and "id" in item]
     why = "it is one of a list; send each message by itself"
     return Checked(text, tuple(_error(request_id, why) for request_id in ids or [None]))
 
@@ -152,8 +152,8 @@ def _repeated_arguments_in(message: Any) -> str | None:
     return json.dumps(arguments)
 
 
-def _as_id(given: Any) -> str | int | None:
-    return given if type(given) in (str, int) else None
+def _as_id(value: Any) -> str | int | None:
+    return value if type(value) in (str, int) else None
 
 
 def _reason(error: ValueError | RecursionError) -> str:
@@ -163,13 +163,13 @@ def _reason(error: ValueError | RecursionError) -> str:
     if not isinstance(error, ValidationError):
         return f"it is not JSON: {error}"
     errors = error.errors(include_url=False, include_input=False)
-    telling = min(errors, key=lambda one: one["type"] == "missing")  # of all kinds of messages, it may be none
+    telling = min(errors, key=lambda problem: problem["type"] == "missing")  # of all kinds of messages, it may be none
     return ": ".join([*map(str, telling["loc"][1:]), telling["msg"]])
 
 
 def _error(request_id: str | int | None, why: object, code: int = INVALID_REQUEST) -> types.JSONRPCError:
-    said = clean(f"the message cannot be taken: {why}")
-    return types.JSONRPCError(jsonrpc="2.0", id=request_id, error=types.ErrorData(code=code, message=said))
+    text = clean(f"the message cannot be taken: {why}")
+    return types.JSONRPCError(jsonrpc="2.0", id=request_id, error=types.ErrorData(code=code, message=text))
 
 
 # --- over HTTP

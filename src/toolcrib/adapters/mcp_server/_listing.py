@@ -34,25 +34,27 @@ class ListedTool:
 
     def __init__(self, entry: ToolEntry, *, stateless: bool) -> None:
         self.entry, self._stateless = entry, stateless
-        self._said = None if entry.tool.source is None else entry.tool.source.get_listing()
+        self._listed = None if entry.tool.source is None else entry.tool.source.get_listing()
 
     def tool(self, description: str | None = None) -> types.Tool:
         """Return the tool for `tools/list`; raises SchemaError when its input cannot be described."""
-        entry, said = self.entry, self._said
-        own, text = entry.tool.options.listing or {}, entry.description if description is None else description
+        entry, listed = self.entry, self._listed
+        listing, text = entry.tool.options.listing or {}, entry.description if description is None else description
         words = entry.name.replace("__", ": ").replace("_", " ").replace("-", " ").strip()
-        schema: dict[str, Any] = dict(entry.parameters if said is None else said.get("inputSchema", entry.parameters))
+        schema: dict[str, Any] = dict(
+            entry.parameters if listed is None else listed.get("inputSchema", entry.parameters)
+        )
         shown = types.Tool(
             name=entry.name,
-            title=words[:1].upper() + words[1:] if said is None else said.get("title"),
-            description=text if said is None else text or None,
+            title=words[:1].upper() + words[1:] if listed is None else listed.get("title"),
+            description=text if listed is None else text or None,
             input_schema=schema if schema.get("type") == "object" else {"type": "object", **schema},
             output_schema=self.output_schema,
-            annotations=_annotations(entry) if said is None else said.get("annotations"),
-            icons=None if said is None else said.get("icons"),
-            _meta=None if said is None else said.get("_meta"),
+            annotations=_annotations(entry) if listed is None else listed.get("annotations"),
+            icons=None if listed is None else listed.get("icons"),
+            _meta=None if listed is None else listed.get("_meta"),
         )
-        return shown if not own else types.Tool.model_validate({**shown.model_dump(by_alias=True), **own})
+        return shown if not listing else types.Tool.model_validate({**shown.model_dump(by_alias=True), **listing})
 
     @cached_property
     def output_schema(self) -> dict[str, Any] | None:
@@ -63,15 +65,15 @@ class ListedTool:
         entry = self.entry
         if entry.max_result_chars is not None or entry.post or is_block_type(entry.tool.spec.return_type):
             return None
-        if self._said_schema is not None:
-            return self._said_schema
+        if self._listed_schema is not None:
+            return self._listed_schema
         schema = output_schema(entry.tool)
         if schema is None:
             return None
-        one: Mapping[str, Any] = schema["items"] if entry.tool.is_streaming else schema
-        if one.get("type") == "string":  # a text is all there is to it
+        item_schema: Mapping[str, Any] = schema["items"] if entry.tool.is_streaming else schema
+        if item_schema.get("type") == "string":  # a text is all there is to it
             return None
-        return wrapped(schema, _RESULT) if self._wraps(one) else dict(schema)
+        return wrapped(schema, _RESULT) if self._wraps(item_schema) else dict(schema)
 
     def structured(self, value: Any, *, in_blocks: bool = False) -> Any:
         """Return the structured content for a value of JSON shapes: an object, as older clients want it, or None.
@@ -81,7 +83,7 @@ class ListedTool:
         """
         if self.output_schema is None:
             return cast("dict[str, Any]", value) if isinstance(value, dict) and not in_blocks else None
-        is_wrapped = self._said_schema is None and self._wraps(self.entry.return_schema or {})
+        is_wrapped = self._listed_schema is None and self._wraps(self.entry.return_schema or {})
         return {_RESULT: value} if is_wrapped else value
 
     def misfit(self, content: Any) -> str:
@@ -95,15 +97,15 @@ class ListedTool:
         return None if self.output_schema is None else checker_of(self.output_schema)
 
     @cached_property
-    def _said_schema(self) -> dict[str, Any] | None:
+    def _listed_schema(self) -> dict[str, Any] | None:
         """The schema of results that its server lists; None of one that is not of objects, for older clients.
 
         It is without wrong keywords: clients refuse each result under a schema that they cannot read.
         """
-        said: Any = None if self._said is None else self._said.get("outputSchema")
-        if not isinstance(said, dict):
+        listed: Any = None if self._listed is None else self._listed.get("outputSchema")
+        if not isinstance(listed, dict):
             return None
-        schema = cast("dict[str, Any]", said)
+        schema = cast("dict[str, Any]", listed)
         with suppress(SchemaTooLarge):
             repaired = well_formed(self.entry.name, schema)
             schema = dict(repaired.schema) if repaired.wrong or drops_keywords(schema) else schema
@@ -115,11 +117,11 @@ class ListedTool:
 
 def _annotations(entry: ToolEntry) -> types.ToolAnnotations | None:
     tags = {tag.lower() for tag in entry.tool.tags}
-    said = {hint for hint, words in _HINTS.items() if words & tags}
-    open_world = True if "open_world" in said else False if "closed_world" in said else None
+    tagged = {hint for hint, words in _HINTS.items() if words & tags}
+    open_world = True if "open_world" in tagged else False if "closed_world" in tagged else None
     hints: dict[str, Any] = {
-        "read_only_hint": True if "read_only" in said else None,
-        "destructive_hint": True if "destructive" in said else None,
+        "read_only_hint": True if "read_only" in tagged else None,
+        "destructive_hint": True if "destructive" in tagged else None,
         "idempotent_hint": True if entry.tool.options.idempotent else None,
         "open_world_hint": open_world,
     }

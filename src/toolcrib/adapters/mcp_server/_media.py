@@ -31,8 +31,8 @@ def block_of(media: Media) -> types.ContentBlock:
             return types.AudioContent(data=media.base64, mime_type=media.mime_type, _meta=_names_of(media))
         case _:
             place = media.url or f"toolcrib://result/{quote(media.name)}"
-            held = types.BlobResourceContents(uri=place, mime_type=media.mime_type, blob=media.base64)
-            return types.EmbeddedResource(resource=held)
+            resource = types.BlobResourceContents(uri=place, mime_type=media.mime_type, blob=media.base64)
+            return types.EmbeddedResource(resource=resource)
 
 
 def _names_of(media: Media) -> dict[str, Any] | None:

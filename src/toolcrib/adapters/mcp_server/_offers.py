@@ -55,11 +55,11 @@ class Offers:
 
     def _name_prompts(self, listed: list[tuple[str, ToolEntry]]) -> None:
         """Name the prompts as they are listed: the host's own first, so that no other server takes their names."""
-        for name, entry in sorted(listed, key=lambda one: one[0] != one[1].name):
-            taken = name in self.prompts
-            if taken:
+        for name, entry in sorted(listed, key=lambda pair: pair[0] != pair[1].name):
+            is_taken = name in self.prompts
+            if is_taken:
                 _log.warning("two prompts are named %s; that of %s is served as %s", name, entry.origin, entry.name)
-            self.prompts.setdefault(entry.name if taken else name, entry)
+            self.prompts.setdefault(entry.name if is_taken else name, entry)
 
     def _add(self, entry: ToolEntry, offer: ResourceOffer | PromptOffer | None) -> None:
         if isinstance(offer, ResourceOffer) and not offer.is_template:
@@ -103,7 +103,7 @@ class Offers:
         Those of everything that could read it count: what is read by a template of no scopes may be a resource that
         has some. Nothing is said of what the run is not shown.
         """
-        found = [one.entry for one in self._named(uri)] if len(uri) <= MAX_URI_CHARS else []
+        found = [offered.entry for offered in self._named(uri)] if len(uri) <= MAX_URI_CHARS else []
         if uri in self._templates:
             found.append(self._templates[uri][1])
         shown = [await is_shown(entry, run) for entry in found]
@@ -119,13 +119,16 @@ class Offers:
     async def resources(self, run: Run) -> list[types.Resource]:
         """Return the resources that a run is shown."""
         shown = [found for found in self._fixed.values() if await is_shown(found.entry, run)]
-        return [types.Resource.model_validate({**_said(one.entry, one.offer), "uri": one.offer.uri}) for one in shown]
+        return [
+            types.Resource.model_validate({**_listing(offered.entry, offered.offer), "uri": offered.offer.uri})
+            for offered in shown
+        ]
 
     async def templates(self, run: Run) -> list[types.ResourceTemplate]:
         """Return the templates of resources that a run is shown."""
         shown = [(entry, offer) for _, entry, offer in self._templates.values() if await is_shown(entry, run)]
         return [
-            types.ResourceTemplate.model_validate({**_said(entry, offer), "uriTemplate": offer.uri})
+            types.ResourceTemplate.model_validate({**_listing(entry, offer), "uriTemplate": offer.uri})
             for entry, offer in shown
         ]
 
@@ -167,7 +170,7 @@ class Offers:
     def sources(self) -> list[Offering]:
         """Return the sources of resources, each once."""
         found = [offering_of(entry.tool) for entry in self._reading]
-        return [*{id(one): one for one in found if one is not None}.values()]
+        return [*{id(source): source for source in found if source is not None}.values()]
 
 
 def is_offered_alone(entry: ToolEntry) -> bool:
@@ -186,9 +189,9 @@ async def is_shown(entry: ToolEntry, run: Run) -> bool:
         return False
 
 
-def _said(entry: ToolEntry, offer: ResourceOffer) -> dict[str, Any]:
-    said = {"name": entry.name, "description": entry.description or entry.name, "mimeType": offer.mime_type}
-    return {**said, **(offer.listing or {})}
+def _listing(entry: ToolEntry, offer: ResourceOffer) -> dict[str, Any]:
+    listing = {"name": entry.name, "description": entry.description or entry.name, "mimeType": offer.mime_type}
+    return {**listing, **(offer.listing or {})}
 
 
 def _offer_of(entry: ToolEntry) -> ResourceOffer | PromptOffer | None:
@@ -206,13 +209,13 @@ def _prompt_name(entry: ToolEntry, offer: PromptOffer) -> str:
 
 def _prompt(name: str, entry: ToolEntry) -> types.Prompt | None:
     offer = _offer_of(entry)
-    said = (offer.listing if isinstance(offer, PromptOffer) else None) or {}
+    listing = (offer.listing if isinstance(offer, PromptOffer) else None) or {}
     try:
-        own = {} if "arguments" in said else {"arguments": _arguments(entry.parameters)}
+        arguments = {} if "arguments" in listing else {"arguments": _arguments(entry.parameters)}
     except SchemaError:
         _log.exception("%s is not listed: its arguments cannot be described", entry.name)
         return None
-    return types.Prompt.model_validate({"description": entry.description or name, **own, **said, "name": name})
+    return types.Prompt.model_validate({"description": entry.description or name, **arguments, **listing, "name": name})
 
 
 def _arguments(parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -224,10 +227,10 @@ def _arguments(parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def arguments_of(entry: ToolEntry, given: Mapping[str, Any]) -> dict[str, Any]:
+def arguments_of(entry: ToolEntry, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a prompt or a resource, which come as texts: JSON where the parameter is not a text."""
     parts = cast("Mapping[str, Mapping[str, Any]]", entry.parameters.get("properties", {}))
-    return {name: _read(text, parts.get(name, {})) for name, text in given.items()}
+    return {name: _read(text, parts.get(name, {})) for name, text in values.items()}
 
 
 def _read(text: Any, schema: Mapping[str, Any]) -> Any:

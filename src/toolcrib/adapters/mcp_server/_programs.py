@@ -92,20 +92,20 @@ class ProgramServer(ToolServer):
         return request.params.name == _RUN
 
     def named_approval(self, request: ToolRequest) -> Any:
-        given = request.params.arguments or {}
-        named = given.get("request") if request.params.name == _RUN else None
+        arguments = request.params.arguments or {}
+        named = arguments.get("request") if request.params.name == _RUN else None
         return super().named_approval(request) if named is None else named
 
     async def start(self, request: ToolRequest) -> types.CallToolResult | Suspension:
-        name, given = request.params.name, request.params.arguments or {}
+        name, arguments = request.params.name, request.params.arguments or {}
         try:
             if request.text is not None:
                 read_json(request.text)
                 return _refused(name, "a text has half a character in it; write it anew")
             if name == _RUN:
-                return await self._program(request, _Run.model_validate(given).code)
+                return await self._program(request, _Run.model_validate(arguments).code)
             if name == _SEARCH:
-                return await self._search(request, _Search.model_validate(given))
+                return await self._search(request, _Search.model_validate(arguments))
         except RepeatedKeyError as error:
             return _refused(name, error)
         except ValidationError as error:

@@ -44,14 +44,14 @@ async def serve_async(
             variable TOOLCRIB_DATABASE names, or `toolcrib.db` in the current folder, where `toolcrib approvals` looks.
         http: Serve over HTTP instead, with these options, until this is cancelled.
     """
-    given = options or ServerOptions()
-    if given.approvals is None:
+    server_options = options or ServerOptions()
+    if server_options.approvals is None:
         path = os.environ.get("TOOLCRIB_DATABASE") or "toolcrib.db"
-        given = replace(given, approvals=SqliteApprovalStore(path.removeprefix("sqlite:///")))
+        server_options = replace(server_options, approvals=SqliteApprovalStore(path.removeprefix("sqlite:///")))
     if http is None:
-        await serve_stdio(build_server(toolset, given))
+        await serve_stdio(build_server(toolset, server_options))
     else:
-        await serve_http(toolset, given, http)
+        await serve_http(toolset, server_options, http)
 
 
 @explain_options()

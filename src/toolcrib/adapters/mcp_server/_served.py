@@ -88,19 +88,21 @@ class Served:
 
     async def resources(self, ctx: _Context, params: _Page, principal: Principal) -> types.ListResourcesResult:
         """Return a page of the resources that a principal is shown."""
-        page, following = page_of(await self.offers.resources(principal.run), params, self._page, lambda one: one.uri)
+        page, following = page_of(
+            await self.offers.resources(principal.run), params, self._page, lambda offered: offered.uri
+        )
         return types.ListResourcesResult(resources=page, next_cursor=following)
 
     async def templates(self, ctx: _Context, params: _Page, principal: Principal) -> types.ListResourceTemplatesResult:
         """Return a page of the templates that a principal is shown."""
         shown = await self.offers.templates(principal.run)
-        page, following = page_of(shown, params, self._page, lambda one: one.uri_template)
+        page, following = page_of(shown, params, self._page, lambda template: template.uri_template)
         return types.ListResourceTemplatesResult(resource_templates=page, next_cursor=following)
 
     async def prompts(self, ctx: _Context, params: _Page, principal: Principal) -> types.ListPromptsResult:
         """Return a page of the prompts that a principal is shown."""
         shown = await self.offers.prompt_list(principal.run)
-        page, following = page_of(shown, params, self._page, lambda one: one.name)
+        page, following = page_of(shown, params, self._page, lambda prompt: prompt.name)
         return types.ListPromptsResult(prompts=page, next_cursor=following)
 
     # --- reading
@@ -165,10 +167,10 @@ class Served:
         if offering is None:
             name = ref.name if isinstance(ref, types.PromptReference) else ref.uri
             raise MCPError(INVALID_PARAMS, clean(f"there is nothing to complete for `{name:.200}`"))
-        given = (params.context.arguments if params.context is not None else None) or {}
+        others = (params.context.arguments if params.context is not None else None) or {}
         try:
             async with asyncio.timeout(_COMPLETION_SECONDS):
-                found = await offering.complete(params.argument.name, params.argument.value, given)
+                found = await offering.complete(params.argument.name, params.argument.value, others)
         except BaseException as error:  # the host's own code, or another server's
             _log.error("the completion of %s failed", params.argument.name, exc_info=exception_of(error))
             raise MCPError(INTERNAL_ERROR, "the completion failed; the server's log says why") from error

@@ -90,7 +90,7 @@ class RequestScopes:
             case types.SubscriptionsListenRequestParams():
                 uris = read.notifications.resource_subscriptions or ()
                 found = [await served.offers.scopes_of_uri(str(uri), principal.run) for uri in uris]
-                return {name: scopes for each in found for name, scopes in each.items()}
+                return {name: scopes for scopes_by_name in found for name, scopes in scopes_by_name.items()}
             case types.GetPromptRequestParams(name=name):
                 return await served.offers.scopes_of_prompt(name, principal.run)
             case types.CompleteRequestParams(ref=types.PromptReference(name=name)):
@@ -275,18 +275,18 @@ class McpServer(Server[Served]):
         options = notification_options or NotificationOptions(
             tools_changed=self._may_change, resources_changed=self._has_sources, prompts_changed=self._has_sources
         )
-        given = super().create_initialization_options(options, experimental_capabilities, extensions)
+        created = super().create_initialization_options(options, experimental_capabilities, extensions)
         if self.tasks is not None:
-            given.capabilities.tasks = capability()
-        return given
+            created.capabilities.tasks = capability()
+        return created
 
     def _open_run(self, principal: str) -> Run:
         options = self.options
         run = Run(limits=options.limits, deps=options.deps) if options.run is None else options.run(principal)
-        given: dict[str, Any] = {"reader": ResultReader(text_in)}
+        run_options: dict[str, Any] = {"reader": ResultReader(text_in)}
         if options.approvals is None and run.approvals is None:
-            given["question_wait"] = 0.0  # in a store that this server made no person can find a question
-        return run.view(**given) if options.errors is None else run.view(**given, errors=options.errors)
+            run_options["question_wait"] = 0.0  # in a store that this server made no person can find a question
+        return run.view(**run_options) if options.errors is None else run.view(**run_options, errors=options.errors)
 
     # --- requests
 

@@ -107,7 +107,9 @@ class SessionLimit:
 
     async def _open_session(self, principal: str, scope: Scope, receive: Receive, send: Send) -> None:
         since = time.monotonic() - self._idle_seconds
-        for key in [key for key, one in self._sessions.items() if one.is_idle and one.since <= since]:
+        for key in [
+            key for key, open_session in self._sessions.items() if open_session.is_idle and open_session.since <= since
+        ]:
             del self._sessions[key]  # the session manager has ended it
         open_now = Counter(session.principal for session in self._sessions.values()) + self._opening
         idle = [key for key, session in self._sessions.items() if session.is_idle]
@@ -180,8 +182,8 @@ class SessionLimit:
 
     def _of_most(self, idle: list[str]) -> list[str]:
         """Return those of the sessions whose principal has the most of them."""
-        held = Counter(self._sessions[key].principal for key in idle)
-        return [key for key in idle if held[self._sessions[key].principal] == max(held.values())]
+        counts = Counter(self._sessions[key].principal for key in idle)
+        return [key for key in idle if counts[self._sessions[key].principal] == max(counts.values())]
 
     async def _end(self, session_id: str, session: _Session) -> None:
         """End a session as its client would."""

@@ -127,5 +127,5 @@ class Subscriptions:
             changed, self._changed = self._changed, {}
             for uri in changed:
                 await self._changes.publish_to_listeners(ResourceUpdated(uri))
-                hear = [one.session for one in self._subscribers.values() if uri in one.uris]
+                hear = [subscriber.session for subscriber in self._subscribers.values() if uri in subscriber.uris]
                 await asyncio.gather(*(notify(session.send_resource_updated(uri)) for session in hear))

@@ -108,8 +108,8 @@ class TaskMethods:
             raise MCPError(INVALID_PARAMS, f"Invalid request parameters: {error}") from None
         if params.name in ctx.lifespan_context.tools.entries and self._support(ctx, params.name) == "forbidden":
             raise MCPError(METHOD_NOT_FOUND, f"`{params.name}` is not called as a task: leave `task` out")
-        given = None if params.task is None else params.task.ttl
-        ttl = None if given is None else timedelta(milliseconds=min(max(given, 0), 10**12))
+        asked_ttl = None if params.task is None else params.task.ttl
+        ttl = None if asked_ttl is None else timedelta(milliseconds=min(max(asked_ttl, 0), 10**12))
         task = await self._tasks.begin(ctx, params, self._principals.current(), ttl=ttl)
         task.session = ctx.session
         return {"task": task.legacy()}

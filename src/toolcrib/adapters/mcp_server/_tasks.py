@@ -35,8 +35,8 @@ class TasksFullError(MCPError):
     """There are as many tasks as are kept at a time."""
 
     def __init__(self, most: int) -> None:
-        kept = count_text(most, "task")
-        super().__init__(INVALID_PARAMS, f"at most {kept} can be kept at a time; cancel some, or wait for them")
+        limit_text = count_text(most, "task")
+        super().__init__(INVALID_PARAMS, f"at most {limit_text} can be kept at a time; cancel some, or wait for them")
 
 
 class Tasks:

@@ -176,9 +176,9 @@ class ToolServer(ABC):
         """
         if refused_arguments.get() is not None:
             params = params.model_copy(update={"request_state": None, "input_responses": None})
-        kept = call_asked_for(params.request_state)
-        if kept is not None:
-            return await self._asking.go_on(kept, params.name, principal.name, ctx, params.input_responses)
+        known = call_asked_for(params.request_state)
+        if known is not None:
+            return await self._asking.go_on(known, params.name, principal.name, ctx, params.input_responses)
         key = request_key(params, principal, None if answer is None else ctx.method)
         call = OpenCall(ASKING, principal.name, params.name, self, ctx)
         request = ToolRequest(ctx, params, principal, principal.run, key, call, answer=answer)
@@ -369,12 +369,12 @@ class ToolServer(ABC):
         state: Mapping[str, Any] | None = sealed.get("state")
         if state is None:  # it was too long to travel
             found = await self._suspended.find(request.key)
-            if found is None or set(found.requests) != {one.id for one in asked}:
+            if found is None or set(found.requests) != {approval.id for approval in asked}:
                 raise MCPError(INVALID_PARAMS, "the call that waited is not kept any more; make it anew")
             state = found.state
         may_answer = self._options.approve_by == "elicit"  # else only the store's answers count
         answers = answers_from_forms(asked, request.params.input_responses) if may_answer else []
-        request.continues = tuple(one.id for one in asked)
+        request.continues = tuple(approval.id for approval in asked)
         result = await self._stored(request, await self.resume(request, state, answers))
         return await self._reply(request, result, may_elicit=bool(answers), until=sealed["until"])
 

@@ -105,8 +105,8 @@ class DirectToolServer(ToolServer):
         return entry is not None and (entry.tool.source is not None or self.pipeline.wants_context(name))
 
     async def start(self, request: ToolRequest) -> CallReply | Suspension:
-        given = (request.params.arguments or {}) if request.text is None else request.text
-        return await self._run(request, ToolCall(request.params.name, given))
+        arguments = (request.params.arguments or {}) if request.text is None else request.text
+        return await self._run(request, ToolCall(request.params.name, arguments))
 
     async def resume(
         self, request: ToolRequest, state: Mapping[str, Any], answers: Sequence[Grant | Denial]
