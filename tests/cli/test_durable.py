@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from tests.adapters.dbos.durable import count, durable
+from tests.adapters.dbos.durable import count, durable, engine_of
 from tests.cli.conftest import Command
-from toolcrib.adapters.dbos import Client, Schedule
+from toolcrib.adapters.dbos import Client, DurableAgent, Schedule
 from toolcrib.turns import AgentRegistry, Turn
 
 PROGRAM = "print(add(1, 2))"
@@ -226,6 +226,11 @@ def test_whose_work_is_handed_over_is_said_in_one_way(toolcrib: Command, argumen
     assert problem in " ".join(refused.stderr.replace("│", " ").split())
 
 
+async def _work_once(file: Path, agent: DurableAgent) -> None:
+    async with engine_of(str(file), agent):
+        pass
+
+
 def test_a_schedule_is_listed_paused_triggered_resumed_and_deleted(toolcrib: Command, tmp_path: Path) -> None:
     agent = durable(count)
     with closing(Client(tmp_path / "work.db")) as client:
@@ -234,7 +239,12 @@ def test_a_schedule_is_listed_paused_triggered_resumed_and_deleted(toolcrib: Com
 
     (before,) = told(toolcrib("schedules", "list", "--json"))
     shown = toolcrib("schedules", "list").stdout
+    october = ("--since", "2026-10-01", "--until", "2026-10-08")
+    early = toolcrib("schedules", "backfill", "nightly", *october)
+    asyncio.run(_work_once(tmp_path / "work.db", agent))
+    missed = told(toolcrib("schedules", "backfill", "nightly", *october, "--json"))
     paused = toolcrib("schedules", "pause", "nightly")
+    refused = toolcrib("schedules", "backfill", "nightly", "--since", "7d")
     triggered = toolcrib("schedules", "trigger", "nightly").stdout.strip()
     page = toolcrib("workflows", "show", triggered).stdout
     resumed = told(toolcrib("schedules", "resume", "nightly", "--json"))
@@ -244,7 +254,10 @@ def test_a_schedule_is_listed_paused_triggered_resumed_and_deleted(toolcrib: Com
 
     assert (before["name"], before["cron"], before["timezone"]) == ("nightly", "30 2 * * *", "Europe/Berlin")
     assert "Europe/Berlin" in shown
+    assert (early.exit_code, "Start a worker of this database first" in early.stderr) == (2, True)
+    assert len(missed["ids"]) == 7
     assert paused.stderr == "the schedule nightly is paused\n"
+    assert (refused.exit_code, "resume it first" in refused.stderr) == (2, True)
     assert re.search(r"schedule +nightly", page)
     assert resumed["state"] == "active"
     assert deleted.stderr == "the schedule nightly is deleted\n"

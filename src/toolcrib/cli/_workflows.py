@@ -17,6 +17,7 @@ from rich.text import Text
 
 from toolcrib._numbers import count_text
 from toolcrib._run_sync import run_sync
+from toolcrib.calls import now
 from toolcrib.cli._commands import Commands
 from toolcrib.cli._confirm import confirm
 from toolcrib.cli._database import DatabaseOption, shown_name
@@ -291,6 +292,29 @@ def trigger(name: NameArgument, database: DatabaseOption = None, as_json: JsonOp
         print_json({"id": work_id})
     else:
         write(f"{work_id}\n")
+
+
+@schedules.command()
+def backfill(
+    name: NameArgument,
+    since: Annotated[
+        str, typer.Option("--since", metavar="TIME", help="The first tick, or before: 2h, 7d, or 2030-01-31T12:00.")
+    ],
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="TIME", help="After the last tick; now when it is left out.")
+    ] = None,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Enqueue the work of each tick of a time that has passed; one whose work was enqueued before is left out."""
+    begin, end = time_of(since, "--since") or now(), time_of(until, "--until") or now()
+    with _client(database) as (module, client):
+        ids = module.backfill_schedule(client, name, begin, end)
+    if as_json:
+        print_json({"ids": ids})
+    else:
+        say(f"the schedule {name} has {count_text(len(ids), 'tick')} in that time")
+        write("".join(f"{work_id}\n" for work_id in ids))
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from toolcrib.adapters.dbos import (
     Engine,
     Queue,
     Schedule,
+    backfill_schedule,
     delete_schedule,
     find_work,
     list_work,
@@ -81,10 +82,11 @@ async def test_each_tick_enqueues_its_work_once_however_many_workers_see_it(data
         await schedule(work, engine.client, Schedule("hourly", "0 * * * *", backfill=True))
         since = datetime.now(UTC) - timedelta(hours=3)
         for _ in range(3):
-            await asyncio.to_thread(make_up, engine.client, "hourly", since)
+            enqueued = await asyncio.to_thread(backfill_schedule, engine.client, "hourly", since, datetime.now(UTC))
         ids = await done(engine, 3)
         again = await asyncio.to_thread(find_work, engine.client, ids[0])
 
+    assert set(ids) == set(enqueued)
     assert len(set(ids)) == 3
     assert (again.kind, again.schedule, again.state) == (kind, "hourly", "done")
 
@@ -95,9 +97,10 @@ async def test_a_tool_is_given_the_time_of_its_tick_in_the_zone_of_the_schedule(
     async with engine_of(file, agent) as engine:
         await agent.schedule(nightly, Turn(report), time_argument="day")
         await asyncio.to_thread(
-            engine.client.dbos.backfill_schedule,
+            backfill_schedule,
+            engine.client,
             "nightly",
-            datetime(2026, 10, 24, tzinfo=UTC),
+            datetime(2026, 10, 24, 0, 30, tzinfo=UTC),  # which is a tick
             datetime(2026, 10, 26, tzinfo=UTC),
         )
         ids = await done(engine, 3)  # the night in which the hour comes twice has two
@@ -116,6 +119,27 @@ async def test_a_tick_is_skipped_while_the_work_of_an_earlier_one_has_the_key(fi
 
     assert first == second == found.id
     assert found.key == "one"
+
+
+async def test_ticks_that_cannot_be_enqueued_later_are_refused(file: str) -> None:
+    now = datetime.now(UTC)
+    async with Client(file) as client:
+        agent = durable(count)
+        agent.use(client)
+        await agent.schedule(Schedule("each second", "* * * * * *"), Turn(count))
+
+        with pytest.raises(EngineError, match=r"`each second` has more than 10000 ticks in that time"):
+            backfill_schedule(client, "each second", now - timedelta(hours=3), now)
+        with pytest.raises(ValueError, match="no time is between"):
+            backfill_schedule(client, "each second", now + timedelta(hours=1), now + timedelta(hours=2))
+        with pytest.raises(ValueError, match="need a time zone"):
+            backfill_schedule(client, "each second", datetime(2026, 11, 1), now)
+        pause_schedule(client, "each second")
+        with pytest.raises(EngineError, match="is paused, and would skip these ticks"):
+            backfill_schedule(client, "each second", now - timedelta(seconds=5), now)
+        enqueued = list_work(client)
+
+    assert enqueued == []
 
 
 @KINDS

@@ -32,6 +32,7 @@ from toolcrib.adapters.dbos._prune import prune
 from toolcrib.adapters.dbos._schedules import (
     Schedule,
     ScheduledWork,
+    backfill_schedule,
     delete_schedule,
     pause_schedule,
     resume_schedule,
@@ -59,6 +60,7 @@ __all__ = [
     "Work",
     "WorkOperator",
     "Worker",
+    "backfill_schedule",
     "cancel_work",
     "delete_schedule",
     "enqueue_program",

@@ -6,7 +6,8 @@ import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
+from itertools import islice
 from typing import Any, Literal, cast
 from zoneinfo import ZoneInfo
 
@@ -26,6 +27,7 @@ TICK = "toolcrib.tick"
 """The name of the workflow in DBOS that enqueues the work of a tick."""
 
 _PREFIX = "sched-"  # of the ids that DBOS gives the workflows of ticks
+_MOST_TICKS = 10_000  # that are made up for at once
 _BEGUN_SECONDS = 3.0  # after which DBOS waits for ticks, when a worker begins
 _LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 _RANDOM = re.compile(r"(^|[\s,])r(\W|$)", re.IGNORECASE)
@@ -214,6 +216,36 @@ def trigger_schedule(client: Client, name: str) -> str:
     return _enqueue(client, found["context"], f"{name}-trigger-{at}", at)
 
 
+def backfill_schedule(client: Client, name: str, since: datetime, until: datetime) -> list[str]:
+    """Enqueue the work of each tick between two times, and return its ids; a tick that was enqueued is not again.
+
+    Args:
+        since: The time of the first tick, or before it, with a time zone.
+        until: A time after the last tick; ticks to come are left to the schedule.
+
+    Raises:
+        EngineError: There is no such schedule, it is paused, it has more than 10,000 ticks, or no worker has run yet.
+        ValueError: A time has no time zone, or there is no time between them.
+    """
+    if since.tzinfo is None or until.tzinfo is None:
+        raise ValueError("since and until need a time zone: datetime(2026, 11, 1, tzinfo=UTC)")
+    until = min(until, datetime.now(UTC))
+    if since >= until:
+        raise ValueError(f"no time is between {since.isoformat()} and {until.isoformat()}, or now")
+    found = _found(client, name)
+    if found["status"] == _PAUSED:
+        raise EngineError(f"the schedule `{name}` is paused, and would skip these ticks: resume it first")
+    start = since.astimezone(_zone(found["cron_timezone"] or "UTC")) - timedelta(microseconds=1)  # a tick then counts
+    ticks = croniter(found["schedule"], start, second_at_beginning=True).all_next(datetime)
+    if any(tick < until for tick in islice(ticks, _MOST_TICKS, _MOST_TICKS + 1)):
+        raise EngineError(f"the schedule `{name}` has more than {_MOST_TICKS} ticks in that time: take a shorter one")
+    try:
+        handles = client.dbos.backfill_schedule(name, start, until)
+    except DBOSException as error:
+        raise EngineError(f"no tick of `{name}` was enqueued: {error}. Start a worker of this database first") from None
+    return [_work_id(found["context"]["data"], handle.workflow_id.removeprefix(_PREFIX)) for handle in handles]
+
+
 _PAUSED = "PAUSED"
 
 
@@ -323,7 +355,11 @@ def _enqueue(client: Client, stored: Mapping[str, Any], tick: str, at: str) -> s
     data: dict[str, Any] = {**work["data"], SCHEDULE: work[SCHEDULE]}
     if work["time_argument"] is not None:
         data["turn"] = {**data["turn"], "kwargs": {**data["turn"]["kwargs"], work["time_argument"]: at}}
-    work_id = tick if "run" in data else turn_id_of(tick)
+    work_id = _work_id(data, tick)
     return client.enqueue_now(
         work["workflow"], work["to"], with_id(data, work_id), Placement(work_id, **work["placement"])
     )
+
+
+def _work_id(data: Mapping[str, Any], tick: str) -> str:
+    return tick if "run" in data else turn_id_of(tick)
