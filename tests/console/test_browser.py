@@ -887,7 +887,14 @@ class Desk:
     def queues(self) -> list[Any]:
         return [{"name": "mail", "waiting": 1, "running": 0, "oldest_at": time.time() - 60}]
 
-    def works(self, state: str | None = None, queue: str | None = None, limit: int = 50, start: int = 0) -> list[Any]:
+    def works(
+        self,
+        state: str | None = None,
+        queue: str | None = None,
+        limit: int = 50,
+        start: int = 0,
+        text: str | None = None,
+    ) -> list[Any]:
         mine = "cancelled" if "t1" in self.done else "waiting"
         about = {"kind": "turn", "what": "support: refund", "queue": "mail", "worker": "w1", "attempts": 2}
         one = {**about, "id": "t1", "state": mine, "created_at": time.time() - 60, "error": None}
@@ -940,7 +947,14 @@ class Paused(Desk):
 
     asked: tuple[str, ...] = ()
 
-    def works(self, state: str | None = None, queue: str | None = None, limit: int = 50, start: int = 0) -> list[Any]:
+    def works(
+        self,
+        state: str | None = None,
+        queue: str | None = None,
+        limit: int = 50,
+        start: int = 0,
+        text: str | None = None,
+    ) -> list[Any]:
         return [{**one, "kind": "program", "state": "paused", "waits_for": self.asked} for one in super().works()]
 
 
@@ -948,9 +962,16 @@ class Paused(Desk):
 class Crowd(Desk):
     """A thousand turns that wait for a person."""
 
-    def works(self, state: str | None = None, queue: str | None = None, limit: int = 50, start: int = 0) -> list[Any]:
+    def works(
+        self,
+        state: str | None = None,
+        queue: str | None = None,
+        limit: int = 50,
+        start: int = 0,
+        text: str | None = None,
+    ) -> list[Any]:
         (one,) = super().works()
-        ids = range(1_000)[start : start + limit]
+        ids = [n for n in range(1_000) if text is None or text in f"number {n}"][start : start + limit]
         return [{**one, "state": "paused", "id": f"t{n}", "what": f"number {n}", "waits_for": (f"a{n}",)} for n in ids]
 
 
@@ -969,6 +990,23 @@ def test_a_thousand_pieces_of_work_are_turned_over_to_the_last(path: Path, visit
         view.get_by_role("button", name="Newer").click()
 
         expect(view.get_by_text("number 900", exact=True)).to_be_visible()
+
+
+def test_work_is_looked_for_and_cancelled_all_at_once(path: Path, visit: Callable[..., Page]) -> None:
+    crowd = Crowd()
+    app = console_app(sqlite_events(path), SqliteApprovalStore(path), ConsoleOptions(), crowd)
+    with serve_app(app) as port:
+        page = visit(f"http://127.0.0.1:{port}/#/work")
+        view = page.get_by_role("region", name="Durable work")
+        view.get_by_label("Search ids, names, principals, keys").fill("number 99")
+        view.get_by_label("All 11", exact=True).click()
+        expect(view).to_contain_text("11 chosen")
+        view.get_by_label("Choose number 99", exact=True).uncheck()
+        view.locator(".bulk").get_by_role("button", name="Cancel").press("Enter")
+        page.get_by_role("dialog", name="Cancel").get_by_role("button", name="Cancel").press("Enter")
+
+        expect(page.get_by_text("10 done")).to_be_visible()
+    assert crowd.done == [f"t{number}" for number in range(990, 1_000)]
 
 
 def test_a_program_is_shown_with_every_request_that_it_waits_for(path: Path, visit: Callable[..., Page]) -> None:

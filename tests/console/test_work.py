@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from tests.console.conftest import Console, serve_app
+from toolcrib._run_sync import run_sync
 from toolcrib.approvals import SqliteApprovalStore
+from toolcrib.calls import ApprovalRequest
 from toolcrib.console import ConsoleOptions, console_app
 from toolcrib.errors import EngineError, WorkerError
 from toolcrib.record import sqlite_events
@@ -22,6 +24,7 @@ class Desk:
 
     states: tuple[str, ...] = ("running", "failed")
     done: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    waits_for: tuple[str, ...] = ()
 
     def workers(self) -> list[Mapping[str, Any]]:
         return [{"id": "w1", "state": "lost", "pending": 2, "host": "h", "pid": 1, "started_at": 1.0, "seen_at": 2.0}]
@@ -30,9 +33,15 @@ class Desk:
         return [{"name": "mail", "waiting": 3, "running": 1, "oldest_at": 5.0}]
 
     def works(
-        self, state: str | None = None, queue: str | None = None, limit: int = 50, start: int = 0
+        self,
+        state: str | None = None,
+        queue: str | None = None,
+        limit: int = 50,
+        start: int = 0,
+        text: str | None = None,
     ) -> list[Mapping[str, Any]]:
-        return [{"id": f"t{number}", "state": state, "queue": queue} for number in range(start, min(start + limit, 60))]
+        about = {"state": state, "queue": queue, "waits_for": self.waits_for}
+        return [{"id": f"t{number}", **about} for number in range(start, min(start + limit, 60))]
 
     def cancel(self, work_id: str) -> Mapping[str, Any]:
         if work_id != "t1":
@@ -68,12 +77,47 @@ def working(tmp_path: Path, desk: Desk) -> Iterator[Console]:
 def test_work_is_shown_by_its_state_and_queue(working: Console) -> None:
     found = working.get("/api/work?state=failed&queue=mail&limit=2").json
 
-    assert found["work"] == [{"id": f"t{number}", "state": "failed", "queue": "mail"} for number in range(2)]
+    assert [(one["id"], one["state"], one["queue"]) for one in found["work"]] == [
+        (f"t{number}", "failed", "mail") for number in range(2)
+    ]
     assert found["more"]
     assert [one["name"] for one in found["queues"]] == ["mail"]
     assert [one["id"] for one in found["workers"]] == ["w1"]
     assert working.get("/api/work?state=odd").status == 400
     assert working.get("/api/state").json["work"]
+
+
+def test_work_that_is_looked_for_is_counted(working: Console) -> None:
+    page = working.get("/api/work?state=failed&start=50&limit=5").json
+    every = working.get("/api/work?limit=5").json
+
+    assert ([one["id"] for one in page["work"]], page["found"], page["more"]) == (
+        ["t50", "t51", "t52", "t53", "t54"],
+        60,
+        True,
+    )
+    assert every["found"] is None
+
+
+def test_paused_work_has_the_arguments_and_the_principal_of_its_request(tmp_path: Path) -> None:
+    path = tmp_path / "toolcrib.db"
+    store = SqliteApprovalStore(path)
+    run_sync(store.put(ApprovalRequest("ask_1", "c1", "refund", {"order": "A1"}, "d", principal="ann")))
+    app = console_app(sqlite_events(path), store, work=Desk(waits_for=("ask_1",)))
+
+    with serve_app(app) as port:
+        first, *_ = Console(port, path).get("/api/work?limit=1").json["work"]
+
+    assert (first["arguments"], first["principal"]) == (["order='A1'"], "ann")
+
+
+def test_several_are_changed_at_once(working: Console, desk: Desk) -> None:
+    reply = working.post("/api/work/cancel", {"ids": ["t1", "t2", "t1"]}).json
+
+    assert reply == {"done": 1, "failed": {"t2": "there is no workflow t2"}}
+    assert desk.done == [("cancel", "t1")]
+    assert working.post("/api/work/cancel", {"ids": []}).status == 400
+    assert working.post("/api/work/cancel", {"ids": ["t1"] * 201}).status == 400
 
 
 def test_work_is_read_page_by_page_to_its_end(working: Console) -> None:

@@ -98,6 +98,21 @@ def list_workflows(
     partition: Annotated[
         str | None, typer.Option("--partition", metavar="NAME", help="Only those of this partition.")
     ] = None,
+    search: Annotated[
+        str | None,
+        typer.Option(
+            "--search",
+            metavar="WORDS",
+            help="Only those with these words in id, agent, tool, principal, conversation, key, schedule or partition.",
+        ),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="TIME", help="Only those enqueued then or later: 2h, 7d, or 2030-01-31T12:00."),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="TIME", help="Only those enqueued before then, as for --since.")
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most this many.")] = 50,
     start: Annotated[int, typer.Option("--start", metavar="N", min=0, help="Leave out the latest N.")] = 0,
     database: DatabaseOption = None,
@@ -108,7 +123,17 @@ def list_workflows(
         known = sorted(module.WORK_STATES)
         if state is not None and state not in known:
             raise typer.BadParameter(f"{state!r} is not one of {', '.join(known)}", param_hint="--state")
-        found = module.list_work(client, state=state, queue=queue, partition=partition, limit=limit, start=start)
+        found = module.list_work(
+            client,
+            state=state,
+            queue=queue,
+            partition=partition,
+            text=search,
+            since=time_of(since, "--since"),
+            until=time_of(until, "--until"),
+            limit=limit,
+            start=start,
+        )
     if as_json:
         print_json([work.to_dict() for work in found])
     elif found:

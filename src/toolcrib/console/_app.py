@@ -107,9 +107,9 @@ class ConsoleApp:
         work: FindWork,
         servers: ServerStates | None = None,
     ) -> None:
-        self._work, self._servers = WorkRoutes(work), servers
         self._log, self._approvals, self._options = log, approvals, options
         self._feed = Feed(log, approvals)
+        self._work, self._servers = WorkRoutes(work, self._feed), servers
         self._files = {file.name: file.read_bytes() for file in (files("toolcrib.console") / "page").iterdir()}
         routes = [
             Route("/", self._page),

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, cast
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from toolcrib.console._feed import Feed
 from toolcrib.console._requests import JsonReply, json_body, number, visitor_of
 from toolcrib.errors import EngineError, WorkerError
+from toolcrib.record import one_line
 
 _MAX_ROWS = 200
+_MOST_COUNTED = 1_000
 _log = logging.getLogger("toolcrib.console")
 
 
@@ -36,9 +39,14 @@ class DurableWork(Protocol):
         ...
 
     def works(
-        self, state: str | None = None, queue: str | None = None, limit: int = 50, start: int = 0
+        self,
+        state: str | None = None,
+        queue: str | None = None,
+        limit: int = 50,
+        start: int = 0,
+        text: str | None = None,
     ) -> Sequence[Mapping[str, Any]]:
-        """Return work, the latest first, from a place in the list on."""
+        """Return work with these words, the latest first, from a place in the list on."""
         ...
 
     def cancel(self, work_id: str, /) -> Mapping[str, Any]:
@@ -65,8 +73,9 @@ FindWork: TypeAlias = Callable[[], DurableWork | None]
 class WorkRoutes:
     """The routes of the API for durable work; they answer 404 until `find` finds some."""
 
-    def __init__(self, find: FindWork) -> None:
+    def __init__(self, find: FindWork, feed: Feed) -> None:
         self._find: FindWork = find
+        self._feed = feed
         self._work: DurableWork | None = None
         self.routes = [
             Route("/api/work", self._show),
@@ -74,22 +83,39 @@ class WorkRoutes:
         ]
 
     async def _show(self, request: Request) -> Response:
-        """Answer with the workers, the queues, and the workflows that fit."""
-        work = await self._there()
-        state, queue = request.query_params.get("state") or None, request.query_params.get("queue") or None
+        """Answer with the workers, the queues, and the workflows that fit: all are counted where any are left out."""
+        work, query = await self._there(), request.query_params
+        state, queue, text = query.get("state") or None, query.get("queue") or None, query.get("text", "")[:200] or None
         if state is not None and state not in work.states:
             raise HTTPException(400, f"state is one of {', '.join(work.states)}")
         start, limit = number(request, "start") or 0, min(number(request, "limit") or 50, _MAX_ROWS)
+        end = start + limit
 
         def read() -> dict[str, Any]:
-            found = work.works(state, queue, limit + 1, start)
             about = {"workers": work.workers(), "queues": work.queues(), "states": list(work.states)}
-            return {**about, "work": found[:limit], "more": len(found) > limit}
+            if state is None and text is None:
+                rows = work.works(state, queue, limit + 1, start)
+                return {**about, "work": rows[:limit], "more": len(rows) > limit, "found": None}
+            rows = work.works(state, queue, max(end, _MOST_COUNTED) + 1, 0, text)
+            return {**about, "work": rows[start:end], "more": len(rows) > end, "found": len(rows)}
 
-        return JsonReply(await asyncio.to_thread(read))
+        shown = await asyncio.to_thread(read)
+        await self._know(id for row in shown["work"] for id in row.get("waits_for", ()))
+        return JsonReply({**shown, "work": [self._with_requests(row) for row in shown["work"]]})
+
+    async def _know(self, requests: Iterable[str]) -> None:
+        if any(id not in self._feed.pending for id in requests):
+            await self._feed.refresh()
+
+    def _with_requests(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return work with the arguments that its pending requests show, and on whose behalf they are made."""
+        entries = [self._feed.pending.get(id) for id in row.get("waits_for", ())]
+        requests = [entry.request for entry in entries if entry is not None]
+        principal = row.get("principal") or next((request.principal for request in requests if request.principal), None)
+        return {**row, "principal": principal, "arguments": [one_line(request.arguments) for request in requests]}
 
     async def _act(self, request: Request) -> Response:
-        """Cancel, resume or retry a workflow, or hand over the work of a worker."""
+        """Cancel, resume or retry one workflow or several, or hand over the work of a worker."""
         work = await self._there()
         actions: dict[str, Callable[[str], Any]] = {
             "cancel": work.cancel,
@@ -97,16 +123,25 @@ class WorkRoutes:
             "retry": work.retry,
             "recover": work.recover,
         }
-        action = actions.get(request.path_params["action"])
+        name = request.path_params["action"]
+        action = actions.get(name)
         if action is None:
             raise HTTPException(404, "there is no such action")
-        wanted = str((await json_body(request)).get("id", ""))
-        try:
-            done = await asyncio.to_thread(action, wanted)
-        except (EngineError, WorkerError) as error:
-            return JsonReply({"error": str(error)}, 409)
-        _log.info("%s: %s of %s", visitor_of(request).name or "a visitor", request.path_params["action"], wanted)
-        return JsonReply({"done": done})
+        sent = await json_body(request)
+        ids: Any = sent.get("ids", [sent.get("id", "")])
+        if not isinstance(ids, list) or not 0 < len(cast("list[Any]", ids)) <= _MAX_ROWS:
+            raise HTTPException(400, f"ids are 1 to {_MAX_ROWS}")
+        done, failed = list[Any](), dict[str, str]()
+        for id in dict.fromkeys(map(str, cast("list[Any]", ids))):
+            try:
+                done.append(await asyncio.to_thread(action, id))
+            except (EngineError, WorkerError) as error:
+                failed[id] = str(error)
+            else:
+                _log.info("%s: %s of %s", visitor_of(request).name or "a visitor", name, id)
+        if "ids" in sent:
+            return JsonReply({"done": len(done), "failed": failed})
+        return JsonReply({"done": done[0]}) if done else JsonReply({"error": next(iter(failed.values()))}, 409)
 
     async def found(self) -> DurableWork | None:
         """Return the durable work, which may begin later than the console; None until durable work has begun."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
@@ -12,6 +14,7 @@ from sqlalchemy import event
 
 from tests.adapters.dbos.durable import QUICK, count, durable, engine_of, pay
 from toolcrib.adapters.dbos import (
+    DurableAgent,
     DurableFailure,
     DurableToolkit,
     Placement,
@@ -27,9 +30,10 @@ from toolcrib.adapters.dbos import _work_tables as tables
 from toolcrib.calls import Completed, Failed, Suspended
 from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalError, EngineError
+from toolcrib.pipeline import Run
 from toolcrib.testing import FakeSandbox
 from toolcrib.tools import ez_tool
-from toolcrib.turns import Turn
+from toolcrib.turns import Agent, Turn
 
 
 async def test_a_turn_that_waited_is_one_piece_of_work_under_one_id(tmp_path: Path) -> None:
@@ -68,6 +72,34 @@ async def test_the_list_is_read_in_pages_that_leave_out_nothing(tmp_path: Path) 
 
     assert [len(page) for page in pages] == [2, 2, 0]
     assert {work.id for page in pages for work in page} == {asked.id, *(handle.id for handle in delayed)}
+
+
+async def test_work_is_found_by_words_and_by_time(tmp_path: Path) -> None:
+    agent = Agent(f"agent_{uuid4().hex[:8]}", "Tested.", (pay, count))
+    worker = DurableAgent(agent, Queue(agent.name, polling=QUICK), run=Run(principal="ann"))
+
+    async with engine_of(str(tmp_path / "work.db"), worker) as engine:
+        asked = await worker.put(Turn(pay, kwargs={"cents": 3}), conversation_id="case 7")
+        delayed = [await worker.put(Turn(count), delay=3600) for _ in range(2)]
+        await asked.outcome()
+        later = datetime.now(UTC) + timedelta(minutes=1)
+        chosen = [
+            list_work(engine.client, text=f"{agent.name} COUNT"),
+            list_work(engine.client, text="ann case"),
+            list_work(engine.client, text=delayed[0].id[:20]),
+            list_work(engine.client, text="ann count"),
+            list_work(engine.client, since=later),
+            list_work(engine.client, until=later, state="paused"),
+        ]
+
+    assert [{work.id for work in found} for found in chosen] == [
+        {handle.id for handle in delayed},
+        {asked.id},
+        {delayed[0].id},
+        set(),
+        set(),
+        {asked.id},
+    ]
 
 
 async def test_what_changes_between_two_pages_hides_nothing(database: str) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from itertools import islice
-from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
+from typing import Any, Literal, TypeVar, cast, get_args
 
 import sqlalchemy as sa
 from dbos import WorkflowStatus
@@ -66,6 +67,7 @@ _LOST = "its worker is lost; waits for another worker"
 _TO_GO_ON = "answered; waits for a worker"
 
 _PAGE = 200  # workflows read at a time, where those of a state have to be looked for among others
+_MOST_SEARCHED = 20_000  # workflows that are looked through for words
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ class Work:
         conversation_id: The conversation that it is part of, where it was put with one.
         schedule: The schedule that it comes from, where it comes from one.
         partition: The partition of its queue that it is part of, where it was put with one.
+        principal: On whose behalf a program, or a turn that has paused, makes its calls, where that is known.
         created_at: When its last workflow was enqueued, in seconds since the epoch, like the other times.
     """
 
@@ -109,10 +112,17 @@ class Work:
     conversation_id: str | None = None
     schedule: str | None = None
     partition: str | None = None
+    principal: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the work as JSON shapes."""
         return {name: getattr(self, name) for name in Work.__slots__}
+
+    def has_words(self, words: Iterable[str]) -> bool:
+        """Return whether each of these words, in lower case, is in what names it."""
+        names = (self.id, self.what, self.principal, self.conversation_id, self.key, self.schedule, self.partition)
+        text = " ".join(filter(None, names)).lower()
+        return all(word in text for word in words)
 
 
 @explain_options()
@@ -122,6 +132,9 @@ def list_work(
     state: str | None = None,
     queue: str | None = None,
     partition: str | None = None,
+    text: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
     limit: int = 50,
     start: int = 0,
 ) -> list[Work]:
@@ -131,24 +144,58 @@ def list_work(
         state: Only work in this state.
         queue: Only work of this queue.
         partition: Only work of this partition.
+        text: Only work with each of these words in its id, agent, tool, toolkit, principal, conversation, key, schedule
+            or partition, of the latest 20,000 in that state and queue; upper case is lower case.
+        since: Only work that was enqueued then or later, with a time zone.
+        until: Only work that was enqueued before then.
         start: How many are left out before the first.
     """
     require_number("list_work", "limit", limit, least=1)
     require_number("list_work", "start", start, least=0)
-    page = _PAGE if state is not None or start else limit
-    latest = (work for work in _latest(client, state, (queue, partition), page) if work.state != _CONTINUED)
-    found = (work for work in latest if state in (None, work.state))
+    words = (text or "").lower().split()
+    wanted = _Wanted(state, queue, partition, since, until)
+    latest = _latest(client, wanted, _PAGE if state is not None or start or words else limit)
+    if words:
+        latest = (work for work in islice(latest, _MOST_SEARCHED) if work.has_words(words))
+    found = (work for work in latest if work.state != _CONTINUED and state in (None, work.state))
     return list(islice(found, start, start + limit))
 
 
-_Place: TypeAlias = tuple[str | None, str | None]
-"""A queue and a partition; None for any."""
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What work is looked for; None for any."""
+
+    state: str | None
+    queue: str | None
+    partition: str | None
+    since: datetime | None
+    until: datetime | None
+
+    def conditions(self, status: Any, output: Any) -> Iterator[Any]:
+        """Yield the conditions that the database checks, on the columns of its two tables."""
+        if self.state is not None:
+            ours = [(theirs, "") for theirs, ours in _STATES.items() if ours == self.state]
+            among = _ENDED.get(self.state) or ours
+            yield sa.or_(
+                *(
+                    sa.and_(status.status == theirs, output.output.like(pattern) if pattern else sa.true())
+                    for theirs, pattern in among
+                )
+            )
+        if self.queue is not None:
+            yield status.queue_name == self.queue
+        if self.partition is not None:
+            yield status.queue_partition_key == self.partition
+        if self.since is not None:
+            yield status.created_at >= self.since.timestamp() * 1000
+        if self.until is not None:
+            yield status.created_at < self.until.timestamp() * 1000
 
 
-def _latest(client: Client, state: str | None, place: _Place, page: int) -> Iterator[Work]:
+def _latest(client: Client, wanted: _Wanted, page: int) -> Iterator[Work]:
     before: tuple[int, str] | None = None
     while True:
-        keys = _keys(client, state, place, page, before)
+        keys = _keys(client, wanted, page, before)
         ids = [work_id for _, work_id in keys]
         found = client.dbos.list_workflows(workflow_ids=ids) if ids else []
         by_id = {
@@ -160,10 +207,8 @@ def _latest(client: Client, state: str | None, place: _Place, page: int) -> Iter
         before = keys[-1]
 
 
-def _keys(
-    client: Client, state: str | None, place: _Place, limit: int, before: tuple[int, str] | None
-) -> list[tuple[int, str]]:
-    """Return when what may be in a state was enqueued, and its id, the latest first.
+def _keys(client: Client, wanted: _Wanted, limit: int, before: tuple[int, str] | None) -> list[tuple[int, str]]:
+    """Return when what may be wanted was enqueued, and its id, the latest first.
 
     The database looks through outputs by itself.
 
@@ -180,23 +225,11 @@ def _keys(
         )
         .where(status.application_name == client.database.application)
         .where(sa.or_(status.name != TICK, status.status != "SUCCESS"))  # what it enqueued is there
+        .where(*wanted.conditions(status, output))
         .order_by(*(column.desc() for column in key))  # the parts of a program have its id and a number
     )
     if before is not None:
         query = query.where(sa.tuple_(*key) < sa.tuple_(*map(sa.literal, before)))
-    if state is not None:
-        among = _ENDED.get(state) or [(theirs, "") for theirs, ours in _STATES.items() if ours == state]
-        query = query.where(
-            sa.or_(
-                *(
-                    sa.and_(status.status == theirs, output.output.like(text) if text else sa.true())
-                    for theirs, text in among
-                )
-            )
-        )
-    for column, value in zip((status.queue_name, status.queue_partition_key), place, strict=True):
-        if value is not None:
-            query = query.where(column == value)
     with database.engine.begin() as connection:
         return [(created_at, work_id) for created_at, work_id in connection.execute(query.limit(limit))]
 
@@ -398,7 +431,7 @@ def _work_of(status: WorkflowStatus) -> Work:
     left = (status.attributes or {}).get("left")
     if state in ("delayed", "waiting") and left is not None:
         state, error = "waiting", left
-    waiting = cast("Mapping[str, Any]", result.get(WAITING) or {})
+    asked: Mapping[str, Any] = cast("Mapping[str, Any]", result.get(WAITING) or {}).get("request", {})
     return Work(
         id=_first(status),
         kind=status.name.removeprefix("toolcrib."),
@@ -417,7 +450,8 @@ def _work_of(status: WorkflowStatus) -> Work:
         conversation_id=data.get("conversation_id"),
         schedule=data.get(SCHEDULE),
         partition=status.queue_partition_key,
-        in_doubt=bool(waiting.get("request", {}).get("in_doubt")),
+        in_doubt=bool(asked.get("in_doubt")),
+        principal=asked.get("principal") or data.get("principal"),
     )
 
 

@@ -55,10 +55,15 @@ class WorkOperator:
         ]
 
     def works(
-        self, state: str | None = None, queue: str | None = None, limit: int = 50, start: int = 0
+        self,
+        state: str | None = None,
+        queue: str | None = None,
+        limit: int = 50,
+        start: int = 0,
+        text: str | None = None,
     ) -> list[dict[str, Any]]:
         """Return work, the latest first, from a place in the list on: `Work.to_dict()`."""
-        found = list_work(self._client, state=state, queue=queue, limit=limit, start=start)
+        found = list_work(self._client, state=state, queue=queue, text=text, limit=limit, start=start)
         return [work.to_dict() for work in found]
 
     def cancel(self, work_id: str) -> dict[str, Any]:
