@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 import pytest
+from agent_framework import Agent as FrameworkAgent
 from agents import Agent, Runner, function_tool
 from agents.testing import ScriptedModel, assistant_message, function_call
+from claude_agent_sdk import create_sdk_mcp_server
+from google.adk.agents import LlmAgent
+from google.adk.runners import InMemoryRunner
+from google.adk.tools import FunctionTool as ADKTool
+from langchain.agents import create_agent
+from langchain_core.tools import tool as langchain_tool
+from langgraph.prebuilt import ToolNode
+from pydantic_ai import Agent as PydanticAgent
+from pydantic_ai import FunctionToolset
+from smolagents import ToolCallingAgent
+from smolagents import tool as smolagents_tool
 
+from tests.frameworks.scripted import Scripted
+from tests.frameworks.scripted_adk import ScriptedLlm, calling
+from tests.frameworks.scripted_agent_framework import ScriptedClient
+from tests.frameworks.scripted_smolagents import QUIET, Script
 from toolcrib.adapters import agent_framework, google_adk, langchain, openai_agents
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import Denial
 from toolcrib.pipeline import Run
 from toolcrib.record import ListSink
 from toolcrib.serving import GuardPolicy
+from toolcrib.tools import tool
 
 ADAPTERS = (
     "openai_agents",
@@ -50,6 +69,40 @@ def test_a_guard_without_a_policy_says_where_its_gates_are_given(guard: Any, opt
 def test_a_policy_says_how_an_option_is_given(options: dict[str, Any], mend: str) -> None:
     with pytest.raises(TypeError, match=mend):
         GuardPolicy(**options)
+
+
+def _adk(tool: Any) -> LlmAgent:
+    return LlmAgent(name="a", model=ScriptedLlm(steps=[calling(("pay", {"euros": 3}))]), tools=[tool])
+
+
+FUNCTIONS_TAKEN: dict[str, Callable[[Any], Any]] = {
+    "pydantic_ai agent": lambda tool: PydanticAgent(tools=[tool]),
+    "pydantic_ai toolset": lambda tool: FunctionToolset([tool]),
+    "pydantic_ai decorator": lambda tool: PydanticAgent().tool_plain(tool),
+    "openai_agents": function_tool,
+    "openai_agents guard": lambda tool: openai_agents.guard(Agent("a", tools=[tool]), GuardPolicy()),
+    "langchain agent": lambda tool: create_agent(Scripted(responses=[]), [tool]),
+    "langchain node": lambda tool: ToolNode([tool]),
+    "langchain tool": langchain_tool,
+    "google_adk": lambda tool: asyncio.run(InMemoryRunner(_adk(tool)).run_debug("go", quiet=True)),
+    "google_adk tool": lambda tool: asyncio.run(InMemoryRunner(_adk(ADKTool(tool))).run_debug("go", quiet=True)),
+    "agent_framework": lambda tool: FrameworkAgent(ScriptedClient(), tools=[tool]),
+    "smolagents": smolagents_tool,
+    "smolagents agent": lambda tool: ToolCallingAgent([tool], Script(), **QUIET),
+    "claude_agent_sdk": lambda tool: create_sdk_mcp_server("s", tools=[tool]),
+}
+"""Where a framework is given a function as a tool."""
+
+
+@pytest.mark.parametrize("place", [*FUNCTIONS_TAKEN])
+def test_a_tool_of_ours_that_needs_approval_is_no_function_for_a_framework(place: str) -> None:
+    @tool(requires_approval=True, register=False)
+    async def pay(euros: int) -> int:
+        """Pay."""
+        return euros
+
+    with pytest.raises(Exception, match=r"as_tools\(\[|Unsupported callable|instance of BaseTool|tool.parameters"):
+        FUNCTIONS_TAKEN[place](pay)
 
 
 @function_tool

@@ -14,6 +14,7 @@ from toolcrib.errors import explain_options
 from toolcrib.hooks import HookSet, require_hooks, require_policy
 from toolcrib.pipeline import CallLimits, Run
 from toolcrib.record import Sink
+from toolcrib.tools import Tool, adapter_of
 from toolcrib.toolsets import ToolNames, Toolset, check_names, is_pattern
 
 P = ParamSpec("P")
@@ -25,22 +26,51 @@ _NAMES_OF_TOOLS = ("name", "tool", "tool_name")
 def takes_policy(guard: Callable[P, T]) -> Callable[P, T]:
     """Return a guard, or what constructs one, that says where its gates are given when it is called without a policy.
 
-    It decorates a function or an `__init__`.
+    It decorates a function of an adapter, which takes what is of its framework alone, or an `__init__`.
     """
     parameters = signature(guard)
     name = guard.__qualname__.removesuffix(".__init__")
+    is_function = "self" not in parameters.parameters
 
     @wraps(guard)
     def checked(*args: P.args, **options: P.kwargs) -> T:
         try:
-            parameters.bind(*args, **options)
+            bound = parameters.bind(*args, **options)
         except TypeError as error:
-            guarded = "" if "self" in parameters.parameters else "agent, "
-            how = f"{name}({guarded}GuardPolicy(approve=[...]))"
+            how = f"{name}({'agent, ' if is_function else ''}GuardPolicy(approve=[...]))"
             raise TypeError(f"{name}: {error}; its gates are those of a policy: {how}") from None
+        if is_function:
+            guarded = next(iter(bound.arguments.values()))
+            several = cast("Collection[object]", guarded) if isinstance(guarded, list | tuple | set) else [guarded]
+            for one in several:
+                require_theirs(one, guard.__module__)
         return guard(*args, **options)
 
     return checked
+
+
+def require_theirs(value: object, module: str) -> None:
+    """Check that an agent, or a tool, is of the framework of an adapter.
+
+    Args:
+        value: The agent or tool.
+        module: A module of the adapter.
+
+    Raises:
+        TypeError: It is of another framework, or of ours.
+    """
+    package, adapter = module.rpartition("._")[0], adapter_of(value)
+    if adapter == package.rpartition(".")[2]:
+        return
+    if isinstance(value, Tool | Toolset):
+        name = f"`{value.name}`" if isinstance(value, Tool) else "a toolset"
+        raise TypeError(
+            f"{name} is of Toolcrib, and has gates of its own: as_tools([...]) of {package} gives it to an agent, and "
+            "Toolset([...]).with_approval(...) puts gates around it"
+        )
+    kind = type(value).__qualname__
+    mend = f"; use guard of toolcrib.adapters.{adapter}" if adapter not in (None, "mcp_client") else ""
+    raise TypeError(f"guard of {package} takes what is of its framework, and not {kind} of {type(value).__module__}{mend}")
 
 
 @explain_options(

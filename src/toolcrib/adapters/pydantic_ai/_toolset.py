@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
-from typing import Any, Self, TypeAlias, cast
+from typing import Any, Never, Self, TypeAlias, cast
 
 import pydantic_ai
 from pydantic_ai import Agent
@@ -78,6 +78,13 @@ class ToolcribToolset(AbstractToolset[AgentDepsT]):
     @property
     def id(self) -> str | None:
         return self._id or self.tools.toolset_id
+
+    def __iter__(self) -> Never:
+        raise TypeError("as_tools makes one toolset, which is no list of tools: Agent(toolsets=[as_tools(...)])")
+
+    @property
+    def __name__(self) -> Never:
+        raise TypeError("as_tools makes a toolset, which is no tool: Agent(toolsets=[as_tools(...)])")
 
     async def for_run(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
         """Return the toolset for one run of the agent, with the run's limits and counts."""
