@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 from toolcrib._numbers import require_seconds
 from toolcrib.approvals import ApprovalPolicy
 from toolcrib.errors import explain_options
-from toolcrib.hooks import HookSet, require_hooks, require_policy
+from toolcrib.hooks import GateStep, HookSet, require_hooks, require_policy
 from toolcrib.pipeline import CallLimits, Run
 from toolcrib.record import Sink
 from toolcrib.tools import Tool, adapter_of
@@ -73,6 +73,15 @@ def require_theirs(value: object, module: str) -> None:
     raise TypeError(f"guard of {package} takes what is of its framework, and not {kind} of {type(value).__module__}{mend}")
 
 
+@dataclass(slots=True)
+class _LastCheck:
+    """How the names of a policy were checked last, for the gates of runs that are opened later."""
+
+    are_all: bool = False
+    by_words: bool = True
+    gates: tuple[GateStep, ...] = ()
+
+
 @explain_options(
     {
         "approval": "approve",
@@ -108,7 +117,8 @@ class GuardPolicy:
 
     A name that no tool has, limits per tool included, is an error where `guard` is given all tools; where they are
     known in a run alone, before its first request to the model. Where more tools may come later, a name that is nearly
-    that of a tool is an error, and any other is logged.
+    that of a tool is an error, and any other is logged. The names in the gates of a run, such as budgets, are checked
+    in the same way; those of a run that a function opens when it has opened it.
     """
 
     approve: ApprovalPolicy | Collection[str] = False
@@ -119,6 +129,7 @@ class GuardPolicy:
     leave: Collection[str] = field(default=())
     limits: CallLimits | None = None
     _known: ToolNames = field(default_factory=ToolNames, init=False, repr=False, compare=False)
+    _check: _LastCheck = field(default_factory=_LastCheck, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         require_seconds("GuardPolicy", "timeout", self.timeout)
@@ -155,7 +166,8 @@ class GuardPolicy:
     def tool_names(self) -> set[str]:
         """The names of tools that the policy has, in any of its options."""
         limited = () if self.limits is None else self.limits.tool_names
-        return {*limited}.union(*(names for _, names in self._named()))
+        gates = self.run.gate_steps if isinstance(self.run, Run) else ()
+        return {*limited}.union(*(names for _, names in self._named()), *(gate.tool_names for gate in gates))
 
     def check_names(self, names: Iterable[str], *, are_all: bool = True, by_words: bool = True) -> None:
         """Check that the tools that the policy names are among those of an agent.
@@ -169,9 +181,33 @@ class GuardPolicy:
             ToolConstraintError: There is no such tool.
         """
         self._known.update(names)
+        self._check.are_all, self._check.by_words = are_all, by_words
         limited = () if self.limits is None else self.limits.tool_names
         for option, named in (*self._named(), ("limits", limited)):
             check_names(f"GuardPolicy({option}=...)", named, self._known, are_all=are_all, by_words=by_words)
+        self._check_gates(self.run.gate_steps if isinstance(self.run, Run) else self._check.gates)
+
+    @property
+    def opened_run(self) -> Run | Callable[[Any], Run] | None:
+        """The run of the calls, or a function that opens it and checks the names in its gates."""
+        opens = self.run
+        if opens is None or isinstance(opens, Run):
+            return opens
+
+        def checked(context: Any) -> Run:
+            run = opens(context)
+            if isinstance(cast("object", run), Run):
+                self._check.gates = run.gate_steps
+                self._check_gates(run.gate_steps)
+            return run
+
+        return checked
+
+    def _check_gates(self, gates: Iterable[GateStep]) -> None:
+        about = self._check
+        for gate in gates if self._known else ():
+            who = f"the gate `{gate.name}` of the run"
+            check_names(who, gate.tool_names, self._known, are_all=about.are_all, by_words=about.by_words)
 
     @classmethod
     def checked(cls, policy: object) -> GuardPolicy:

@@ -16,7 +16,7 @@ from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools import BaseTool as TheirTool
 from google.adk.tools import ToolContext
 
-from toolcrib.adapters.google_adk._calls import ENTRY, make, record_event, reply_to
+from toolcrib.adapters.google_adk._calls import ENTRY, make, record_event, reply_to, run_of
 from toolcrib.adapters.google_adk._known_tools import KnownTools
 from toolcrib.adapters.google_adk._members import Member
 from toolcrib.adapters.google_adk._tools import GatedTool
@@ -108,9 +108,10 @@ class GuardPlugin(UsagePlugin):
     async def before_model_callback(
         self, *, callback_context: CallbackContext, llm_request: LlmRequest
     ) -> LlmResponse | None:
-        """Refuse a model with tools that its provider runs, unless the policy leaves them."""
+        """Open the run of the calls, and refuse tools that the model's provider runs, unless the policy leaves them."""
         (self._unlisted or set()).discard(callback_context.agent_name)
         self._check(llm_request.tools_dict)
+        run_of(self._tools.none, ToolContext(callback_context.get_invocation_context()))
         for tool in llm_request.config.tools or []:
             given: Any = tool
             described: dict[str, Any] = given.model_dump(exclude_none=True) if hasattr(given, "model_dump") else {}

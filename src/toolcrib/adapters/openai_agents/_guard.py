@@ -95,6 +95,13 @@ class GuardedAgent(Agent[T]):
             value = _GuardedList(cast("list[Any]", value), put)
         super().__setattr__(name, value)
 
+    async def get_all_tools(self, run_context: RunContextWrapper[T]) -> list[Tool]:
+        """Return the tools that the model is shown, before its first request: the run of their calls is opened here."""
+        found = await super().get_all_tools(run_context)
+        if self.gate is not None:
+            self.gate.agent_itself.open_run(run_context)
+        return found
+
     async def get_mcp_tools(self, run_context: RunContextWrapper[T]) -> list[Tool]:
         """Return the tools of the agent's MCP servers, guarded."""
         found = await super().get_mcp_tools(run_context)

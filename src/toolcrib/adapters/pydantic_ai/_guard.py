@@ -78,7 +78,7 @@ class GuardedToolset(ToolcribToolset[Any]):
         self, guarded: AbstractToolset[Any], policy: GuardPolicy, runs: ConversationRuns | None = None
     ) -> None:
         tools = Toolset([_GuardedSource(PydanticToolset(guarded), policy)])
-        super().__init__(tools, policy.run, policy.sinks, guarded.id, runs or ConversationRuns(policy.limits))
+        super().__init__(tools, policy.opened_run, policy.sinks, guarded.id, runs or ConversationRuns(policy.limits))
         self.guarded, self._policy = guarded, policy
 
     async def for_run(self, ctx: pydantic_ai.RunContext[Any]) -> AbstractToolset[Any]:
