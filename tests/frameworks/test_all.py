@@ -150,10 +150,13 @@ async def test_a_gate_about_no_tool_of_a_run_that_is_opened_later_is_an_error_be
     opened = Run(gates=[Budgets([Limit(calls=1, tools=[name])])])
     chat = CHATS[framework]([("refund", {"euros": 3})], theirs=[refund], policy=GuardPolicy(run=lambda ctx: opened))
 
-    with pytest.raises(Exception) as caught:
-        await chat.say()
+    try:
+        said = await chat.say()
+    except Exception as error:
+        said = str(error)
 
-    assert f"`{name}`: the gate `budgets` of the run is about it" in f"{caught.value}{caplog.text}"
+    assert f"`{name}`: the gate `budgets` of the run is about it" in said + caplog.text
+    assert framework not in ("claude_agent_sdk", "smolagents") or caplog.text  # whose model alone is told
     assert not ran
 
 
