@@ -52,6 +52,7 @@ def guard(
     Raises:
         ToolConstraintError: No tool has a name that the policy has: here where all tools are known, such as functions,
             or in a run before its first request.
+        TypeError: It is guarded already.
         ValueError: In a run: a tool is executed outside of the agent, or by its provider, and the policy does not
             leave it.
     """
@@ -59,6 +60,11 @@ def guard(
     if not isinstance(cast("object", guarded), AbstractAgent | AbstractToolset):
         mend = "guard(FunctionToolset(tools), policy) for functions"
         raise TypeError(f"guard takes an agent or a toolset of Pydantic AI, and not {guarded!r:.80}; {mend}")
+    inner: object = guarded
+    while isinstance(inner, WrapperAgent) and not isinstance(inner, GuardedAgent):
+        inner = cast("WrapperAgent[Any, Any]", inner).wrapped
+    if isinstance(inner, GuardedAgent | GuardedToolset):
+        raise TypeError("it has gates already, and would ask about a call twice: one GuardPolicy has them all")
     names, are_all = names_of(guarded)
     if names and are_all:
         policy.check_names(names)
