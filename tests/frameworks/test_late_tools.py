@@ -19,9 +19,10 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool as langchain_tool
 from pydantic_ai import Agent as PydanticAgent
-from pydantic_ai import FunctionToolset
+from pydantic_ai import ApprovalRequired, FunctionToolset
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.realtime import RealtimeModel
 
 from tests.frameworks import scripted_adk, scripted_agent_framework
 from tests.frameworks.scripted import Scripted
@@ -73,6 +74,23 @@ async def pydantic(change: Callable[[Any, Any], Any], **options: Any) -> None:
     guarded = pydantic_ai.guard(own, EVERY)
     with guarded.override(**change(own, guarded) or {}):
         await guarded.run("go", **options)
+
+
+class NoRealtimeModel(RealtimeModel):
+    """A model of realtime sessions, of which none is opened."""
+
+    model_name, system, base_url = "none", "none", ""
+
+    def connect(self, *given: Any, **options: Any) -> Any:
+        raise NotImplementedError
+
+
+async def pydantic_session() -> None:
+    session: Any = pydantic_ai.guard(PydanticAgent(tools=[early, late]), EVERY).realtime(NoRealtimeModel())
+    opened = session._agent._resolve_realtime_session(session._model, capabilities=session._capabilities)
+    async with opened as resolved:
+        with pytest.raises(ApprovalRequired):
+            await resolved.tool_manager.handle_call(ToolCallPart("late", {"euros": 3}, "c"))
 
 
 async def openai(change: Callable[[Any], Any], *first: Any) -> None:
@@ -154,6 +172,7 @@ WAYS: dict[str, Callable[[], Awaitable[None]]] = {
     "pydantic_ai decorator": lambda: pydantic(lambda own, guarded: own.tool_plain(late) and None),
     "pydantic_ai override": lambda: pydantic(lambda own, guarded: {"tools": [late]}),
     "pydantic_ai run": lambda: pydantic(lambda own, guarded: None, toolsets=[FunctionToolset([late])]),
+    "pydantic_ai realtime": pydantic_session,
     "openai_agents append": lambda: openai(lambda agent: agent.tools.append(OPENAI)),
     "openai_agents extend": lambda: openai(lambda agent: agent.tools.extend([OPENAI])),
     "openai_agents insert": lambda: openai(lambda agent: agent.tools.insert(0, OPENAI)),

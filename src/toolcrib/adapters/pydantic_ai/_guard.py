@@ -198,6 +198,13 @@ class GuardedAgent(WrapperAgent[Any, Any]):
         """The tools with the gates around them: those of the last run here, and before it those of the toolsets."""
         return self._gates.guarded
 
+    def realtime(self, model: Any, *, capabilities: Sequence[Any] | None = None, **options: Any) -> Any:
+        """Bind the agent, with the gates around its tools, to a realtime model; see `pydantic_ai.Agent.realtime`.
+
+        A call that needs approval is refused, unless the run has an approver: such a session waits for nobody.
+        """
+        return super().realtime(model, capabilities=[*(capabilities or ()), self._gates], **options)
+
     @asynccontextmanager
     async def iter(
         self,
