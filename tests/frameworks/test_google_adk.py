@@ -366,8 +366,11 @@ async def test_an_agent_that_is_a_tool_and_runs_without_plugins_is_refused_or_le
     apart: Any = AgentTool(LlmAgent(name="inner"), include_plugins=False)
     agent = LlmAgent(name="outer", model=ScriptedLlm(), tools=[] if is_late else [apart])
 
-    with pytest.raises(Exception, match=r"`inner` cannot be guarded: .*include_plugins=False.*leave=\['inner'\]"):
+    async def run() -> None:
         app = guard(agent, GuardPolicy())
         agent.tools.append(apart)
         await InMemoryRunner(app=app).run_debug("go", quiet=True)
+
+    with pytest.raises(Exception, match=r"`inner` cannot be guarded: .*include_plugins=False.*leave=\['inner'\]"):
+        await run()
     assert guard(agent, GuardPolicy(leave=["inner"]))

@@ -27,8 +27,8 @@ from pydantic_ai.realtime import RealtimeModel
 from tests.frameworks import scripted_adk, scripted_agent_framework
 from tests.frameworks.scripted import Scripted
 from tests.frameworks.scripted_smolagents import QUIET, Script
-from toolcrib.adapters import google_adk, openai_agents, pydantic_ai
 from toolcrib.adapters import agent_framework as agent_framework_adapter
+from toolcrib.adapters import google_adk, openai_agents, pydantic_ai
 from toolcrib.adapters import langchain as langchain_adapter
 from toolcrib.adapters import smolagents as smolagents_adapter
 from toolcrib.serving import GuardPolicy
@@ -160,7 +160,8 @@ SMOL = smolagents.tool(late)
 
 async def langchain_late() -> None:
     class More(AgentMiddleware[Any, Any, Any]):
-        tools = [langchain_tool(late)]
+        def __init__(self) -> None:
+            self.tools = [langchain_tool(late)]
 
     call: Any = {"name": "late", "args": {"euros": 3}, "id": "c", "type": "tool_call"}
     model = Scripted(responses=[AIMessage("", tool_calls=[call]), AIMessage("done")])

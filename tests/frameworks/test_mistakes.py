@@ -120,7 +120,7 @@ def test_an_agent_of_pydantic_ai_is_guarded_once(kind: str) -> None:
     guard, policy = import_module("toolcrib.adapters.pydantic_ai").guard, GuardPolicy(approve=True)
     guarded = guard(FunctionToolset([len]) if kind == "toolset" else PydanticAgent(), policy)
 
-    with pytest.raises(TypeError, match="it has gates already, .* one GuardPolicy has them all"):
+    with pytest.raises(TypeError, match=r"it has gates already, .* one GuardPolicy has them all"):
         guard(WrapperAgent(guarded) if kind == "agent around it" else guarded, policy)
 
 

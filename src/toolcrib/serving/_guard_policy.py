@@ -68,9 +68,9 @@ def require_theirs(value: object, module: str) -> None:
             f"{name} is of Toolcrib, and has gates of its own: as_tools([...]) of {package} gives it to an agent, and "
             "Toolset([...]).with_approval(...) puts gates around it"
         )
-    kind = type(value).__qualname__
+    kind = f"{type(value).__qualname__} of {type(value).__module__}"
     mend = f"; use guard of toolcrib.adapters.{adapter}" if adapter not in (None, "mcp_client") else ""
-    raise TypeError(f"guard of {package} takes what is of its framework, and not {kind} of {type(value).__module__}{mend}")
+    raise TypeError(f"guard of {package} takes what is of its framework, and not {kind}{mend}")
 
 
 @dataclass(slots=True)

@@ -50,8 +50,8 @@ class _SignatureOfTool:
             raise AttributeError("__signature__")
         if tool.options.requires_approval is not False:
             raise ValueError(
-                f"`{tool.name}` needs approval, which a call of it as a function does not ask for. Give it to an agent of "
-                f"another framework with `as_tools([{tool.__name__}])` of its adapter in `toolcrib.adapters`; "
+                f"`{tool.name}` needs approval, which a call of it as a function does not ask for. Give it to an agent "
+                f"of another framework with `as_tools([{tool.__name__}])` of its adapter in `toolcrib.adapters`; "
                 f"`{tool.__name__}.fn` is the function, without approval."
             )
         whole, hidden = signature(tool.fn), tool.fixed.keys() | tool.spec.injected.keys()

@@ -60,5 +60,5 @@ class KnownTools:
 
 
 def runs_apart(tool: object) -> bool:
-    """Return whether a tool is an agent that runs without the plugins of the app, so that no gate is around its tools."""
+    """Return whether a tool is an agent that runs without the plugins of the app: no gate is around its tools."""
     return isinstance(tool, AgentTool) and not tool.include_plugins

@@ -117,7 +117,7 @@ class GuardMiddleware(UsageMiddleware):
     # --- inside
 
     def _check(self, request: ModelRequest[Any]) -> None:
-        tools: Sequence[Any] = request.tools
+        tools = cast("Sequence[Any]", request.tools)
         self._tools.check_names(tool.name for tool in tools if isinstance(tool, TheirTool))
         for tool in tools:
             described = cast("dict[str, Any]", tool) if isinstance(tool, dict) else {}

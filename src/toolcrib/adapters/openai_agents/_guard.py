@@ -144,7 +144,8 @@ class _Gate:
         values: dict[str, Any] = {each.name: getattr(agent, each.name) for each in fields(agent) if each.init}
         if not values.keys() <= {each.name for each in fields(GuardedAgent)}:
             raise TypeError(f"`{agent.name}` is a {type(agent).__name__}, which brings further tools: guard an Agent")
-        guarded: GuardedAgent[Any] = GuardedAgent(**{**values, "handoffs": [], "gate": self})
+        values |= {"handoffs": [], "gate": self}
+        guarded: GuardedAgent[Any] = GuardedAgent(**values)
         self._made[id(agent)] = agent, guarded
         guarded.handoffs = agent.handoffs
         return guarded

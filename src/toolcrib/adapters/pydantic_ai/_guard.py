@@ -62,7 +62,7 @@ def guard(
         raise TypeError(f"guard takes an agent or a toolset of Pydantic AI, and not {guarded!r:.80}; {mend}")
     inner: object = guarded
     while isinstance(inner, WrapperAgent) and not isinstance(inner, GuardedAgent):
-        inner = cast("WrapperAgent[Any, Any]", inner).wrapped
+        inner = inner.wrapped
     if isinstance(inner, GuardedAgent | GuardedToolset):
         raise TypeError("it has gates already, and would ask about a call twice: one GuardPolicy has them all")
     names, are_all = names_of(guarded)

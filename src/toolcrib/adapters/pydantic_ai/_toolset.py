@@ -35,6 +35,8 @@ _USAGE = UsageNames(
     "output_reasoning_tokens",  # of newer releases
 )
 
+_A_TOOLSET = "as_tools returns a toolset, and not tools: Agent(toolsets=[as_tools(...)])"
+
 OpenRun: TypeAlias = Callable[[pydantic_ai.RunContext[Any]], Run]
 """Opens the run that the calls of one agent run belong to: its limits, approver, store, principal."""
 
@@ -80,11 +82,11 @@ class ToolcribToolset(AbstractToolset[AgentDepsT]):
         return self._id or self.tools.toolset_id
 
     def __iter__(self) -> Never:
-        raise TypeError("as_tools makes one toolset, which is no list of tools: Agent(toolsets=[as_tools(...)])")
+        raise TypeError(_A_TOOLSET)
 
     @property
-    def __name__(self) -> Never:
-        raise TypeError("as_tools makes a toolset, which is no tool: Agent(toolsets=[as_tools(...)])")
+    def __name__(self) -> Never:  # pyright: ignore[reportIncompatibleVariableOverride] -- Pydantic AI reads it of a tool
+        raise TypeError(_A_TOOLSET)
 
     async def for_run(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
         """Return the toolset for one run of the agent, with the run's limits and counts."""

@@ -65,7 +65,7 @@ def _put(agent: MultiStepAgent, guarded: GuardedTools, above: AgentCalls | None)
 
     def put_managed(theirs: Mapping[str, Any]) -> dict[str, Any]:
         for each in theirs.values():
-            if vars(each).get("_toolcrib_guard") is not guarded:
+            if getattr(each, "_toolcrib_guard", None) is not guarded:
                 _check(each, guarded)
                 _put(each, guarded, calls)
         return {**theirs}
@@ -85,7 +85,7 @@ def _tool(calls: AgentCalls, bridge: FrameworkTools, name: str, theirs: Any) -> 
 
 def _guard_and_set(agent: Any, name: str, value: Any) -> None:
     """Set an attribute of a guarded agent: tools, and agents, that it is given later are guarded, too."""
-    put = vars(agent).get("_toolcrib_put", {}).get(name)
+    put = getattr(agent, "_toolcrib_put", {}).get(name)
     super(type(agent), agent).__setattr__(name, value if put is None else _GuardedDict(value, put))
 
 
