@@ -17,7 +17,7 @@ from toolcrib.pipeline import CallLimits, Channel, Pipeline, Run
 from toolcrib.schema import RunContext
 from toolcrib.testing import FakeClock
 from toolcrib.tools import BaseTool, ez_tool, tool_input
-from toolcrib.toolsets import Toolset
+from toolcrib.toolsets import ToolNames, Toolset
 
 
 @ez_tool(cost=Cost(lambda arguments: arguments["euros"], "EUR"))
@@ -352,3 +352,25 @@ async def test_a_call_that_goes_wrong_is_counted_once() -> None:
     outcomes = [await pipeline.run(ToolCall("broken"), run) for _ in range(2)]
 
     assert kinds(outcomes) == ["failed", "rejected"]
+
+
+@pytest.mark.parametrize("priced", ["shop_pay", "shop_*"])
+@pytest.mark.parametrize("counted", [(), ("shop_pay", "free"), ("shop_*", "free")], ids=["all", "names", "pattern"])
+async def test_a_limit_that_counts_a_tool_of_a_part_beside_is_not_in_the_log(
+    priced: str, counted: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    gate = Budgets([Limit(spend=1, currency="EUR", tools=counted)], costs={priced: Cost(1, "EUR")})
+    part = Toolset([free]).beside(ToolNames(["free", "shop_pay"]))
+
+    await called(Pipeline(part), "free", Run(gates=[gate]))
+
+    assert not caplog.messages
+
+
+async def test_a_limit_that_counts_none_of_the_priced_tools_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    gate = Budgets([Limit(spend=1, currency="EUR", tools=["free"])], costs={"shop_pay": Cost(1, "EUR")})
+    part = Toolset([free]).beside(ToolNames(["free", "shop_pay"]))
+
+    await called(Pipeline(part), "free", Run(gates=[gate]))
+
+    assert "1 EUR in all of free counts nothing" in caplog.text

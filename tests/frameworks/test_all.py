@@ -16,10 +16,12 @@ import pytest
 
 from tests.docs.pages import ROOT, framework_pages
 from tests.docs.running import PageError, run_page
+from tests.frameworks.chats import CHATS
 from tests.ways import WAYS
+from toolcrib.budgets import Budgets, Limit
 from toolcrib.calls import Completed, Failed, Rejected, Suspended, ToolCall
 from toolcrib.errors import ToolConstraintError
-from toolcrib.pipeline import CallLimits, Pipeline
+from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.serving import GuardPolicy
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
@@ -109,21 +111,53 @@ def guards() -> dict[str, Callable[[GuardPolicy], Any]]:
     }
 
 
-@pytest.mark.parametrize("option", ["approve", "leave", "limits"])
+@pytest.mark.parametrize("option", ["approve", "leave", "limits", "run"])
 @pytest.mark.parametrize("place", [*guards()])
 @pytest.mark.parametrize("wrong", ["refnd", "Refund", "pay"])
 def test_a_policy_about_no_tool_is_refused_by_the_guard(place: str, option: str, wrong: str) -> None:
     right = "ask_inner" if place == "inside_a_tool" else "refund"
     wrong = "refund" if place == "inside_a_tool" else wrong  # which is guarded where its agent is
 
-    with pytest.raises(ToolConstraintError, match=rf"`{wrong}`: GuardPolicy\({option}=...\) is about it, .*(The|Did)"):
+    who = "the gate `budgets` of the run" if option == "run" else rf"GuardPolicy\({option}=...\)"
+    with pytest.raises(ToolConstraintError, match=rf"`{wrong}`: {who} is about it, .*(The|Did)"):
         guards()[place](policy_about(wrong, option))
     guards()[place](policy_about(right, option))
 
 
 def policy_about(name: str, option: str) -> GuardPolicy:
     """Return a policy that has the name of a tool in one of its options."""
+    if option == "run":
+        return GuardPolicy(run=Run(gates=[Budgets([Limit(calls=1, tools=[name])])]))
     return GuardPolicy(**{option: CallLimits(per_tool={name: 1}) if option == "limits" else [name]})
+
+
+@pytest.mark.parametrize("name", ["refnd", "Refund"])
+@pytest.mark.parametrize("framework", [*CHATS])
+async def test_a_gate_about_no_tool_of_a_run_that_is_opened_later_is_an_error_before_a_call(
+    framework: str, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    ran: list[int] = []
+
+    def refund(euros: int) -> str:
+        """Pay money back.
+
+        Args:
+            euros: The amount.
+        """
+        ran.append(euros)
+        return "paid"
+
+    opened = Run(gates=[Budgets([Limit(calls=1, tools=[name])])])
+    chat = CHATS[framework]([("refund", {"euros": 3})], theirs=[refund], policy=GuardPolicy(run=lambda ctx: opened))
+
+    try:
+        said = await chat.say()
+    except Exception as error:
+        said = str(error)
+
+    assert f"`{name}`: the gate `budgets` of the run is about it" in said + caplog.text
+    assert framework not in ("claude_agent_sdk", "smolagents") or caplog.text  # whose model alone is told
+    assert not ran
 
 
 MAKERS = {

@@ -14,10 +14,13 @@ from langgraph.types import Command
 from pydantic_ai import Agent as PydanticAgent
 from pydantic_ai import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from smolagents import ToolCallingAgent
+from smolagents import tool as smolagents_tool
 
 from tests.frameworks.scripted import Scripted
-from toolcrib.adapters import langchain, openai_agents, pydantic_ai
-from toolcrib.pipeline import CallLimits
+from tests.frameworks.scripted_smolagents import QUIET, Script
+from toolcrib.adapters import langchain, openai_agents, pydantic_ai, smolagents
+from toolcrib.pipeline import CallLimits, Channel, Run
 from toolcrib.serving import GuardPolicy
 
 
@@ -102,3 +105,47 @@ async def test_a_conversation_of_several_runs_has_one_count() -> None:
     await guarded.run("go")
 
     assert len(ran) == 3
+
+
+async def test_runs_of_the_openai_sdk_that_name_one_conversation_have_one_count() -> None:
+    ran: list[str] = []
+
+    @function_tool
+    def look(order: str) -> str:
+        """Look an order up."""
+        ran.append(order)
+        return order
+
+    turns = [([function_call("look", {"order": id}, call_id=id)], [assistant_message("done")]) for id in "123"]
+    model = ScriptedModel([part for turn in turns for part in turn])
+    policy = GuardPolicy(
+        limits=CallLimits(total=1), run=lambda ctx: Run(channel=Channel(conversation_id=ctx.context["chat"]))
+    )
+    agent = openai_agents.guard(Agent(name="desk", tools=[look], model=model), policy)
+    for chat in ("a", "a", "b"):
+        await Runner.run(agent, "go", context={"chat": chat})
+
+    assert ran == ["1", "3"]
+
+
+def test_tasks_of_smolagents_that_name_several_conversations_have_several_counts() -> None:
+    ran: list[str] = []
+
+    def look(order: str) -> str:
+        """Look an order up.
+
+        Args:
+            order: Its number.
+        """
+        ran.append(order)
+        return order
+
+    policy = GuardPolicy(
+        limits=CallLimits(total=1), run=lambda agent: Run(channel=Channel(conversation_id=agent.state["chat"]))
+    )
+    agent = smolagents.guard(ToolCallingAgent([smolagents_tool(look)], Script(), **QUIET), policy)
+    for chat, order in (("a", "1"), ("a", "2"), ("b", "3")):
+        agent.model = Script([("look", {"order": order})])
+        agent.run("go", additional_args={"chat": chat})
+
+    assert ran == ["1", "3"]

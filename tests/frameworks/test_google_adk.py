@@ -9,7 +9,7 @@ from google.adk.agents import LlmAgent
 from google.adk.apps import App
 from google.adk.plugins import BasePlugin
 from google.adk.runners import InMemoryRunner
-from google.adk.tools import BaseTool, FunctionTool, ToolContext, google_search
+from google.adk.tools import AgentTool, BaseTool, FunctionTool, ToolContext, google_search
 from google.genai import types
 
 from tests.frameworks.scripted_adk import ScriptedLlm, calling, saying
@@ -359,3 +359,18 @@ async def guarded_search(policy: GuardPolicy) -> list[Any]:
     runner = InMemoryRunner(app=guard(App(name="app", root_agent=agent), policy))
     session = await runner.session_service.create_session(app_name="app", user_id="ann")
     return [e async for e in runner.run_async(user_id="ann", session_id=session.id, new_message=saying("go"))]
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["given", "later"])
+async def test_an_agent_that_is_a_tool_and_runs_without_plugins_is_refused_or_left(is_late: bool) -> None:
+    apart: Any = AgentTool(LlmAgent(name="inner"), include_plugins=False)
+    agent = LlmAgent(name="outer", model=ScriptedLlm(), tools=[] if is_late else [apart])
+
+    async def run() -> None:
+        app = guard(agent, GuardPolicy())
+        agent.tools.append(apart)
+        await InMemoryRunner(app=app).run_debug("go", quiet=True)
+
+    with pytest.raises(Exception, match=r"`inner` cannot be guarded: .*include_plugins=False.*leave=\['inner'\]"):
+        await run()
+    assert guard(agent, GuardPolicy(leave=["inner"]))

@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from agent_framework import Agent as FrameworkAgent
 from agents import Agent, Runner, function_tool
+from agents.realtime import RealtimeAgent
+from agents.sandbox import SandboxAgent
 from agents.testing import ScriptedModel, assistant_message, function_call
+from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server
+from google.adk.agents import LlmAgent
+from google.adk.runners import InMemoryRunner
+from google.adk.tools import FunctionTool as ADKTool
+from langchain.agents import create_agent
+from langchain_core.tools import tool as langchain_tool
+from langgraph.prebuilt import ToolNode
+from pydantic_ai import Agent as PydanticAgent
+from pydantic_ai import FunctionToolset
+from pydantic_ai.agent import WrapperAgent
+from smolagents import ToolCallingAgent
+from smolagents import tool as smolagents_tool
 
+from tests.frameworks.scripted import Scripted
+from tests.frameworks.scripted_adk import ScriptedLlm, calling
+from tests.frameworks.scripted_agent_framework import ScriptedClient
+from tests.frameworks.scripted_smolagents import QUIET, Script
 from toolcrib.adapters import agent_framework, google_adk, langchain, openai_agents
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import Denial
 from toolcrib.pipeline import Run
 from toolcrib.record import ListSink
 from toolcrib.serving import GuardPolicy
+from toolcrib.tools import ez_tool, tool
+from toolcrib.toolsets import Toolset
 
 ADAPTERS = (
     "openai_agents",
@@ -52,10 +75,112 @@ def test_a_policy_says_how_an_option_is_given(options: dict[str, Any], mend: str
         GuardPolicy(**options)
 
 
+def _adk(tool: Any) -> LlmAgent:
+    return LlmAgent(name="a", model=ScriptedLlm(steps=[calling(("pay", {"euros": 3}))]), tools=[tool])
+
+
+FUNCTIONS_TAKEN: dict[str, Callable[[Any], Any]] = {
+    "pydantic_ai agent": lambda tool: PydanticAgent(tools=[tool]),
+    "pydantic_ai toolset": lambda tool: FunctionToolset([tool]),
+    "pydantic_ai decorator": lambda tool: PydanticAgent().tool_plain(tool),
+    "openai_agents": function_tool,
+    "openai_agents guard": lambda tool: openai_agents.guard(Agent("a", tools=[tool]), GuardPolicy()),
+    "langchain agent": lambda tool: create_agent(Scripted(responses=[]), [tool]),
+    "langchain node": lambda tool: ToolNode([tool]),
+    "langchain tool": langchain_tool,
+    "google_adk": lambda tool: asyncio.run(InMemoryRunner(_adk(tool)).run_debug("go", quiet=True)),
+    "google_adk tool": lambda tool: asyncio.run(InMemoryRunner(_adk(ADKTool(tool))).run_debug("go", quiet=True)),
+    "agent_framework": lambda tool: FrameworkAgent(ScriptedClient(), tools=[tool]),
+    "smolagents": smolagents_tool,
+    "smolagents agent": lambda tool: ToolCallingAgent([tool], Script(), **QUIET),
+    "claude_agent_sdk": lambda tool: create_sdk_mcp_server("s", tools=[tool]),
+}
+"""Where a framework is given a function as a tool."""
+
+
+@pytest.mark.parametrize("place", [*FUNCTIONS_TAKEN])
+def test_a_tool_of_ours_that_needs_approval_is_no_function_for_a_framework(place: str) -> None:
+    @tool(requires_approval=True, register=False)
+    async def pay(euros: int) -> int:
+        """Pay."""
+        return euros
+
+    with pytest.raises(Exception, match=r"as_tools\(\[|Unsupported callable|instance of BaseTool|tool.parameters"):
+        FUNCTIONS_TAKEN[place](pay)
+
+
 @function_tool
 def delete(path: str) -> str:
     """Delete a file."""
     return path
+
+
+@pytest.mark.parametrize("kind", ["agent", "toolset", "agent around it"])
+def test_an_agent_of_pydantic_ai_is_guarded_once(kind: str) -> None:
+    guard, policy = import_module("toolcrib.adapters.pydantic_ai").guard, GuardPolicy(approve=True)
+    guarded = guard(FunctionToolset([len]) if kind == "toolset" else PydanticAgent(), policy)
+
+    with pytest.raises(TypeError, match=r"it has gates already, .* one GuardPolicy has them all"):
+        guard(WrapperAgent(guarded) if kind == "agent around it" else guarded, policy)
+
+
+WRONG: dict[str, tuple[Callable[[], Any], str]] = {
+    "a tool": (lambda: ez_tool(len), r"is of Toolcrib, .*: as_tools\(\[...\]\) of toolcrib.adapters.{adapter} "),
+    "a toolset": (lambda: Toolset([ez_tool(len)]), r"as_tools\(\[...\]\) of toolcrib.adapters.{adapter} "),
+    "an object": (object, "not object of builtins$"),
+    "openai_agents": (lambda: Agent("a"), "not Agent of agents.agent; use guard of {other}$"),
+    "langchain": (lambda: create_agent(Scripted(responses=[]), []), "use guard of {other}$"),
+    "pydantic_ai": (PydanticAgent, "use guard of {other}$"),
+    "google_adk": (lambda: LlmAgent(name="a"), "use guard of {other}$"),
+    "agent_framework": (lambda: FrameworkAgent(ScriptedClient()), "use guard of {other}$"),
+    "claude_agent_sdk": (ClaudeAgentOptions, "use guard of {other}$"),
+    "smolagents": (lambda: ToolCallingAgent([], Script(), **QUIET), "use guard of {other}$"),
+}
+"""What a guard of an adapter is not for, and what its error says."""
+
+
+@pytest.mark.parametrize(
+    ("adapter", "other"), [(adapter, other) for adapter in ADAPTERS for other in WRONG if adapter != other]
+)
+@pytest.mark.parametrize("several", [False, True], ids=["alone", "in a list"])
+def test_a_guard_says_whose_an_agent_is_that_is_not_of_its_framework(adapter: str, other: str, several: bool) -> None:
+    make, mend = WRONG[other]
+    guard = import_module(f"toolcrib.adapters.{adapter}").guard
+
+    with pytest.raises(TypeError, match=mend.format(adapter=adapter, other=f"toolcrib.adapters.{other}")):
+        guard([make()] if several else make(), GuardPolicy())
+
+
+def test_a_toolset_for_pydantic_ai_is_no_list_of_tools_and_no_tool() -> None:
+    made: Any = import_module("toolcrib.adapters.pydantic_ai").as_tools([ez_tool(len)])
+
+    for tools in (made, [made]):
+        with pytest.raises(TypeError, match=r"Agent\(toolsets=\[as_tools\(...\)\]\)"):
+            PydanticAgent(tools=tools)
+
+
+def test_an_agent_of_the_openai_sdk_that_brings_tools_of_its_own_is_refused() -> None:
+    with pytest.raises(TypeError, match="`desk` is a SandboxAgent, which brings further tools"):
+        openai_agents.guard(SandboxAgent("desk"), GuardPolicy())
+    with pytest.raises(TypeError, match="not a RealtimeAgent"):
+        openai_agents.guard(cast("Any", RealtimeAgent("desk")), GuardPolicy())
+
+
+async def test_the_tools_of_as_tools_are_asked_about_once_in_a_guarded_agent_of_the_openai_sdk() -> None:
+    @tool(requires_approval=True, register=False)
+    async def pay(euros: int) -> str:
+        """Pay."""
+        return f"paid {euros}"
+
+    model = ScriptedModel([[function_call("pay", {"euros": 3}, call_id="c")], [assistant_message("done")]])
+    inner: Any = Agent("desk", tools=[*openai_agents.as_tools([pay])], model=model)
+    agent = openai_agents.guard(openai_agents.guard(inner, GuardPolicy()), GuardPolicy(approve=["pay"]))
+    state = (await Runner.run(agent, "go")).to_state()
+    [request] = await openai_agents.approval_requests(state)
+
+    done = await Runner.run(agent, await openai_agents.answers(state, request.grant("ann")))
+
+    assert "paid 3" in [getattr(item, "output", "") for item in done.new_items]
 
 
 def test_one_tool_is_given_in_a_list() -> None:

@@ -7,7 +7,7 @@ import inspect
 import sys
 import typing
 from collections.abc import AsyncIterator, Callable
-from functools import partial
+from functools import partial, wraps
 from typing import Annotated, Any
 
 import pytest
@@ -99,6 +99,16 @@ def test_a_bare_function_is_given_what_is_fixed() -> None:
     assert (fetch("a"), fetch(path="b"), fetch("c", key="own")) == ("a fresh", "b fresh", "c own")
     with pytest.raises(TypeError, match="does not take the arguments other"):
         fetch("a", other=1)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("needs", [True, lambda arguments, ctx: False], ids=["always", "by a function"])
+@pytest.mark.parametrize("around", [lambda made: made, partial, lambda made: wraps(made)(lambda: made())])
+def test_a_tool_that_needs_approval_shows_no_signature_and_is_called_as_before(needs: Any, around: Any) -> None:
+    made = ez_tool(requires_approval=needs)(lambda: "paid")
+
+    with pytest.raises(ValueError, match=r"needs approval, .*`as_tools\(\["):
+        inspect.signature(around(made))
+    assert around(made)() == "paid"
 
 
 def test_the_class_itself_is_inspected_as_a_class() -> None:

@@ -17,6 +17,7 @@ from toolcrib.clock import WALL_CLOCK, Clock
 from toolcrib.errors import explain_options
 from toolcrib.hooks import WITH_ARGUMENTS, Stage
 from toolcrib.tools import Cost, Tool
+from toolcrib.toolsets import is_pattern
 
 _log = logging.getLogger("toolcrib.tools")
 
@@ -94,10 +95,9 @@ class Budgets:
         Raises:
             ValueError: The tools are complete, and none has a cost in the currency, nor does the price list.
         """
-        listed = {cost.currency for cost in self._costs.values()}
         for limit in [limit for limit in self.limits if limit.spend is not None and any(map(limit.counts, tools))]:
             problem = self._why_nothing_counts(limit, tools)
-            if problem and is_complete and limit.currency not in listed:
+            if problem and is_complete and not self._is_listed(limit):
                 raise ValueError(
                     f"Budgets: {problem} Give a tool cost=Cost(..., {limit.currency!r}), or the gate costs={{...}}; "
                     "a gate of several toolsets is put on all of them: Toolset([one, other]).with_gates(...)"
@@ -109,10 +109,9 @@ class Budgets:
         """Return why a call is over a limit; nothing is counted, but for a call that the host executes itself."""
         for limit in [limit for limit in self._unchecked if limit.counts(call.name)]:
             self._unchecked.remove(limit)
-            problem = self._why_nothing_counts(
-                limit, {name: entry.tool for name, entry in call.toolset.entries.items()}
-            )
-            if problem:
+            tools = {name: entry.tool for name, entry in call.toolset.entries.items()}
+            problem = self._why_nothing_counts(limit, tools)
+            if problem and not self._is_listed(limit):
                 _log.warning("%s, at the call of `%s`: %s", self.name, call.name, problem)
         at, ask = self._clock.monotonic(), self._store.overruns if call.is_executable else self._store.charge
         return self._answer(call, await ask(self._charges(call), at), at)
@@ -143,6 +142,13 @@ class Budgets:
     def _cost_of(self, name: str, tool: Tool[..., Any]) -> Cost | None:
         given = (cost for pattern, cost in self._costs.items() if fnmatchcase(name, pattern))
         return next(given, tool.options.cost)
+
+    def _is_listed(self, limit: Limit) -> bool:
+        """Return whether the price list may price a tool that a limit counts, be it one of a toolset beside this."""
+        return any(
+            cost.currency == limit.currency and (is_pattern(name) or limit.counts(name))
+            for name, cost in self._costs.items()
+        )
 
     def _why_nothing_counts(self, limit: Limit, tools: Mapping[str, Tool[..., Any]]) -> str | None:
         """Return why a limit of money counts none of the tools that it is for; None where it counts one."""

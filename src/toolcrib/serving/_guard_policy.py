@@ -11,9 +11,10 @@ from typing import Any, ParamSpec, TypeVar, cast
 from toolcrib._numbers import require_seconds
 from toolcrib.approvals import ApprovalPolicy
 from toolcrib.errors import explain_options
-from toolcrib.hooks import HookSet, require_hooks, require_policy
+from toolcrib.hooks import GateStep, HookSet, require_hooks, require_policy
 from toolcrib.pipeline import CallLimits, Run
 from toolcrib.record import Sink
+from toolcrib.tools import Tool, adapter_of
 from toolcrib.toolsets import ToolNames, Toolset, check_names, is_pattern
 
 P = ParamSpec("P")
@@ -25,22 +26,60 @@ _NAMES_OF_TOOLS = ("name", "tool", "tool_name")
 def takes_policy(guard: Callable[P, T]) -> Callable[P, T]:
     """Return a guard, or what constructs one, that says where its gates are given when it is called without a policy.
 
-    It decorates a function or an `__init__`.
+    It decorates a function of an adapter, which takes what is of its framework alone, or an `__init__`.
     """
     parameters = signature(guard)
     name = guard.__qualname__.removesuffix(".__init__")
+    is_function = "self" not in parameters.parameters
 
     @wraps(guard)
     def checked(*args: P.args, **options: P.kwargs) -> T:
         try:
-            parameters.bind(*args, **options)
+            bound = parameters.bind(*args, **options)
         except TypeError as error:
-            guarded = "" if "self" in parameters.parameters else "agent, "
-            how = f"{name}({guarded}GuardPolicy(approve=[...]))"
+            how = f"{name}({'agent, ' if is_function else ''}GuardPolicy(approve=[...]))"
             raise TypeError(f"{name}: {error}; its gates are those of a policy: {how}") from None
+        if is_function:
+            guarded = next(iter(bound.arguments.values()))
+            several = cast("Collection[object]", guarded) if isinstance(guarded, list | tuple | set) else [guarded]
+            for one in several:
+                require_theirs(one, guard.__module__)
         return guard(*args, **options)
 
     return checked
+
+
+def require_theirs(value: object, module: str) -> None:
+    """Check that an agent, or a tool, is of the framework of an adapter.
+
+    Args:
+        value: The agent or tool.
+        module: A module of the adapter.
+
+    Raises:
+        TypeError: It is of another framework, or of ours.
+    """
+    package, adapter = module.rpartition("._")[0], adapter_of(value)
+    if adapter == package.rpartition(".")[2]:
+        return
+    if isinstance(value, Tool | Toolset):
+        name = f"`{value.name}`" if isinstance(value, Tool) else "a toolset"
+        raise TypeError(
+            f"{name} is of Toolcrib, and has gates of its own: as_tools([...]) of {package} gives it to an agent, and "
+            "Toolset([...]).with_approval(...) puts gates around it"
+        )
+    kind = f"{type(value).__qualname__} of {type(value).__module__}"
+    mend = f"; use guard of toolcrib.adapters.{adapter}" if adapter not in (None, "mcp_client") else ""
+    raise TypeError(f"guard of {package} takes what is of its framework, and not {kind}{mend}")
+
+
+@dataclass(slots=True)
+class _LastCheck:
+    """How the names of a policy were checked last, for the gates of runs that are opened later."""
+
+    are_all: bool = False
+    by_words: bool = True
+    gates: tuple[GateStep, ...] = ()
 
 
 @explain_options(
@@ -78,7 +117,8 @@ class GuardPolicy:
 
     A name that no tool has, limits per tool included, is an error where `guard` is given all tools; where they are
     known in a run alone, before its first request to the model. Where more tools may come later, a name that is nearly
-    that of a tool is an error, and any other is logged.
+    that of a tool is an error, and any other is logged. The names in the gates of a run, such as budgets, are checked
+    in the same way; those of a run that a function opens when it has opened it.
     """
 
     approve: ApprovalPolicy | Collection[str] = False
@@ -89,6 +129,7 @@ class GuardPolicy:
     leave: Collection[str] = field(default=())
     limits: CallLimits | None = None
     _known: ToolNames = field(default_factory=ToolNames, init=False, repr=False, compare=False)
+    _check: _LastCheck = field(default_factory=_LastCheck, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         require_seconds("GuardPolicy", "timeout", self.timeout)
@@ -125,7 +166,8 @@ class GuardPolicy:
     def tool_names(self) -> set[str]:
         """The names of tools that the policy has, in any of its options."""
         limited = () if self.limits is None else self.limits.tool_names
-        return {*limited}.union(*(names for _, names in self._named()))
+        gates = self.run.gate_steps if isinstance(self.run, Run) else ()
+        return {*limited}.union(*(names for _, names in self._named()), *(gate.tool_names for gate in gates))
 
     def check_names(self, names: Iterable[str], *, are_all: bool = True, by_words: bool = True) -> None:
         """Check that the tools that the policy names are among those of an agent.
@@ -139,9 +181,33 @@ class GuardPolicy:
             ToolConstraintError: There is no such tool.
         """
         self._known.update(names)
+        self._check.are_all, self._check.by_words = are_all, by_words
         limited = () if self.limits is None else self.limits.tool_names
         for option, named in (*self._named(), ("limits", limited)):
             check_names(f"GuardPolicy({option}=...)", named, self._known, are_all=are_all, by_words=by_words)
+        self._check_gates(self.run.gate_steps if isinstance(self.run, Run) else self._check.gates)
+
+    @property
+    def opened_run(self) -> Run | Callable[[Any], Run] | None:
+        """The run of the calls, or a function that opens it and checks the names in its gates."""
+        opens = self.run
+        if opens is None or isinstance(opens, Run):
+            return opens
+
+        def checked(context: Any) -> Run:
+            run = opens(context)
+            if isinstance(cast("object", run), Run):
+                self._check.gates = run.gate_steps
+                self._check_gates(run.gate_steps)
+            return run
+
+        return checked
+
+    def _check_gates(self, gates: Iterable[GateStep]) -> None:
+        about = self._check
+        for gate in gates if self._known else ():
+            who = f"the gate `{gate.name}` of the run"
+            check_names(who, gate.tool_names, self._known, are_all=about.are_all, by_words=about.by_words)
 
     @classmethod
     def checked(cls, policy: object) -> GuardPolicy:

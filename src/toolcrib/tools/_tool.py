@@ -48,6 +48,12 @@ class _SignatureOfTool:
     def __get__(self, tool: Tool[..., Any] | None, owner: type) -> Signature:
         if tool is None or tool.fn is None:
             raise AttributeError("__signature__")
+        if tool.options.requires_approval is not False:
+            raise ValueError(
+                f"`{tool.name}` needs approval, which a call of it as a function does not ask for. Give it to an agent "
+                f"of another framework with `as_tools([{tool.__name__}])` of its adapter in `toolcrib.adapters`; "
+                f"`{tool.__name__}.fn` is the function, without approval."
+            )
         whole, hidden = signature(tool.fn), tool.fixed.keys() | tool.spec.injected.keys()
         return whole.replace(parameters=[p for p in whole.parameters.values() if p.name not in hidden])
 
@@ -67,7 +73,8 @@ class Tool(Observed, Generic[P, R]):
     `@ez_tool` what the function returns.
 
     When it is inspected, it looks like its function without the parameters that are fixed or that the run fills, so
-    that other frameworks take it where they take a function.
+    that other frameworks take it where they take a function. One that may need approval shows no signature
+    (ValueError), so that they refuse it: they would call it as the host does, and ask nobody.
 
     Attributes:
         fn: The function; None for a declared input.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -18,12 +19,14 @@ from toolcrib.adapters.claude_agent_sdk._calls import ENTRY, Gates, Options, dec
 from toolcrib.adapters.claude_agent_sdk._options import GatedOptions, asking, gated, hooked
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import Completed, Outcome, Suspended, ToolCall
-from toolcrib.errors import ToolcribError
+from toolcrib.errors import ToolConstraintError, ToolcribError
 from toolcrib.pipeline import Call, Run, is_call
 from toolcrib.schema import ToolSpec
 from toolcrib.serving import GuardPolicy, takes_policy
 from toolcrib.serving.frameworks import FrameworkTools, GuardedTools, RecentValues
 from toolcrib.tools import Tool
+
+_log = logging.getLogger("toolcrib.tools")
 
 _OWN = [
     "Agent",
@@ -133,6 +136,14 @@ class _GuardGates(Gates):
 
     def known(self, name: str) -> FrameworkTools | None:
         return self.tools_of(name)
+
+    async def pre_tool_use(self, given: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
+        """Pass a call through the gates; end the session where one of them is about a name of no tool."""
+        try:
+            return await super().pre_tool_use(given, tool_use_id, context)
+        except ToolConstraintError as error:
+            _log.error("the session ends before its call of `%s`: %s", given["tool_name"], error)
+            return {**decision("deny", str(error)), "continue_": False, "stopReason": str(error)}
 
     async def passed(self, tools: FrameworkTools, call: ToolCall, run: Run) -> dict[str, Any]:
         admitted = await self._begin(tools, call, run)

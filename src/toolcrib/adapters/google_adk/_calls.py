@@ -43,7 +43,7 @@ async def make(
     provide: Mapping[Any, Any] = MappingProxyType({}),
 ) -> Outcome:
     """Make a call, or go on with the one that was confirmed; ask for a confirmation where a person has to answer."""
-    call, run = ToolCall(name, arguments, theirs.function_call_id or new_call_id()), _run_of(tools, theirs, provide)
+    call, run = ToolCall(name, arguments, theirs.function_call_id or new_call_id()), run_of(tools, theirs, provide)
 
     def answer(request: ApprovalRequest) -> Grant | Denial | None:
         return _said(theirs, request)
@@ -88,7 +88,7 @@ def record_event(tools: FrameworkTools, event: Event, theirs: ToolContext) -> No
     usage = event.usage_metadata
     if usage is None or event.partial:
         return
-    tools.record_usage(_run_of(tools, theirs), [_USAGE.request(event.id, usage, event.model_version)])
+    tools.record_usage(run_of(tools, theirs), [_USAGE.request(event.id, usage, event.model_version)])
 
 
 def reply_to(outcome: Outcome) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def _is_bound(theirs: ToolContext) -> bool:
     return isinstance(payload, dict) and "kind" in payload
 
 
-def _run_of(tools: FrameworkTools, theirs: ToolContext, provide: Mapping[Any, Any] = MappingProxyType({})) -> Run:
+def run_of(tools: FrameworkTools, theirs: ToolContext, provide: Mapping[Any, Any] = MappingProxyType({})) -> Run:
     """Return the run that a call belongs to: that of one invocation of a runner, on behalf of its user."""
     session = theirs.session
     run = tools.runs.find(

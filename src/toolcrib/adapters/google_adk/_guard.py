@@ -16,8 +16,8 @@ from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools import BaseTool as TheirTool
 from google.adk.tools import ToolContext
 
-from toolcrib.adapters.google_adk._calls import ENTRY, make, record_event, reply_to
-from toolcrib.adapters.google_adk._known_tools import KnownTools
+from toolcrib.adapters.google_adk._calls import ENTRY, make, record_event, reply_to, run_of
+from toolcrib.adapters.google_adk._known_tools import KnownTools, runs_apart
 from toolcrib.adapters.google_adk._members import Member
 from toolcrib.adapters.google_adk._tools import GatedTool
 from toolcrib.approvals import SuspendedCallStore
@@ -26,6 +26,8 @@ from toolcrib.serving.frameworks import GuardedTools
 
 _OF_ADK = ("load_artifacts", "load_memory", "set_model_response", "transfer_to_agent")
 """Tools that ADK itself gives agents, by their other options."""
+
+_APART = "its agent runs without the plugins of the app, as of AgentTool(..., include_plugins=False)"
 
 
 @takes_policy
@@ -40,6 +42,7 @@ def guard(guarded: App | BaseAgent, policy: GuardPolicy, *, suspended: Suspended
     Raises:
         ToolConstraintError: No tool has a name that the policy has: here where all tools are functions and agents, or
             in a run before its first request.
+        ValueError: An agent that is a tool runs without the plugins of the app, and the policy does not leave it.
     """
     app = guarded if isinstance(guarded, App) else App(name=guarded.name, root_agent=guarded)
     plugin = GuardPlugin(policy, suspended=suspended)
@@ -92,6 +95,8 @@ class GuardPlugin(UsagePlugin):
         """
         known = KnownTools()
         known.add(root)
+        for name in known.apart:
+            self._tools.refuse(name, _APART)
         self._unlisted, self._are_all = known.unlisted, are_all and not known.may_be_more
         if known.names:
             self._check(known.names)
@@ -108,9 +113,12 @@ class GuardPlugin(UsagePlugin):
     async def before_model_callback(
         self, *, callback_context: CallbackContext, llm_request: LlmRequest
     ) -> LlmResponse | None:
-        """Refuse a model with tools that its provider runs, unless the policy leaves them."""
+        """Open the run of the calls, and refuse tools that the model's provider runs, unless the policy leaves them."""
         (self._unlisted or set()).discard(callback_context.agent_name)
         self._check(llm_request.tools_dict)
+        for name in [name for name, tool in llm_request.tools_dict.items() if runs_apart(tool)]:
+            self._tools.refuse(name, _APART)
+        run_of(self._tools.none, ToolContext(callback_context.get_invocation_context()))
         for tool in llm_request.config.tools or []:
             given: Any = tool
             described: dict[str, Any] = given.model_dump(exclude_none=True) if hasattr(given, "model_dump") else {}

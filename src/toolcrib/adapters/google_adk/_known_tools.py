@@ -19,11 +19,13 @@ class KnownTools:
         unlisted: The agents with toolsets, such as MCP servers, whose tools their first run lists.
         may_be_more: Whether there may be tools that are not known then: of a node of a graph, or of a toolset that
             selects them call by call.
+        apart: The agents that are tools and run without the plugins of the app.
     """
 
     def __init__(self) -> None:
         self.names: set[str] = set()
         self.unlisted: set[str] = set()
+        self.apart: set[str] = set()
         self.may_be_more = False
 
     def add(self, agent: object) -> None:
@@ -43,6 +45,8 @@ class KnownTools:
             case AgentTool():
                 self.names.add(tool.name)
                 self.add(tool.agent)
+                if runs_apart(tool):
+                    self.apart.add(tool.name)
             case FunctionTool() | GatedTool():
                 self.names.add(tool.name)
             case BaseToolset():
@@ -53,3 +57,8 @@ class KnownTools:
                 self.names.add(FunctionTool(tool).name)
             case _:
                 self.may_be_more = True  # a tool of a provider has several names
+
+
+def runs_apart(tool: object) -> bool:
+    """Return whether a tool is an agent that runs without the plugins of the app: no gate is around its tools."""
+    return isinstance(tool, AgentTool) and not tool.include_plugins

@@ -197,17 +197,22 @@ def _run_of(
     return run
 
 
-def record_answers(tools: FrameworkTools, runtime: Runtime[Any], state: Any, answers: Iterable[Any]) -> None:
-    """Record the usage of the requests that these messages answer."""
+def run_of_step(tools: FrameworkTools, runtime: Runtime[Any], state: Any) -> Run:
+    """Return the run that the calls of a step belong to, which its request to a model may ask for."""
     about: ToolRuntime[Any, Any] = ToolRuntime(
         state, runtime.context, {}, runtime.stream_writer, None, runtime.store, execution_info=runtime.execution_info
     )
+    return _run_of(tools, about)
+
+
+def record_answers(tools: FrameworkTools, runtime: Runtime[Any], state: Any, answers: Iterable[Any]) -> None:
+    """Record the usage of the requests that these messages answer."""
     requests = [
         _USAGE.request(said.id or uuid4().hex, said.usage_metadata, said.response_metadata.get("model_name"))
         for said in answers
         if isinstance(said, AIMessage)
     ]
-    tools.record_usage(_run_of(tools, about), requests)
+    tools.record_usage(run_of_step(tools, runtime, state), requests)
 
 
 def _messages(state: Any) -> list[Any]:

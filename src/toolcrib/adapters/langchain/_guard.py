@@ -18,7 +18,7 @@ from langgraph.prebuilt import ToolNode, ToolRuntime
 from langgraph.pregel import Pregel
 from langgraph.types import Command
 
-from toolcrib.adapters.langchain._calls import ENTRY, CallOfGraph, record_answers
+from toolcrib.adapters.langchain._calls import ENTRY, CallOfGraph, record_answers, run_of_step
 from toolcrib.adapters.langchain._members import Member, value_of
 from toolcrib.adapters.langchain._tools import GatedTool, gated_tool, result_of
 from toolcrib.approvals import SuspendedCallStore
@@ -76,14 +76,14 @@ class GuardMiddleware(UsageMiddleware):
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]) -> Any:
         """Refuse a model with tools that its provider runs, unless the policy leaves them."""
-        self._check(request.tools)
+        self._check(request)
         return super().wrap_model_call(request, handler)
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Any]]
     ) -> Any:
         """Guard a request to the model in an event loop."""
-        self._check(request.tools)
+        self._check(request)
         return await super().awrap_model_call(request, handler)
 
     def wrap_tool_call(
@@ -116,13 +116,15 @@ class GuardMiddleware(UsageMiddleware):
 
     # --- inside
 
-    def _check(self, tools: Sequence[Any]) -> None:
+    def _check(self, request: ModelRequest[Any]) -> None:
+        tools = cast("Sequence[Any]", request.tools)
         self._tools.check_names(tool.name for tool in tools if isinstance(tool, TheirTool))
         for tool in tools:
             described = cast("dict[str, Any]", tool) if isinstance(tool, dict) else {}
             name = described.get("name") or described.get("type")
             if name is not None:
                 self._tools.refuse(name, "a provider runs it itself")
+        run_of_step(self._tools.none, request.runtime, request.state)
 
     def gated(self, name: str, tool: TheirTool | None) -> FrameworkTools:
         """Return a tool with the gates around it, made once; None is one that the agent does not know."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from inspect import isawaitable
-from typing import Any, TypeVar, overload
+from typing import Any, Self, SupportsIndex, TypeVar, cast, overload
 from uuid import uuid4
 
 from agents import Agent, FunctionTool, Handoff, ModelResponse, RunContextWrapper, RunHooks, Tool
@@ -13,10 +13,11 @@ from agents import Agent, FunctionTool, Handoff, ModelResponse, RunContextWrappe
 from toolcrib.adapters.openai_agents._members import member
 from toolcrib.adapters.openai_agents._tools import ENTRY, Invocation
 from toolcrib.approvals import SuspendedCallStore
-from toolcrib.serving import GuardPolicy, takes_policy
+from toolcrib.serving import GuardPolicy, require_theirs, takes_policy
 from toolcrib.serving.frameworks import GuardedTools, UsageNames
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 
 @overload
@@ -46,17 +47,60 @@ def guard(
     """
     if isinstance(guarded, FunctionTool):
         raise TypeError(f"guard takes an agent or several tools, as in guard([{guarded.name}], policy)")
+    if not isinstance(guarded, Agent | Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+        raise TypeError(f"guard takes an Agent, or tools, and not a {type(guarded).__name__}")
     gate = _Gate(GuardedTools(ENTRY, policy, suspended))
     result = gate.agent(guarded) if isinstance(guarded, Agent) else [gate.tool(tool) for tool in guarded]
     gate.check_names()
     return result
 
 
+class _GuardedList(list[V]):
+    """Tools, or handoffs, of a guarded agent: what is added later is guarded, too."""
+
+    def __init__(self, given: Iterable[V], put: Callable[[V], V]) -> None:
+        super().__init__(map(put, given))
+        self._put = put
+
+    def append(self, value: V) -> None:
+        super().append(self._put(value))
+
+    def extend(self, values: Iterable[V]) -> None:
+        super().extend(map(self._put, values))
+
+    def insert(self, at: SupportsIndex, value: V) -> None:
+        super().insert(at, self._put(value))
+
+    def __iadd__(self, values: Iterable[V]) -> Self:
+        self.extend(values)
+        return self
+
+    def __setitem__(self, at: Any, value: Any) -> None:
+        super().__setitem__(at, [*map(self._put, value)] if isinstance(at, slice) else self._put(value))
+
+
 @dataclass
 class GuardedAgent(Agent[T]):
-    """An agent whose tools are guarded. Made by `guard`."""
+    """An agent whose tools are guarded, those that it or a clone is given later, too. Made by `guard`."""
 
     gate: _Gate | None = field(default=None, kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.tools, self.handoffs = self.tools, self.handoffs
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self.gate is not None and name in ("tools", "handoffs") and isinstance(value, list):
+            put: Any = self.gate.tool if name == "tools" else self.gate.handoff
+            value = _GuardedList(cast("list[Any]", value), put)
+        super().__setattr__(name, value)
+
+    async def get_all_tools(self, run_context: RunContextWrapper[T]) -> list[Tool]:
+        """Return the tools that the model is shown, before its first request: the run of their calls is opened here."""
+        found = await super().get_all_tools(run_context)
+        if self.gate is not None:
+            self.gate.agent_itself.open_run(run_context)
+        return found
 
     async def get_mcp_tools(self, run_context: RunContextWrapper[T]) -> list[Tool]:
         """Return the tools of the agent's MCP servers, guarded."""
@@ -98,15 +142,19 @@ class _Gate:
             self._unlisted.add(agent.name)
             self._are_all &= not any(callable(getattr(server, "tool_filter", None)) for server in agent.mcp_servers)
         values: dict[str, Any] = {each.name: getattr(agent, each.name) for each in fields(agent) if each.init}
-        values |= {"tools": [self.tool(tool) for tool in agent.tools], "gate": self}
+        if not values.keys() <= {each.name for each in fields(GuardedAgent)}:
+            raise TypeError(f"`{agent.name}` is a {type(agent).__name__}, which brings further tools: guard an Agent")
+        values |= {"handoffs": [], "gate": self}
         guarded: GuardedAgent[Any] = GuardedAgent(**values)
         self._made[id(agent)] = agent, guarded
-        guarded.handoffs = [
-            self.agent(each) if isinstance(each, Agent) else self._handoff(each) for each in agent.handoffs
-        ]
+        guarded.handoffs = agent.handoffs
         return guarded
 
     def tool(self, tool: Tool) -> Tool:
+        known = Invocation.of(tool)
+        if known is not None and known.tools.runs is self._tools.runs:
+            return tool
+        require_theirs(tool, __name__)
         self._names.add(tool.name)
         if not isinstance(tool, FunctionTool):
             self._tools.refuse(tool.name, "the SDK or a provider runs it itself")
@@ -123,7 +171,9 @@ class _Gate:
 
         return replace(tool, on_invoke_tool=invocation.invoke, needs_approval=asks, is_enabled=is_enabled)
 
-    def _handoff(self, handoff: Handoff[Any, Any]) -> Handoff[Any, Any]:
+    def handoff(self, handoff: Agent[Any] | Handoff[Any, Any]) -> Agent[Any] | Handoff[Any, Any]:
+        if isinstance(handoff, Agent):
+            return self.agent(handoff)
         invoke: Callable[[RunContextWrapper[Any], str], Awaitable[Any]] = handoff.on_invoke_handoff
         self._are_all = False
 

@@ -111,6 +111,7 @@ class _Member(FrameworkMember):
             theirs.tool_call if isinstance(theirs, ToolContext) else None,
             agent=agent,
             turn_input=theirs.turn_input,
+            _approvals=theirs._approvals,  # pyright: ignore[reportPrivateUsage] -- a tool of ours reads the answers there
         )
         return _value_of(await self.invoke(context, text))
 

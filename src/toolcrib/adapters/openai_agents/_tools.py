@@ -138,17 +138,21 @@ class Invocation:
         Args:
             run_id: Its id, for code outside the agent's run; that of the current trace when empty.
         """
+        run = self.open_run(ctx, run_id)
+        if run.features:
+            recall_transcript(run, self.tools.pipeline.toolset, ctx.turn_input, "openai_responses")
+        return run
+
+    def open_run(self, ctx: RunContextWrapper[Any], run_id: str = "") -> Run:
+        """Return the same, without what the model was told."""
         trace = get_current_trace()
         trace_id = run_id or ("" if trace is None else trace.trace_id)
         trace_id = trace_id if trace_id.startswith("trace_") else ""  # others are not ids of a trace that is exported
         about = id(ctx.usage) if ctx.context is None else id(ctx.context)
         provide = {RunContextWrapper: ctx, ToolContext: ctx}
-        run = self.tools.runs.find(
+        return self.tools.runs.find(
             (trace_id, about), ctx, run_id=trace_id, deps=ctx.context, provide=provide, conversation=about
         )
-        if run.features:
-            recall_transcript(run, self.tools.pipeline.toolset, ctx.turn_input, "openai_responses")
-        return run
 
     def _is_approved(self, ctx: ToolContext[Any]) -> bool:
         if ctx.tool_call is None or ctx.agent is None:

@@ -52,6 +52,7 @@ def guard(
     Raises:
         ToolConstraintError: No tool has a name that the policy has: here where all tools are known, such as functions,
             or in a run before its first request.
+        TypeError: It is guarded already.
         ValueError: In a run: a tool is executed outside of the agent, or by its provider, and the policy does not
             leave it.
     """
@@ -59,6 +60,11 @@ def guard(
     if not isinstance(cast("object", guarded), AbstractAgent | AbstractToolset):
         mend = "guard(FunctionToolset(tools), policy) for functions"
         raise TypeError(f"guard takes an agent or a toolset of Pydantic AI, and not {guarded!r:.80}; {mend}")
+    inner: object = guarded
+    while isinstance(inner, WrapperAgent) and not isinstance(inner, GuardedAgent):
+        inner = inner.wrapped
+    if isinstance(inner, GuardedAgent | GuardedToolset):
+        raise TypeError("it has gates already, and would ask about a call twice: one GuardPolicy has them all")
     names, are_all = names_of(guarded)
     if names and are_all:
         policy.check_names(names)
@@ -78,7 +84,7 @@ class GuardedToolset(ToolcribToolset[Any]):
         self, guarded: AbstractToolset[Any], policy: GuardPolicy, runs: ConversationRuns | None = None
     ) -> None:
         tools = Toolset([_GuardedSource(PydanticToolset(guarded), policy)])
-        super().__init__(tools, policy.run, policy.sinks, guarded.id, runs or ConversationRuns(policy.limits))
+        super().__init__(tools, policy.opened_run, policy.sinks, guarded.id, runs or ConversationRuns(policy.limits))
         self.guarded, self._policy = guarded, policy
 
     async def for_run(self, ctx: pydantic_ai.RunContext[Any]) -> AbstractToolset[Any]:
@@ -191,6 +197,13 @@ class GuardedAgent(WrapperAgent[Any, Any]):
     def guarded(self) -> GuardedToolset:
         """The tools with the gates around them: those of the last run here, and before it those of the toolsets."""
         return self._gates.guarded
+
+    def realtime(self, model: Any, *, capabilities: Sequence[Any] | None = None, **options: Any) -> Any:
+        """Bind the agent, with the gates around its tools, to a realtime model; see `pydantic_ai.Agent.realtime`.
+
+        A call that needs approval is refused, unless the run has an approver: such a session waits for nobody.
+        """
+        return super().realtime(model, capabilities=[*(capabilities or ()), self._gates], **options)
 
     @asynccontextmanager
     async def iter(

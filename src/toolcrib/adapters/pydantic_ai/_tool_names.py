@@ -34,7 +34,7 @@ def names_of(guarded: AbstractAgent[Any, Any] | AbstractToolset[Any]) -> tuple[s
         case FunctionToolset():
             return {*guarded.tools}, _is_theirs(guarded)
         case ToolcribToolset():
-            return {*guarded.tools.names()}, guarded.tools.is_open
+            return {*guarded.tools.entries}, guarded.tools.is_open
         case WrapperToolset() if _is_theirs(guarded):
             names, are_all = names_of(guarded.wrapped)
             new = {old: new for new, old in guarded.name_map.items()} if isinstance(guarded, RenamedToolset) else {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
-from typing import Any, Self, TypeAlias, cast
+from typing import Any, Never, Self, TypeAlias, cast
 
 import pydantic_ai
 from pydantic_ai import Agent
@@ -34,6 +34,8 @@ _USAGE = UsageNames(
     "cache_write_tokens",
     "output_reasoning_tokens",  # of newer releases
 )
+
+_A_TOOLSET = "as_tools returns a toolset, and not tools: Agent(toolsets=[as_tools(...)])"
 
 OpenRun: TypeAlias = Callable[[pydantic_ai.RunContext[Any]], Run]
 """Opens the run that the calls of one agent run belong to: its limits, approver, store, principal."""
@@ -78,6 +80,13 @@ class ToolcribToolset(AbstractToolset[AgentDepsT]):
     @property
     def id(self) -> str | None:
         return self._id or self.tools.toolset_id
+
+    def __iter__(self) -> Never:
+        raise TypeError(_A_TOOLSET)
+
+    @property
+    def __name__(self) -> Never:  # pyright: ignore[reportIncompatibleVariableOverride] -- Pydantic AI reads it of a tool
+        raise TypeError(_A_TOOLSET)
 
     async def for_run(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
         """Return the toolset for one run of the agent, with the run's limits and counts."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from io import BytesIO
 from typing import Any, cast
@@ -23,12 +24,14 @@ from toolcrib.calls import (
     new_call_id,
     render,
 )
-from toolcrib.errors import ToolcribError
+from toolcrib.errors import ToolConstraintError, ToolcribError
 from toolcrib.pipeline import Run
 from toolcrib.record import wants_activities
 from toolcrib.rounds import recall_transcript
 from toolcrib.serving import OriginalResults
 from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, UsageNames
+
+_log = logging.getLogger("toolcrib.tools")
 
 ENTRY = "smolagents"
 
@@ -88,7 +91,12 @@ class AgentCalls:
         if top._cancelled is not None and top._cancelled is top._last_task():
             raise CallNotMade(name, "the run of the agent was cancelled")
         originals = OriginalResults()
-        run = self.run_of(tools)
+        try:
+            run = self.run_of(tools)
+        except ToolConstraintError as error:
+            _log.error("the run of the agent ends before its call of `%s`: %s", name, error)
+            self.interrupt()
+            raise
         if self.count_steps(tools, run):
             for step in reversed(self.agent.memory.steps):
                 if isinstance(step, TaskStep):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Self, TypeVar
 
 from smolagents import CodeAgent, LocalPythonExecutor, MultiStepAgent
 
@@ -12,7 +13,7 @@ from toolcrib.adapters.smolagents._members import Member
 from toolcrib.adapters.smolagents._tools import AgentTool
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.serving import GuardPolicy, takes_policy
-from toolcrib.serving.frameworks import GuardedTools
+from toolcrib.serving.frameworks import FrameworkTools, GuardedTools
 
 A = TypeVar("A", bound=MultiStepAgent)
 
@@ -56,10 +57,56 @@ def _check(agent: MultiStepAgent, guarded: GuardedTools) -> set[str]:
 
 def _put(agent: MultiStepAgent, guarded: GuardedTools, above: AgentCalls | None) -> None:
     calls = AgentCalls(agent, guarded.runs, above)
-    theirs = {name: tool for name, tool in tools_of(agent).items() if name != FINAL_ANSWER and not guarded.leaves(name)}
-    bridge = guarded.around(*(Member(tool).tool() for tool in theirs.values()))
-    for name, tool in theirs.items():
-        described = {key: getattr(tool, key) for key in ("description", "inputs", "output_type", "output_schema")}
-        AgentTool(calls, bridge, name, **described)
-    for each in managed_by(agent):
-        _put(each, guarded, calls)
+
+    def put(theirs: Mapping[str, Any]) -> dict[str, Any]:
+        kept = {n: t for n, t in theirs.items() if n == FINAL_ANSWER or guarded.leaves(n) or isinstance(t, AgentTool)}
+        bridge = guarded.around(*(Member(tool).tool() for name, tool in theirs.items() if name not in kept))
+        return {name: kept[name] if name in kept else _tool(calls, bridge, name, theirs[name]) for name in theirs}
+
+    def put_managed(theirs: Mapping[str, Any]) -> dict[str, Any]:
+        for each in theirs.values():
+            if getattr(each, "_toolcrib_guard", None) is not guarded:
+                _check(each, guarded)
+                _put(each, guarded, calls)
+        return {**theirs}
+
+    kind: Any = type(agent)
+    own = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__setattr__": _guard_and_set}
+    agent.__class__ = type(kind.__name__, (kind,), own)
+    vars(agent).update({"_toolcrib_guard": guarded, "_toolcrib_put": {"tools": put, "managed_agents": put_managed}})
+    for name in ("tools", "managed_agents"):
+        setattr(agent, name, getattr(agent, name))
+
+
+def _tool(calls: AgentCalls, bridge: FrameworkTools, name: str, theirs: Any) -> AgentTool:
+    described = {key: getattr(theirs, key) for key in ("description", "inputs", "output_type", "output_schema")}
+    return AgentTool(calls, bridge, name, **described)
+
+
+def _guard_and_set(agent: Any, name: str, value: Any) -> None:
+    """Set an attribute of a guarded agent: tools, and agents, that it is given later are guarded, too."""
+    put = getattr(agent, "_toolcrib_put", {}).get(name)
+    super(type(agent), agent).__setattr__(name, value if put is None else _GuardedDict(value, put))
+
+
+class _GuardedDict(dict[str, Any]):
+    """Tools, or managed agents, of a guarded agent, by name."""
+
+    def __init__(self, given: Mapping[str, Any], put: Callable[[Mapping[str, Any]], dict[str, Any]]) -> None:
+        super().__init__(put(given))
+        self._put = put
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.update({name: value})
+
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        if name not in self:
+            self[name] = default
+        return self[name]
+
+    def update(self, *given: Any, **named: Any) -> None:
+        super().update(self._put(dict(*given, **named)))
+
+    def __ior__(self, given: Any) -> Self:
+        self.update(given)
+        return self

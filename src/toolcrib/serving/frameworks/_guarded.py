@@ -29,7 +29,7 @@ class GuardedTools:
 
     def __init__(self, entry: str, policy: GuardPolicy, suspended: SuspendedCallStore | None) -> None:
         policy = GuardPolicy.checked(policy)
-        self.runs, self.sinks = FrameworkRuns(entry, policy.run, suspended, policy.limits), policy.sinks
+        self.runs, self.sinks = FrameworkRuns(entry, policy.opened_run, suspended, policy.limits), policy.sinks
         self.none = FrameworkTools(Toolset(), self.runs, policy.sinks)
         self._policy = policy
         self._known: dict[str, tuple[object, FrameworkTools]] = {}

@@ -155,7 +155,7 @@ class ConversationRuns:
         """Return the run of the host as one that is counted with the others of its conversation.
 
         Args:
-            conversation: What only this conversation has.
+            conversation: What only this conversation has, where the host's run names none (`Channel`).
             given: The host's run, whose gates, deliveries and features are those of the conversation's first run.
             context: What the conversation is kept with, so that no other one gets its identity.
 
@@ -166,6 +166,8 @@ class ConversationRuns:
             return given
         if given is not None and given.limits is not None:
             raise TypeError("the limits are given twice: by GuardPolicy(limits=...), and by the run that it opens")
+        if given is not None and given.channel.conversation_id is not None:
+            conversation = given.channel.conversation_id
         each: dict[str, Any] = {} if given is None else {name: getattr(given, name) for name in _OF_EACH}
         known = self._runs.get(conversation)
         if known is None:
