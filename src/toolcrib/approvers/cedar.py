@@ -389,7 +389,7 @@ def _problem_of_each_type(policy: Mapping[str, Any], arguments: Mapping[str, boo
 
 @lru_cache(maxsize=512)
 def _type_problem(policy: str, types: tuple[tuple[str, str], ...]) -> str:
-    """Return the problem of a policy for calls whose arguments have these types of Cedar, as JSON, by name; or empty."""
+    """Return the problem of a policy for calls whose arguments have these types of Cedar, as JSON; or empty."""
     schema = json.dumps(schema_of({name: json.loads(kind) for name, kind in types}))
     validate: Any = cedarpy.validate_policies  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] -- of dicts
     found = [str(one.error) for one in validate(policy, schema).errors]
