@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.approvers import ApproverRule, ApproverRules, Groups
+from toolcrib.budgets import Budgets, Limit
 from toolcrib.calls import ApprovalRequest, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.errors import ToolConstraintError
@@ -17,7 +19,7 @@ from toolcrib.schema import RunContext
 from toolcrib.serving import GuardPolicy
 from toolcrib.serving.frameworks import FrameworkRuns, GuardedTools
 from toolcrib.testing import ScriptedModel
-from toolcrib.tools import ez_tool, tool
+from toolcrib.tools import Cost, ez_tool, tool
 from toolcrib.toolsets import Toolset
 from toolcrib.turns import Agent, Turn
 
@@ -106,6 +108,30 @@ class Unopened:
         (lambda: GuardPolicy(sinks=[print]), r"sinks=\[ListSink\(\)\]"),
         (lambda: GuardPolicy(hooks=print), r"GuardPolicy: hooks is .* give a HookSet\(\)"),
         (lambda: GuardPolicy(limits=3), r"CallLimits\(total=3\)"),
+        (lambda: GuardPolicy(limits={"pay": 1}), r"CallLimits\(per_tool=\{'pay': 1\}\)"),
+        (lambda: Run(limits={"pay": 1}), r"CallLimits\(per_tool=\{'pay': 1\}\)"),
+        (lambda: CallLimits({"pay": 1}), r"per_tool=\{'pay': 1\}"),
+        (lambda: CallLimits(per_tool=["pay"]), r"give numbers by name, as in per_tool=\{'pay': 1\}"),
+        (lambda: Run(durability=MemoryApprovalStore()), r"Durability\(store=...\)"),
+        (lambda: Run(gates=[Limit(calls=1)]), r"Budgets\(\[Limit\(...\)\]\)"),
+        (lambda: Run(gates=[CallLimits(total=1)]), r"Run\(limits=CallLimits\(...\)\)"),
+        (lambda: Run(gates=[ApproverRule(name="x")]), r"ApproverRules\(\[ApproverRule\(...\)\], groups\)"),
+        (lambda: Run(approver=lambda ctx, args: True), "it is a function of the request"),
+        (lambda: GuardPolicy(approve=lambda ctx, args: args["cents"] > 3), r"write \(arguments, ctx\)"),
+        (lambda: TOOLS.with_approval(lambda context, arguments: True), r"write \(arguments, ctx\)"),
+        (lambda: ez_tool(requires_approval=lambda run_context, _: True)(pay), "and not the `ctx`"),
+        (lambda: Toolset([pay], pre_hooks={"pay": lambda args, ctx, metadata: args}), "is given the `ctx`"),
+        (lambda: Budgets([Limit(calls=1)], store="u.db"), r"SqliteUsageStore\('usage.db'\)"),
+        (lambda: Budgets([Limit(calls=1)], store=MemoryApprovalStore()), r"SqliteUsageStore\('usage.db'\)"),
+        (lambda: Budgets([], costs=[Cost(1, "EUR")]), r"costs=\{'pay': Cost\(30, 'EUR'\)\}"),
+        (lambda: Limit(3), "Limit takes its options by name: calls=..., spend=..."),
+        (lambda: ApproverRule("x", ["pay"]), "ApproverRule takes its options by name: name=..., of=..."),
+        (lambda: CallLimits(1, 2, 3, (), 5), "CallLimits takes total, per_tool, concurrency, requirements by position"),
+        (lambda: ApproverRule(name="x", of=["finance"]), r"of=\{'finance': 1\}"),
+        (lambda: ApproverRule(name="x", over=1000), r"over=\{'amount': 1000\}"),
+        (lambda: Groups(["ann"]), r"Groups\(\{'finance': \['ann'\]\}\)"),
+        (lambda: ApproverRules([ApproverRule(name="x")], {"f": ["ann"]}), r"give Groups\(\{'finance': \['ann'\]\}\)"),
+        (lambda: Toolkit(TOOLS, limits=CallLimits(total=1)), r"run=Run\(limits=CallLimits\(...\)\)"),
     ],
 )
 def test_a_value_of_another_kind_is_refused_where_it_is_given(write: Callable[[], Any], mend: str) -> None:

@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from tests.public_api import RECORD, ROOT
-from toolcrib.adapters.mcp_server import HttpOptions
+from toolcrib.adapters.mcp_client import connect
+from toolcrib.adapters.mcp_server import HttpOptions, serve
 from toolcrib.errors import explain_options
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.rounds import Session, decode
+from toolcrib.serving import GuardPolicy
 from toolcrib.toolsets import Toolset
 from toolcrib.turns import Agent, Turn
 
@@ -97,6 +99,27 @@ def test_an_unknown_option_of_what_a_page_calls_is_refused_with_help(path: str) 
         (Turn, "params", "Turn has no option `params`. Did you mean `kwargs`?"),
         (Pipeline, "deps", "Pipeline has no option `deps`"),
         (Run, "durable", "a Run has no option `durable`"),
+        (Run, "budgets", "Here it is Run(gates=[Budgets([Limit(calls=10, per='minute')])])."),
+        (Run, "store", "Here it is Run(approvals=SqliteApprovalStore('a.db')), or Run(durability="),
+        (Run, "approvers", "Here it is Run(gates=[ApproverRules([...], groups)])."),
+        (Run, "user_id", "Did you mean `principal`?"),
+        (Run, "thread_id", "Here it is Run(channel=Channel(conversation_id=...))."),
+        (Run, "max_calls", "Here it is Run(limits=CallLimits(total=...))."),
+        (Run, "record", "Here it is Run(sinks=[SqliteSink('toolcrib.db')])."),
+        (Run, "approve", "Here it is @tool(requires_approval=True), or toolset.with_approval(names=[...])."),
+        (CallLimits, "per_day", "Here it is Run(gates=[Budgets([Limit(calls=10, per='day')])])."),
+        (GuardPolicy, "require_approval", "Did you mean `approve`?"),
+        (Toolset, "gates", "Here it is toolset.with_gates(...)."),
+        (Toolset, "approve", "Here it is toolset.with_approval(names=[...])."),
+        (Toolset, "budgets", "Here it is toolset.with_gates(Budgets([...]))."),
+        (Session, "limits", "Here it is Session(..., run=Run(limits=...))."),
+        (Session, "gates", "Here it is Session(..., run=Run(gates=...))."),
+        (Session, "approvals", "Here it is Session(..., run=Run(approvals=...)), a store;"),
+        (Session, "budgets", "Here it is Session(..., run=Run(gates=[Budgets([...])]))."),
+        (serve, "port", ": it is one of HttpOptions. Write http=HttpOptions(port=...)."),
+        (serve, "approvals", ": it is one of ServerOptions. Write options=ServerOptions(approvals=...)."),
+        (serve, "transport", "Here it is serve(toolset) over stdio, or serve(toolset, http=HttpOptions(port=...))."),
+        (connect, "args", "Here it is a part of the source: connect(['python', 'server.py'])"),
         (Session, "errors", ": it is one of Channel"),
         (HttpOptions, "cors", ". Did you mean `allowed_origins`?"),
     ],

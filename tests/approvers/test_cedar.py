@@ -423,6 +423,96 @@ def test_a_file_that_names_a_policy_which_cannot_be_used_says_why(
         load_rules(write(tmp_path, files))
 
 
+REFUND = 'principal in Group::"finance", action == Action::"approve", resource == Tool::"refund"'
+NUMBERS = "an `integer` is a Long, compared as in `<= 1000`, and a `number` is a decimal"
+
+
+@pytest.mark.parametrize(
+    ("condition", "problem"),
+    [
+        ('context.arguments.cents <= decimal("1000.0")', f"expected Long but saw decimal; {NUMBERS}"),
+        ("context.arguments.cents.lessThan(5)", f"expected decimal but saw Long; {NUMBERS}"),
+        ('context.arguments.a < 5 && context.arguments.a like "x*"', "expected String but saw Long"),
+        ('context.arguments.a == ip("10.0.0.1")', "the types Long and ipaddr are not compatible"),
+        ('decimal("1.00000") == decimal("1.0")', "failed to parse as a decimal value"),
+        ('context.requester == "ada"', "the types String and Person are not compatible"),
+        ('resource.tags == "money"', "are not compatible"),
+    ],
+)
+def test_a_condition_that_no_call_can_have_is_refused_when_the_policy_is_read(condition: str, problem: str) -> None:
+    with pytest.raises(PolicyError, match=r"^the policy a\.cedar cannot be used: `big`: ") as caught:
+        CedarPolicy(f'@id("big") permit ({REFUND}) when {{ {condition} }};', "a.cedar")
+
+    assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("condition", "problem"),
+    [
+        ("context.arguments.amount <= 1000", f"expected Long but saw decimal; {NUMBERS}"),
+        ('context.arguments.order.lessThan(decimal("3.0"))', f"saw Long; {NUMBERS}"),
+        ('context.arguments.order == "seven"', "the types Long and String are not compatible"),
+        ('context.arguments.words.contains(3) && context.arguments.words.contains("a")', "are not compatible"),
+        ("context.arguments.words.contains(3)", "are not compatible; Cedar has of `buy` words as Set<String>"),
+        ("if context.arguments.order then true else false", "expected Bool but saw Long"),
+    ],
+)
+@pytest.mark.parametrize("about", ['resource == Tool::"buy"', "resource"])
+def test_a_condition_that_no_call_of_these_tools_can_have_is_refused_with_them(
+    condition: str, problem: str, about: str
+) -> None:
+    @ez_tool
+    async def buy(amount: float, words: list[str], order: int | None = None) -> str:
+        return "bought"
+
+    policy = f'@id("big") permit (principal, action == Action::"approve", {about}) when {{ {condition} }};'
+
+    with pytest.raises((PolicyError, ToolConstraintError), match="`big`: ") as caught:
+        Toolset([buy, look]).with_gates(ApproverRules([CedarPolicy(policy, "a.cedar")]))
+
+    assert problem in str(caught.value) or "&&" in condition
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        'context.arguments.address.city == "Oslo"',
+        'context.arguments.address == {city: "Oslo"}',
+        "context.arguments.words == []",
+        "context.arguments.note == 1",
+        'context.arguments has order && context.arguments.order == 8 || context.arguments.note like "a*"',
+        'resource has effect && resource.effect == "spend" && resource.tags.contains("money")',
+        'context.arguments.amount.lessThan(decimal("3.0")) && resource == Tool::"refund"',
+        "context has requester && context.requester == principal",
+    ],
+)
+def test_a_condition_that_some_call_of_these_tools_can_have_is_taken(condition: str) -> None:
+    @ez_tool
+    async def refund(
+        amount: float,
+        address: dict[str, str],
+        words: list[str],
+        note: Any = None,
+        order: int | None = None,
+    ) -> str:
+        return "refunded"
+
+    policy = CedarPolicy(f'permit (principal, action == Action::"approve", resource) when {{ {condition} }};')
+
+    assert len(Toolset([refund, look]).with_gates(ApproverRules([policy]))) == 2
+
+
+def test_a_policy_alone_that_names_a_group_says_where_its_people_are_written(tmp_path: Path) -> None:
+    write(tmp_path, {"approvers.cedar": FINANCE})
+
+    with pytest.raises(
+        PolicyError, match=r"no group 'finance'.* name a TOML file in its place, with cedar = "
+    ) as caught:
+        load_rules(tmp_path / "approvers.cedar")
+
+    assert str(caught.value).count("approvers.cedar") == 2
+
+
 @pytest.mark.processes
 def test_nothing_of_cedar_is_loaded_without_a_policy() -> None:
     code = "import sys, toolcrib.approvers as a; a.ApproverRules([a.ApproverRule(name='x')]); assert 'cedarpy' not in "

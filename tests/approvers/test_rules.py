@@ -276,12 +276,13 @@ def load_as_dict() -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("rules = 3", "`rules`: input should be a valid list; got 3"),
+        ("rules = 3", "`rules` are tables, written [[rules]] (in JSON a list of objects), and not 3"),
         ("[[rules]]\nname = 'x'\ntool = ['a']", "rule 1: `tool` is unknown. Did you mean `tools`"),
         ("[[rules]]\nname = 'x'\ntools = 'a'", "rule 1: `tools`"),
         ("[[rules]]\nname = 'x'\nof = 'gone'", "there is no group 'gone'"),
         ("[[rules]]\ntools = ['a']", "rule 1: `name`: field required"),
-        ("grups = {}\nrules = []", "`grups`: extra inputs are not permitted"),
+        ("grups = {}\nrules = []", "`grups` is unknown. Did you mean `groups`"),
+        ("rules = []\n[groups]\nf = 'ann'", "`groups.f`: input should be a valid list; got 'ann'; write [\"ann\"]"),
         ("rules = [", "it is not TOML"),
         ("[[rules]]\nname = 'x'\nremind = '2h'\nexpires = '1h'", "rule 1: ApproverRule 'x': remind is after 2 hours"),
         (

@@ -46,7 +46,10 @@ def test_the_runs_with_an_outcome_show_the_tool_and_the_reason(
     lines = toolcrib("runs", "a.db", "--outcome", "rejected").stdout.splitlines()
 
     assert [call["tool"] for call in run["matching"]] == ["buy"]
+    several = toolcrib("runs", "a.db", "--outcome", "rejected,failed").stdout
+
     assert lines[0].split()[-1] == "rejected"
+    assert "buy rejected: `buy`" in several
     assert re.match(rf"{run['id']} .*buy: `buy` was denied", lines[1])
     assert max(map(len, lines)) <= int(columns)
 

@@ -162,7 +162,7 @@ async def test_the_section_has_the_times_and_delegations_of_rules(tmp_path: Path
         ({"rules": [], "delegate": [{"from": "bob"}]}, "delegate 1: `to` is missing; it has from, to and until"),
         ("gone.toml", "gone.toml cannot be used: it cannot be read"),
         ({"rules": [{"name": "x", "of": "gone"}]}, "there is no group 'gone'"),
-        ({"ruls": []}, "`ruls`: extra inputs are not permitted"),
+        ({"ruls": []}, "`ruls` is unknown. Did you mean `rules`"),
     ],
 )
 def test_rules_of_approvers_that_are_wrong_are_an_error(tmp_path: Path, approvers: Any, problem: str) -> None:
@@ -203,7 +203,13 @@ def test_a_limit_by_group_without_groups_is_an_error(tmp_path: Path) -> None:
         ({"recrod": True}, "`toolcrib.recrod`: there is no such option. Did you mean `record`?"),
         ({"approvals": {"databse": "x"}}, "`toolcrib.approvals.databse`: there is no such option. Did you mean"),
         ({"limits": {"total": -1}}, "`toolcrib.limits.total`: input should be greater"),
-        ({"defaults": {"tools": ["a"]}}, "`toolcrib.defaults.tools`: there is no such option"),
+        (
+            {"defaults": {"tools": ["a"]}},
+            "`toolcrib.defaults.tools`: it is an option of a server; write in the section",
+        ),
+        ({"approval": ["a"]}, "`toolcrib.approval`: it is an option of a server; write in the section"),
+        ({"requires_approval": True}, '`toolcrib.requires_approval`: it is an option of a server; write in "defaults"'),
+        ({"limits": {"timeout": 3}}, '`toolcrib.limits`: it is an option of a server; write in "defaults" here'),
         ({"defaults": {"aproval": True}}, "`toolcrib.defaults.aproval`: there is no such option. Did you mean `app"),
         ({"provenance": "gone.toml"}, "`toolcrib.provenance`: "),
         ({"name": 3}, "`toolcrib.name`: input should be a valid string; got 3"),

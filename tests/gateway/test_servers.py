@@ -214,15 +214,23 @@ def test_a_file_may_be_toml(tmp_path: Path) -> None:
         ),
         (
             {"command": "x", "toolcrib": {"approval": "always"}},
-            "`toolcrib.approval`: input should be a valid boolean or a valid list or 'unless_read_only'; got 'always'",
+            "or a valid list or 'unless_read_only'; got 'always'; write [\"always\"]",
         ),
         (
             {"command": "x", "toolcrib": {"ask_client": {"forms": True}}},
-            "`toolcrib.ask_client`: input should be a valid boolean or a valid list; got {'forms': True}",
+            "`toolcrib.ask_client`: input should be a valid boolean or a valid list; got {'forms': True}; write [",
         ),
         (
             {"command": "x", "toolcrib": {"ask_client": ["forms", "form"]}},
             "`toolcrib.ask_client.1`: input should be 'forms', 'urls', 'sampling', 'roots' or 'logs'; got 'form'",
+        ),
+        (
+            {"command": "x", "toolcrib": {"approvers": "a.toml"}},
+            '`toolcrib.approvers`: it has no effect here; write "toolcrib": {"approvers": "a.toml"} beside the servers',
+        ),
+        (
+            {"command": "x", "tool_names": ["a"]},
+            '`tool_names`: it has no effect here; write "toolcrib": {"tools": ["a"]}',
         ),
         ({"command": "x", "toolcrib": {"bearer_env": "NOTES"}}, "`toolcrib.bearer_env`: it is for an address"),
         (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -372,6 +373,33 @@ async def test_a_standing_grant_is_noted_for_each_call() -> None:
 
     assert [entry.execution_state for entry in await store.list()] == ["ended", "ended"]
     assert paid == [5, 5]
+
+
+@pytest.mark.parametrize(
+    ("timeout", "error"), [(0.01, "goes on in the background"), (None, "the bank closed the line")]
+)
+async def test_a_question_says_that_an_equal_call_failed_and_may_have_been_done(
+    timeout: float | None, error: str
+) -> None:
+    over = threading.Event()
+
+    @ez_tool(requires_approval=True, timeout=timeout)
+    def pay(cents: int) -> None:
+        if timeout is not None:
+            over.wait(60)
+        raise RuntimeError("the bank closed the line")
+
+    pipeline, store = Pipeline([pay]), MemoryApprovalStore()
+    first = await suspended(pipeline, store)
+    failed = await pipeline.run(first, Run(approvals=store), grant=first.request.grant("ann"))
+
+    again = await suspended(pipeline, store)
+    over.set()
+
+    assert failed.kind == "failed"
+    assert f"an equal call (request {first.request.id}) was begun, and failed at " in again.request.reason
+    assert error in again.request.reason
+    assert "it may have been done in part" in again.request.reason
 
 
 def pay_in_a_process(folder: Path) -> None:

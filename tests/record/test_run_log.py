@@ -76,7 +76,8 @@ async def test_runs_are_listed_the_latest_first_with_what_became_of_their_calls(
     assert [one.id for one in found] == ["run_program", "run_bob", "run_ann"]
     assert [dict(one.calls) for one in found] == [{"completed": 1}, {"suspended": 1}, {"completed": 1, "failed": 1}]
     assert [one.principal for one in found] == [None, "bob", "ann"]
-    assert [list(one.waiting) for one in found] == [[], [{"tool": "refund", "id": "call_waits"}], []]
+    assert [[(one["tool"], one["id"]) for one in run.waiting] for run in found] == [[], [("refund", "call_waits")], []]
+    assert found[1].waiting[0]["at"] == found[1].started_at
     assert [one.ended_at is None for one in found] == [False, True, False]
     assert found[0].names == ("program",)
 
@@ -154,7 +155,12 @@ async def test_a_run_chosen_by_an_outcome_has_the_calls_that_ended_so_and_why(si
 
     refused = RunFilter(outcomes=("rejected", "failed"))
     [run_of_all] = list_runs(sink.log(), refused)
-    assert [call["id"] for call in run_of_all.matching] == ["call_1", "call_2", "call_3"]
+    assert [(call["id"], call["status"]) for call in run_of_all.matching] == [
+        ("call_1", "rejected"),
+        ("call_2", "rejected"),
+        ("call_3", "failed"),
+    ]
+    assert run_of_all.started_at < run_of_all.matching[0]["at"] < run_of_all.matching[-1]["at"] == run_of_all.ended_at
     assert matching("rejected") == [("call_1", "too much"), ("call_2", "too much")]
     assert matching("completed") == [("call_0", "")]
     assert [id for id, reason in matching("failed") if "a" in reason] == ["call_3"]
@@ -289,8 +295,8 @@ async def test_a_call_that_goes_on_in_another_run_waits_no_more_in_the_first(sin
     second, first = list_runs(sink.log())
     assert first.calls == {"resumed": 3, "suspended": 1}
     assert second.calls == {"completed": 1, "failed": 1, "rejected": 1, "suspended": 1}
-    assert first.waiting == ({"tool": "refund", "id": "call_3"},)
-    assert second.waiting == ({"tool": "refund", "id": "call_2"},)
+    assert [one["id"] for one in first.waiting] == ["call_3"]
+    assert [one["id"] for one in second.waiting] == ["call_2"]
 
 
 @pytest.mark.parametrize("stored", [False, True])

@@ -31,11 +31,19 @@ A plain function blocks the event loop while it asks; an async one does not.
 
 def require_approver(who: str, approver: object) -> None:
     """Check that an approver is a function; raises TypeError for anything else, such as a name."""
-    code: Any = getattr(approver, "__code__", None)
-    takes_nothing = code is not None and not code.co_argcount and not code.co_flags & CO_VARARGS
-    if approver is not None and (not callable(approver) or takes_nothing):
+    if approver is not None and not (callable(approver) and _takes_request(approver)):
         mend = "it is a function of the request, as in `def ask(request): return request.grant(by='ann')`"
         raise TypeError(f"{who}: approver is not {approver!r:.80}; {mend}")
+
+
+def _takes_request(approver: Callable[..., Any]) -> bool:
+    """Return whether a function can be called with a request; each run asks, for which `signature` is slow."""
+    code: Any = getattr(approver, "__code__", None)
+    if code is None:
+        return True
+    given = 1 + (getattr(approver, "__self__", None) is not None)
+    required = code.co_argcount - len(getattr(approver, "__defaults__", None) or ())
+    return required <= given <= code.co_argcount or bool(required <= given and code.co_flags & CO_VARARGS)
 
 
 async def answer_of(approver: Approver, request: ApprovalRequest) -> Any:

@@ -68,12 +68,22 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class CedarNames:
-    """The entities and arguments that policies name, as keys in the order of the file."""
+    """The entities and arguments that policies name, as keys in the order of the file.
+
+    Of an argument the value is whether a policy reads its fields.
+    """
 
     persons: dict[str, None] = field(default_factory=dict[str, None])
     groups: dict[str, None] = field(default_factory=dict[str, None])
     tools: dict[str, None] = field(default_factory=dict[str, None])
-    arguments: dict[str, None] = field(default_factory=dict[str, None])
+    arguments: dict[str, bool] = field(default_factory=dict[str, bool])
+
+    def add(self, more: CedarNames) -> None:
+        """Add the names of a further policy."""
+        self.persons.update(more.persons)
+        self.groups.update(more.groups)
+        self.tools.update(more.tools)
+        self.arguments.update(more.arguments)
 
     def statement(self, policy: Mapping[str, Any], name: str) -> Statement:
         """Record the names in a policy of Cedar's JSON, and return it; raises ValueError for unknown ones.
@@ -140,7 +150,7 @@ class CedarNames:
             mend = 'ask for a group, as in principal in Group::"..."'
             raise ValueError(f"{'.'.join(path)}: a {'person' if variable != 'action' else variable} has none; {mend}")
         if names[:1] == ["arguments"] and len(names) > 1:
-            self.arguments[names[1]] = None
+            self.arguments[names[1]] = len(names) > 2
         elif names:
             _require_known(f"attribute of {variable}", names[0], _ATTRIBUTES[variable])
             if names == ["arguments"]:

@@ -19,10 +19,11 @@ from toolcrib.approvers._gate import ApproverRules
 from toolcrib.approvers._groups import Groups
 from toolcrib.approvers._rule import ApproverRule, CallRule
 from toolcrib.calls import Delegation
-from toolcrib.errors import PolicyError, closest
+from toolcrib.errors import PolicyError, closest, value_problem
 
 T = TypeVar("T")
 
+_GROUPS: Final = 'and under [groups] the people of each, as in finance = ["ann"]'
 _RULE: Final = TypeAdapter(ApproverRule)
 
 
@@ -103,7 +104,12 @@ def _gate(rules: list[CallRule], groups: Groups, where: str) -> ApproverRules:
     try:
         return ApproverRules(rules, groups)
     except ValueError as error:
-        raise PolicyError(where, (str(error),)) from None
+        problem, name = str(error).removeprefix(f"{where}: "), Path(where).name
+        if name.endswith(".cedar"):
+            problem += (
+                f'. A policy alone has no groups: name a TOML file in its place, with cedar = "{name}", {_GROUPS}'
+            )
+        raise PolicyError(where, (problem,)) from None
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:
@@ -224,4 +230,8 @@ def _problem(detail: Any) -> str:
     if detail["type"] == "value_error":
         return str(detail["ctx"]["error"])
     path = ".".join(str(part) for part in cast("tuple[Any, ...]", detail["loc"]))
-    return f"`{path}`: {detail['msg'][0].lower()}{detail['msg'][1:]}; got {detail['input']!r:.80}"
+    if path in ("rules", "delegate") and detail["type"] == "list_type":
+        return f"`{path}` are tables, written [[{path}]] (in JSON a list of objects), and not {detail['input']!r:.80}"
+    if detail["type"] == "extra_forbidden":
+        return f"`{path}` is unknown. {closest(path, _Document.model_fields)}"
+    return f"`{path}`: {value_problem([detail])}"

@@ -38,6 +38,8 @@ class Groups:
         from_login: Sequence[str] = (),
         delegations: Sequence[Delegation] = (),
     ) -> None:
+        if members is not None and not (callable(members) or isinstance(members, Mapping)):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(f"Groups: members is {members!r:.80}; give them by group: Groups({{'finance': ['ann']}})")
         if isinstance(from_login, str):
             raise TypeError(f"Groups: from_login is a list of groups, as in from_login=[{from_login!r}]")
         self._members: Members = dict[str, Sequence[str]]() if members is None else members

@@ -71,7 +71,7 @@ class CallRule(ABC):
         return ""
 
 
-@explain_options()
+@explain_options({"approvers": "of", "group": "of", "groups": "of", "people": "of"})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApproverRule(CallRule):
     """Which people have to approve the calls that fit.
@@ -127,6 +127,15 @@ class ApproverRule(CallRule):
         for name in _PATTERNS:
             if isinstance(getattr(self, name), str):
                 raise TypeError(f"{who}: {name} is a list, as in {name}=[{getattr(self, name)!r}]")
+        for name in ("over", "up_to"):
+            if not isinstance(bounds := getattr(self, name), Mapping):
+                raise TypeError(
+                    f"{who}: {name} is {bounds!r:.80}; give it by argument, as in {name}={{'amount': 1000}}"
+                )
+        if not isinstance(self.of, str | Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(
+                f"{who}: of is {self.of!r:.80}; give a group, or how many people of each: of={{'finance': 1}}"
+            )
         for effect in self.effects:
             require_effect(who, effect)
         if self.expires is not None:

@@ -9,16 +9,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import product
 from typing import Any, Final, Literal, NamedTuple, cast
 
 from toolcrib import approvals
 from toolcrib._extras import Extra
 from toolcrib.approvers._cedar_statements import CedarNames, Statement, split_policies
+from toolcrib.approvers._cedar_types import TYPES, schema_of, text_of, type_of
 from toolcrib.approvers._groups import Groups
 from toolcrib.approvers._rule import CallRule, RuleVerdict, asked_at, parameters_of, servers_of
 from toolcrib.calls import ANYBODY, Grant, RequiredApprovers, now, number_of
-from toolcrib.errors import PolicyError, explain_options
+from toolcrib.errors import PolicyError, ToolConstraintError, explain_options
 from toolcrib.tools import Tool
 from toolcrib.toolsets import check_names
 
@@ -34,6 +36,14 @@ _SOMEBODY: Final = "\0"
 """The id of a person of whom nothing is known but a group; no policy can name it."""
 _APPROVERS: Final = "approvers"
 _LONG, _DECIMAL = 2**63, 922337203685477
+_MOST_TRIED: Final = 2  # arguments of a policy for which each type is tried
+_OF_POLICY: Final = re.compile(r"for policy `policy\d+`, ")
+_EMPTY_SET: Final = "empty set literals"  # which the validator does not know the type of, and calls are compared with
+_ANY: Final = "<__cedar::internal::Any>"
+_NUMBERS: Final = (
+    "an `integer` is a Long, compared as in `<= 1000`, and a `number` is a decimal, compared as in "
+    '`.lessThanOrEqual(decimal("1000.0"))`'
+)
 
 
 class _Decision(NamedTuple):
@@ -143,6 +153,7 @@ class CedarPolicy(CallRule):
         if not any("approve" in one.actions for one in self.statements.values() if one.effect == "permit"):
             mend = 'write permit (principal in Group::"...", action == Action::"approve", resource);'
             raise PolicyError(name, (f"it permits nobody to approve anything: {mend}",))
+        self._texts = {key: _text_of(one) for key, one in parsed["staticPolicies"].items()}
 
     @property
     def tool_names(self) -> Sequence[str]:
@@ -153,6 +164,9 @@ class CedarPolicy(CallRule):
         if None not in taken:
             known = {name for names in taken if names is not None for name in names}
             check_names(f"the policy {self.name}", self.names.arguments, known, kind="argument")
+        for key, one in self.statements.items():
+            about = {name: tool for name, tool in tools.items() if one.tool in ("", name)}
+            self._require_types(key, about)
 
     def require_people(self, groups: Groups) -> None:
         if unknown := sorted(group for group in self.names.groups if not groups.is_known(group)):
@@ -204,10 +218,32 @@ class CedarPolicy(CallRule):
 
     def _statement(self, key: str, policy: Mapping[str, Any]) -> Statement:
         name = policy.get("annotations", {}).get("id") or f"policy {int(key.removeprefix('policy')) + 1}"
+        names = CedarNames()
         try:
-            return self.names.statement(policy, name)
+            statement = names.statement(policy, name)
         except ValueError as error:
             raise PolicyError(self.name, (f"`{name}`: {error}",)) from None
+        self.names.add(names)
+        if problem := _problem_of_each_type(policy, names.arguments):
+            raise PolicyError(self.name, (f"`{name}`: {problem}",))
+        return statement
+
+    def _require_types(self, key: str, tools: Mapping[str, Tool[..., Any]]) -> None:
+        """Raise ToolConstraintError for a policy that can be evaluated for no call of these tools."""
+        problems: dict[str, str] = {}
+        for name, tool in tools.items():
+            schemas = parameters_of(tool)
+            if schemas is None:
+                return
+            types = {one: type_of(schemas[one]) for one in self.names.arguments if one in schemas}
+            known = {one: kind for one, kind in types.items() if kind is not None}
+            problem = _type_problem(self._texts[key], tuple((one, json.dumps(kind)) for one, kind in known.items()))
+            if not problem or any(f"arguments.{one}" in problem for one in types.keys() - known):
+                return
+            takes = ", ".join(f"{one} as {text_of(kind)}" for one, kind in known.items())
+            problems[name] = f"{problem}; Cedar has of `{name}` {takes or 'no argument'}"
+        for name, problem in problems.items():
+            raise ToolConstraintError(name, f"the policy {self.name}, `{self.statements[key].name}`: {problem}")
 
     def _required(
         self,
@@ -336,6 +372,37 @@ def _is_number(schema: Any) -> bool:
 
 def _items(part: Any) -> Sequence[Any]:
     return cast("list[Any]", part) if isinstance(part, list) else ()
+
+
+def _problem_of_each_type(policy: Mapping[str, Any], arguments: Mapping[str, bool]) -> str:
+    """Return the problem of a policy that has one whatever types its arguments have; empty for any other."""
+    text, written = _text_of(policy), json.dumps(policy)
+    if any(arguments.values()) or len(arguments) > _MOST_TRIED or '"Record": {' in written:
+        return ""
+    problems = (
+        _type_problem(text, tuple(zip(arguments, map(json.dumps, types), strict=True)))
+        for types in product(TYPES, repeat=len(arguments))
+    )
+    first = next(problems)
+    return first if first and all(problems) else ""
+
+
+@lru_cache(maxsize=512)
+def _type_problem(policy: str, types: tuple[tuple[str, str], ...]) -> str:
+    """Return the problem of a policy for calls whose arguments have these types of Cedar, as JSON; or empty."""
+    schema = json.dumps(schema_of({name: json.loads(kind) for name, kind in types}))
+    validate: Any = cedarpy.validate_policies  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] -- of dicts
+    found = [str(one.error) for one in validate(policy, schema).errors]
+    problems = [_OF_POLICY.sub("", one).replace(_ANY, "") for one in found if _EMPTY_SET not in one]
+    if not problems:
+        return ""
+    mend = f"; {_NUMBERS}" if "Long" in problems[0] and "decimal" in problems[0] else ""
+    return problems[0] + mend
+
+
+def _text_of(policy: Mapping[str, Any]) -> str:
+    whole: dict[str, Any] = {"templates": {}, "staticPolicies": {"policy0": policy}, "templateLinks": []}
+    return cedarpy.policies_from_json_str(json.dumps(whole))
 
 
 def _syntax_problem(text: str, problem: str) -> str:

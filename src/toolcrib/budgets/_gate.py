@@ -74,6 +74,12 @@ class Budgets:
             raise TypeError("Budgets: limits is a list of limits, as in Budgets([Limit(calls=10, per='minute')])")
         if groups is None and any("group" in one.shares for one in limits):
             raise ValueError("Budgets: a limit is by group, and no groups are given")
+        if store is not None and not isinstance(store, UsageStore):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(f"Budgets: store is {store!r:.80}; give a store, as in SqliteUsageStore('usage.db')")
+        if costs is not None and not isinstance(costs, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(
+                f"Budgets: costs is {costs!r:.80}; give them by tool, as in costs={{'pay': Cost(30, 'EUR')}}"
+            )
         for tool, cost in (costs or {}).items():
             if not isinstance(cast("object", cost), Cost):
                 raise TypeError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from difflib import get_close_matches
+from functools import partial
 from typing import Annotated, Any, cast
 
 import typer
@@ -81,7 +82,10 @@ def runs(
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the runs in a database, the latest first: their calls by outcome, and what waits."""
+    """List the runs in a database, the latest first: their calls by outcome, and what waits.
+
+    With --outcome the calls that ended so are listed too: with --json each with its tool, id, status, reason and time.
+    """
     outcomes = tuple(word for given in outcome or () for word in given.split(","))
     if unknown := [word for word in outcomes if word not in _OUTCOMES]:
         raise typer.BadParameter(_unknown_outcome(unknown[0]), param_hint="--outcome")
@@ -116,14 +120,20 @@ def _print_runs(found: list[RunSummary], outcome: str) -> None:
         ]
     table = table_of(*columns)
     table.columns[0].no_wrap = True  # an id is there to be copied
+    matching = partial(_matching, named=" or " in outcome)
     for one in found:
-        table.add_row(*(_CELLS.get(name, _matching)(one) for name in columns))
+        table.add_row(*(_CELLS.get(name, matching)(one) for name in columns))
     screen.print(table)
 
 
-def _matching(run: RunSummary) -> Text:
-    """Return the calls with the outcome that was asked for: of each the tool, and why it ended so."""
-    said = list(dict.fromkeys(": ".join(filter(None, (one["tool"], one["reason"]))) for one in run.matching))
+def _matching(run: RunSummary, *, named: bool) -> Text:
+    """Return the calls with the outcome that was asked for: of each the tool, and why it ended so.
+
+    Args:
+        named: Whether each says its outcome, as one of several that were asked for.
+    """
+    calls = [(f"{one['tool']} {one['status']}" if named else one["tool"], one["reason"]) for one in run.matching]
+    said = list(dict.fromkeys(": ".join(filter(None, call)) for call in calls))
     more = [f"and {len(said) - _MATCHING} more"] if len(said) > _MATCHING else []
     return Text("\n".join([*(cell_text(text, _REASON) for text in said[:_MATCHING]), *more]))
 

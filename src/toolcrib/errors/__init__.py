@@ -16,7 +16,7 @@ from toolcrib.errors._adapters import (
     WorkerError,
 )
 from toolcrib.errors._approvals import ApprovalDenied, ApprovalError, ApprovalRequired, PendingLimitReached, PolicyError
-from toolcrib.errors._base import ToolcribError, closest, nearest, suggestion
+from toolcrib.errors._base import ToolcribError, closest, nearest, suggestion, value_problem
 from toolcrib.errors._calls import (
     CallStateError,
     ClientAnswerError,
@@ -154,6 +154,7 @@ __all__ = [
     "register_signal",
     "signal_of_newer_form",
     "suggestion",
+    "value_problem",
 ]
 
 for _class in [item for item in globals().values() if isinstance(item, type)]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 
 def nearest(name: str, names: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
@@ -51,6 +52,23 @@ def suggestion(name: str, known: Iterable[str], words: Mapping[str, str]) -> str
     if here is None:
         return closest(name, known)
     return f"Did you mean `{here}`?" if here in known else f"Here it is {here}."
+
+
+def value_problem(details: Sequence[Mapping[str, Any]]) -> str:
+    """Return the problem of a value in a file: what it should be, what it is, and the list that is meant by a text.
+
+    Args:
+        details: The details of a `ValidationError` about the value, one for each type that it may have.
+    """
+    texts = [f"{one['msg'][:1].lower()}{one['msg'][1:]}" for one in details]
+    problem = " or ".join([texts[0], *(text.removeprefix("input should be ") for text in texts[1:])])
+    if details[0]["type"] == "missing":
+        return problem
+    given, is_list = details[0]["input"], any(one["type"] in ("list_type", "tuple_type") for one in details)
+    names = dict.fromkeys([given], True) if isinstance(given, str) else given
+    is_meant = is_list and isinstance(names, dict) and all(one is True for one in cast("Any", names).values())
+    mend = f"; write {json.dumps([*cast('Any', names)], ensure_ascii=False)}" if is_meant else ""
+    return f"{problem}; got {given!r:.60}{mend}"
 
 
 class ToolcribError(Exception):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import wraps
 from importlib import import_module
-from inspect import CO_VARKEYWORDS, iscoroutinefunction, unwrap
+from inspect import CO_VARARGS, CO_VARKEYWORDS, iscoroutinefunction, unwrap
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
 
@@ -32,7 +32,24 @@ _OWNERS: Final = {
     "Toolkit": "toolcrib.code",
 }
 """What has options that are looked for elsewhere, and where it is, the likeliest first."""
+_FEATURES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("budget", "budgets", "rate_limit", "rate_limits"), "Run(gates=[Budgets([Limit(calls=10, per='minute')])])"
+    ),
+    "approvers": "Run(gates=[ApproverRules([...], groups)])",
+    "costs": "Run(gates=[Budgets([...], costs=...)])",
+    "provenance": "Run(features=[Provenance()])",
+    **dict.fromkeys(("callbacks", "record", "recorder", "tracing"), "Run(sinks=[SqliteSink('toolcrib.db')])"),
+    **dict.fromkeys(
+        ("approve", "needs_approval", "require_approval"),
+        "@tool(requires_approval=True), or toolset.with_approval(names=[...])",
+    ),
+}
+"""How a feature is used that is no option where it is looked for."""
 _CALLED: Final = {"ToolOptions": "@tool", "StepKeywords": "Session.run"}
+_INNER: Final = {**_OWNERS, **dict.fromkeys(("HttpOptions", "ServerOptions"), "toolcrib.adapters.mcp_server")}
+"""What has options and is an option itself, of what is imported by then."""
+_MOST_SHOWN = 4  # options by name, of what was given too many values
 _MOST_STEPS = 3  # from a function to the class that has the option: `run=Run(channel=Channel(errors=...))`
 
 
@@ -53,6 +70,13 @@ def explain_options(words: Mapping[str, str] = _NOTHING) -> Callable[[F], F]:
         if code.co_flags & CO_VARKEYWORDS:  # of a dataclass of pydantic's
             known = frozenset(getattr(target, "__dataclass_fields__", ()))
         annotations: Mapping[str, Any] = function.__annotations__
+        most = len(code.co_varnames) if code.co_flags & CO_VARARGS else code.co_argcount
+
+        def refuse_further(args: tuple[Any, ...]) -> None:
+            own = code.co_varnames[isinstance(target, type) : most]
+            others = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount][:_MOST_SHOWN]
+            placed = f"{', '.join(own)} by position, and " if own else ""
+            raise TypeError(f"{name} takes {placed}its options by name: {', '.join(f'{one}=...' for one in others)}")
 
         def check(options: Mapping[str, Any]) -> None:
             if not options.keys() <= known:
@@ -62,6 +86,8 @@ def explain_options(words: Mapping[str, str] = _NOTHING) -> Callable[[F], F]:
 
             @wraps(function)
             async def checked_async(*args: Any, **options: Any) -> Any:
+                if len(args) > most:
+                    refuse_further(args)
                 check(options)
                 return await function(*args, **options)
 
@@ -69,6 +95,8 @@ def explain_options(words: Mapping[str, str] = _NOTHING) -> Callable[[F], F]:
 
         @wraps(function)
         def checked(*args: Any, **options: Any) -> Any:
+            if len(args) > most:
+                refuse_further(args)
             if options and not options.keys() <= known:
                 check(options)
             return function(*args, **options)
@@ -94,6 +122,7 @@ def refuse_unknown_options(who: str, given: Iterable[str], known: Collection[str
     """
     unknown = next((name for name in given if name not in known), None)
     if unknown is not None:
+        words = {**_FEATURES, **words}
         is_near = unknown in words or nearest(unknown, known, cutoff=0.8)
         there = "" if is_near else _elsewhere(unknown, known)
         raise TypeError(f"{who} has no option `{unknown}`{there or f'. {suggestion(unknown, known, words)}'}")
@@ -114,7 +143,7 @@ def _written(option: str, annotations: Mapping[str, Any], steps: int) -> tuple[s
         (name, owner, _options_of(owner))
         for name, annotation in annotations.items()
         for owner in re.findall(r"\w+", str(annotation))
-        if owner in _OWNERS and owner[0].isupper()
+        if owner in _INNER and owner[0].isupper()
     ]
     for name, owner, options in inner:
         if option in options:
@@ -127,7 +156,7 @@ def _written(option: str, annotations: Mapping[str, Any], steps: int) -> tuple[s
 
 def _options_of(name: str) -> dict[str, Any]:
     """Return the annotations of the options of a class or a function, by name."""
-    target: Any = getattr(import_module(_OWNERS[name]), name)
+    target: Any = getattr(import_module(_INNER[name]), name)
     function: Any = getattr(target, "__init__", None) if isinstance(target, type) else target
     code: Any = getattr(unwrap(function), "__code__", None)
     if code is None:  # of a TypedDict

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, Val
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from toolcrib.adapters.mcp_client import ToolLabels
-from toolcrib.errors import TargetError, closest
+from toolcrib.errors import TargetError, closest, value_problem
 
 _M = TypeVar("_M", bound=BaseModel)
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
@@ -152,9 +152,7 @@ def _problem(model: type[BaseModel], path: Sequence[str], errors: Sequence[Error
     first = errors[0]
     if first["type"] == "extra_forbidden":
         return f"there is no such option. {closest(path[-1], _fields_at(model, path[:-1]))}"
-    texts = [f"{one['msg'][:1].lower()}{one['msg'][1:]}" for one in errors]
-    problem = " or ".join([texts[0], *(text.removeprefix("input should be ") for text in texts[1:])])
-    return problem if first["type"] == "missing" else f"{problem}; got {first['input']!r:.60}"
+    return value_problem(errors)
 
 
 def _fields_at(model: Any, path: Sequence[str]) -> Collection[str]:

@@ -21,7 +21,13 @@ from toolcrib.gateway._budgets import BudgetSection
 from toolcrib.gateway._credentials import CredentialPlace, Vault
 from toolcrib.gateway._endpoints import document_of, endpoints_of
 from toolcrib.gateway._fields import FilePlace, FileTexts, read_part
-from toolcrib.gateway._misplaced import OF_CLIENTS, refuse_misplaced, refuse_misplaced_in_entry
+from toolcrib.gateway._misplaced import (
+    OF_CLIENTS,
+    refuse_misplaced,
+    refuse_misplaced_in_entry,
+    refuse_options_of_file,
+    refuse_options_of_servers,
+)
 from toolcrib.gateway._options import GatewayOptions
 from toolcrib.gateway._server import ServerEntry, ServerSection, old_transport, server_toolset
 from toolcrib.schema import RunContext
@@ -134,7 +140,9 @@ def read_gateway(path: Path, environment: Mapping[str, str] | None = None, endpo
 
 def _options(path: Path, document: Mapping[str, Any], texts: FileTexts | None = None) -> GatewayOptions:
     """Return a file's own section; without `texts` as it is written."""
-    return read_part(FilePlace(path), GatewayOptions, document.get("toolcrib", {}), "toolcrib.", texts)
+    given: Any = document.get("toolcrib", {})
+    refuse_options_of_servers(FilePlace(path), given, GatewayOptions, ServerSection)
+    return read_part(FilePlace(path), GatewayOptions, given, "toolcrib.", texts)
 
 
 def _entries(
@@ -157,6 +165,7 @@ def _entries(
         places = {FilePlace(path, name, kind): entry for name, entry in entries.items()}
         for place, entry in places.items():
             refuse_misplaced_in_entry(place, entry, model, section)
+            refuse_options_of_file(place, entry, section)
         return {
             place: read_part(
                 place, model, _with_defaults(entry, defaults, section), texts=texts if _is_used(entry) else None

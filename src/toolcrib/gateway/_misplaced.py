@@ -16,7 +16,16 @@ OF_CLIENTS: Final = frozenset(
     {"alwaysAllow", "autoApprove", "description", "dev", "gallery", "note", "oauth", "timeout", "trust", "version"}
 )
 """Fields of clients that say nothing about how a server is reached."""
-_TAKING: Final = ("allow", "allowed", "allowlist", "include", "only")
+_TAKING: Final = (
+    "allow",
+    "allowed",
+    "allowed_tool_names",
+    "allowed_tools",
+    "allowlist",
+    "include",
+    "only",
+    "tool_names",
+)
 _EXCLUDING: Final = ("block", "deny", "denied", "denylist", "exclude", "without")
 _APPROVAL: Final = ("ask", "approvals", "approve", "confirm", "confirmation", "requires_approval")
 _WORDS: Final[Mapping[str, str]] = {
@@ -62,21 +71,68 @@ def refuse_misplaced_in_entry(place: FilePlace, given: Any, entry: type[BaseMode
     for name, value in (cast("dict[str, Any]", given) if isinstance(given, dict) else {}).items():
         if name in entry.model_fields or name in OF_CLIENTS or value is None or value == ["*"]:
             continue
-        word = _WORD_STARTS.sub("_", name).lower()
-        option = word if word in section.model_fields else _WORDS.get(word)
+        word, option = _word(name), _option(name, section)
         if option is None and word in _OF_FILE:
             raise _misplaced(place, name, {word: value}, " beside the servers, for all of them")
         if option is None or (option == word and not _fits(section, option, value)):
             continue
         if word in _EXCLUDING:
             raise _misplaced(place, name, {option: ...}, " with the tools to take")
-        is_shown = section.model_fields[option].repr and _fits(section, option, value)
-        raise _misplaced(place, name, {option: value if is_shown else ...})
+        raise _misplaced(place, name, _shown(section, option, value))
+
+
+def refuse_options_of_servers(place: FilePlace, given: Any, own: type[BaseModel], section: type[BaseModel]) -> None:
+    """Check that no option in the file's own section, or in its defaults, is one of a server's section alone.
+
+    Args:
+        place: Of the file's own section.
+        given: That section, as the file has it.
+        own: Its model.
+        section: The model of the section of a server.
+
+    Raises:
+        TargetError: One is: the error says where to write it.
+    """
+    defaults: Any = own.model_fields["defaults"].annotation
+    of_file = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    for prefix, model, options in (("", own, of_file), ("defaults.", defaults, of_file.get("defaults"))):
+        for name, value in cast("dict[str, Any]", options).items() if isinstance(options, dict) else ():
+            option = _option(name, section)
+            if option is None or _fits(model, name, value) or not _fits(section, option, value):
+                continue
+            for_all = ' "defaults" here, for all servers, or in' if _fits(defaults, option, value) else ""
+            where = f'write in{for_all} the section "toolcrib" of the server'
+            problem = f"it is an option of a server; {where}: {_written(_shown(section, option, value))}"
+            raise place.wrong(f"toolcrib.{prefix}{name}", problem)
+
+
+def refuse_options_of_file(place: FilePlace, given: Any, section: type[BaseModel]) -> None:
+    """Check that no option in the section of an entry is one of the file's own section alone; raises TargetError."""
+    own: Any = cast("dict[str, Any]", given).get("toolcrib") if isinstance(given, dict) else None
+    for name, value in cast("dict[str, Any]", own).items() if isinstance(own, dict) else ():
+        if name in _OF_FILE and name not in section.model_fields:
+            raise _misplaced(place, f"toolcrib.{name}", {name: value}, " beside the servers, for all of them")
+
+
+def _word(name: str) -> str:
+    return _WORD_STARTS.sub("_", name).lower()
+
+
+def _option(name: str, section: type[BaseModel]) -> str | None:
+    word = _word(name)
+    return word if word in section.model_fields else _WORDS.get(word)
+
+
+def _shown(section: type[BaseModel], option: str, value: Any) -> dict[str, Any]:
+    return {option: value if section.model_fields[option].repr and _fits(section, option, value) else ...}
+
+
+def _written(option: Mapping[str, Any]) -> str:
+    return json.dumps(option, default=lambda _: "...").replace('"..."', "...")
 
 
 def _misplaced(place: FilePlace, name: str, option: Mapping[str, Any], rest: str = "") -> Exception:
-    written = json.dumps(option, default=lambda _: "...").replace('"..."', "...")
-    return place.wrong(name, f'it has no effect here; write "toolcrib": {written}{rest}')
+    return place.wrong(name, f'it has no effect here; write "toolcrib": {_written(option)}{rest}')
 
 
 def _fits(section: type[BaseModel], option: str, value: Any) -> bool:

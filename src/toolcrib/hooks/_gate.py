@@ -104,6 +104,15 @@ class GateStep:
         return f"{self.name}{kind}" + (f": {said}" if said else "")
 
 
+_MENDS: Final = {
+    "ApproverRule": "rules are those of one gate: ApproverRules([ApproverRule(...)], groups)",
+    "CallLimits": "limits of a run are no gate: Run(limits=CallLimits(...))",
+    "Limit": "limits are those of one gate: Budgets([Limit(...)])",
+    "Provenance": "a policy of provenance is a feature: Run(features=[Provenance()])",
+}
+"""What is taken for a gate, by the name of its class."""
+
+
 def stage_of(step: GateStep) -> int:
     """Return the number of a gate's stage, by which gates are sorted."""
     return _STAGES.index(step.stage)
@@ -129,7 +138,9 @@ def _step_of(who: str, gate: GateLike) -> GateStep:
     name = name_of(gate)
     if not isinstance(gate, Gate):
         if not callable(gate) or isinstance(gate, type):
-            mend = "give an object with `stage` and `check(call)`, or a function of the call"
+            mend = _MENDS.get(
+                type(gate).__name__, "give an object with `stage` and `check(call)`, or a function of the call"
+            )
             raise TypeError(f"{who}: {gate!r:.80} is not a gate; {mend}")
         require_parameters("gate", gate, "call")
         check = gate if isfunction(gate) else gate.__call__  # by which it is known itself, and not what equals it

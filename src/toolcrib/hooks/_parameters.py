@@ -15,6 +15,13 @@ _ARGUMENTS = ("**arguments",)  # of the observed tool
 _REST = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _NEAR = 0.7
 _NAMES_OF_ALL = frozenset({"a", "args", "arguments", "c", "context", "ctx", "kwargs", "params", "r", "result"})
+_SYNONYMS: Final = {
+    "arguments": ("args", "kwargs", "tool_args", "tool_input"),
+    "args": ("arguments", "kwargs", "tool_args", "tool_input"),
+    "ctx": ("context", "run_context", "run_ctx"),
+    "call": ("tool_call",),
+}
+"""What a parameter is called as well, by its own name; such a name in another place is a mistake in the order."""
 OPTION_WORDS: Final = {
     "approval": "requires_approval",
     "approval_mode": "requires_approval",
@@ -32,8 +39,16 @@ OPTION_WORDS: Final = {
     "approvers": "approvals_needed",
     "max_attempts": "max_retries",
     "timeout_seconds": "timeout",
+    "approver": "Run(approver=...)",
+    "budget": "Run(gates=[Budgets([Limit(calls=10, per='minute')])])",
+    "budgets": "Run(gates=[Budgets([Limit(calls=10, per='minute')])])",
+    "limit": "Run(limits=CallLimits(per_tool={...}))",
+    "max_calls": "Run(limits=CallLimits(per_tool={...}))",
+    "max_usage_count": "Run(limits=CallLimits(per_tool={...}))",
+    "is_enabled": "Run(available=...)",
+    "args_schema": "the annotations of the function's parameters",
 }
-"""The options of a tool, by what other frameworks, or an earlier version, call them."""
+"""The options of a tool, by what other frameworks, or an earlier version, call them; or what is used instead."""
 
 
 def name_of(hook: object) -> str:
@@ -83,8 +98,19 @@ def require_parameters(kind: str, fn: Any, *parameters: str) -> None:
     try:
         wanted.bind(*parameters)
     except TypeError:
-        name = getattr(fn, "__name__", type(fn).__name__)
-        raise TypeError(f"the {kind} `{name}` is called with ({', '.join(parameters)}), and takes {wanted}") from None
+        raise TypeError(f"{_called(kind, fn, parameters)}, and takes {wanted}") from None
+    named = [p.name for p in wanted.parameters.values() if p.kind in _IN_ORDER][: len(parameters)]
+    for name, own in zip(named, parameters, strict=False):
+        if other := next((one for one in parameters if one != own and name in (one, *_SYNONYMS.get(one, ()))), None):
+            mend = (
+                f"the parameter `{name}` is given the `{own}`, and not the `{other}`: write ({', '.join(parameters)})"
+            )
+            raise TypeError(f"{_called(kind, fn, parameters)}, and takes ({', '.join(named)}); {mend}")
+
+
+def _called(kind: str, fn: Any, parameters: Sequence[str]) -> str:
+    name = getattr(fn, "__name__", type(fn).__name__)
+    return f"the {kind} `{name}` is called with ({', '.join(parameters)})"
 
 
 def require_policy(who: str, policy: object) -> None:
@@ -119,7 +145,7 @@ def refuse_argument_names(kind: str, fn: Any, tool: str, arguments: Collection[s
         return
     own = [name for name in named if name in arguments and name not in _NAMES_OF_ALL]
     if own:
-        called = f"the {kind} `{getattr(fn, '__name__', type(fn).__name__)}` is called with ({', '.join(parameters)})"
+        called = _called(kind, fn, parameters)
         whole = f"`{own[0]}` is an argument of `{tool}`"
         mend = f'write `lambda {", ".join(parameters)}: ...`, with arguments["{own[0]}"] in it'
         raise TypeError(f"{called}, and takes ({', '.join(named)}): {whole}; {mend}")

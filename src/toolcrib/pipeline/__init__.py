@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         ErrorPolicy,
         Requirement,
         must_call,
+        require_limits,
     )
 else:
     __getattr__, __dir__ = lazy_names(
@@ -35,7 +36,9 @@ else:
             "._failures": "visible_names",
             "._pipeline": "Pipeline Stored is_call",
             "._run": "Run RunView current_run run_for",
-            "._run_options": "CallJournal CallLimits Channel Durability ErrorPolicy Requirement must_call",
+            "._run_options": (
+                "CallJournal CallLimits Channel Durability ErrorPolicy Requirement must_call require_limits"
+            ),
         },
     )
 
@@ -58,6 +61,7 @@ __all__ = [
     "is_call",
     "local_user",
     "must_call",
+    "require_limits",
     "run_for",
     "visible_names",
 ]

@@ -38,6 +38,7 @@ _CHANGED = (
     "The tool has changed since and does not take the arguments any more ({error}). Give its result if it was done, "
     "other arguments to have it done now, or deny it"
 )
+_ERROR_CHARS = 500  # of the error of an equal call
 _MOST_NAMED = 3  # equal calls in a question; of more, the last
 
 
@@ -358,7 +359,10 @@ def _about_equal_call(entry: approvals.ApprovalEntry) -> str:
         return f"{call} was begun and is not known to have ended: it may have been done already"
     if execution.ended_at is None:
         return f"{call} is executed now, since {execution.begun_at.isoformat(timespec='seconds')}"
-    return f"{call} was executed already, and ended at {execution.ended_at.isoformat(timespec='seconds')}"
+    error, at = (execution.result or {}).get("error"), execution.ended_at.isoformat(timespec="seconds")
+    if error is None:
+        return f"{call} was executed already, and ended at {at}"
+    return f'{call} was begun, and failed at {at}: "{error["message"][:_ERROR_CHARS]}"; it may have been done in part'
 
 
 def _wrong_result(call: LiveCall, answer: Grant) -> str:

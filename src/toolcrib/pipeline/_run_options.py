@@ -30,7 +30,10 @@ ErrorPolicy: TypeAlias = Literal["message", "masked"]
         "max_calls": "total",
         "max_concurrency": "concurrency",
         "max_tool_calls": "total",
-        "per_minute": "Run(gates=[Budgets([Limit(calls=10, per='minute')])])",
+        **{
+            f"per_{time}": f"Run(gates=[Budgets([Limit(calls=10, per={time!r})])])"
+            for time in ("minute", "hour", "day")
+        },
         "required": "requirements",
         "spend": "Run(gates=[Budgets([Limit(spend=50, currency='EUR', per='day')])])",
         "tools": "per_tool",
@@ -59,6 +62,14 @@ class CallLimits:
         requirements = as_tuple("CallLimits", "requirements", self.requirements)
         object.__setattr__(self, "requirements", requirements)
         _require_each("CallLimits", "requirements", requirements, Requirement, mend)
+        if isinstance(self.total, Mapping):
+            raise TypeError(
+                f"CallLimits: total is {self.total!r:.80}; limits of single tools are per_tool={self.total!r:.80}"
+            )
+        if not isinstance(self.per_tool, Mapping | int | None):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(
+                f"CallLimits: per_tool is {self.per_tool!r:.80}; give numbers by name, as in per_tool={{'pay': 1}}"
+            )
         several = dict(self.per_tool).values() if isinstance(self.per_tool, Mapping) else (self.per_tool,)
         require_number("CallLimits", "total", self.total, least=0)
         require_number("CallLimits", "concurrency", self.concurrency, least=1)
@@ -218,16 +229,23 @@ def require_options(run: RunOptions) -> None:
         _approvals.require_approver("Run", run.approver)
     _require("Run", "id", run.id, str, "a text; what tools are given is deps=...")
     _require("Run", "approvals", run.approvals, _approvals.ApprovalStore, _STORE_MEND)
-    _require("Run", "limits", run.limits, CallLimits, "CallLimits, as in CallLimits(total=3)")
+    require_limits("Run", run.limits)
     _require("Run", "principal", run.principal, str, "a name")
     if type(run.channel) is not Channel:
         _require("Run", "channel", run.channel, Channel, "Channel, as in Channel(errors='masked')")
     if type(run.durability) is not Durability:
-        _require("Run", "durability", run.durability, Durability, "Durability, as in Durability(journal=...)")
+        _require("Run", "durability", run.durability, Durability, "Durability, as in Durability(store=...)")
     if isinstance(run.available, str):
         raise TypeError(f"Run: available is not a text; give a set of names, as in available={{{run.available!r:.40}}}")
     if run.sinks:
         _require_each("Run", "sinks", run.sinks, record.Sink, "sinks, as in sinks=[ListSink()]")
+
+
+def require_limits(who: str, limits: object) -> None:
+    """Check that the limits of an option are `CallLimits`, or None; raises TypeError."""
+    if limits is not None and not isinstance(limits, CallLimits):
+        how = f"per_tool={limits!r:.80}" if isinstance(limits, Mapping) else "total=3"
+        raise TypeError(f"{who}: limits is {limits!r:.80}; give CallLimits, as in CallLimits({how})")
 
 
 def as_tuple(who: str, name: str, values: Any) -> tuple[Any, ...]:
@@ -268,6 +286,10 @@ PART_OF: Final[Mapping[str, str]] = {one.name: part for part, cls in _PARTS.item
 """The option of a run in which each option of these classes stands, by name."""
 OPTION_WORDS: Final[Mapping[str, str]] = {  # where an option stands that is not of the run itself
     **{name: f"Run({part}={_PARTS[part].__name__}({name}=...))" for name, part in PART_OF.items()},
-    "context": "deps",
-    "dependencies": "deps",
+    **dict.fromkeys(("context", "dependencies", "metadata"), "deps"),
+    **dict.fromkeys(("approval_store", "approval_database"), "approvals"),
+    **dict.fromkeys(("tenant", "tenant_id", "user", "user_id"), "principal"),
+    **dict.fromkeys(("session_id", "thread_id"), "Run(channel=Channel(conversation_id=...))"),
+    **dict.fromkeys(("max_calls", "max_tool_calls", "usage_limits"), "Run(limits=CallLimits(total=...))"),
+    "store": "Run(approvals=SqliteApprovalStore('a.db')), or Run(durability=Durability(store=...)) for all effects",
 }

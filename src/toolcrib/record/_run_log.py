@@ -50,11 +50,11 @@ class RunSummary:
         started_at: ISO text, like `ended_at`, which is None while something of it goes on or waits.
         duration_ms: From its beginning to its end, people's time included; None before.
         calls: How many of its calls ended in each way, by status.
-        waiting: The calls that wait for a person, each by its tool and id.
+        waiting: The calls that wait for a person, each by its tool and id, and `at`, when it came, as ISO text.
         usage: The requests, tokens and cost of what made its calls, where they were recorded. The cost is None where
             one of them has none.
-        matching: Where the filter names an outcome, the calls that it means, each by its tool, its id and the reason of
-            a rejection or an error.
+        matching: Where the filter names an outcome, the calls that it means, each by its tool, its id, its `status`,
+            the `reason` of a rejection or an error, and `at`: when it ended, or else came, as ISO text.
     """
 
     id: str
@@ -162,16 +162,18 @@ def _matching(log: EventLog, wanted: RunFilter, ids: Sequence[str]) -> Mapping[s
         return {}
     fits, asked = _fitting(wanted)
     rows = log.rows(
-        "SELECT of.run_id, of.id, of.name, said.data FROM toolcrib_activities of LEFT JOIN toolcrib_events said "
+        "SELECT of.run_id, of.id, of.name, of.status, COALESCE(of.ended_at, of.started_at), said.data "
+        "FROM toolcrib_activities of LEFT JOIN toolcrib_events said "
         "ON said.id = of.id AND said.run_id = of.run_id AND said.source = 'call' AND said.kind = 'ended' "
         f"WHERE {fits} AND {one_of('of.run_id', ids)} ORDER BY of.first_position, said.position LIMIT ?",
         (*asked, *ids, _MOST_NODES),
     )
     last: dict[tuple[str, str], Mapping[str, str]] = {}
-    for run_id, id, tool, data in rows:
+    for run_id, id, tool, status, at, data in rows:
         outcome: Mapping[str, Any] = {} if data is None else json.loads(data)["data"]["outcome"]
         reason = str(outcome.get("reason") or outcome.get("message") or "")
-        last[str(run_id), str(id)] = {"tool": str(tool), "id": str(id), "reason": reason}
+        call = {"tool": tool, "id": id, "status": status, "at": at, "reason": reason}
+        last[str(run_id), str(id)] = {name: str(value) for name, value in call.items()}
     found: dict[str, list[Mapping[str, str]]] = {}
     for (run_id, _), call in last.items():
         found.setdefault(run_id, []).append(call)
@@ -188,7 +190,7 @@ def _summaries(log: EventLog, ids: Sequence[str]) -> list[RunSummary]:
         tuple(ids),
     )
     waiting = log.rows(
-        f"SELECT run_id, name, id FROM toolcrib_activities WHERE {among} AND status = 'suspended' "
+        f"SELECT run_id, name, id, started_at FROM toolcrib_activities WHERE {among} AND status = 'suspended' "
         "ORDER BY first_position",
         tuple(ids),
     )
@@ -204,7 +206,7 @@ def _summaries(log: EventLog, ids: Sequence[str]) -> list[RunSummary]:
         rows = [row for row in counted if row[0] == run_id]
         own = [parents[parent] for of, parent in makers if of == run_id and parent in parents]
         own += [one for one in agents if one.inner_run == run_id and one not in own]  # that answered without a call
-        open_ones = [(name, id) for of, name, id in waiting if of == run_id]
+        open_ones = [{"tool": str(name), "id": str(id), "at": str(at)} for of, name, id, at in waiting if of == run_id]
         found.append(_summary(log, run_id, rows, own, open_ones, asked.get(run_id, ())))
     return found
 
@@ -233,7 +235,7 @@ def _summary(
     run_id: str,
     rows: Sequence[Sequence[Any]],
     makers: Sequence[Activity],
-    waiting: Sequence[tuple[str, str]],
+    waiting: Sequence[Mapping[str, str]],
     requests: Sequence[Mapping[str, Any]] = (),
 ) -> RunSummary:
     open_calls = sum(int(row[8]) for row in rows)
@@ -250,7 +252,7 @@ def _summary(
         ended,
         _milliseconds(started, ended),
         {str(row[1]): int(row[2]) for row in sorted(rows, key=lambda row: str(row[1]))},
-        tuple({"tool": name, "id": id} for name, id in waiting),
+        tuple(waiting),
         log.usage(makers, "closed", "changed", besides=requests),
         min([*(int(row[3]) for row in rows), *(one.first_position for one in makers)]),
     )

@@ -232,10 +232,12 @@ _OF_OTHERS = {  # what other frameworks call an option, and where it is here
     **dict.fromkeys(("history", "message_history", "messages"), "Session(..., transcript=...)"),
     **dict.fromkeys(("max_iterations", "max_steps", "max_turns", "recursion_limit"), "session.run(max_rounds=...)"),
     **dict.fromkeys(("context", "dependencies", "deps"), "Session(..., run=Run(deps=...))"),
-    "approver": "Session(..., run=Run(approver=...))",
+    **{name: f"Session(..., run=Run({name}=...))" for name in ("approver", "gates", "limits", "principal", "sinks")},
+    "approvals": "Session(..., run=Run(approvals=...)), a store; `waiting.resolve([request.grant(...)])` gives answers",
+    "budgets": "Session(..., run=Run(gates=[Budgets([...])]))",
     "mcp_servers": "Session(..., tools=[connect('python server.py')]) of toolcrib.adapters.mcp_client",
     **dict.fromkeys(
-        ("answer", "answers", "approvals", "approve", "decisions", "denials", "grant", "grants", "resume"),
+        ("answer", "answers", "approve", "decisions", "denials", "grant", "grants", "resume"),
         "`await waiting.resolve([request.grant(...)])` of what a run returned; run the session again after it",
     ),
     **dict.fromkeys(

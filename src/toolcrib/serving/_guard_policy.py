@@ -12,7 +12,7 @@ from toolcrib._numbers import require_seconds
 from toolcrib.approvals import ApprovalPolicy
 from toolcrib.errors import explain_options
 from toolcrib.hooks import GateStep, HookSet, require_hooks, require_policy
-from toolcrib.pipeline import CallLimits, Run
+from toolcrib.pipeline import CallLimits, Run, require_limits
 from toolcrib.record import Sink
 from toolcrib.tools import Tool, adapter_of
 from toolcrib.toolsets import ToolNames, Toolset, check_names, is_pattern
@@ -84,8 +84,7 @@ class _LastCheck:
 
 @explain_options(
     {
-        "approval": "approve",
-        "requires_approval": "approve",
+        **dict.fromkeys(("approval", "needs_approval", "require_approval", "requires_approval"), "approve"),
         "tools": "approve",
         "exclude": "leave",
         "interrupt_on": "approve",
@@ -142,8 +141,7 @@ class GuardPolicy:
             if not isinstance(cast("object", sink), Sink):
                 raise TypeError(f"GuardPolicy: sinks has {sink!r:.80}; give sinks, as in sinks=[ListSink()]")
         require_hooks("GuardPolicy", self.hooks)
-        if self.limits is not None and not isinstance(cast("object", self.limits), CallLimits):
-            raise TypeError(f"GuardPolicy: limits is {self.limits!r:.80}; give CallLimits, as in CallLimits(total=3)")
+        require_limits("GuardPolicy", self.limits)
         is_function = callable(self.run) and not isinstance(self.run, type) and not iscoroutinefunction(self.run)
         if self.run is not None and not isinstance(self.run, Run) and not (is_function and _takes(self.run, 1)):
             raise TypeError("GuardPolicy: run is a function of the framework's own context: run=lambda ctx: Run(...)")

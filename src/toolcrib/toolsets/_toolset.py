@@ -70,7 +70,18 @@ ToolsetLike: TypeAlias = "Toolset | type[Toolset] | Sequence[Any]"
 """What is taken for a toolset: one, a class of one, or a list of tools and functions."""
 
 
-@explain_options()
+@explain_options(
+    {
+        "approve": "toolset.with_approval(names=[...])",
+        "requires_approval": "toolset.with_approval(names=[...])",
+        "gates": "toolset.with_gates(...)",
+        "budgets": "toolset.with_gates(Budgets([...]))",
+        "approvers": "toolset.with_gates(ApproverRules([...], groups))",
+        "limits": "Run(limits=CallLimits(...)), or toolset.with_gates(Budgets([...]))",
+        "prefix": "toolset.prefixed(...)",
+        "name": "toolset_id",
+    }
+)
 @explain_missing(
     {
         **dict.fromkeys(("add", "add_tool", "add_function", "append", "register"), "`Toolset.combined(toolset, [fn])`"),

@@ -265,6 +265,24 @@ def test_what_makes_no_sense_is_said_at_once(source: Any, options: Any, problem:
         connect(source, **options)
 
 
+@pytest.mark.parametrize(
+    ("sources", "options", "mend"),
+    [
+        (("python", "x.py"), {}, r"takes one source, .*: connect\(\['python', 'x.py'\]\)"),
+        ((), {"command": "python", "args": ["x.py"]}, r": connect\(\['python', 'x.py'\]\)"),
+        ((), {"url": "https://example.org/mcp"}, r"connect\('https://example.org/mcp'\)"),
+        (("server.py",), {}, r"is a file; write what runs it, as in connect\(\['python', 'server.py'\]\)"),
+        (("mcp.json",), {}, r"toolset_of_file\(Path\('mcp.json'\)\) of toolcrib.gateway"),
+        (("python x.py",), {"env": {"PORT": 1}}, "env has PORT=1; its values are texts"),
+    ],
+)
+def test_a_source_that_is_written_as_for_other_clients_is_refused_with_how_it_is_written(
+    sources: tuple[str, ...], options: dict[str, Any], mend: str
+) -> None:
+    with pytest.raises(TypeError, match=mend):
+        connect(*sources, **options)
+
+
 def test_an_empty_command_line() -> None:
     with pytest.raises(ValueError, match="command line of the server is empty"):
         connect("")

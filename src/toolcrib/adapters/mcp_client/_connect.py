@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
+from functools import wraps
 from inspect import signature
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack, cast
 
 import httpx2
 import mcp_types as types
@@ -21,15 +22,34 @@ from toolcrib.approvals import ToolPins
 from toolcrib.errors import refuse_unknown_options
 from toolcrib.toolsets import Toolset, sources_of
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+_SOURCES = "connect(['python', 'server.py']), or connect('https://example.org/mcp')"
 _OF_OTHERS = {  # what other frameworks call an option of `connect`
     **dict.fromkeys(("tool_name_prefix", "tool_prefix"), "prefix"),
     **dict.fromkeys(("allowed_tools", "tool_filter", "tools"), "tool_names"),
     **dict.fromkeys(("require_approval", "requires_approval"), "approval"),
     **dict.fromkeys(("client_session_timeout_seconds", "read_timeout", "timeout_seconds"), "timeout"),
+    **dict.fromkeys(("args", "command", "url"), f"a part of the source: {_SOURCES}"),
     "transport": "the source: a command line, or a URL",
 }
 
 
+def _explain_source(connect: F) -> F:
+    """Return the function, which refuses more values than one source, and none, with how a source is written."""
+
+    @wraps(connect)
+    def explained(*sources: Any, **options: Any) -> Any:
+        if len(sources) + ("source" in options) != 1:
+            parts = sources or (options.get("command"), *(options.get("args") or ()))
+            mend = f"connect({[*map(str, parts)]!r})" if len(parts) > 1 else _SOURCES
+            raise TypeError(f"connect() takes one source, and options by name: {mend}")
+        return connect(*sources, **options)
+
+    return cast("F", explained)
+
+
+@_explain_source
 def connect(
     source: Source,
     *,

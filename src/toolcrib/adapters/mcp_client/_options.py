@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias, cast, get_args
+from typing import Any, Final, TypeAlias, cast, get_args
 from urllib.parse import urlsplit
 
 import httpx2
@@ -255,6 +255,16 @@ _OPTION_SOURCES = (
 )
 
 
+_FILES: Final = {
+    **dict.fromkeys(
+        (".json", ".toml"), "the servers of a client's file are toolset_of_file(Path({0!r})) of toolcrib.gateway"
+    ),
+    ".py": "write what runs it, as in connect(['python', {0!r}])",
+    ".js": "write what runs it, as in connect(['node', {0!r}])",
+}
+"""What to write for a file that is no command, by how its name ends."""
+
+
 def read_source(source: Any, options: Options) -> Any:
     """Return a source as the SDK takes it: parameters of a command, a URL, a client, a session, a server.
 
@@ -265,6 +275,8 @@ def read_source(source: Any, options: Options) -> Any:
     if isinstance(source, list | tuple):
         target = _command(cast("Sequence[str]", source), options)
     elif isinstance(source, str) and not source.startswith(("http://", "https://")):
+        if (mend := _FILES.get(Path(source).suffix)) and " " not in source:
+            raise TypeError(f"connect() takes a command line or a URL, and {source!r} is a file; {mend.format(source)}")
         target = _command(shlex.split(source), options)
     kinds = (str, StdioServerParameters, Client, ClientSession, Server, MCPServer)
     if not isinstance(target, kinds):
@@ -336,4 +348,6 @@ def _command(words: Sequence[str], options: Options) -> StdioServerParameters:
     if not words:
         raise ValueError("the command line of the server is empty")
     env = None if options.env is None else dict(options.env)
+    if wrong := next((item for item in (env or {}).items() if not isinstance(item[1], str)), None):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+        raise TypeError(f"connect(): env has {wrong[0]}={wrong[1]!r:.40}; its values are texts")
     return StdioServerParameters(command=words[0], args=list(words[1:]), env=env, cwd=options.cwd)

@@ -25,14 +25,17 @@ from toolcrib.toolsets import ToolsetLike
 _log = logging.getLogger("toolcrib.adapters")
 
 
-@explain_options()
+_OF_OTHERS = {"transport": "serve(toolset) over stdio, or serve(toolset, http=HttpOptions(port=...))"}
+
+
+@explain_options(_OF_OTHERS)
 def serve(toolset: ToolsetLike, options: ServerOptions | None = None, *, http: HttpOptions | None = None) -> None:
     """Serve a toolset until the client disconnects, or over HTTP until Ctrl-C; see `serve_async`."""
     with suppress(KeyboardInterrupt):
         run_sync(serve_async(toolset, options, http=http))
 
 
-@explain_options()
+@explain_options(_OF_OTHERS)
 async def serve_async(
     toolset: ToolsetLike, options: ServerOptions | None = None, *, http: HttpOptions | None = None
 ) -> None:
