@@ -34,7 +34,7 @@ _SENTENCE_END: Final = re.compile(r"[.!?;](?:\s|$)")
 _CLAUSE_END: Final = re.compile(r"[,.!?;](?:\s|$)")
 _DENIAL: Final = re.compile(
     r"n['\u2019]t\b|\b(?:no|not|none|nobody|nothing|never|neither|nor|cannot|without|avoid|refrain|refuse|except|unless"
-    r"|dont|doesnt|cant|wont|shouldnt|mustnt|hold off|off[ -]limits|skip|ignore|leave|spare|keep"
+    r"|dont|doesnt|cant|wont|shouldnt|mustnt|(?:hold|hands) off|off[ -]limits|skip|ignore|leave|spare|keep"
     r"|instead|rather|forbid|forbidden|prevent|if|stop|stops|hates?|regret|afraid|fears?|beware|careful|wrong|against"
     r"|suppose|imagine|undo|anything but|(?:should|shall|may|might) (?:i|we|he|she|they)"
     r"|nicht|kein|keine|nie|niemals|pas|jamais|nunca|non|niet|nooit|inte|ikke|n\u00e3o)\b"
@@ -44,7 +44,7 @@ _TELLING: Final = re.compile(  # before what somebody else says or wants, or wha
     r"|asks?|asked)\b|[\"\u201c\u00ab]$"
 )
 _AND: Final = re.compile(r"\b(?:and|then)\b")
-_CONDITION: Final = re.compile(r"\b(?:before|after|once|when|while|until|till|wait|zero|remind)\b")
+_CONDITION: Final = re.compile(r"\b(?:before|after|once|when|while|until|till|wait|zero|remind|later|tomorrow|next)\b")
 _LATER: Final = re.compile(r"\b(?:later|tomorrow)\b")
 _LEAD: Final = re.compile(  # what stands before the verb of a wish: the beginning of a clause, and words that ask
     r"(?:^|[,\u2013\u2014-]|\b(?:and|then|or|task|todo|step \d+:))[^\w:]*"
