@@ -66,7 +66,7 @@ _BEHIND: Final = re.compile(
     r"|[\u3002\uff01\uff1f\uff0c\u3001\uff1b\uff1a\u300d\u300f\uff09\u3011]"
 )
 _NO_UNIT: Final = r"(?! (?:\d|eur|usd|gbp|chf|euros?|dollars?|pounds?|times|x|pieces|people|items|units|of)\b)"
-_LONGEST_SENTENCE: Final = 500  # characters before a wish
+_LONGEST_SENTENCE: Final = 500  # characters before a wish, and behind
 _LONGEST_MARKS: Final = 8  # characters before a value that are looked at
 _FIGURES: Final = re.compile(  # fractions, and digits that are raised, lowered or in circles
     r"([\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u2094\u2150-\u215f\u2189\u2460-\u249b\u24ea-\u24ff])"
@@ -293,11 +293,13 @@ def _is_wish(plain: str, at: int, verb: re.Pattern[str] | None) -> bool:
     is_led = _LEAD.search(lead) is not None or (verb is not None and named is None)
     if not is_led or len(before) == _LONGEST_SENTENCE or _CONDITION.search(_AND.split(lead)[-1]) is not None:
         return False
-    behind = _CLAUSE_END.split(plain[at:], maxsplit=1)[0].partition(" ")[2]
-    end = _SENTENCE_END.search(plain, at)
-    is_question = end is not None and plain[end.start()] == "?" and _POLITE.match(before) is None
+    rest = plain[at : at + _LONGEST_SENTENCE]
+    behind = _CLAUSE_END.split(rest, maxsplit=1)[0].partition(" ")[2]
+    end = _SENTENCE_END.search(rest)
+    is_question = end is not None and rest[end.start()] == "?" and _POLITE.match(before) is None
+    is_later = _LATER.search(rest, 0, len(rest) if end is None else end.start()) is not None
     is_told = _TELLING.search(_AND.split(before)[-1]) is not None
-    return not (is_question or is_told or _DENIAL.search(f"{before} {behind}") or _LATER.search(behind))
+    return not (is_question or is_told or is_later or _DENIAL.search(f"{before} {behind}"))
 
 
 def _among(chunks: Sequence[int], others: Sequence[int]) -> Sequence[int]:
