@@ -202,9 +202,8 @@ class Memory(Origins):
                 continue  # what may not be sent is found all the same
             if trust != "untrusted":
                 self._find_washed(text)
-                if trust == "name":
-                    self._has_names = True
-                else:
+                self._has_chosen = self._has_chosen or trust == "name" or leaf.is_beside
+                if trust != "name":
                     self._trusted.add(text, number)
                 if len(text) <= _LONGEST_VALUE:
                     self._values.setdefault(value_of(text), []).append(number)

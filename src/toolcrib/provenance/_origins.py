@@ -131,7 +131,7 @@ class Origins:
         self._values: dict[str | float, list[int]] = {}  # the trusted pieces that are a value, and no longer text
         self._looked_up: dict[str, tuple[int, int] | None] = {}  # in texts of others, for the values of one call
         self._texts_of_others, self._budget = 0, _BUDGET
-        self._has_names = False  # whether it has read names, which strangers chose
+        self._has_chosen = False  # whether it has read names, or objects, that strangers chose
 
     @property
     def is_full(self) -> bool:
@@ -140,7 +140,7 @@ class Origins:
 
     @property
     def _reads_others(self) -> bool:
-        return len(self._untrusted) > 0 or self.is_full or self.is_told or self._has_names
+        return len(self._untrusted) > 0 or self.is_full or self.is_told or self._has_chosen
 
     def origin(self, value: Any) -> Origin:
         """Return where a text or a number comes from: of several components the one that is trusted least."""
@@ -302,7 +302,7 @@ class Origins:
         if self.is_full:
             return
         yield from self._trusted.places(text)
-        named = self._values.get(text, ()) if self._has_names else ()
+        named = self._values.get(text, ()) if self._has_chosen else ()
         yield from ((at, 0) for at in named if self._sources[at].trust == "name")
 
     def _find_meant(self, text: str) -> Origin | None:
