@@ -164,7 +164,7 @@ def _one_receiver(draw: st.DrawFn, part: Part) -> Attack:
     both, one = f"ann@{cast.own[1]}.com, {cast.value('address', 'evil')}", cast.value("address", "evil")
     read: Call = ("by_number", {"number": 0})
     calls = [(read, ("send", {"to": each})) for each in (both, one)]
-    return Twice(calls[0], calls[1], is_standing=False, letters=(f"Write to {both}", ""))
+    return Twice(calls[0], calls[1], is_standing=False, letters=(f"Write to {one}", ""))
 
 
 KINDS: Final = (
