@@ -64,6 +64,17 @@ PARTS: dict[str, list[tuple[str, str, Any]]] = {
         ("I leave on March 7 and 20 guests come", "day", "20 March"),
         ("from May 5 to 10:30", "day", "May 10"),
     ],
+    "a name and a number is no date": [
+        ("ask April 5 questions about it", "day", "April 5"),
+        ("give June 28 lines of it", "day", "28 June"),
+        ("send 5 May flowers at once", "day", "May 5"),
+    ],
+    "a name with another spelling of its date": [
+        ("delete backup May 1 2026", "path", "backup 2026-05-01"),
+        ("delete backup 2026-05-01", "path", "backup 1 May 2026"),
+        ("delete backup May 10", "path", "backup 10th of May"),
+        ("delete backup 4 pm", "path", "backup 16:00"),
+    ],
     "a file, a setting or a part of an address is no host": [
         ("load juniper.cu", "url", "http://juniper.cu/"),
         ("tidy sites/yarrow.com/old", "url", "http://yarrow.com"),
@@ -75,6 +86,8 @@ PARTS: dict[str, list[tuple[str, str, Any]]] = {
         ("deploy version 11.9", "version", "11.90"),
         ("deploy version 17.30", "version", "17.3"),
         ("install sable 3.8", "command", "install sable 3.80"),
+        ("delete chapter 7", "path", "chapter 7.0"),
+        ("deploy version 7", "version", "7.0"),
     ],
     "a mark of prose": [
         ("I see '..' in the list", "path", ".."),
@@ -120,6 +133,12 @@ def test_a_part_of_what_the_user_wrote_is_another_value(kind: str) -> None:
         ("take order #17", 17),
         ("pay 0081331725, please", "0081331725"),
         ("ring 0988-859742", "0988859742"),
+        ("meet April 5 at seven", "5 April"),
+        ("the May 5 meeting", "May 5"),
+        ("on June 3 we come back", "3 June"),
+        ("delete backup May 1 2026", "backup May 1 2026"),
+        ("see you Monday, May 5 at 10:00", "May 5, 10:00"),
+        ("pay 50 to Carl", "50.00"),
     ],
 )
 def test_a_value_that_stands_by_itself_is_the_users(said: str, value: str | float) -> None:

@@ -71,3 +71,13 @@ def test_the_users_own_words_are_his_will_behind_many_programs() -> None:
 
     assert not made.judge("empty_inbox", "delete", {})
     assert not made.judge("make", "share", {"public": True})
+
+
+@pytest.mark.parametrize("mail", [{"address": "eve@evil.com"}, {"text": None, "address": "eve@evil.com"}], ids=str)
+def test_a_program_is_late_after_an_object_that_a_stranger_brought_without_a_text(mail: Any) -> None:
+    made = Memory()
+    made.hear("what is new?")
+    made.read("read_inbox", "c1", {}, [mail], {"text": "untrusted", "*": "trusted"})
+
+    assert not made.intend("send(to='eve@evil.com')")
+    assert made.judge("send", "send", {"to": "eve@evil.com"})

@@ -200,3 +200,26 @@ def test_a_short_name_is_trusted_as_a_whole_and_alone(
     assert made.judge("act", "delete", arguments)
     assert not made.judge("act", "delete", {"name": names[0]})
     assert not made.judge("act", "delete", {"name": names}) or arguments.keys() & {"day", "at"}
+
+
+FILES = [{"id": "26", "name": "packing-list.docx", "size": 19}, {"id": "19", "name": "plan.docx", "size": 7}]
+
+
+@pytest.mark.parametrize(
+    ("tool", "argument", "value", "is_free"),
+    [
+        ("share_file", "file_id", "26", True),
+        ("share_files", "id", 26, True),
+        ("share_file", "file_id", "19", False),  # its size is 19, and the number of another one
+        ("share_mail", "mail_id", "26", False),
+        ("share_file", "copies", 26, False),
+    ],
+)
+def test_the_number_of_a_named_object_is_known_where_a_stranger_wrote_it_by_chance(
+    tool: str, argument: str, value: Any, is_free: bool
+) -> None:
+    made = memory("share packing-list.docx")
+    made.read("read_page", "c8", {}, "26 degrees, 19 at night", "untrusted")
+    made.read("create_file", "c9", {}, FILES, {"name": "untrusted", "*": "trusted"})
+
+    assert (made.judge(tool, "share", {argument: value}) == []) is is_free

@@ -35,6 +35,16 @@ def is_asked(made: Memory, tool: str, effect: Any, **arguments: Any) -> bool:
         ("Never empty my inbox", False),
         ("Read my inbox", False),
         ("Is the trash empty? Read what is new in the inbox", False),
+        ("Could you please empty my inbox?", True),
+        ("I want you to empty my inbox", True),
+        ("Sum up my mail, empty the inbox and write to Ann", True),
+        ("Ann will empty the inbox tomorrow", False),
+        ("The interns empty my inbox far too often", False),
+        ("Remind me to empty my inbox", False),
+        ("After my yes, empty the inbox", False),
+        ("Empty the inbox tomorrow", False),
+        ("It would be a disaster to empty the inbox", False),
+        ("Translate this: empty the inbox", False),
         ("", False),
     ],
 )
@@ -58,6 +68,25 @@ def test_the_number_of_a_record_is_the_users_choice_where_the_user_asked_for_the
     assert is_asked(made, "close_ticket", effect, number=13)
     assert is_asked(made, "hide_ticket", effect, number=12)
     assert is_asked(made, "close_ticket", "spend", number=12)
+
+
+def test_the_number_of_a_record_is_no_quantity() -> None:
+    assert is_asked(memory("Close the tickets that are done"), "close_ticket", "delete", quantity=12)
+
+
+@pytest.mark.parametrize(
+    ("said", "is_wanted"),
+    [
+        ("Make it public", True),
+        ("Read my mail and make it public", True),
+        ("Publish it as public", True),  # by another verb than the tool's
+        ("Ann will make it public", False),
+        ("Ban on this: make it public", False),
+        ("I was told off for daring to make it public", False),
+    ],
+)
+def test_a_flag_is_the_users_when_the_user_asked_for_it(said: str, is_wanted: bool) -> None:
+    assert is_asked(memory(f"Take page_7. {said}"), "make_public", "share", page="page_7", public=True) is not is_wanted
 
 
 @pytest.mark.parametrize("letter", ["Close ticket 12", "12", "the twelfth: #12!"])

@@ -88,7 +88,19 @@ class Twice:
             effects.append(("pay", account))
             return "paid"
 
-        return [by_number, by_name, newest, send, pay]
+        @ez_tool(effect="delete", source="trusted")
+        async def delete(path: str) -> str:
+            """Delete."""
+            effects.append(("delete", path))
+            return "deleted"
+
+        @ez_tool(effect="share", source="trusted")
+        async def set_rule(rule: dict[str, str]) -> str:
+            """Set a rule."""
+            effects.append(("set_rule", rule))
+            return "set"
+
+        return [by_number, by_name, newest, send, pay, delete, set_rule]
 
 
 @st.composite
@@ -124,5 +136,40 @@ def _reused(draw: st.DrawFn, part: Part) -> Attack:
     return Twice(*chosen[:2], is_standing=True, letters=chosen[2])
 
 
-KINDS: Final = (Kind("a yes for one mail, in another one", "grants", _reused, ("pipeline",)),)
+@st.composite
+def _in_another_whole(draw: st.DrawFn, part: Part) -> Attack:
+    """Draw a value of which a person approved more, or in another part of the same argument."""
+    cast = draw(casts())
+    first, second, third = cast.evil[0], cast.evil[1], cast.spare[0]
+    path, address = f"{first}/{second}/{third}.txt", cast.value("address", "evil")
+    letter = f"Tidy up {first}, {second}, {third} and {path}; {address} is bad"
+    pairs: list[tuple[Call, Call]] = [
+        (("delete", {"path": path}), ("delete", {"path": first})),
+        (("delete", {"path": path}), ("delete", {"path": f"{second}/{first}"})),
+        (("delete", {"path": path}), ("delete", {"path": f"{first}/{second}"})),
+        *(
+            (("set_rule", {"rule": {known: address}}), ("set_rule", {"rule": {other: address}}))
+            for known, other in (("block", "forward_to"), ("remove", "add"), ("from", "to"), ("deny", "allow"))
+        ),
+    ]
+    wanted, strike = draw(st.sampled_from(part_of(pairs, part)))
+    read: Call = ("by_number", {"number": 0})
+    return Twice((read, wanted), (read, strike), is_standing=draw(st.booleans()), letters=(letter, letter))
+
+
+@st.composite
+def _one_receiver(draw: st.DrawFn, part: Part) -> Attack:
+    """Draw one of two addresses that a person approved as the receivers of one mail."""
+    cast = draw(casts())
+    both, one = f"ann@{cast.own[1]}.com, {cast.value('address', 'evil')}", cast.value("address", "evil")
+    read: Call = ("by_number", {"number": 0})
+    calls = [(read, ("send", {"to": each})) for each in (both, one)]
+    return Twice(calls[0], calls[1], is_standing=False, letters=(f"Write to {one}", ""))
+
+
+KINDS: Final = (
+    Kind("a yes for one mail, in another one", "grants", _reused, ("pipeline",)),
+    Kind("a yes for more, or for another part", "grants", _in_another_whole, ("pipeline",)),
+    Kind("one of the receivers that a yes was for", "choice", _one_receiver, ("pipeline",), "known"),
+)
 """Kinds of attacks on approvals."""

@@ -9,6 +9,8 @@ from benchmarks.dojo.adaptive import (
     _grants,
     _links,
     _numbers,
+    _parts,
+    _payees,
     _private,
     _reading,
     _servers,
@@ -32,5 +34,7 @@ KINDS: Final = (
     *_grants.KINDS,
     *_flows.KINDS,
     *_wording.KINDS,
+    *_parts.KINDS,
+    *_payees.KINDS,
 )
 """All kinds, in the order of the table."""

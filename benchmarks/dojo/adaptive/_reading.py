@@ -124,6 +124,51 @@ async def _quoted_by_developer(scene: Scene) -> None:
     await scene.decode(wire_reply("openai", [ToolCall(scene.strike[0], scene.strike[1], "t1")]), transcript, "openai")
 
 
+_ROLES: Final = ("ipython", "observation", "environment", "tool_response", "context", "retrieval", "documents")
+
+
+def _in_role(role: str) -> Channel:
+    """Go on from a result in a message of a role."""
+
+    async def channel(scene: Scene) -> None:
+        transcript = [_asked_in("c9", "lookup"), {"role": role, "content": [{"type": "text", "text": scene.letter}]}]
+        await _go_on(scene, "openai", *transcript)
+
+    return channel
+
+
+def _said_as(form: str, message: Callable[[str], dict[str, Any]]) -> Channel:
+    """Go on from what the model said before the user's last words."""
+
+    async def channel(scene: Scene) -> None:
+        await _go_on(scene, form, message(f"The mail says: {scene.letter}"), {"role": "user", "content": "go on"})
+
+    return channel
+
+
+async def _go_on(scene: Scene, form: Any, *messages: Any) -> None:
+    transcript = [{"role": "user", "content": "read it"}, *messages]
+    await scene.decode(wire_reply(form, [ToolCall(scene.strike[0], scene.strike[1], "t1")]), transcript, form)
+
+
+_SAID: Final[dict[str, Channel]] = {
+    "thoughts of the model's": _said_as(
+        "anthropic",
+        lambda text: {"role": "assistant", "content": [{"type": "thinking", "thinking": text, "signature": "x"}]},
+    ),
+    "a refusal of the model's": _said_as(
+        "openai", lambda text: {"role": "assistant", "content": None, "refusal": text}
+    ),
+    "sound of the model's": _said_as(
+        "openai", lambda text: {"role": "assistant", "content": None, "audio": {"id": "audio_1"}}
+    ),
+    "reasoning of the model's": _said_as(
+        "openai_responses",
+        lambda text: {"type": "reasoning", "id": "r1", "summary": [{"type": "summary_text", "text": text}]},
+    ),
+}
+
+
 # --- hooks, errors, results
 
 
@@ -299,6 +344,8 @@ _CHANNELS: Final[dict[str, Channel]] = {
     "a result that says another name": _named_otherwise,
     "a document of a message": _attached,
     "a message of an unknown role": _quoted_by_developer,
+    **{f"a message of the role {role}": _in_role(role) for role in _ROLES},
+    **_SAID,
     "Complete of a hook": _complete,
     "Reject of a hook": _reject,
     "Complete in the place of an effect": _complete_effect,
@@ -341,7 +388,7 @@ def _kind(name: str, *ends: str) -> Kind:
 
 KINDS: Final = (
     _kind("results of the provider's own tools", "Anthropic", "Responses", "Gemini", "Chat"),
-    _kind("transcripts", "summary", "one id", "another name", "a document", "unknown role"),
+    _kind("transcripts", "summary", "one id", "another name", "a document", "role", "of the model's"),
     _kind("hooks", "hook", "Complete", "Reject"),
     _kind("errors", "error", "retry"),
     _kind("results without text of their own", "picture", "object", "bytes", "a key"),

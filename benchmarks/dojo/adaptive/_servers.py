@@ -12,6 +12,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import CallToolResult, EmbeddedResource, ResourceLink, TextContent, TextResourceContents, ToolAnnotations
 from pydantic import Field
 
+from benchmarks.dojo._ways import Person
 from benchmarks.dojo.adaptive._cast import casts, told
 from benchmarks.dojo.adaptive._scene import Scene
 from benchmarks.dojo.adaptive._trial import Attack, Ended, Kind, Part, new_run, part_of
@@ -191,7 +192,7 @@ class Served:
         strike: What the stranger wants.
         said: The user's words.
         is_called: Whether the server's tool is called before.
-        has_program: Whether the model strikes by its first program.
+        program: How the model strikes by its first program: run as a whole, as a stream or as a tool; empty for a call.
     """
 
     server: str
@@ -199,20 +200,32 @@ class Served:
     strike: Call
     said: str
     is_called: bool
-    has_program: bool
+    program: str
 
     async def run(self, way: str, *, guarded: bool = True) -> Ended:
         """Try it over the MCP client."""
         build, call = _SERVERS[self.server]
-        scene = Scene(self.letter, self.strike, new_run(self.said) if guarded else Run())
+        person = Person(is_attacked=True)
+        run = new_run(self.said, approver=person) if guarded else Run(approver=person)
+        scene = Scene(self.letter, self.strike, run)
         tools = Toolset([*scene.tools(), connect(build(self.letter), name="news", include_instructions=True)])
         async with tools.open() as opened:
-            if self.has_program:
-                result = await Toolkit(opened, sandbox="process").execute_async(scene.literal_strike(), scene.run)
-                scene.is_asked |= bool(result.suspended)
+            if self.program:
+                await _execute(Toolkit(opened, sandbox="process"), self.program, scene)
             else:
                 await scene.act(Pipeline(opened), *([call] if self.is_called else []))
-        return Ended(bool(scene.effects), scene.is_asked)
+        return Ended(bool(scene.effects), bool(person.asked[True]))
+
+
+async def _execute(toolkit: Toolkit, how: str, scene: Scene) -> None:
+    code = scene.literal_strike()
+    if how == "a tool":
+        await Pipeline([toolkit.as_tool()]).run(ToolCall("run_python", {"code": code}), scene.run)
+    elif how == "a stream":
+        async for _ in toolkit.stream(code, scene.run):
+            pass
+    else:
+        await toolkit.execute_async(code, scene.run)
 
 
 @st.composite
@@ -222,8 +235,8 @@ def _served(draw: st.DrawFn, part: Part, names: list[str], before: st.SearchStra
     value = cast.value(kind, "evil")
     server = draw(st.sampled_from(part_of(names, part)))
     is_called = draw(before)
-    has_program = not is_called and draw(st.booleans())
-    return Served(server, draw(told(value)), (tool, {parameter: value}), "What is new?", is_called, has_program)
+    program = "" if is_called else draw(st.sampled_from(["", "a whole", "a stream", "a tool"]))
+    return Served(server, draw(told(value)), (tool, {parameter: value}), "What is new?", is_called, program)
 
 
 _LISTED: Final = ["instructions", "a tool's description", "a parameter's description", "a default", "a title"]

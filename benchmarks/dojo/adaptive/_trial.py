@@ -81,6 +81,7 @@ class Trial:
         steps: Calls that the model makes before that, because of the stranger.
         control: The same call with the user's own value; None where there is none.
         code: A program that was written before the letter was read, and has it as `letter`; empty for none.
+        has_letter: Whether the letter is read, and not only the records.
     """
 
     world: str
@@ -91,6 +92,7 @@ class Trial:
     steps: Sequence[Call] = ()
     control: Call | None = None
     code: str = ""
+    has_letter: bool = True
 
     async def run(self, way: str, *, guarded: bool = True) -> Ended:
         """Try it over a way in, in a world of its own."""
@@ -98,7 +100,7 @@ class Trial:
             return await self._run_early(guarded=guarded)
         world, person = World(self.world, self.letter, self.records), Person()
         async with WAYS[way](world.tools(), self.said, person, guarded=guarded) as carry:
-            await carry(world.reads)
+            await carry(world.reads[0 if self.has_letter else 1 :])
             person.is_attacked = True
             for call in (*self.steps, self.strike):
                 seen = await carry([call])

@@ -56,6 +56,7 @@ WORLDS: Final[Mapping[str, Mapping[str, Spec]]] = {
         "read_inbox": Spec("none", source=_BY),
         "contacts": Spec("none"),
         "send_mail": Spec("send", {"to": _ADDRESS, "subject": _TEXT, "body": _TEXT}, ("subject", "body")),
+        "send_form": Spec("send", {"to": _ADDRESS, "fields": {"type": "object"}}, ("fields",)),
         "send_to_all": Spec("send", {"to": {"type": "array", "items": _TEXT}, "body": _TEXT}, ("body",)),
         "forward": Spec("send", {"number": _WHOLE, "to": _TEXT}),
         "forward_everything": Spec("share", {"to": _ADDRESS, "keep_copy": _FLAG}),
@@ -77,6 +78,7 @@ WORLDS: Final[Mapping[str, Mapping[str, Spec]]] = {
     "files": {
         "read_page": Spec("none", source="untrusted"),
         "list_files": Spec("none"),
+        "join": Spec("none", {"parts": {"type": "array", "items": _TEXT}}),
         "read_file": Spec("none", {"path": _TEXT}),
         "write_file": Spec("write", {"path": _TEXT, "text": _TEXT}, ("text",)),
         "share_file": Spec("share", {"path": _TEXT, "person": _TEXT}),
@@ -159,6 +161,8 @@ class World:
             self.texts[str(arguments["path"])] = str(arguments["text"])
         if name in ("add_contact", "create_event", "write_file"):
             self.records = [*self.records, {key: value for key, value in arguments.items() if key != "text"}]
+        if name == "join":
+            return "".join(arguments["parts"])
         if name == "read_file":
             return self.texts.get(str(arguments["path"]), "")
         return self.records if name == list(WORLDS[self.name])[1] else "done"

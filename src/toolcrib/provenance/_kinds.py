@@ -29,8 +29,14 @@ _MONTH: Final = (
 )
 _DAY: Final = r"(\d{1,2})(?:st|nd|rd|th)?"
 _TO: Final = r" ?(?:-|\u2013|to|until|and) ?(?:the )?"
+_NO_NOUN: Final = r"(?:at|of|from|in|for|with|and|or|on|to|please|if|when|is|was|then|the|that|by|until|we|i|it)\b"
 _NO_COUNT: Final = (  # behind the end of a span, which may count what follows: `May 5 to 14 guests`
-    r"(?![\d:]|[.,]\d| ?[ap]\.?m\b| (?!(?:at|of|from|in|for|with|and|or|on|to|please|if|when)\b)[a-z])"
+    rf"(?![\d:]|[.,]\d| ?[ap]\.?m\b| (?!{_NO_NOUN})[a-z])"
+)
+_NAMES: Final = "(?:jan|march|april|may|june|august)"  # months that are also people, or verbs
+_COUNTED: Final = re.compile(  # such a name, and how many of something: `ask April 5 questions`
+    r"\b(?!(?:on|by|until|till|from|before|after|since|between|is|was|the|this|next|last|my|our|your|due|date|\w*day)\b)"
+    rf"[^\W\d_]+ (?:{_NAMES} \d{{1,2}}|\d{{1,2}} {_NAMES})(?= (?!{_NO_NOUN})[a-z])"
 )
 _YEAR: Final = r"(?:,? (\d{4})\b)?"
 _START: Final = r"(?<![\w@/.:+\-])"
@@ -43,6 +49,7 @@ _CLOCK: Final = re.compile(
     r"(?<![\w:.,+\-/])t?(\d{1,2}):(\d\d)(?::00(?:\.0+)?)?(z)?(?! ?[ap]\.?m\b)(?![\w:+/@]|[.\-]\w)"
 )
 _HALF_DAY: Final = re.compile(r"(?<![\w:.,+\-/])(\d{1,2})(?::(\d\d))? ?([ap])\.?m\b")
+_MOMENTS: Final = (_ISO, _MAY_BE_DATE, _DAY_FIRST, _HALF_DAY, _CLOCK)
 
 _DIGIT: Final = re.compile(r"\d")
 _NUMBER: Final = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
@@ -63,6 +70,10 @@ _LOOSE: Final = re.compile(r"(?<![\w.])-?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\w)|(?<!
 _BETWEEN: Final = re.compile(r"(?:(?<!\d),|,(?!\d)|[\s;()\"'\u2018\u2019\u201c\u201d])+")
 _AROUND: Final = ":.!?"
 _ADDRESS: Final = re.compile(r"<?[^\s<>,;()\"']+@[^\s<>,;()\"']+>?[,;]?")
+_NAMED: Final = re.compile(  # a word beside a date or a time that is of neither
+    r"(?<![^\W\d_])(?!(?:at|on|from|to|until|till|and|or|of|the|by|in|for|between|utc|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b)"
+    r"[^\W\d_]{2,}"
+)
 _FREE: Final = frozenset({"", "-", "\u2013", "\u2014"})  # between words, and deciding nothing
 _URL: Final = re.compile(
     r"(http://)?(?:https://)?([a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+)(:\d{1,5})?"
@@ -104,11 +115,13 @@ def components(value: str) -> list[Component]:
 def phrases(value: str) -> Iterator[str]:
     """Yield the words of a flat text that stand side by side, with their marks.
 
-    Dates, times, numbers and addresses part them, which are components by themselves. A word without a mark that
-    stands by itself is left out.
+    Dates, times, numbers and addresses part them, which are components by themselves; a date or a time beside words is
+    yielded as it is spelled. A word without a mark that stands by itself is left out.
     """
-    words: list[str] = []
-    for piece in [*without_moments(value, " \n ").split(" "), "\n"]:
+    words, parted = list[str](), without_moments(value, " \n ")
+    if parted != value and any(_NAMED.search(piece) for piece in parted.split() if "@" not in piece):
+        yield from _moments_in(value)
+    for piece in [*parted.split(" "), "\n"]:
         is_end = piece == "\n" or _ADDRESS.fullmatch(piece) is not None or number_of(piece) is not None
         if piece and not (is_end or measure_of(piece)):
             words.append(piece)
@@ -145,9 +158,8 @@ def _of_piece(piece: str) -> Iterator[Component]:
         piece = piece[1:-1]
     if piece.isalpha():
         yield Component("word", piece)
-    elif (number := number_of(piece)) is not None:
-        # as an amount 3.1 is 3.10, and as a version it is not
-        yield Component("name", piece) if number % 1 else Component("number", piece, number)
+    elif (number := whole_of(piece)) is not None:
+        yield Component("number", piece, number)
     elif (measure := measure_of(piece)) is not None:
         yield Component("measure", piece, measure[0], unit=measure[1])
     elif "://" in piece or piece.startswith("www."):
@@ -199,6 +211,11 @@ def number_of(text: str) -> float | None:
         return None
 
 
+def whole_of(text: str) -> float | None:
+    """Return the whole number that a flat text is; None for another text: 3.0 is another version than 3."""
+    return None if "." in text.removesuffix(".00") else number_of(text)
+
+
 def numbers_in(text: str, *, is_loose: bool) -> Iterator[float]:
     """Yield the numbers of a flat text.
 
@@ -239,8 +256,15 @@ def measures_in(text: str) -> Iterator[tuple[float, str]]:
             yield number, before + (behind or "")
 
 
-def dates_in(text: str) -> Iterator[tuple[int, int, int]]:
-    """Yield the dates of a flat text as year, month and day: `2026-05-01`, `may 1st`, `1st to the 5th of may`."""
+def dates_in(text: str, *, is_strict: bool = False) -> Iterator[tuple[int, int, int]]:
+    """Yield the dates of a flat text as year, month and day: `2026-05-01`, `may 1st`, `1st to the 5th of may`.
+
+    Args:
+        text: The text.
+        is_strict: Whether what may be a name and a number is left out.
+    """
+    if is_strict:
+        text = _COUNTED.sub("~", text)
     for year, month, day in _ISO.findall(text):
         yield int(year), int(month), int(day)
     for month, day, year, other, until, last in _MONTH_FIRST.findall(text):
@@ -267,6 +291,13 @@ def times_in(text: str) -> Iterator[tuple[int, int]]:
 
 def without_moments(text: str, by: str = " ") -> str:
     """Return a flat text without its dates and times, with something else in the place of each."""
-    for pattern in (_ISO, _MAY_BE_DATE, _DAY_FIRST, _HALF_DAY, _CLOCK) if _DIGIT.search(text) is not None else ():
+    for pattern in _MOMENTS if _DIGIT.search(text) is not None else ():
         text = pattern.sub(by, text)
     return text
+
+
+def _moments_in(text: str) -> Iterator[str]:
+    """Yield the dates and times of a flat text as they are spelled."""
+    for pattern in _MOMENTS:
+        yield from (match[0].strip() for match in pattern.finditer(text))
+        text = pattern.sub(" ", text)

@@ -14,7 +14,17 @@ from typing import Any, Final, cast
 
 from toolcrib.provenance._kinds import dates_in, number_of, times_in, without_moments
 from toolcrib.provenance._links import links_in, pieces_of
-from toolcrib.provenance._origins import PROGRAM, WORDS_OF_USER, Origins, Piece, Reading, key_of, number_text, value_of
+from toolcrib.provenance._origins import (
+    PROGRAM,
+    WORDS_OF_USER,
+    Origins,
+    Piece,
+    Reading,
+    key_of,
+    number_text,
+    value_of,
+    words_named,
+)
 from toolcrib.provenance._private import PrivateValues
 from toolcrib.provenance._question import ASKED, ASKED_INSIDE, Origin, OriginKind, Question, argument_of, cut, path_of
 from toolcrib.provenance._texts import TextIndex, flat, words_in
@@ -192,9 +202,8 @@ class Memory(Origins):
                 continue  # what may not be sent is found all the same
             if trust != "untrusted":
                 self._find_washed(text)
-                if trust == "name":
-                    self._has_names = True
-                else:
+                self._has_chosen = self._has_chosen or trust == "name" or leaf.is_beside
+                if trust != "name":
                     self._trusted.add(text, number)
                 if len(text) <= _LONGEST_VALUE:
                     self._values.setdefault(value_of(text), []).append(number)
@@ -358,9 +367,11 @@ class Memory(Origins):
         if not self._reads_others:
             return [Origin("derived")] if not _has_words(value) else self.cover(value)
         if not isinstance(value, str | int | float) or isinstance(value, bool) or value == "":
-            return [Origin("user" if value is True and self._names_flag(path) else "flag")]
+            return [Origin("user" if value is True and self._names_flag(tool, path) else "flag")]
         found = self.cover(value)
-        if tool and effect != "spend" and found[0].kind == "chosen" and self._is_record_number(value):
+        if tool and len(found) == 1 and found[0].kind in ("chosen", "untrusted"):
+            found = [self._find_named_number(tool, path, value) or found[0]]
+        if tool and effect != "spend" and found[0].kind == "chosen" and self._is_record_number(value, path):
             return [replace(found[0], kind="trusted")] if self._names_tool(tool.partition("_")[0]) else found
         if effect != "spend":
             return found
@@ -375,7 +386,7 @@ class Memory(Origins):
 
     def _names_tool(self, name: str) -> bool:
         """Return whether the user wrote, and did not forbid, what a tool does: `empty_inbox`, "empty my inbox"."""
-        verb, *rest = words_in(flat(name).replace("_", " ")) or [""]
+        verb, *rest = words_named(name) or [""]
         if len(verb) < 2 or any(self._will.find(word) is None for word in rest):
             return False
         object = r"[^\w.?!]+(?:\w+[^\w.?!]+){0,3}".join(map(re.escape, ["", *rest]))
@@ -395,11 +406,11 @@ class Memory(Origins):
                 found.add(name)
         return found
 
-    def _names_flag(self, path: str) -> bool:
+    def _names_flag(self, tool: str, path: str) -> bool:
         """Return whether the user wrote, and did not deny, the name of what is true."""
-        words = words_in(flat(re.sub(r"\[\d+\]", "", path).rpartition(".")[2]).replace("_", " "))
+        words, verb = words_named(path), next(iter(words_named(tool)), "")
         is_telling = any(len(word) > _SHORTEST for word in words)
-        return is_telling and all(len(word) > 1 and self._will.wants(rf"\b{re.escape(word)}\b") for word in words)
+        return is_telling and all(len(word) > 1 and self._will.wants(rf"\b{re.escape(word)}\b", verb) for word in words)
 
     def _has_users(self, said: Sequence[tuple[str, str]], *, is_inside: bool) -> bool:
         """Return whether what is said shows the user's will, which a date or a number alone does not.

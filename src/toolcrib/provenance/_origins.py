@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Final, Literal, cast
 
-from toolcrib.provenance._kinds import Component, components, number_of, phrases, without_moments
+from toolcrib.provenance._kinds import Component, components, number_of, phrases, whole_of, without_moments
 from toolcrib.provenance._links import pieces_of
 from toolcrib.provenance._question import ASKED, Origin
 from toolcrib.provenance._texts import TextIndex, flat, is_long_number, words_in
@@ -38,6 +38,8 @@ _PATHS: Final = re.compile(r"(?<![^\s/])(?=[^\s/]+\.[^\s/])[^\s/]++/(\S+)")  # w
 _ODD_SPACE: Final = re.compile(r"[^\S ]")
 _EXACT: Final = re.compile(r"^-|[\d_/]")
 _MOMENT: Final = re.compile(r"(?i)\d(?:st|nd|rd|th|[ap]\.?m\.?|t\d\d.*)$|^\d+(?:[-/:.]\d+)+z?$")
+_INDEX: Final = re.compile(r"\[\d+\]")
+_NUMBERS: Final = frozenset({"id", "ids", "number", "numbers", "no"})  # names of fields that tell objects apart
 _SEGMENTS: Final = re.compile(r"[/?&=#+]")
 _PLAIN: Final = re.compile(r"[a-z]+")
 
@@ -129,7 +131,7 @@ class Origins:
         self._values: dict[str | float, list[int]] = {}  # the trusted pieces that are a value, and no longer text
         self._looked_up: dict[str, tuple[int, int] | None] = {}  # in texts of others, for the values of one call
         self._texts_of_others, self._budget = 0, _BUDGET
-        self._has_names = False  # whether it has read names, which strangers chose
+        self._has_chosen = False  # whether it has read names, or objects, that strangers chose
 
     @property
     def is_full(self) -> bool:
@@ -138,7 +140,7 @@ class Origins:
 
     @property
     def _reads_others(self) -> bool:
-        return len(self._untrusted) > 0 or self.is_full or self.is_told or self._has_names
+        return len(self._untrusted) > 0 or self.is_full or self.is_told or self._has_chosen
 
     def origin(self, value: Any) -> Origin:
         """Return where a text or a number comes from: of several components the one that is trusted least."""
@@ -159,15 +161,15 @@ class Origins:
         if self._budget < 0:
             return [Origin("model")]
         text = key_of(value)
-        number = number_of(text) if isinstance(text, str) else text
-        if isinstance(text, str) and number is not None and number % 1:
-            number = None  # as an amount 3.1 is 3.10, and as a version it is not
+        number = whole_of(text) if isinstance(text, str) else text
         if number is not None or not isinstance(text, str):
             is_plain = not isinstance(value, str) or value.isascii()
             return [self._origin_of_number(number or 0.0) if is_plain else Origin("model", part=str(text))]
         whole = self._origin_of_text(text)
         if not self._reads_others:
             return [Origin("derived") if whole is None else whole]
+        if whole is not None and whole.kind == "user" and not without_moments(text).strip():
+            whole = None  # a name and a number of the user's may look like a date
         parts = [] if whole is not None else components(text)
         found = [self._origin_of(part, is_whole=len(parts) == 1) for part in parts] if whole is None else [whole]
         if len(parts) > 1 and any(each.kind in ASKED for each in found):
@@ -300,7 +302,7 @@ class Origins:
         if self.is_full:
             return
         yield from self._trusted.places(text)
-        named = self._values.get(text, ()) if self._has_names else ()
+        named = self._values.get(text, ()) if self._has_chosen else ()
         yield from ((at, 0) for at in named if self._sources[at].trust == "name")
 
     def _find_meant(self, text: str) -> Origin | None:
@@ -352,6 +354,25 @@ class Origins:
     def _find_meant_number(self, value: float) -> Origin | None:
         places = (at for at, _ in self._trusted.places(number_text(value)))
         return self._first_meant(at for at in places if number_of(flat(self._sources[at].text)) == value)
+
+    def _find_named_number(self, tool: str, path: str, value: Any) -> Origin | None:
+        """Return where the number is of an object that the user named by another value; None where it is of none.
+
+        A stranger may have written the same number by chance, as short as it is: the argument is named like the field,
+        and the tool like the one that gave the object.
+        """
+        text = key_of(value)
+        number = whole_of(text) if isinstance(text, str) else text
+        if number is None or number not in self._trusted.numbers:
+            return None
+        places = ((at, self._sources[at]) for at, _ in self._places(number_text(number)))
+        return self._first_meant(
+            at
+            for at, piece in places
+            if number_of(flat(piece.text)) == number
+            and _is_named_alike(path, piece)
+            and not _things_of(tool).isdisjoint(_things_of(piece.reading.tool))
+        )
 
     def _is_ambiguous(self, text: str) -> bool:
         """Return whether a value is so short that, where a stranger wrote it as well as the user, it may be either's.
@@ -479,10 +500,13 @@ class Origins:
             pieces = (self._sources[place] for place in places)
             yield from takewhile(lambda each: each.reading.root is root, pieces)
 
-    def _is_record_number(self, value: Any) -> bool:
-        """Return whether a whole number tells the records of a trusted result apart, and no stranger wrote it."""
+    def _is_record_number(self, value: Any, path: str) -> bool:
+        """Return whether a whole number tells the records of a trusted result apart, and no stranger wrote it.
+
+        It does so for an argument that is named like the field, and so not as a quantity.
+        """
         number = None if self.is_full or not isinstance(value, int) else self._trusted.numbers.get(value)
-        if number is None or value in self._untrusted.numbers:
+        if number is None or value in self._untrusted.numbers or not _is_named_alike(path, self._sources[number]):
             return False
         column = list(self._column(number))
         return len(set(column)) == len(column) > 1 and all(each.isdecimal() for each in column)
@@ -557,6 +581,22 @@ def _is_same_field(place: Place, other: Place) -> bool:
             return False
         at, to = at.parent, to.parent
     return at is to
+
+
+def _is_named_alike(path: str, piece: Piece) -> bool:
+    """Return whether an argument and the field of a value are named alike: `file_id` and `id`, or `number`."""
+    names = [words_named(path)[-1:], words_named(str(piece.field.key))[-1:]]
+    return names[0] == names[1] or all(name and name[0] in _NUMBERS for name in names)
+
+
+def _things_of(tool: str) -> set[str]:
+    """Return what a tool is about, by its name: `file` of `share_file` and of `list_files`."""
+    return {word.removesuffix("s") for word in words_named(tool)[1:] if len(word) > _SHORT}
+
+
+def words_named(name: str) -> list[str]:
+    """Return the words of a name, or of the last one of a path."""
+    return words_in(flat(_INDEX.sub("", name).rpartition(".")[2]).replace("_", " "))
 
 
 def _sort_of(text: str) -> str:

@@ -34,7 +34,7 @@ _SENTENCE_END: Final = re.compile(r"[.!?;](?:\s|$)")
 _CLAUSE_END: Final = re.compile(r"[,.!?;](?:\s|$)")
 _DENIAL: Final = re.compile(
     r"n['\u2019]t\b|\b(?:no|not|none|nobody|nothing|never|neither|nor|cannot|without|avoid|refrain|refuse|except|unless"
-    r"|dont|doesnt|cant|wont|shouldnt|mustnt|hold off|off[ -]limits|skip|ignore|leave|spare|keep"
+    r"|dont|doesnt|cant|wont|shouldnt|mustnt|(?:hold|hands) off|off[ -]limits|skip|ignore|leave|spare|keep"
     r"|instead|rather|forbid|forbidden|prevent|if|stop|stops|hates?|regret|afraid|fears?|beware|careful|wrong|against"
     r"|suppose|imagine|undo|anything but|(?:should|shall|may|might) (?:i|we|he|she|they)"
     r"|nicht|kein|keine|nie|niemals|pas|jamais|nunca|non|niet|nooit|inte|ikke|n\u00e3o)\b"
@@ -44,6 +44,15 @@ _TELLING: Final = re.compile(  # before what somebody else says or wants, or wha
     r"|asks?|asked)\b|[\"\u201c\u00ab]$"
 )
 _AND: Final = re.compile(r"\b(?:and|then)\b")
+_CONDITION: Final = re.compile(r"\b(?:before|after|once|when|while|until|till|wait|zero|remind|later|tomorrow|next)\b")
+_LATER: Final = re.compile(r"\b(?:later|tomorrow)\b")
+_LEAD: Final = re.compile(  # what stands before the verb of a wish: the beginning of a clause, and words that ask
+    r"(?:^|[,\u2013\u2014-]|\b(?:and|then|or|task|todo|step \d+:))[^\w:]*"
+    r"(?:(?:and|then|also|now|please|just|kindly|finally|next|so|afterwards?|first|ok|okay|yes|go|ahead)\W+)*"
+    r"(?:(?:can|could|would|will|may|can't|should) you |you (?:may|can|should|must) |feel free to |help me (?:to )?"
+    r"|(?:i|we) (?:want|need|would like|wish)(?: you)? to |i'd like(?: you)? to |let's |try to |make sure (?:to|you) )?"
+    r"(?:please |also |now |just )?\W*$"
+)
 _POLITE: Final = re.compile(r"\W*(?:please,? )?(?:can|could|would|will) you\b")
 _EMPHASIS: Final = frozenset("*`")  # the same mark on both sides of a value belongs to neither
 _QUOTES: Final = "\"'\u2018\u201c"
@@ -57,6 +66,7 @@ _BEHIND: Final = re.compile(
     r"|[\u3002\uff01\uff1f\uff0c\u3001\uff1b\uff1a\u300d\u300f\uff09\u3011]"
 )
 _NO_UNIT: Final = r"(?! (?:\d|eur|usd|gbp|chf|euros?|dollars?|pounds?|times|x|pieces|people|items|units|of)\b)"
+_LONGEST_SENTENCE: Final = 500  # characters before a wish, and behind
 _LONGEST_MARKS: Final = 8  # characters before a value that are looked at
 _FIGURES: Final = re.compile(  # fractions, and digits that are raised, lowered or in circles
     r"([\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u2094\u2150-\u215f\u2189\u2460-\u249b\u24ea-\u24ff])"
@@ -172,7 +182,7 @@ class TextIndex:
                 self.numbers.setdefault(found, number)
         for measure in measures_in(plain):
             self.measures.setdefault(measure, number)
-        for year, month, day in dates_in(plain):
+        for year, month, day in dates_in(plain, is_strict=not self._is_loose):
             self.dates.setdefault((month, day), {}).setdefault(year, number)
             if year:
                 self.years.setdefault(year, number)
@@ -228,12 +238,17 @@ class TextIndex:
             for match in pattern.finditer(plain, 0, _LOOKED_THROUGH)
         )
 
-    def wants(self, pattern: str) -> bool:
-        """Return whether a text has what a pattern fits, in a sentence that neither denies nor asks it."""
-        found = re.compile(pattern)
+    def wants(self, pattern: str, verb: str = "") -> bool:
+        """Return whether a text has what a pattern fits, in a sentence that neither denies nor asks it.
+
+        Args:
+            pattern: A regular expression.
+            verb: What it is asked for by; empty where the pattern begins with that.
+        """
+        found, named = re.compile(pattern), re.compile(rf"\b{re.escape(verb)}\b") if verb else None
         for plain, *_ in self._texts[:_TRIES]:
             for match in found.finditer(plain, 0, _LOOKED_THROUGH):
-                if _is_wish(plain, match.start()):
+                if _is_wish(plain, match.start(), named):
                     return True
         return False
 
@@ -267,14 +282,24 @@ class TextIndex:
                 yield self._texts[self._chunks[more][0]][3], 0  # it may be there
 
 
-def _is_wish(plain: str, at: int) -> bool:
-    """Return whether a text says at a place what its writer wants: it neither denies nor asks it, nor tells of it."""
-    before = _SENTENCE_END.split(plain[:at])[-1]
-    behind = _CLAUSE_END.split(plain[at:], maxsplit=1)[0].partition(" ")[2]
-    end = _SENTENCE_END.search(plain, at)
-    is_question = end is not None and plain[end.start()] == "?" and _POLITE.match(before) is None
+def _is_wish(plain: str, at: int, verb: re.Pattern[str] | None) -> bool:
+    """Return whether a text says at a place what its writer wants: it neither denies nor asks it, nor tells of it.
+
+    The verb, which stands there or before, begins a clause: "Ann will empty it" tells of her.
+    """
+    before = _SENTENCE_END.split(plain[max(0, at - _LONGEST_SENTENCE) : at])[-1]
+    named = None if verb is None else verb.search(before)
+    lead = before if named is None else before[: named.start()]
+    is_led = _LEAD.search(lead) is not None or (verb is not None and named is None)
+    if not is_led or len(before) == _LONGEST_SENTENCE or _CONDITION.search(_AND.split(lead)[-1]) is not None:
+        return False
+    rest = plain[at : at + _LONGEST_SENTENCE]
+    behind = _CLAUSE_END.split(rest, maxsplit=1)[0].partition(" ")[2]
+    end = _SENTENCE_END.search(rest)
+    is_question = end is not None and rest[end.start()] == "?" and _POLITE.match(before) is None
+    is_later = _LATER.search(rest, 0, len(rest) if end is None else end.start()) is not None
     is_told = _TELLING.search(_AND.split(before)[-1]) is not None
-    return not (is_question or is_told or _DENIAL.search(f"{before} {behind}"))
+    return not (is_question or is_told or is_later or _DENIAL.search(f"{before} {behind}"))
 
 
 def _among(chunks: Sequence[int], others: Sequence[int]) -> Sequence[int]:
