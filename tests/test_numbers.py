@@ -20,7 +20,7 @@ import pytest
 
 from toolcrib.adapters import mcp_client, mcp_server
 from toolcrib.adapters.dbos import Client, DurableProgram, Engine, Placement, Queue, RetryPolicy, TurnHandle, list_work
-from toolcrib.approvals import MemoryApprovalStore, stored_approver
+from toolcrib.approvals import GrantForm, MemoryApprovalStore, stored_approver
 from toolcrib.approvers import ApproverRule
 from toolcrib.budgets import Limit
 from toolcrib.calls import ApprovalRequest, Bound
@@ -92,6 +92,7 @@ GIVEN: dict[str, Callable[[dict[str, Any]], Any]] = {
     "adapters.mcp_server.HttpOptions.__init__": lambda n: mcp_server.HttpOptions(**n),
     "adapters.mcp_server.ServerOptions.__init__": lambda n: mcp_server.ServerOptions(**n),
     "adapters.mcp_server.TaskOptions.__init__": lambda n: mcp_server.TaskOptions(**n),
+    "approvals.GrantForm.grant": lambda n: GrantForm().grant(REQUEST, "ann", **n),
     "approvals.LedgerStore.wait": lambda n: MemoryApprovalStore().wait("ask_1", **n),
     "approvals.stored_approver": lambda n: stored_approver(MemoryApprovalStore(), **n),
     "approvers.ApproverRule.__init__": lambda n: ApproverRule(name="r", **n),

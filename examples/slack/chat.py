@@ -1,6 +1,7 @@
 """A stand-in for the chat: it keeps messages, wants the bot's token, and signs what a user presses.
 
-`chat.py` prints what to export, and runs on; `chat.py press approve U1` presses a button of the newest open message.
+`chat.py` prints what to export, and runs on; `chat.py press approve U1` presses a button of the newest message,
+and `chat.py press show U1 'argument order=any' uses=10` types into its fields before.
 """
 
 from __future__ import annotations
@@ -51,17 +52,33 @@ def app() -> Starlette:
 
 
 def press(
-    url: str, action: str, user: str, message: dict[str, Any], at: int | None = None, typed: str = ""
+    url: str,
+    action: str,
+    user: str,
+    message: dict[str, Any],
+    at: int | None = None,
+    typed: dict[str, str] | None = None,
 ) -> tuple[int, str]:
-    """Press a button of a message as a user does, with what they typed; return the status and the approver's words."""
+    """Press a button of a message as a user does, with what they typed into which block.
+
+    Returns:
+        The status and the approver's words.
+    """
     buttons = [button for block in message["blocks"] for button in block.get("elements", [])]
     value = next(button["value"] for button in buttons if button["action_id"] == action)
+    inputs = {block["block_id"]: block["element"] for block in message["blocks"] if block.get("type") == "input"}
+    held = {**{id: element.get("initial_value") for id, element in inputs.items()}, **(typed or {})}
     payload = {
         "type": "block_actions",
         "user": {"id": user},
         "container": {"message_ts": message["ts"]},
         "actions": [{"action_id": action, "value": value}],
-        "state": {"values": {"result": {"result": {"type": "plain_text_input", "value": typed or None}}}},
+        "state": {
+            "values": {
+                id: {inputs[id]["action_id"]: {"type": "plain_text_input", "value": text or None}}
+                for id, text in held.items()
+            }
+        },
     }
     body = urlencode({"payload": json.dumps(payload)}).encode()
     return send_signed(url, body, int(time.time()) if at is None else at)
@@ -94,8 +111,10 @@ def newest(action: str) -> dict[str, Any]:
 
 def main() -> None:
     if sys.argv[1:2] == ["press"]:
-        action, user, url = (*sys.argv[2:4], *sys.argv[4:5], "http://127.0.0.1:8790/press")[:3]
-        print(press(url, action, user, newest(action))[1])
+        action, user, *more = sys.argv[2:]
+        typed = dict(word.split("=", 1) for word in more if not word.startswith("http"))
+        url = next((word for word in more if word.startswith("http")), "http://127.0.0.1:8790/press")
+        print(press(url, action, user, newest(action), typed=typed)[1])
         return
     with socket.create_server(("127.0.0.1", 0)) as listening:
         api = f"http://127.0.0.1:{listening.getsockname()[1]}/api"

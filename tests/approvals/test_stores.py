@@ -399,6 +399,31 @@ async def test_an_expired_or_revoked_standing_grant_serves_nobody(store: Store) 
     assert await store.take(asked()) is None
 
 
+async def test_a_call_that_waits_with_a_revoked_grant_is_asked_about_again(store: Store) -> None:
+    grant = asked().always("ann")
+    await store.put(asked())
+    await store.answer(grant)
+
+    await store.revoke(grant)
+
+    assert await store.take(asked()) is None
+    assert (await store.show("ask_1")).state == "pending"
+    await store.answer(asked().deny(by="ann"))
+
+
+async def test_a_grant_that_is_revoked_after_a_call_has_found_it_lets_it_not_begin(store: Store) -> None:
+    grant = asked().always("ann")
+    await store.put(asked())
+    await store.answer(grant)
+    later = asked("ask_2", call_id="call_2")
+    assert await store.take(later) == grant
+
+    await store.revoke(grant)
+
+    with pytest.raises(ApprovalError, match="it was taken back; ask again"):
+        await store.begin(later, grant)
+
+
 async def test_one_request_sends_one_call_on_whatever_grant_stands(store: Store) -> None:
     await store.put(asked())
     await store.answer(Grant("refund", scope="tool"))

@@ -129,7 +129,22 @@ def test_a_person_types_a_bound(typed: str, bound: Bound) -> None:
 
 @pytest.mark.parametrize(
     "typed",
-    ["<= x", "<= nan", "5..", "50..5", "under ../x", "under https://x.example/?a", "one of", "one of x", "= x", "y"],
+    [
+        *(
+            "<= x",
+            "<= nan",
+            "5..",
+            "50..5",
+            "under ../x",
+            "under https://x.example/?a",
+            "one of",
+            "one of x",
+            "= x",
+            "y",
+        ),
+        *(f"= {'[' * 100_000}", f"one of {'[' * 60}{']' * 60}", f'= "{REDACTED}"'),
+    ],
+    ids=lambda typed: typed[:20],
 )
 def test_what_is_no_bound_is_an_error_that_names_the_argument(typed: str) -> None:
     with pytest.raises(ValueError, match=r"`amount`: .* is not a bound: "):

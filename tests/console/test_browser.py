@@ -335,6 +335,35 @@ def test_a_person_picks_what_a_yes_covers_and_reads_it_before_it_counts(
     expect(grant).to_contain_text("used: 2 of 2 calls")
 
 
+def test_a_person_picks_the_times_of_the_week_at_which_a_yes_counts(
+    served: Console, run: Run, visit: Callable[..., Page]
+) -> None:
+    program = run('print(refund(order="A-1", amount=70))\nprint(refund(order="A-2", amount=71))')
+    page = visit(served.url + "#/inbox")
+    page.get_by_role("link", name="refund").click()
+    card = request_card(page)
+    card.get_by_role("button", name="Always allow…").click()
+    card.get_by_label("refund with any arguments").check()
+    allow, times = card.get_by_role("button", name="Always allow", exact=True), card.get_by_label("At these times")
+    yesterday = (now() - timedelta(days=1)).strftime("%a").lower()
+    for typed, said in (
+        ("at night", "'at night' is not a time of day"),
+        ("mon-fri 09:00-17:00 Berlin", "'Berlin' is not a time zone here"),
+        (f"{yesterday} 00:00-00:01", "it does not cover this call: it was given for calls from 00:00 to 00:01"),
+    ):
+        times.fill(typed)
+        expect(card.get_by_text(said)).to_be_visible()
+        expect(allow).to_be_disabled()
+    times.fill("mon-sun 00:00-24:00 Europe/Berlin")
+    expect(card.get_by_text("from 00:00 to 24:00 every day (Europe/Berlin)")).to_be_visible()
+    allow.click()
+
+    assert program.end().output.count("paid back") == 2
+    page.get_by_role("link", name="Standing").click()
+    grant = page.get_by_role("listitem").filter(has_text="any arguments")
+    expect(grant).to_contain_text("from 00:00 to 24:00 every day (Europe/Berlin)")
+
+
 # --- several browsers, a server that goes away
 
 

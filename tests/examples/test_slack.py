@@ -47,12 +47,22 @@ class Desk:
         """Return the message about an order, once it is posted."""
         return until(lambda: next((one for one in self.messages() if f"order: {order}" in text_of(one)), None))
 
-    def press(self, action: str, user: str, message: dict[str, Any], at: int | None = None) -> tuple[int, str]:
-        return chat["press"](self.url, action, user, message, at)
+    def press(
+        self, action: str, user: str, message: dict[str, Any], at: int | None = None, **typed: str
+    ) -> tuple[int, str]:
+        return chat["press"](self.url, action, user, message, at, typed)
+
+    def after(self, action: str, order: int) -> dict[str, Any]:
+        """Return the message about an order, once it has a button."""
+        return until(lambda: next((one for one in [self.about(order)] if action in buttons_of(one)), None))
 
 
 def text_of(message: dict[str, Any]) -> str:
     return message["blocks"][0]["text"]["text"].replace(" = ", ": ")
+
+
+def buttons_of(message: dict[str, Any]) -> list[str]:
+    return [button["action_id"] for block in message["blocks"] for button in block.get("elements", [])]
 
 
 def until(found: Callable[[], Any]) -> Any:
@@ -156,6 +166,48 @@ def test_each_press_on_the_command_line_is_for_a_message_that_is_still_open(desk
     assert (last.returncode, last.stderr) == (1, "No message has a button to approve.\n")
 
 
+def test_further_calls_run_as_the_words_say_that_were_shown_before_they_were_allowed(desk: Desk) -> None:
+    desk.work()
+    bounds = {"argument order": "any", "argument cents": "<= 4500"}
+
+    desk.press("further", "U1", desk.about(7))
+    shown = desk.press("show", "U1", desk.after("show", 7), **bounds, uses="5", hours="8")
+    waiting = desk.work()
+    confirmed = desk.after("allow", 7)
+    allowed = desk.press("allow", "U2", confirmed)
+
+    assert shown[1].startswith("refund: order any, cents up to 4500; on behalf of no principal; until ")
+    assert shown[1].endswith("; at most 5 times")
+    assert confirmed["blocks"][1]["text"]["text"] == shown[1]
+    assert waiting.endswith("2 suspended: answer at the desk\n")
+    assert allowed[1].endswith(f"approved by bob\n{shown[1]}")
+    assert desk.work() == "refunded 19.99 on order 7\nrefunded 45.00 on order 8\nnothing is pending\n"
+
+
+def test_what_makes_no_grant_is_said_in_the_form_and_allows_nothing(desk: Desk) -> None:
+    desk.work()
+
+    stranger = desk.press("further", "U3", desk.about(7))
+    desk.press("further", "U1", desk.about(7))
+    wrong = desk.press("show", "U1", desk.after("show", 7), **{"argument cents": "up to 5"}, uses="7")
+    again = until(lambda: next((one for one in [desk.about(7)] if "'up to 5'" in json.dumps(one["blocks"][1])), None))
+    kept = {
+        block["block_id"]: block["element"].get("initial_value")
+        for block in again["blocks"]
+        if block["type"] == "input"
+    }
+    back = desk.press("back", "U1", again)
+    forged = {"blocks": [{"elements": [{"action_id": "allow", "value": "{}"}], "type": "actions"}], "ts": again["ts"]}
+
+    assert stranger[0] == 403
+    assert wrong[1].startswith("`cents`: 'up to 5' is not a bound: ")
+    assert (kept["argument cents"], kept["uses"], kept["argument order"]) == ("up to 5", "7", None)
+    assert back == (200, "it waits")
+    assert buttons_of(desk.after("approve", 7)) == ["approve", "further", "deny"]
+    assert desk.press("allow", "U1", forged)[0] == 400
+    assert asyncio.run(SqliteApprovalStore(desk.folder / "approvals.db").standing()) == ()
+
+
 def test_an_approver_without_its_environment_says_what_to_set(tmp_path: Path) -> None:
     command = [sys.executable, str(EXAMPLES / "slack" / "approver.py"), str(tmp_path / "approvals.db"), "8790"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SLACK")}
@@ -200,7 +252,7 @@ def test_a_call_in_doubt_has_three_buttons_and_a_field_for_its_result(desk: Desk
 
     buttons = [button["text"]["text"] for button in message["blocks"][2]["elements"]]
     empty = desk.press("done", "U1", message)
-    done = chat["press"](desk.url, "done", "U1", message, None, '{"paid": 5}')
+    done = chat["press"](desk.url, "done", "U1", message, None, {"result": '{"paid": 5}'})
 
     assert buttons == ["Do it", "It was done: this is the result", "It must not be done"]
     assert message["text"] == "refund may have run already"

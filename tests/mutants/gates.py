@@ -434,8 +434,22 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "expiry of a grant before its call begins",
         "approvals/_ledger.py",
-        "        if grant is not None and (why := grant.time_problem(execution.begun_at)):\n",
-        "        if False:\n",
+        "grant.time_problem(execution.begun_at) or ",
+        "",
+        ("tests/approvals/test_stores.py",),
+    ),
+    Gate(
+        "standing grant that is revoked before its call begins",
+        "approvals/_ledger.py",
+        " or _revoked(ledger, grant)):\n",
+        "):\n",
+        ("tests/approvals/test_stores.py",),
+    ),
+    Gate(
+        "revoked grant as the answer to a call that waits",
+        "approvals/_ledger.py",
+        "            ledger.write(replace(entry, answer=None))\n",
+        "            pass\n",
         ("tests/approvals/test_stores.py",),
     ),
     Gate(

@@ -25,6 +25,7 @@ _OF_CALLS = ("tests/serving/test_suspended_calls.py",)
 _OF_OPEN_CALLS = ("tests/serving/test_open_calls.py",)
 _OF_STORE = (f"{_HERE}/test_store.py",)
 _OF_ELICIT = (f"{_HERE}/test_elicit.py",)
+_OF_ALWAYS = (f"{_HERE}/test_elicit_always.py",)
 _OF_TOOLS = (f"{_HERE}/test_tools.py",)
 _OF_PASSING_ON = (f"{_HERE}/test_passing_on.py",)
 _OF_ASKING = (f"{_HERE}/test_asking.py",)
@@ -123,6 +124,14 @@ MCP_GATES: tuple[Gate, ...] = (
         _OF_ELICIT,
     ),
     Gate("who answered a form", _ASKING, "request.grant(UNVERIFIED, message=reason)", "request.grant()", _OF_ELICIT),
+    Gate("yes for further calls of a client", _ASKING, "if longest is None:", "if False:", _OF_ALWAYS),
+    Gate(
+        "words of a standing grant shown before it counts",
+        _ASKING,
+        'return (result.content or {}).get("decision") == "allow"',
+        "return True",
+        _OF_ALWAYS,
+    ),
     # --- what a client hands back
     Gate(
         "seal of a state",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from toolcrib.approvals._entry import ApprovalEntry, answer_row, grant_row
     from toolcrib.approvals._executions import Execution, ExecutionState
     from toolcrib.approvals._fit import counts_before, is_answer_to, meant_by, misfit
+    from toolcrib.approvals._grant_form import GrantForm
     from toolcrib.approvals._ledger_store import LedgerStore
     from toolcrib.approvals._memory_store import MemoryApprovalStore
     from toolcrib.approvals._notices import KeepsNotices, Notice, NoticeKind
@@ -76,6 +77,7 @@ else:
             "._entry": "ApprovalEntry answer_row grant_row",
             "._executions": "Execution ExecutionState",
             "._fit": "counts_before is_answer_to meant_by misfit",
+            "._grant_form": "GrantForm",
             "._ledger_store": "LedgerStore",
             "._memory_store": "MemoryApprovalStore",
             "._notices": "KeepsNotices Notice NoticeKind",
@@ -120,6 +122,7 @@ __all__ = [
     "ClaimsWork",
     "Execution",
     "ExecutionState",
+    "GrantForm",
     "KeepsDigestKey",
     "KeepsJournals",
     "KeepsNotices",

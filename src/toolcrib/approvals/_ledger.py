@@ -228,6 +228,14 @@ def keep_answer(ledger: Ledger, answer: Grant | Denial, at: datetime) -> None:
         ledger.stand(answer)
 
 
+def revoke_grant(ledger: Ledger, grant: Grant) -> bool:
+    """Remove a standing grant, and the answer that it is to a call which waits; return whether there was one."""
+    for entry in list(ledger.answered()):
+        if entry.answer is not None and _same(entry.answer, grant):
+            ledger.write(replace(entry, answer=None))
+    return ledger.revoke(grant)
+
+
 def take_answer(ledger: Ledger, request: ApprovalRequest) -> Grant | Denial | ApprovalEntry | None:
     """Return the answer to a request: its own, one to an earlier request of its call, or a standing grant.
 
@@ -319,7 +327,7 @@ def begin_execution(
         elif entry.used_at is not None or isinstance(entry.answer, Denial):
             raise _used(entry)
     if all(entry.execution is None for entry in entries):
-        if grant is not None and (why := grant.time_problem(execution.begun_at)):
+        if grant is not None and (why := grant.time_problem(execution.begun_at) or _revoked(ledger, grant)):
             raise ApprovalError(request.tool, why)
         _count_use(ledger, grant, request)
     for entry in entries:
@@ -448,6 +456,13 @@ def _count_use(ledger: Ledger, grant: Grant | None, request: ApprovalRequest) ->
     if why := grant.limit_reached(request, use):
         raise ApprovalError(request.tool, f"{why}. Ask again")
     ledger.write_grant_use(grant.request_id, grant.used_by(request, use))
+
+
+def _revoked(ledger: Ledger, grant: Grant) -> str:
+    """Return that a standing grant was taken back, since it was found; empty where it was not, or is for one call."""
+    if not grant.standing or any(_same(kept, grant) for kept in ledger.standing(grant.tool)):
+        return ""
+    return "it was taken back; ask again"
 
 
 def _same(one: Grant | Denial | None, other: Grant | Denial) -> bool:

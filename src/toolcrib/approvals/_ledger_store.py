@@ -28,6 +28,7 @@ from toolcrib.approvals._ledger import (
     keep_answer,
     keep_request,
     kept_digest_key,
+    revoke_grant,
     take_answer,
     undo_execution,
     unknown_request,
@@ -377,8 +378,8 @@ class LedgerStore(ABC):
         return await self._run(lambda ledger: ledger.grant_use(grant.request_id or ""), write=False)
 
     async def revoke(self, grant: Grant) -> bool:
-        """Revoke a standing grant; return whether there was one."""
-        return await self._commit(lambda ledger: ledger.revoke(grant))
+        """Revoke a standing grant, also for the calls that wait with it; return whether there was one."""
+        return await self._commit(lambda ledger: revoke_grant(ledger, grant))
 
 
 def _count_pending(ledger: Ledger) -> tuple[int, int]:

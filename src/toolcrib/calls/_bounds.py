@@ -101,14 +101,14 @@ class Bound:
             if given in ("", "exactly"):
                 return cls.exactly(value)
             if given.startswith("="):
-                return cls.exactly(json.loads(given[1:]))
+                return cls.exactly(_typed_json(given[1:]))
             if given.startswith(("<=", ">=")):
                 number = _typed_number(given[2:])
                 return cls.between(high=number) if given[0] == "<" else cls.between(low=number)
             if word == "under":
                 return cls.under(rest.strip())
             if given.startswith("one of "):
-                return cls.one_of(json.loads(f"[{given.removeprefix('one of ')}]"))
+                return cls.one_of(_typed_json(f"[{given.removeprefix('one of ')}]"))
             low, dots, high = given.partition("..")
             if dots:
                 return cls.between(_typed_number(low), _typed_number(high))
@@ -205,6 +205,17 @@ def _typed_number(text: str) -> Decimal:
     if number is None:
         raise ValueError(f"{text.strip()!r} is not a number")
     return number
+
+
+def _typed_json(text: str) -> Any:
+    try:
+        value = json.loads(text)
+        is_coverable = not _is_hidden(value)
+    except RecursionError:
+        is_coverable, value = False, None
+    if not is_coverable:
+        raise ValueError("`any` alone covers a value that is hidden, or nested as deep")
+    return value
 
 
 def number_of(value: Any) -> Decimal | None:

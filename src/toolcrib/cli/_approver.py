@@ -8,12 +8,11 @@ import importlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import Any
 
 from toolcrib._json_writer import read_json
-from toolcrib.approvals import Approver, field_choices, field_value, typed_bounds
-from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Denial, Grant, TimesOfDay
+from toolcrib.approvals import Approver, GrantForm, field_choices, field_value
+from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Denial, Grant
 from toolcrib.cli._terminal import Terminal
 from toolcrib.errors import ClientUnavailable, InvalidArguments, SchemaError, UnknownTool
 from toolcrib.schema import hidden_paths
@@ -220,18 +219,12 @@ class _TerminalApprover:
         self._terminal.say(_BOUNDS)
         asked = [(name, json.dumps(value, ensure_ascii=False)) for name, value in request.arguments.items()]
         typed = {name: await self._terminal.ask(f"{name} [{text}]: ") or "" for name, text in asked}
-        uses = await self._terminal.ask("for how many calls, this one too (Enter for any number): ")
-        hours = await self._terminal.ask("for how many hours (Enter for the rest of the run): ")
+        uses = await self._terminal.ask("for how many calls, this one too (Enter for any number): ") or ""
+        hours = await self._terminal.ask("for how many hours (Enter for the rest of the run): ") or ""
         times = await self._terminal.ask("at which times, as mon-fri 09:00-17:00 Europe/Berlin (Enter for any time): ")
         try:
-            grant = request.always(
-                self._name,
-                within=typed_bounds(request, typed),
-                uses=int(uses) if uses else None,
-                expires=timedelta(hours=float(hours)) if hours else None,
-                times=TimesOfDay.parse(times) if times else None,
-            )
-        except (ValueError, OverflowError) as error:
+            grant = GrantForm(typed, uses=uses, hours=hours, times=times or "").grant(request, self._name)
+        except ValueError as error:
             self._terminal.say(str(error))
             return None
         self._terminal.say(grant.text())

@@ -70,7 +70,7 @@ def test_the_form_of_a_call_in_doubt_has_three_answers() -> None:
     ],
 )
 def test_each_answer_of_that_form_is_taken(content: Any, kind: type[Any], done: Done | None) -> None:
-    (answer,) = answers_from_forms([DOUBTED], {"ask_1": ElicitResult(action="accept", content=content)})
+    (answer,), _ = answers_from_forms([DOUBTED], {"ask_1": ElicitResult(action="accept", content=content)})
 
     assert isinstance(answer, kind)
     assert getattr(answer, "done", None) == done
@@ -91,7 +91,7 @@ def test_the_text_for_a_suspended_call_says_how_the_same_call_goes_on(suspension
 def test_a_call_that_is_not_in_doubt_is_given_no_result() -> None:
     content = {"decision": "done", "result": "1"}
 
-    (answer,) = answers_from_forms(
+    (answer,), _ = answers_from_forms(
         [replace(DOUBTED, in_doubt=False)], {"ask_1": ElicitResult(action="accept", content=content)}
     )
 

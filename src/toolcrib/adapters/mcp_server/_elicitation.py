@@ -6,16 +6,18 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from toolcrib._numbers import span_text
 from toolcrib.adapters.mcp_server._client_link import McpClientLink, declares
 from toolcrib.adapters.mcp_server._replies import clean, error_result
-from toolcrib.approvals import Approver
-from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Denial, Grant
+from toolcrib.approvals import Approver, GrantForm
+from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Denial, Grant, cut
 from toolcrib.errors import ClientAnswerError
 from toolcrib.serving import PendingApprovals
 
@@ -51,6 +53,30 @@ _OF_DOUBT: dict[str, Any] = {
     },
     "required": ["decision"],
 }
+_CONFIRM: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "decision": {
+            "type": "string",
+            "title": "Decision",
+            "description": "Whether all of this may run without a further question.",
+            "enum": ["allow", "back"],
+        },
+    },
+    "required": ["decision"],
+}
+_ARGUMENT = "argument "  # begins the name of the field for an argument
+_LIMITS: dict[str, Any] = {
+    "uses": {"type": "integer", "title": "For how many calls, this one too", "minimum": 1},
+    "hours": {"type": "number", "title": "For how many hours"},
+    "times": {
+        "type": "string",
+        "title": "At which times of the week",
+        "description": "mon-fri 09:00-17:00 Europe/Berlin; empty for any time",
+    },
+}
+_BOUNDS = 'any, <= 50, 5..50, under /srv/x, one of "a", "b"; empty for exactly'
+_LONGEST_VALUE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +112,12 @@ def can_elicit(ctx: ServerRequestContext[Any, Any]) -> bool:
 # --- a request during the call, of the older generation and of tasks
 
 
-def form_approver(link: McpClientLink, pending: PendingApprovals) -> Approver:
+def form_approver(link: McpClientLink, pending: PendingApprovals, longest: timedelta | None) -> Approver:
     """Return an approver that asks the client's user by a form; a closed form leaves the call suspended.
 
     Args:
         pending: The pending requests, among which the form counts.
+        longest: The longest time for which the client may let further calls run; None where it may not.
     """
     opens_pages = declares(link.declared, "elicit_url")
 
@@ -100,13 +127,18 @@ def form_approver(link: McpClientLink, pending: PendingApprovals) -> Approver:
         page = "" if request.consent is None or not opens_pages else request.consent.url
         try:
             async with pending.form(request):
-                result = await link.ask(_page_for(request, page) if page else _form_for(request), request.id)
+                asked = _page_for(request, page) if page else _form_for(request, longest)
+                result = await link.ask(asked, request.id)
+                answer = None if page else _answer(request, result, longest)
+                if isinstance(answer, Grant) and answer.standing:
+                    confirmed = _confirms(await link.ask(_confirmation_of(answer), _confirmation_key(request)))
+                    answer = answer if confirmed else None
         except ClientAnswerError as error:  # the client is not ours
             _log.warning("the client did not answer the request %s: %s", request.id, error)
             return None
         if page:  # what counts is what the user does there
             return request.deny(message="", by=UNVERIFIED) if result.action == "decline" else None
-        return _answer(request, result)
+        return answer
 
     return approver
 
@@ -120,29 +152,100 @@ def _page_for(request: ApprovalRequest, url: str) -> types.ElicitRequest:
 # --- the newer one: forms in a result, answers in the next request
 
 
-def forms_for(requests: Sequence[ApprovalRequest]) -> dict[str, types.InputRequest]:
-    """Return a form for each approval request, by its id."""
-    return {request.id: _form_for(request) for request in requests}
+def forms_for(
+    requests: Sequence[ApprovalRequest],
+    longest: timedelta | None = None,
+    unconfirmed: Mapping[str, Grant] | None = None,
+) -> dict[str, types.InputRequest]:
+    """Return a form for each approval request, by its id; for a standing grant, one that shows its words."""
+    forms: dict[str, types.InputRequest] = {}
+    for request in requests:
+        if (grant := (unconfirmed or {}).get(request.id)) is not None:
+            forms[_confirmation_key(request)] = _confirmation_of(grant)
+        else:
+            forms[request.id] = _form_for(request, longest)
+    return forms
 
 
-def _form_for(request: ApprovalRequest) -> types.ElicitRequest:
+def _form_for(request: ApprovalRequest, longest: timedelta | None) -> types.ElicitRequest:
     schema = _OF_DOUBT if request.in_doubt else _FORM
+    if longest is not None and GrantForm.fits(request):
+        schema = {**schema, "properties": _further_fields(request, longest)}
     params = types.ElicitRequestFormParams(message=clean(request.text()), requested_schema=schema)
     return types.ElicitRequest(params=params)
 
 
+def _further_fields(request: ApprovalRequest, longest: timedelta) -> dict[str, Any]:
+    """Return the fields of a form by which further calls may be let run, too."""
+    decision = {
+        **_FORM["properties"]["decision"],
+        "enum": ["approve", "always", "deny"],
+        "enumNames": ["Yes, this call", "Yes, and further calls as the fields below say", "No"],
+    }
+    bounds = {
+        clean(f"{_ARGUMENT}{name}"): {
+            "type": "string",
+            "title": name if name.isidentifier() else json.dumps(name),
+            "description": f"With always: {_BOUNDS} {cut(json.dumps(value, default=str), _LONGEST_VALUE)}",
+        }
+        for name, value in request.arguments.items()
+    }
+    most = span_text(longest.total_seconds())
+    hours = {**_LIMITS["hours"], "description": f"At most {most}, which it is where this is empty"}
+    numbers = [clean(name) for name in GrantForm.numbers(request)]
+    total = {
+        "total": {"type": "number", "title": "Up to which sum of an argument", "minimum": 0},
+        "summed": {"type": "string", "title": "The argument that is summed up", "enum": numbers},
+    }
+    return {
+        "decision": decision,
+        **bounds,
+        **_LIMITS,
+        "hours": hours,
+        **(total if numbers else {}),
+        "message": _FORM["properties"]["message"],
+    }
+
+
+def _confirmation_key(request: ApprovalRequest) -> str:
+    return f"{request.id}.confirm"
+
+
+def _confirmation_of(grant: Grant) -> types.ElicitRequest:
+    """Return the form that shows a standing grant word for word before it counts."""
+    params = types.ElicitRequestFormParams(message=clean(grant.text()), requested_schema=_CONFIRM)
+    return types.ElicitRequest(params=params)
+
+
+def _confirms(result: object) -> bool:
+    if not isinstance(result, types.ElicitResult) or result.action != "accept":
+        return False
+    return (result.content or {}).get("decision") == "allow"
+
+
 def answers_from_forms(
-    requests: Sequence[ApprovalRequest], responses: Mapping[str, Any] | None
-) -> list[Grant | Denial]:
-    """Return the answers of the client to these requests; a closed form does not count as one."""
-    filled = responses or {}
-    found = [(request, filled.get(request.id)) for request in requests]
-    answers = [_answer(request, result) for request, result in found if isinstance(result, types.ElicitResult)]
-    return [answer for answer in answers if answer is not None]
+    requests: Sequence[ApprovalRequest],
+    responses: Mapping[str, Any] | None,
+    longest: timedelta | None = None,
+    unconfirmed: Mapping[str, Grant] | None = None,
+) -> tuple[list[Grant | Denial], dict[str, Grant]]:
+    """Return the answers of the client to these requests, and the standing grants that it has to confirm.
+
+    A closed form does not count as an answer, and a standing grant counts where the form which shows it comes back.
+
+    Args:
+        unconfirmed: The standing grants that the client was shown, by request.
+    """
+    filled, shown = responses or {}, unconfirmed or {}
+    answers = [shown[one.id] for one in requests if one.id in shown and _confirms(filled.get(_confirmation_key(one)))]
+    asked = [(one, filled.get(one.id)) for one in requests if one.id not in shown]
+    found = [_answer(one, result, longest) for one, result in asked if isinstance(result, types.ElicitResult)]
+    standing = {one.request_id or "": one for one in found if isinstance(one, Grant) and one.standing}
+    return [*answers, *(one for one in found if one is not None and one.request_id not in standing)], standing
 
 
-def _answer(request: ApprovalRequest, result: types.ElicitResult) -> Grant | Denial | None:
-    """Return the answer of a form: only a plain `approve`, or the result of a call that was done, grants."""
+def _answer(request: ApprovalRequest, result: types.ElicitResult, longest: timedelta | None) -> Grant | Denial | None:
+    """Return the answer of a form: only a plain `approve`, bounds, or the result of a call that was done, grants."""
     content = result.content or {}
     message = content.get("message")
     reason = message if isinstance(message, str) else ""
@@ -151,8 +254,35 @@ def _answer(request: ApprovalRequest, result: types.ElicitResult) -> Grant | Den
     if result.action == "accept" and content.get("decision") == "approve":
         return request.grant(UNVERIFIED, message=reason)
     if request.in_doubt and result.action == "accept" and content.get("decision") == "done":
-        return request.done(_result_in(content.get("result")), UNVERIFIED, reason)
-    return request.deny(message=reason, by=UNVERIFIED)
+        return request.done(_result_in(content.get("result")), UNVERIFIED, said)
+    if result.action == "accept" and content.get("decision") == "always":
+        return _standing(request, content, said, longest)
+    return request.deny(message=said, by=UNVERIFIED)
+
+
+def _standing(
+    request: ApprovalRequest, content: Mapping[str, Any], reason: str, longest: timedelta | None
+) -> Grant | Denial:
+    """Return the standing grant of a form; a denial that says what is wrong with it, where it makes none."""
+    names = {clean(f"{_ARGUMENT}{name}"): name for name in request.arguments}
+    limits = {name: _typed(content, name) for name in ("uses", "total", "summed", "hours", "times") if name in content}
+    try:
+        if longest is None:
+            raise ValueError("a client may answer for its call alone here")
+        if unknown := content.keys() - names.keys() - limits.keys() - {"decision", "message"}:
+            raise ValueError(f"there is no field {min(unknown)!r:.80}")
+        form = GrantForm({name: _typed(content, key) for key, name in names.items()}, **limits)
+        return form.grant(request, UNVERIFIED, reason, longest=longest)
+    except ValueError as error:
+        return request.deny(message=f"Nothing was approved, this call neither: {error}.", by=UNVERIFIED)
+
+
+def _typed(content: Mapping[str, Any], name: str) -> str:
+    """Return a field as a person would have typed it."""
+    value = content.get(name)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value)
 
 
 def _result_in(text: object) -> Any:

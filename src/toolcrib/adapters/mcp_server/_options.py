@@ -78,6 +78,9 @@ class ServerOptions:
         approve_by: The approver of a call that needs approval: `store` keeps the request in `approvals` until it is
             answered there; `elicit` asks the client, whose answer is not verified, and falls back to the store where
             the client cannot be asked.
+        elicit_always: The longest time for which a client that is asked may let further calls run, within bounds that
+            its form has and that are shown to it again word for word. None where it may answer for its call alone: a
+            model may drive a client, and fill in its forms.
         approvals: The store of approval requests and answers; in memory when None.
         suspended_calls: The store of the calls that wait for an answer; when None, in the database of `approvals` if it
             has one, else in memory.
@@ -115,6 +118,7 @@ class ServerOptions:
     version: str | None = None
     instructions: str = ""
     approve_by: ApproveBy = "store"
+    elicit_always: timedelta | None = None
     approvals: ApprovalStore | None = None
     suspended_calls: SuspendedCallStore | None = None
     answered_in: str = "the approvals of this server"
@@ -145,7 +149,8 @@ class ServerOptions:
         if isinstance(self.ask_client, str) or unknown:
             raise ValueError(f"ask_client has some of {', '.join(get_args(AskClient))}, and is {self.ask_client!r}")
         sizes = {"max_asking": 1, "page": 1, "max_pending": 1}
-        require_numbers("ServerOptions", self, sizes, ("state_seconds",), ("wait",), ("kept_for",))
+        spans = ("kept_for",) if self.elicit_always is None else ("kept_for", "elicit_always")
+        require_numbers("ServerOptions", self, sizes, ("state_seconds",), ("wait",), spans)
         if not isinstance(self.search, bool):
             require_number("ServerOptions", "search", self.search, least=0)
         if self.code_mode and self.search:

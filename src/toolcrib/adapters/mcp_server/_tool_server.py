@@ -212,7 +212,8 @@ class ToolServer(ABC):
         if self.asks(request.params.name):
             request.link = options["client"] = link
         if by_form and self._options.approve_by == "elicit" and run.approver is None and can_elicit(ctx):
-            options["approver"] = form_approver(link, request.principal.pending)
+            pending, longest = request.principal.pending, self._options.elicit_always
+            options["approver"] = form_approver(link, pending, longest)
         if options:
             request.run = run.view(**options)
 
@@ -275,18 +276,21 @@ class ToolServer(ABC):
         *,
         may_elicit: bool = True,
         until: float = 0.0,
+        unconfirmed: Mapping[str, Grant] | None = None,
     ) -> CallReply | types.InputRequiredResult:
         """Return the reply to the client; a suspended call is kept by now.
 
         Args:
             may_elicit: Whether the client may be asked; False when it has just left the same request unanswered.
             until: The time until which a client waits in several requests; 0 when it begins to wait.
+            unconfirmed: The standing grants that the client has to confirm, by request.
         """
         if not isinstance(result, Suspension):
             return result
         if self._options.approve_by == "elicit" and is_stateless(request.ctx) and can_elicit(request.ctx):
             if may_elicit:
-                return await self._input_required(result, forms_for(result.requests), until)
+                forms = forms_for(result.requests, self._options.elicit_always, unconfirmed)
+                return await self._input_required(result, forms, until, unconfirmed)
         elif self._options.wait:
             return await self._wait_for_answers(request, result, until)
         return self._suspended_reply(request, result)
@@ -353,10 +357,16 @@ class ToolServer(ABC):
     # --- a state that the client hands back
 
     async def _input_required(
-        self, suspension: Suspension, forms: dict[str, types.InputRequest] | None, until: float
+        self,
+        suspension: Suspension,
+        forms: dict[str, types.InputRequest] | None,
+        until: float,
+        unconfirmed: Mapping[str, Grant] | None = None,
     ) -> types.InputRequiredResult:
         """Return the reply that has the client come back, with a state that the SDK seals to call and principal."""
         data: dict[str, Any] = {"requests": [asked.to_dict() for asked in suspension.requests], "until": until}
+        if unconfirmed:
+            data["unconfirmed"] = {id: grant.to_dict() for id, grant in unconfirmed.items()}
         state = json.dumps({**data, "state": suspension.state})
         if len(state) > _INLINE:
             state = json.dumps(data)
@@ -373,10 +383,15 @@ class ToolServer(ABC):
                 raise MCPError(INVALID_PARAMS, "the call that waited is not kept any more; make it anew")
             state = found.state
         may_answer = self._options.approve_by == "elicit"  # else only the store's answers count
-        answers = answers_from_forms(asked, request.params.input_responses) if may_answer else []
-        request.continues = tuple(approval.id for approval in asked)
+        shown = {id: Grant.from_dict(data) for id, data in sealed.get("unconfirmed", {}).items()}
+        answers, unconfirmed = list[Grant | Denial](), dict[str, Grant]()
+        if may_answer:
+            responses, longest = request.params.input_responses, self._options.elicit_always
+            answers, unconfirmed = answers_from_forms(asked, responses, longest, shown)
+        request.continues = tuple(one.id for one in asked)
         result = await self._stored(request, await self.resume(request, state, answers))
-        return await self._reply(request, result, may_elicit=bool(answers), until=sealed["until"])
+        goes_on = bool(answers or unconfirmed)
+        return await self._reply(request, result, may_elicit=goes_on, until=sealed["until"], unconfirmed=unconfirmed)
 
 
 def request_key(params: types.CallToolRequestParams, principal: Principal, method: str | None = None) -> str:

@@ -1,0 +1,97 @@
+"""Form of a standing grant within bounds: its fields as a person typed them, and the grant that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final
+
+from toolcrib._numbers import require_span, span_text
+from toolcrib.approvals._answers import typed_bounds
+from toolcrib.calls import ApprovalRequest, Grant, Identity, TimesOfDay, number_of
+
+_MOST_ARGUMENTS: Final = 40
+_LONGEST: Final = 1_000  # characters of a field
+
+
+@dataclass(frozen=True, slots=True)
+class GrantForm:
+    """What a person typed to let further calls run; a field is empty where they left it so.
+
+    Attributes:
+        bounds: What `Bound.parse` takes, by argument; exactly the value of the request where it is empty.
+        uses: For how many calls, the one that is asked about among them.
+        total: Up to which sum of an argument.
+        summed: The argument that is summed up; where it is empty, the only one that is a number.
+        hours: For how many hours.
+        times: What `TimesOfDay.parse` takes.
+    """
+
+    bounds: Mapping[str, str] = field(default_factory=dict[str, str])
+    uses: str = ""
+    total: str = ""
+    summed: str = ""
+    hours: str = ""
+    times: str = ""
+
+    @staticmethod
+    def fits(request: ApprovalRequest) -> bool:
+        """Return whether a request can be answered by such a form: a grant for one call alone has none."""
+        is_for_one = request.in_doubt or request.asked_by is not None or request.consent is not None
+        return not is_for_one and request.approvals_needed == 1 and len(request.arguments) <= _MOST_ARGUMENTS
+
+    @staticmethod
+    def numbers(request: ApprovalRequest) -> list[str]:
+        """Return the arguments of a request that can be summed up."""
+        return [name for name, value in request.arguments.items() if number_of(value) is not None]
+
+    def grant(
+        self, request: ApprovalRequest, by: str | Identity, message: str = "", *, longest: timedelta | None = None
+    ) -> Grant:
+        """Return the grant, whose `text()` the person is shown before it counts.
+
+        Args:
+            longest: The longest time that it may hold, and does where no hours are given.
+
+        Raises:
+            ValueError: A field is not what it should be, or the grant does not cover this call; the error names which.
+        """
+        if longest is not None:
+            require_span("grant", "longest", longest)
+        if too_long := [one for one in (*self._texts(), *self.bounds.values()) if len(one) > _LONGEST]:
+            raise ValueError(f"{too_long[0]:.40}... is longer than {_LONGEST} characters")
+        if not self.fits(request):
+            raise ValueError("this request is answered for its call alone")
+        limits: dict[str, Any] = {"uses": self._uses(), "total": self._total(request), "expires": self._expiry(longest)}
+        limits["times"] = TimesOfDay.parse(self.times) if self.times.strip() else None
+        bounds = typed_bounds(request, self.bounds)
+        limits |= {"within": bounds} if request.arguments or bounds else {"scope": "arguments"}
+        return request.always(by, message=message, **limits)
+
+    def _texts(self) -> tuple[str, ...]:
+        return self.uses, self.total, self.summed, self.hours, self.times
+
+    def _uses(self) -> int | None:
+        text = self.uses.strip()
+        if text and not (text.isascii() and text.isdigit() and len(text) <= 9):
+            raise ValueError(f"the number of calls is {text!r:.40}, and has to be a whole number of 1 or more")
+        return int(text) if text else None
+
+    def _total(self, request: ApprovalRequest) -> tuple[str, Any] | None:
+        if not self.total.strip():
+            return None
+        names = [self.summed] if self.summed else self.numbers(request)
+        if len(names) != 1 or names[0] not in request.arguments:
+            raise ValueError(f"a sum is of one argument: say which, of {', '.join(self.numbers(request)) or 'none'}")
+        return names[0], self.total.strip()
+
+    def _expiry(self, longest: timedelta | None) -> timedelta | None:
+        text = self.hours.strip()
+        hours = number_of(text) if text else None
+        if text and (hours is None or not 0 < hours < 10**5):
+            raise ValueError(f"the number of hours is {text!r:.40}, and has to be a number of more than 0")
+        span = longest if hours is None else timedelta(hours=float(hours))
+        if span is not None and longest is not None and span > longest:
+            raise ValueError(f"it may hold for {span_text(longest.total_seconds())} at most, and not for {text} hours")
+        return span
