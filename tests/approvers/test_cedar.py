@@ -177,7 +177,7 @@ async def test_a_place_of_its_own_takes_a_person_of_its_own(store: LedgerStore) 
 
 
 async def test_what_is_forbidden_to_one_is_permitted_to_others() -> None:
-    outcome = await waiting(f'{FINANCE} forbid (principal == Person::"U1", action, resource);')
+    outcome = await waiting(f'{FINANCE} forbid (principal == Person::"bob", action, resource);')
 
     assert who_may(outcome, BOB, CID, Identity("U1"), Identity("bob@example.org")) == ["cid"]
 

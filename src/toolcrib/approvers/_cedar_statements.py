@@ -53,6 +53,11 @@ class Statement:
     remind: float | None = None
     not_requester: bool = True
 
+    @property
+    def counted(self) -> tuple[str, float | None]:
+        """By what its people are counted together with those of other policies: a place, and from when on."""
+        return self.place or ("" if self.after is None else self.who), self.after
+
     def text(self) -> str:
         """Return it in words: `refunds over 1,000: permit finance to approve refund, 2 people`."""
         who = "all" if not self.who else self.who

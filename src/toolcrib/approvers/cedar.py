@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property, lru_cache
-from itertools import product
+from functools import cached_property, lru_cache, reduce
+from itertools import count, islice, product
 from typing import Any, Final, Literal, NamedTuple, cast
 
 from toolcrib import approvals
@@ -19,7 +19,7 @@ from toolcrib.approvers._cedar_statements import CedarNames, Statement, split_po
 from toolcrib.approvers._cedar_types import TYPES, schema_of, text_of, type_of
 from toolcrib.approvers._groups import Groups
 from toolcrib.approvers._rule import CallRule, RuleVerdict, asked_at, parameters_of, servers_of
-from toolcrib.calls import ANYBODY, Grant, RequiredApprovers, now, number_of
+from toolcrib.calls import ANYBODY, Grant, Identity, RequiredApprovers, now, number_of
 from toolcrib.errors import PolicyError, ToolConstraintError, explain_options
 from toolcrib.tools import Tool
 from toolcrib.toolsets import check_names
@@ -31,13 +31,16 @@ __all__ = ["CedarPolicy"]
 
 _Action = Literal["run", "approve"]
 
-_POLICY_IDS: Final = re.compile(r"`(policy\d+)`")
+_OF_POLICY: Final = re.compile(r"error while evaluating policy `(policy\d+)`")
 _SOMEBODY: Final = "\0"
-"""The id of a person of whom nothing is known but a group; no policy can name it."""
+"""What the id begins with of a person of whom nothing is known but a group, and of a caller without a name."""
+_CALLER: Final = f"{_SOMEBODY}caller"
 _APPROVERS: Final = "approvers"
+_MOST_CHARS: Final = 200_000
+"""Characters of JSON of the arguments that a policy reads, which Cedar takes up to a second to read."""
 _LONG, _DECIMAL = 2**63, 922337203685477
 _MOST_TRIED: Final = 2  # arguments of a policy for which each type is tried
-_OF_POLICY: Final = re.compile(r"for policy `policy\d+`, ")
+_FOR_POLICY: Final = re.compile(r"for policy `policy\d+`, ")
 _EMPTY_SET: Final = "empty set literals"  # which the validator does not know the type of, and calls are compared with
 _ANY: Final = "<__cedar::internal::Any>"
 _NUMBERS: Final = (
@@ -47,31 +50,46 @@ _NUMBERS: Final = (
 
 
 class _Decision(NamedTuple):
-    """What the policies say of one person, or of all who are in the same groups: which permit it, and what is wrong."""
+    """What the policies say of one person, or of all who are in the same groups: which permit it, and what is wrong.
+
+    Where one forbids it, none permits it.
+    """
 
     permits: frozenset[str]
     is_forbidden: bool
     problems: tuple[str, ...]
 
+    def also(self, other: _Decision) -> _Decision:
+        """Return the decision that forbids what one of two forbids, and permits by the policies of both."""
+        problems = tuple(dict.fromkeys((*self.problems, *other.problems)))
+        return _Decision(self.permits & other.permits, self.is_forbidden or other.is_forbidden, problems)
+
 
 class _Call:
-    """A call, and the people of the groups, as Cedar reads them."""
+    """A call, and the people of the groups, as Cedar reads them; raises ValueError for arguments it cannot read.
+
+    The arguments are an entity, which is read once for all who are asked about. Of the groups of logins it is not known
+    whether the one who asks is in them: a decision is what holds both ways.
+    """
 
     def __init__(self, policy: CedarPolicy, call: Any, groups: Groups) -> None:
-        self._policy, self._groups, self.principal = policy, groups, cast("str | None", call.run.principal)
-        self._entities = [_tool_entity(call.name, call.tool)]
-        self._people: set[str] = set()
+        self._policy, self._groups = policy, groups
+        principal: str | None = call.run.principal
+        requester = () if principal is None else groups.ids_of(principal)
+        self.caller = next((one for one in requester[:1] if not one.startswith(_SOMEBODY)), _CALLER)
+        self._logins = () if principal is None else tuple(policy.names.groups.keys() & {*groups.from_login})
+        self._parents: dict[str, set[str]] = {self.caller: {*self.listed(requester)}}
         known = call.arguments.items()
         arguments = {name: value for name, value in known if name in policy.names.arguments and value is not None}
         types = parameters_of(call.tool) or {}
-        self.context: dict[str, Any] = {
-            "arguments": {name: _cedar_value(name, value, types.get(name)) for name, value in arguments.items()}
-        }
+        read = {name: _cedar_value(name, value, types.get(name)) for name, value in arguments.items()}
+        if len(json.dumps(read)) > _MOST_CHARS:
+            raise ValueError(f"the arguments that it reads have more than {_MOST_CHARS:,} characters")
+        self._entities = [_tool_entity(call.name, call.tool), _entity("Arguments", call.name, read)]
         self._tool = {"type": "Tool", "id": call.name}
-        if self.principal is not None:
-            requester = groups.ids_of(self.principal)
-            self.context["requester"] = {"__entity": {"type": "Person", "id": self.principal}}
-            self.add(self.listed(requester), requester)
+        self._context: dict[str, Any] = {"arguments": {"__entity": {"type": "Arguments", "id": call.name}}}
+        if principal is not None:
+            self._context["requester"] = {"__entity": {"type": "Person", "id": self.caller}}
 
     @cached_property
     def people(self) -> dict[tuple[str, ...], frozenset[str]]:
@@ -88,43 +106,50 @@ class _Call:
         """Return the groups that list a person."""
         return next((groups for known, groups in self.people.items() if {*known} & {*ids}), frozenset[str]())
 
-    def add(self, groups: Iterable[str], ids: Sequence[str] = ()) -> list[str]:
-        """Add a person as entities; return their ids: those of the person by which a policy may tell them from others.
+    def add(self, groups: Iterable[str], ids: Sequence[str] = ()) -> str:
+        """Add a person as an entity; return its id: their first one, where a policy may tell them from others by it.
 
         One whom it cannot tell from others is as all who are in the same groups, and is asked about with them.
         """
-        listed = sorted(groups)
-        special = {*self._policy.names.persons, *(() if self.principal is None else (self.principal,))}
-        names = [one for one in ids if one in special] or ["\0".join((_SOMEBODY, *listed))]
-        for one in names:
-            if one not in self._people:
-                self._people.add(one)
-                parents = [{"type": "Group", "id": group} for group in listed]
-                self._entities.append({"uid": {"type": "Person", "id": one}, "attrs": {}, "parents": parents})
-        return names
+        listed = {*groups}
+        is_special = ids[:1] and (ids[0] in self._policy.names.persons or ids[0] == self.caller)
+        name = ids[0] if is_special else _SOMEBODY + json.dumps(sorted(listed))
+        self._parents.setdefault(name, set()).update(listed)
+        return name
 
     def decisions(self, asked: Sequence[tuple[_Action, str]]) -> list[_Decision]:
         """Return the decisions of the policies about people, by their ids, who act on the call."""
+        found = [self._decide(asked, ()), *([self._decide(asked, self._logins)] if self._logins else [])]
+        return [reduce(_Decision.also, each) for each in zip(*found, strict=True)]
+
+    def _decide(self, asked: Sequence[tuple[_Action, str]], logins: Iterable[str]) -> list[_Decision]:
+        """Return the decisions with the one who asks in some groups of logins, too."""
         requests: list[dict[str, Any]] = [
             {
                 "principal": {"type": "Person", "id": person},
                 "action": {"type": "Action", "id": action},
                 "resource": self._tool,
-                "context": self.context,
+                "context": self._context,
             }
             for action, person in asked
         ]
+        parents = self._parents | {self.caller: self._parents[self.caller].union(logins)}
+        persons = [_entity("Person", name, {}, sorted(groups)) for name, groups in parents.items()]
         evaluate: Any = cedarpy.is_authorized_batch  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] -- of dicts
-        return [self._decision(one) for one in evaluate(requests, self._policy.policies, json.dumps(self._entities))]
+        found = evaluate(requests, self._policy.policies, json.dumps([*self._entities, *persons]))
+        return [self._decision(one) for one in found]
 
     def _decision(self, result: cedarpy.AuthzResult) -> _Decision:
         statements, said = self._policy.statements, result.diagnostics
-        errors = [_POLICY_IDS.sub(lambda found: f"`{statements[found[1]].name}`", one) for one in said.errors]
-        failed = [found[1] for one in said.errors for found in [_POLICY_IDS.search(one)] if found is not None]
-        # a policy that forbids and cannot be evaluated forbids; Cedar itself passes it over
-        is_forbidden = len(failed) < len(errors) or any(statements[one].effect == "forbid" for one in failed)
-        is_forbidden |= not result.allowed and bool(said.reasons)
-        return _Decision(frozenset(said.reasons if result.allowed else ()), is_forbidden, tuple(errors))
+        is_forbidden = not result.allowed and bool(said.reasons)
+        problems: list[str] = []
+        for one in said.errors:
+            found = _OF_POLICY.match(one)
+            # a policy that forbids and cannot be evaluated forbids; Cedar itself passes it over
+            is_forbidden |= found is None or statements[found[1]].effect == "forbid"
+            what = "" if found is None else f"error while evaluating policy `{statements[found[1]].name}`"
+            problems.append(what + (one.rpartition("]: ")[2] if found is None else one[found.end() :]))
+        return _Decision(frozenset(() if is_forbidden else said.reasons), is_forbidden, tuple(problems))
 
 
 @explain_options()
@@ -171,42 +196,27 @@ class CedarPolicy(CallRule):
     def require_people(self, groups: Groups) -> None:
         if unknown := sorted(group for group in self.names.groups if not groups.is_known(group)):
             raise ValueError(f"{self.name}: there is no group {unknown[0]!r}; give it members or from_login")
+        for name in self.names.persons:
+            if (first := groups.ids_of(name)[0]) != name:
+                raise ValueError(f'{self.name}: {name} is an id of {first}: name the person, as Person::"{first}"')
 
     def verdict(self, call: Any, groups: Groups) -> RuleVerdict | None:
         try:
-            asked = _Call(self, call, groups)
+            return self._verdict(call, groups)
         except ValueError as error:
-            return self._refusal(call, groups, str(error))
-        people = {ids: asked.add(listed, ids) for ids, listed in asked.people.items()}
-        logins = {group: asked.add([group])[0] for group in groups.from_login if group in self.names.groups}
-        (logins[ANYBODY],) = asked.add([])
-        caller = asked.principal if asked.principal is not None else logins[ANYBODY]
-        persons = list(dict.fromkeys((*(one for ids in people.values() for one in ids), *logins.values())))
-        run, *found = asked.decisions([("run", caller), *(("approve", one) for one in persons)])
-        by_person = dict(zip(persons, found, strict=True))
-        permits = {ids: _united(by_person[one] for one in names) for ids, names in people.items()}
-        required = self._required(
-            permits, {group: by_person[one].permits for group, one in logins.items()}, groups, call
-        )
-        if run.permits:
-            return RuleVerdict(required, asks=False)
-        return RuleVerdict(required, hopeless=self._hopeless(required, call, by_person.values()))
+            required = self._required({}, {}, groups, call)
+            return RuleVerdict(required, hopeless=f"the policy {self.name}: {error}")
 
     def refusal(self, call: Any, groups: Groups) -> str:
-        """Return which approver of a call is forbidden to approve it, with the groups that their login says."""
+        """Return which approver of a call may not approve it with all groups that are known of them together."""
+        grant: Grant = call.grant
         try:
-            asked = _Call(self, call, groups)
+            for one in (*(() if grant.identity is None else (grant.identity,)), *grant.identities):
+                if why := self._forbids(one, call, groups):
+                    return f"the policy {self.name} {why} {one.id} to approve it"
         except ValueError as error:
             return str(error)
-        approved_by: dict[str, str] = {}
-        grant: Grant = call.grant
-        for one in (*(() if grant.identity is None else (grant.identity,)), *grant.identities):
-            ids = groups.ids_of(one.id)
-            logins = self.names.groups.keys() & {*one.groups} & {*groups.from_login}
-            approved_by |= dict.fromkeys(asked.add(asked.listed(ids) | logins, ids), one.id)
-        found = asked.decisions([("approve", name) for name in approved_by])
-        forbidden = [one for one, decision in zip(approved_by.values(), found, strict=True) if decision.is_forbidden]
-        return f"the policy {self.name} forbids {forbidden[0]} to approve it" if forbidden else ""
+        return ""
 
     def explain(self, name: str, tool: Tool[..., Any], groups: Groups) -> str:
         return "; ".join(one.text() for one in self.statements.values() if one.tool in ("", name))
@@ -245,6 +255,41 @@ class CedarPolicy(CallRule):
         for name, problem in problems.items():
             raise ToolConstraintError(name, f"the policy {self.name}, `{self.statements[key].name}`: {problem}")
 
+    def _verdict(self, call: Any, groups: Groups) -> RuleVerdict:
+        asked = _Call(self, call, groups)
+        people = {ids: asked.add(listed, ids) for ids, listed in asked.people.items()}
+        logins = {group: asked.add([group]) for group in groups.from_login if group in self.names.groups}
+        logins[ANYBODY] = asked.add([])
+        persons = list(dict.fromkeys((*people.values(), *logins.values())))
+        run, *found = asked.decisions([("run", asked.caller), *(("approve", one) for one in persons)])
+        permits = {one: decision.permits for one, decision in zip(persons, found, strict=True)}
+        required = self._required(
+            {ids: permits[one] for ids, one in people.items()},
+            {group: permits[one] for group, one in logins.items()},
+            groups,
+            call,
+        )
+        if run.permits:
+            return RuleVerdict(required, asks=False)
+        return RuleVerdict(required, hopeless=self._hopeless(required, call, found))
+
+    def _forbids(self, one: Identity, call: Any, groups: Groups) -> str:
+        """Return in which words one may not approve, with the groups of list and login together; empty where they may.
+
+        They may count for no more than they did in the request, which looks at these groups one by one.
+        """
+        ids = groups.ids_of(one.id)
+        logins = self.names.groups.keys() & {*one.groups} & {*groups.from_login}
+        apart, together = _Call(self, call, groups), _Call(self, call, groups)
+        listed = apart.listed(ids)
+        parts = [apart.add(listed, ids), *(apart.add([group]) for group in logins), apart.add([])]
+        before = apart.decisions([("approve", name) for name in parts])
+        (after,) = together.decisions([("approve", together.add(listed | logins, ids))])
+        if after.is_forbidden:
+            return "forbids"
+        counted = {self.statements[key].counted for decision in before for key in decision.permits}
+        return "does not permit" if counted - {self.statements[key].counted for key in after.permits} else ""
+
     def _required(
         self,
         permits: Mapping[tuple[str, ...], frozenset[str]],
@@ -256,24 +301,25 @@ class CedarPolicy(CallRule):
         used = frozenset[str]().union(*permits.values(), *logins.values())
         found = {key: one for key, one in self.statements.items() if key in used}
         at_once = [one.name for one in found.values() if one.after is None]
-        place_of = _places(found)
+        shared, place_of = _places(found, logins.get(ANYBODY, frozenset()))
         of: dict[str, int] = {}
         for key, one in found.items():
             if one.after is None:
                 of[place_of[key]] = max(of.get(place_of[key], 1), one.people)
         later = {(one.after, place_of[key]) for key, one in found.items() if one.after is not None}
         open_to = {group: {place_of[key] for key in keys} for group, keys in logins.items() if keys}
+        places = dict.fromkeys((*of, *(place for _, place in sorted(later))))
         requester = groups.ids_of(call.run.principal) if call.run.principal is not None else ()
         delegations = tuple(each for each in groups.delegations if each.until > asked_at(call))
         return RequiredApprovers(
             ", ".join(at_once) or self.name,
-            of or {_APPROVERS: 1},
+            of or {shared: 1},
             {
                 place: tuple(ids for ids, keys in permits.items() if place in {place_of[key] for key in keys})
-                for place in dict.fromkeys((*of, *(place for _, place in later)))
+                for place in places
                 if place != ANYBODY
             },
-            tuple(group for group in open_to if group != ANYBODY and (group not in of or group in open_to[group])),
+            tuple(group for group in open_to if group != ANYBODY and (group not in places or group in open_to[group])),
             requester if any(one.not_requester for one in found.values()) or not found else (),
             min((one.expires for one in found.values() if one.expires is not None), default=None),
             min((one.remind for one in found.values() if one.remind is not None), default=None),
@@ -297,30 +343,32 @@ class CedarPolicy(CallRule):
     def _keeps_requester(self, found: Iterable[_Decision]) -> bool:
         return any(self.statements[key].not_requester for one in found for key in one.permits)
 
-    def _refusal(self, call: Any, groups: Groups, why: str) -> RuleVerdict:
-        return RuleVerdict(self._required({}, {}, groups, call), hopeless=f"the policy {self.name}: {why}")
 
+def _places(found: Mapping[str, Statement], for_all: frozenset[str]) -> tuple[str, dict[str, str]]:
+    """Return the name of the group of those without a place of their own, and of that of the people of each policy.
 
-def _places(found: Mapping[str, Statement]) -> dict[str, str]:
-    """Return for which group of approvers the people of each policy count.
+    Those are counted together, by the groups of all of them. Two groups of people never have one name.
 
-    Those without a place of their own count for one group together: it is named by the groups of all of them.
+    Args:
+        found: The policies, by their keys.
+        for_all: The keys of those that permit it to whoever has an identity.
     """
-    shared = [one for one in found.values() if not one.place and one.after is None]
-    if any(one.is_for_all for one in shared):
-        together = ANYBODY
-    else:
-        names = list(dict.fromkeys(one.who for one in shared))
-        together = " or ".join(names) if all(names) else _APPROVERS
-    return {key: one.place or (together if one.after is None else one.who or _APPROVERS) for key, one in found.items()}
+    shared = [(key, one) for key, one in found.items() if one.counted == ("", None)]
+    names = list(dict.fromkeys(one.who for _, one in shared))
+    together = " or ".join(names) if names and all(names) else _APPROVERS
+    known = {("", None): ANYBODY if any(key in for_all and one.is_for_all for key, one in shared) else together}
+    for one in found.values():
+        if one.counted not in known:
+            name = one.place or one.who or _APPROVERS
+            taken = {*known.values()}
+            further = (f"{name} {number}" for number in count(2))
+            known[one.counted] = next(each for each in (name, *islice(further, len(taken))) if each not in taken)
+    return known["", None], {key: known[one.counted] for key, one in found.items()}
 
 
-def _united(found: Iterable[_Decision]) -> frozenset[str]:
-    """Return the policies that permit something to a person, who has several ids; none where one is forbidden."""
-    decisions = [*found]
-    if any(one.is_forbidden for one in decisions):
-        return frozenset()
-    return frozenset[str]().union(*(one.permits for one in decisions))
+def _entity(kind: str, name: str, attributes: Mapping[str, Any], groups: Iterable[str] = ()) -> dict[str, Any]:
+    parents = [{"type": "Group", "id": group} for group in groups]
+    return {"uid": {"type": kind, "id": name}, "attrs": attributes, "parents": parents}
 
 
 def _tool_entity(name: str, tool: Tool[..., Any]) -> dict[str, Any]:
@@ -328,7 +376,7 @@ def _tool_entity(name: str, tool: Tool[..., Any]) -> dict[str, Any]:
     attributes: dict[str, Any] = {"name": name, "tags": sorted(options.tags)}
     attributes |= {} if options.effect is None else {"effect": options.effect}
     attributes |= {} if server is None else {"server": server}
-    return {"uid": {"type": "Tool", "id": name}, "attrs": attributes, "parents": []}
+    return _entity("Tool", name, attributes)
 
 
 def _cedar_value(name: str, value: Any, schema: Any = None) -> Any:
@@ -337,8 +385,11 @@ def _cedar_value(name: str, value: Any, schema: Any = None) -> Any:
     Args:
         name: The argument, for the error.
         value: The value.
-        schema: Its JSON schema, where one is known: a `number` is a decimal, also where it is whole.
+        schema: Its JSON schema, where one is known: a `number` is a decimal, also where it is whole. Any other whole
+            number is an integer, also where it is written as 5.0: a caller has no choice between the two.
     """
+    if isinstance(value, float) and value.is_integer() and not _is_number(schema):
+        value = int(value)
     number = number_of(value) if isinstance(value, float) or _is_number(schema) else None
     if number is None and isinstance(value, bool | str):
         return value
@@ -351,12 +402,14 @@ def _cedar_value(name: str, value: Any, schema: Any = None) -> Any:
             )
         return {"__extn": {"fn": "decimal", "arg": f"{number:.4f}"}}
     if isinstance(value, list):
-        return [_cedar_value(name, one) for one in cast("list[Any]", value)]
+        items = _part(schema, "items")
+        return [_cedar_value(name, one, items) for one in cast("list[Any]", value)]
     if isinstance(value, Mapping):
         given = cast("Mapping[str, Any]", value)
         if any(key.startswith("__") for key in given):
             raise ValueError(f"`{name}` has a field that begins with __, which Cedar would read as a value of its own")
-        return {key: _cedar_value(name, one) for key, one in given.items() if one is not None}
+        fields: Mapping[str, Any] = _part(schema, "properties") or {}
+        return {key: _cedar_value(name, one, fields.get(key)) for key, one in given.items() if one is not None}
     raise ValueError(f"`{name}` is {value!r:.40}, which Cedar has no value for")
 
 
@@ -368,6 +421,15 @@ def _is_number(schema: Any) -> bool:
     return "number" in (given.get("type"), *_items(given.get("type"))) or any(
         map(_is_number, _items(given.get("anyOf")))
     )
+
+
+def _part(schema: Any, name: str) -> Any:
+    """Return a part of a JSON schema, or of one of those that it takes."""
+    if not isinstance(schema, Mapping):
+        return None
+    given = cast("Mapping[str, Any]", schema)
+    found: list[Any] = [given.get(name), *(_part(one, name) for one in _items(given.get("anyOf")))]
+    return next(filter(None, found), None)
 
 
 def _items(part: Any) -> Sequence[Any]:
@@ -393,7 +455,7 @@ def _type_problem(policy: str, types: tuple[tuple[str, str], ...]) -> str:
     schema = json.dumps(schema_of({name: json.loads(kind) for name, kind in types}))
     validate: Any = cedarpy.validate_policies  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] -- of dicts
     found = [str(one.error) for one in validate(policy, schema).errors]
-    problems = [_OF_POLICY.sub("", one).replace(_ANY, "") for one in found if _EMPTY_SET not in one]
+    problems = [_FOR_POLICY.sub("", one).replace(_ANY, "") for one in found if _EMPTY_SET not in one]
     if not problems:
         return ""
     mend = f"; {_NUMBERS}" if "Long" in problems[0] and "decimal" in problems[0] else ""

@@ -254,10 +254,10 @@ def _answer(request: ApprovalRequest, result: types.ElicitResult, longest: timed
     if result.action == "accept" and content.get("decision") == "approve":
         return request.grant(UNVERIFIED, message=reason)
     if request.in_doubt and result.action == "accept" and content.get("decision") == "done":
-        return request.done(_result_in(content.get("result")), UNVERIFIED, said)
+        return request.done(_result_in(content.get("result")), UNVERIFIED, reason)
     if result.action == "accept" and content.get("decision") == "always":
-        return _standing(request, content, said, longest)
-    return request.deny(message=said, by=UNVERIFIED)
+        return _standing(request, content, reason, longest)
+    return request.deny(message=reason, by=UNVERIFIED)
 
 
 def _standing(
