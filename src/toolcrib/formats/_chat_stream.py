@@ -260,8 +260,8 @@ class _StreamedCall:
 
     def _came_before(self, arguments: Any) -> bool:
         """Return whether arguments are those that came before."""
-        one, other = _read("".join(self._texts)) if self._length else self._value, arguments
-        return bool(one == (_read(other) if isinstance(other, str) else other))
+        earlier, other = _read("".join(self._texts)) if self._length else self._value, arguments
+        return bool(earlier == (_read(other) if isinstance(other, str) else other))
 
     def _is_whole(self) -> bool:
         """Return whether what came of the arguments is one JSON object."""

@@ -143,14 +143,14 @@ class _Cohere(ChatFormat):
             return [CallPiece(place=number_at(chunk, "index", []), ends=True)]
         return [*super().call_pieces(chunk)]
 
-    def kept(self, message: Mapping[str, Any], misread: list[str]) -> Item:
-        item = super().kept(message, misread)
+    def message_fields(self, message: Mapping[str, Any], misread: list[str]) -> Item:
+        item = super().message_fields(message, misread)
         if isinstance(item.get("content"), list):
             sent = [fields_of(part, {"thinking": str}, misread) for part in item["content"]]
             item["content"] = [part for part in sent if _says(part)]
         if plan := text_or_empty(message.get("tool_plan")):
             item["tool_plan"] = plan
-        if citations := [dict(one) for one in objects_at(message, "citations", misread)]:
+        if citations := [dict(citation) for citation in objects_at(message, "citations", misread)]:
             item["citations"] = citations
         return {key: value for key, value in item.items() if value}
 
@@ -163,11 +163,14 @@ class _Cohere(ChatFormat):
     def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
         documents = [document_text(part) for part in objects_in(item.get("content"))]
         results = super().results_of(item)
-        return tuple(replace(one, content="\n".join(filter(None, [one.content, *documents]))) for one in results)
+        return tuple(
+            replace(result, content="\n".join(filter(None, [result.content, *documents]))) for result in results
+        )
 
     def answer(self, results: Sequence[WireResult]) -> list[Item]:
         return [
-            {"role": "tool", "tool_call_id": one.call.id, **(one.fields or {"content": one.content})} for one in results
+            {"role": "tool", "tool_call_id": result.call.id, **(result.fields or {"content": result.content})}
+            for result in results
         ]
 
     def takes_media(self, media: Media) -> bool:

@@ -163,8 +163,8 @@ class ProviderFormat(TranscriptRules, ToolFormat):
 
         Args:
             reply: What the provider's SDK returns, or the same as a dict.
-            taken: Ids of earlier calls. A call that comes with one of them, with none, or with one that the same reply
-                used before gets another, and `problems` says so.
+            taken: Ids of earlier calls. A call that comes with one of them, with none, or with one that the same
+                reply used before gets another, and `problems` says so.
 
         Raises:
             TypeError: It is neither a dict nor an SDK's object.
@@ -249,9 +249,9 @@ class ProviderFormat(TranscriptRules, ToolFormat):
             calls = [replace(call, fault=broken.get(at, call.fault)) for at, call in enumerate(calls)]
         answered = {key for item in items for key in self.result_keys(item) or ()}  # by the provider itself
         waiting = tuple(call for call in calls if self.key_of(call) not in answered) if answered else tuple(calls)
-        typed = [(str(type), one) for item in items for type, one in self.parts_of(item)]
-        strange = [one for one in typed if one[0] not in self.carried and one[0] not in self.asks]
-        unknown = tuple(WireCall(f"unknown:{at}", type, "", type, sent=one) for at, (type, one) in enumerate(strange))
+        typed = [(str(type), part) for item in items for type, part in self.parts_of(item)]
+        strange = [part for part in typed if part[0] not in self.carried and part[0] not in self.asks]
+        unknown = tuple(WireCall(f"unknown:{at}", type, "", type, sent=part) for at, (type, part) in enumerate(strange))
         kind = reply.stop_kind
         if kind == "tool_calls" and not calls and not unknown:
             kind = "malformed"

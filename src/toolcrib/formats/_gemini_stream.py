@@ -74,9 +74,9 @@ class PartialCall:
         if call.keys() - {"id"} and call.keys().isdisjoint(_GROWTH):
             misread.append(f"a piece of a call has nothing that is known: `{next(iter(call.keys() - {'id'}))}`")
         values, pieces = placed_values(call, misread)
-        taken = [self._arguments.merge(values)]
-        taken += [piece is not None and self._arguments.put(piece) for piece in pieces]
-        self._broken = self._broken or not all(taken)
+        are_merged = [self._arguments.merge(values)]
+        are_merged += [piece is not None and self._arguments.put(piece) for piece in pieces]
+        self._broken = self._broken or not all(are_merged)
         self._came = self._came or bool(pieces) or is_object(call.get("args"))
         self._rest |= {key: value for key, value in call.items() if key not in _GROWTH}
         self.open = bool(call.get("willContinue"))
@@ -176,19 +176,19 @@ def gathered_reply(chunks: Iterable[Mapping[str, Any]]) -> ReplyStream:
 def first_candidate(reply: Mapping[str, Any], misread: list[str]) -> Mapping[str, Any] | None:
     """Return the candidate of a reply or chunk that is read, the first of several; `misread` as for `object_at`."""
     candidates = objects_at(reply, "candidates", misread)
-    return next((one for one in candidates if not number_at(one, "index", misread)), None)
+    return next((candidate for candidate in candidates if not number_at(candidate, "index", misread)), None)
 
 
 def taken_back(part: Mapping[str, Any], misread: list[str]) -> Item:
     """Return a part as it is taken back, without what is null or of another kind; nothing of one that holds nothing."""
-    kept = fields_of(part, _KINDS, misread)
-    if is_object(kept.get("functionCall")):
-        sent = kept["functionCall"].items()
+    fields = fields_of(part, _KINDS, misread)
+    if is_object(fields.get("functionCall")):
+        sent = fields["functionCall"].items()
         call = {key: value for key, value in sent if value is not None and (value or key not in _MORE)}
-        kept["functionCall"] = call if isinstance(call.get("id", ""), str) else {**call, "id": ""}
-    if _ABOUT.issuperset(kept):  # a signature may come by itself, and is then taken back with an empty text
-        return {"text": "", **kept} if "thoughtSignature" in kept else {}
-    return {} if kept == {"text": ""} else kept
+        fields["functionCall"] = call if isinstance(call.get("id", ""), str) else {**call, "id": ""}
+    if _ABOUT.issuperset(fields):  # a signature may come by itself, and is then taken back with an empty text
+        return {"text": "", **fields} if "thoughtSignature" in fields else {}
+    return {} if fields == {"text": ""} else fields
 
 
 class _PartialCalls:

@@ -224,8 +224,12 @@ class _Interactions(ProviderFormat):
         if text_or_empty(item.get("type")) not in _RESULTS:
             return ()
         call = WireCall(text_or_empty(item.get("call_id")), text_or_empty(item.get("name")), "")
-        said: object = item.get("result")
-        text = said if isinstance(said, str) else "".join(text_or_empty(part.get("text")) for part in objects_in(said))
+        output: object = item.get("result")
+        text = (
+            output
+            if isinstance(output, str)
+            else "".join(text_or_empty(part.get("text")) for part in objects_in(output))
+        )
         return (WireResult(call, text, bool(item.get("is_error"))),)
 
     def answer(self, results: Sequence[WireResult]) -> list[Item]:
@@ -294,15 +298,15 @@ def _is_call(item: Mapping[str, Any]) -> bool:
     return text_or_empty(item.get("type")) in _ANSWERS and item.keys().isdisjoint(("call_id", "execution"))
 
 
-def _answer(one: WireResult) -> Item:
-    step: Item = {"type": _ANSWERS["function_call"], "name": one.call.name, "call_id": one.call.id}
-    if one.call.kind != "function":
-        step = {"type": _ANSWERS[one.call.kind], "call_id": one.call.id}
-        return {**step, **(one.fields or {"result": list[Any]()})}
-    parts = carried(one.parts, INTERACTIONS.takes_media)
+def _answer(result: WireResult) -> Item:
+    step: Item = {"type": _ANSWERS["function_call"], "name": result.call.name, "call_id": result.call.id}
+    if result.call.kind != "function":
+        step = {"type": _ANSWERS[result.call.kind], "call_id": result.call.id}
+        return {**step, **(result.fields or {"result": list[Any]()})}
+    parts = carried(result.parts, INTERACTIONS.takes_media)
     shown = any(isinstance(part, Media) for part in parts)
-    step["result"] = list(map(_part, parts)) if shown else one.content
-    return {**step, "is_error": True} if one.is_error else step
+    step["result"] = list(map(_part, parts)) if shown else result.content
+    return {**step, "is_error": True} if result.is_error else step
 
 
 def _part(part: str | Media) -> Item:

@@ -31,11 +31,11 @@ class ForeignPart:
     """A part that another provider does not take.
 
     Attributes:
-        what: What it is, in the words of its own provider.
+        noun: What it is, in the words of its own provider.
         is_mark: Whether the words that the model wrote and read are all there without it: a thought, a citation.
     """
 
-    what: str
+    noun: str
     is_mark: bool = False
 
 
@@ -81,7 +81,7 @@ def _read(part: Mapping[str, Any]) -> Iterator[NeutralPart]:
         yield document
     elif kind == "citationsContent":
         cited = object_or_empty(part[kind])
-        yield from (text_or_empty(one.get("text")) for one in objects_in(cited.get("content")))
+        yield from (text_or_empty(citation.get("text")) for citation in objects_in(cited.get("content")))
         yield ForeignPart("citations", is_mark=True)
     else:
         reader = _MEDIA.get(kind)

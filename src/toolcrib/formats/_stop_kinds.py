@@ -89,9 +89,9 @@ def common_kind(word: str) -> StopKind:
     return _KINDS.get(re.sub("[^a-z]", "", word.lower()), "unknown")
 
 
-def worst(said: Iterable[tuple[str, StopKind]]) -> tuple[str, StopKind] | None:
+def worst(ends: Iterable[tuple[str, StopKind]]) -> tuple[str, StopKind] | None:
     """Return the word that counts of all that a reply says of its end: the worst, and of equals the last."""
-    return max(reversed([*said]), key=lambda one: _ORDER.index(one[1]) if one[1] in _ORDER else -1, default=None)
+    return max(reversed([*ends]), key=lambda end: _ORDER.index(end[1]) if end[1] in _ORDER else -1, default=None)
 
 
 def error_in(shape: Mapping[str, Any]) -> str:
@@ -104,5 +104,5 @@ def error_in(shape: Mapping[str, Any]) -> str:
     if not is_object(error):
         return cut(str(error), _LONGEST)
     names = [error.get(key) for key in ("type", "status", "code")]
-    name = next((str(one) for one in names if isinstance(one, str | int) and one and one != "error"), "")
+    name = next((str(value) for value in names if isinstance(value, str | int) and value and value != "error"), "")
     return cut(": ".join(filter(None, (name, text_or_empty(error.get("message"))))) or "error", _LONGEST)

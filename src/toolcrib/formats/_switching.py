@@ -75,7 +75,7 @@ def switched(
         mend = "give `drop=True` to leave it out"
         raise ValueError(f"{target.title} does not take {'; '.join(dict.fromkeys(reader.refused))}: {mend}")
     mended, done = target.repair(writer.items)
-    dropped = [f"{what} was left out" for what in (*reader.dropped, *reader.refused)]
+    dropped = [f"{noun} was left out" for noun in (*reader.dropped, *reader.refused)]
     return SwitchedItems(mended, (*dict.fromkeys(dropped), *done))
 
 
@@ -104,7 +104,7 @@ class _Reader:
             if rest is None:
                 continue
             speaker = _speaker(rest, is_asking=index in asked)
-            parts = list(self._taken(index, parts_in(rest), shows=speaker == "user"))
+            parts = list(self._portable_parts(index, parts_in(rest), shows=speaker == "user"))
             answers = [self._answer(spot) for spot in asked.get(index, ()) if self._is_taken(spot)]
             if not parts and not answers:
                 continue
@@ -129,18 +129,18 @@ class _Reader:
         result = replace(result, call=WireCall(spot.call.id, spot.call.name, spot.call.arguments))
         raw = spot.result.raw
         inner = object_or_empty(raw.get("functionResponse") or raw.get("toolResult")) or raw
-        parts = list(self._taken(spot.result.index, parts_in({**inner, "type": ""}), shows=True))
+        parts = list(self._portable_parts(spot.result.index, parts_in({**inner, "type": ""}), shows=True))
         if not any(isinstance(part, Media) for part in parts):
             return result
         if not any(isinstance(part, str) for part in parts) and result.content:
             parts = [result.content, *parts]
         return replace(result, content="\n".join(map(str, parts)), parts=tuple(parts))
 
-    def _taken(self, index: int, parts: Iterator[NeutralPart], *, shows: bool) -> Iterator[str | Media]:
+    def _portable_parts(self, index: int, parts: Iterator[NeutralPart], *, shows: bool) -> Iterator[str | Media]:
         """Yield the parts of an item that are written again; media only of one that `shows` them to a model."""
         for part in parts:
             if isinstance(part, ForeignPart):
-                (self.dropped if part.is_mark else self.refused).append(f"{part.what} of item {index}")
+                (self.dropped if part.is_mark else self.refused).append(f"{part.noun} of item {index}")
             elif isinstance(part, Media) and not shows:
                 self.refused.append(f"{part} of the model's, in item {index}")
             else:

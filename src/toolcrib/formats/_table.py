@@ -148,10 +148,14 @@ def detected(reply: object, among: Mapping[N, ProviderFormat] = PROVIDERS) -> N:
 def refuse_part(reply: object) -> None:
     """Raise ValueError for a part of a reply, such as its message: its calls would be missed."""
     try:
-        shapes = [json_shape(one) for one in (cast("Iterable[object]", reply) if isinstance(reply, list) else (reply,))]
+        shapes = [
+            json_shape(shape) for shape in (cast("Iterable[object]", reply) if isinstance(reply, list) else (reply,))
+        ]
     except TypeError:
         return
-    part = next((one for one in shapes if set(one) == {"message"} or any(keys <= one.keys() for keys in _PARTS)), None)
+    part = next(
+        (shape for shape in shapes if set(shape) == {"message"} or any(keys <= shape.keys() for keys in _PARTS)), None
+    )
     if part is not None:
         raise ValueError(
             f"what has the keys {', '.join(map(str, part))} is a part of a reply: give the whole of what the client "
@@ -284,11 +288,11 @@ def definitions(
     def made_of(tool: Definable, strict: bool) -> dict[str, Any]:
         shown = return_schemas or (known.returns and tool.provider.output_schema)
         returns = tool.return_schema if shown else None
-        one = definition(tool.name, tool.description, tool.parameters, format, strict, returns, tool.provider)
+        schema = definition(tool.name, tool.description, tool.parameters, format, strict, returns, tool.provider)
         if strict:
-            known.check_strict(strictly, one)
-            strictly.append(one)
-        return one
+            known.check_strict(strictly, schema)
+            strictly.append(schema)
+        return schema
 
     for tool in tools:
         try:
