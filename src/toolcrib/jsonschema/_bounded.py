@@ -30,7 +30,7 @@ class TooLongError(Exception):
 
 
 class Budget:
-    """What is left of the steps and the time of one check, and how deep in its schema it is.
+    """The steps and the time that one check has left, and its depth in the schema.
 
     Attributes:
         root: The schema in which references are looked up.
@@ -95,11 +95,11 @@ def _counted(check: _Keyword) -> _Keyword:
 def of_one_version(part: Any) -> Any:
     """Return a schema whose parts name no other version of JSON Schema, by which they would be read as that says."""
     if isinstance(part, list):
-        return [of_one_version(one) for one in cast("list[Any]", part)]
+        return [of_one_version(value) for value in cast("list[Any]", part)]
     if not isinstance(part, dict):
         return part
     named = cast("dict[str, Any]", part).items()
-    return {name: of_one_version(one) for name, one in named if not (name == "$schema" and isinstance(one, str))}
+    return {name: of_one_version(value) for name, value in named if not (name == "$schema" and isinstance(value, str))}
 
 
 # --- keywords that would take for ever, or do not say where
@@ -144,12 +144,12 @@ def _misfits_of_others(
 ) -> Generator[ValidationError]:
     """Yield where the properties that are not known by name or pattern do not fit a rule."""
     for name, held in value.items():
-        if name in known or any(_fits(one, name) is not False for one in patterns):
+        if name in known or any(_fits(pattern, name) is not False for pattern in patterns):
             continue
         if isinstance(rule, dict):
             yield from validator.descend(held, rule, path=name)
         elif not rule:
-            keys = f"the keys are {', '.join(known)}" if known else "there are none to give"
+            keys = f"the keys are {', '.join(known)}" if known else "no keys are allowed"
             yield ValidationError(f"unknown key; {keys}"[:WIDEST], path=(name,))
 
 

@@ -57,7 +57,7 @@ class Schemas:
         self._names: dict[str, str] = {}
         self._numbers: dict[str, int] = {}  # the last one that tells definitions of one name apart
         self._places: dict[str, Place] = {}
-        self._made: dict[str, dict[str, Any]] = {}
+        self._converted: dict[str, dict[str, Any]] = {}
         self._sizes: dict[str, int] = {}
         self._refs: dict[str, tuple[str, ...]] = {}
         self._cuts: dict[tuple[str, int], _Cut] = {}
@@ -151,8 +151,8 @@ class Schemas:
 
     def _variants(self, place: Place) -> list[dict[str, Any]]:
         """Return references to the variants of a schema that stands for them; none of any other schema."""
-        own = place.key.removesuffix(_VARIANTS)
-        if own == place.key:
+        plain_key = place.key.removesuffix(_VARIANTS)
+        if plain_key == place.key:
             return []
         table = mapping_of(mapping_of(mapping_of(place.value).get("discriminator")).get("mapping"))
         refs = [ref if "/" in ref or "#" in ref else f"#/components/schemas/{ref}" for ref in map(str, table.values())]
@@ -160,7 +160,7 @@ class Schemas:
             found = {self._document.find(ref, place.base).key: ref for ref in refs}
         except DocumentError:  # what a mapping names need not be there
             return []
-        names = (self._name(ref, place.base, is_part=key == own) for key, ref in found.items())
+        names = (self._name(ref, place.base, is_part=key == plain_key) for key, ref in found.items())
         return [{"$ref": f"#/$defs/{name}"} for name in names]
 
     def _name(self, ref: str, base: str, is_part: bool = False) -> str:
@@ -180,13 +180,13 @@ class Schemas:
 
     def definition(self, name: str) -> dict[str, Any]:
         """Return a definition by its name."""
-        if name not in self._made:
+        if name not in self._converted:
             place = self._places[name]
             variants = self._variants(place)
             facts = mapping_of(place.value).get("discriminator")
             whole = _discriminated(facts, {"oneOf": variants}) if variants else self.converted(place.value, place.base)
-            self._made[name] = whole
-        return self._made[name]
+            self._converted[name] = whole
+        return self._converted[name]
 
     def _refs_of(self, name: str) -> tuple[str, ...]:
         if name not in self._refs:
@@ -209,13 +209,13 @@ class Schemas:
 
     def _needed(self, schema: dict[str, Any]) -> Iterator[str]:
         """Yield the names of the definitions that a schema needs, each once, the nearest first."""
-        seen = dict.fromkeys(definitions_in(schema))
-        waiting = deque(seen)
+        needed = dict.fromkeys(definitions_in(schema))
+        waiting = deque(needed)
         while waiting:
             name = waiting.popleft()
             yield name
-            further = [other for other in self._refs_of(name) if other not in seen]
-            seen |= dict.fromkeys(further)
+            further = [other for other in self._refs_of(name) if other not in needed]
+            needed |= dict.fromkeys(further)
             waiting += further
 
     def shown(self, schema: dict[str, Any], most: int) -> dict[str, Any]:
@@ -368,10 +368,10 @@ def _of_3_0(schema: Mapping[str, Any], converted: dict[str, Any]) -> dict[str, A
     return converted
 
 
-def _discriminated(said: Any, converted: dict[str, Any]) -> dict[str, Any]:
+def _discriminated(discriminator: Any, converted: dict[str, Any]) -> dict[str, Any]:
     """Return a choice that a property decides: it may look like several of them, and the text says how to choose."""
     choices = {key: value for key, value in converted.items() if key != "oneOf"} | {"anyOf": converted["oneOf"]}
-    facts: Any = cast("Any", said) if isinstance(said, Mapping) else {}
+    facts: Any = cast("Any", discriminator) if isinstance(discriminator, Mapping) else {}
     name, table = facts.get("propertyName"), facts.get("mapping")
     if not isinstance(name, str):
         return choices
@@ -405,11 +405,11 @@ def _any_of_its_kind(schema: dict[str, Any]) -> dict[str, Any]:
     inside = schema.keys() & HOLDERS
     if not inside:
         return schema
-    kept = {key: value for key, value in schema.items() if key not in inside | {"required", "description"}}
-    if "type" not in kept and "properties" in inside and "$ref" not in kept:
-        kept["type"] = "object"
+    rest = {key: value for key, value in schema.items() if key not in inside | {"required", "description"}}
+    if "type" not in rest and "properties" in inside and "$ref" not in rest:
+        rest["type"] = "object"
     text = schema.get("description", "")
-    return {**kept, "description": f"{text} {_ELSEWHERE}".strip()}
+    return {**rest, "description": f"{text} {_ELSEWHERE}".strip()}
 
 
 def _narrowed(schema: dict[str, Any], most: int) -> dict[str, Any]:
@@ -421,8 +421,8 @@ def _narrowed(schema: dict[str, Any], most: int) -> dict[str, Any]:
         return {key: value for key, value in schema.items() if key == "type"}
     needs = {name: _needed({name: part}, definitions, most) for name, part in arguments.items()}
     required, left = schema.get("required", ()), most
-    converted, kept = dict[str, Any](), dict[str, Any]()
-    for name in sorted(arguments, key=lambda one: (sum(needs[one].values()), one not in required)):
+    converted, kept_definitions = dict[str, Any](), dict[str, Any]()
+    for name in sorted(arguments, key=lambda argument: (sum(needs[argument].values()), argument not in required)):
         part, size = arguments[name], sum(needs[name].values())
         if size > left:
             ref = str(mapping_of(part).get("$ref", "")).removeprefix("#/$defs/")
@@ -430,19 +430,19 @@ def _narrowed(schema: dict[str, Any], most: int) -> dict[str, Any]:
             part = {**({} if kind is None else {"type": kind}), "description": _ELSEWHERE}
             size = len(json.dumps({name: part}))
         else:
-            kept |= {one: definitions[one] for one in needs[name] if one in definitions}
+            kept_definitions |= {key: definitions[key] for key in needs[name] if key in definitions}
         if size <= left or name in required:
             converted[name], left = part, left - size
     whole = {key: value for key, value in schema.items() if key not in ("$defs", "additionalProperties")}
     if len(converted) == len(arguments):
         whole["additionalProperties"] = False
     ordered = {name: converted[name] for name in arguments if name in converted}
-    return {**whole, "properties": ordered, **({"$defs": kept} if kept else {})}
+    return {**whole, "properties": ordered, **({"$defs": kept_definitions} if kept_definitions else {})}
 
 
 def _needed(part: Mapping[str, Any], definitions: Mapping[str, Any], most: int) -> dict[str, int]:
     """Return the characters of an argument, by the empty name, and of each definition that it needs, up to `most`."""
-    sizes, waiting = {"": len(json.dumps(part))}, [name for one in part.values() for name in definitions_in(one)]
+    sizes, waiting = {"": len(json.dumps(part))}, [name for value in part.values() for name in definitions_in(value)]
     left = most - sizes[""]
     while waiting and left >= 0:
         name = waiting.pop()

@@ -31,7 +31,7 @@ _HINTS: Mapping[bool, tuple[str, ...]] = {True: ("read_only",), False: ()}
 
 
 class Api:
-    """What all operations of a document share.
+    """The parts that all operations of a document share.
 
     Attributes:
         schemes: The security schemes by name.
@@ -53,16 +53,16 @@ class OperationTool(BaseTool):
         self._api, self._route, self._operation = api, route, operation
         self._endpoint: Endpoint = endpoint_of(api.document, route, api.requests, api.secret)
         options = api.options
-        own = self._endpoint.servers
-        self._server = server_of(api.document, own, options.server, options.variables)
-        self._leaders = leaders_of(api.document, own, options.server, options.variables)
+        servers = self._endpoint.servers
+        self._server = server_of(api.document, servers, options.server, options.variables)
+        self._leaders = leaders_of(api.document, servers, options.server, options.variables)
         self._signer = Signer(
             api.sender.server,
             self._server,
             self._endpoint.security,
             api.schemes,
             options.credentials,
-            own is not None
+            servers is not None
             and urlsplit(self._server).hostname not in options.credential_hosts
             and is_elsewhere(api.document, self._server, options.server, options.variables),
         )
@@ -144,9 +144,9 @@ class OperationTool(BaseTool):
         return f"{self._route.method} {self._server.rstrip('/')}{self._route.path}"
 
     def _description(self) -> str:
-        given = self._api.options.description_of(self._operation)
-        if given is not None:
-            return given
+        description = self._api.options.description_of(self._operation)
+        if description is not None:
+            return description
         most, spec = self._api.options.max_description_chars, self._route.spec
         summary, text = brief(spec.get("summary"), most), brief(spec.get("description"), most)
         first = "Deprecated. " if self._operation.deprecated else ""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 InjectedKind: TypeAlias = Literal["context", "injectable", "injected"]
-"""How a parameter that the run fills was marked."""
+"""The mark of a parameter that the run fills."""
 
 
 def is_field(value: object) -> TypeIs[FieldInfo]:
