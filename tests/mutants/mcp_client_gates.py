@@ -108,8 +108,8 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     Gate(
         "a new tool with a name that is taken",
         "toolsets/_members.py",
-        "                add(taken, entry)\n",
-        "                taken[entry.name] = entry\n",
+        "                add(members, entry)\n",
+        "                members[entry.name] = entry\n",
         _OF_CHANGES,
     ),
     Gate(

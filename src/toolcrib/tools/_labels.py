@@ -12,7 +12,7 @@ from toolcrib.hooks import require_parameters
 Effect: TypeAlias = Literal[
     "none", "fetch", "write", "create", "send", "spend", "delete", "share", "execute", "program"
 ]
-"""What a tool does.
+"""The effect of a tool.
 
 `none` reads, and `fetch` reads from an address that an argument names. `write` and `create` change and add something in
 the user's own space, where it can be undone. `send`, `spend`, `delete`, `share` and `execute` leave that space, or
@@ -24,7 +24,7 @@ INSIDE: Final[frozenset[Effect]] = frozenset({"write", "create"})
 """Effects inside the user's own space: values of strangers are asked about, and unknown ones are not."""
 
 Trust: TypeAlias = Literal["trusted", "name", "untrusted"]
-"""How far a text can be trusted.
+"""The trust in a text.
 
 `trusted` is the host's or the user's own, `untrusted` may be a stranger's. A `name` is one that people choose, such as
 that of a channel: it is trusted as long as it is short, since a longer one may be an instruction, and as long as it is
@@ -67,12 +67,12 @@ def require_source(who: str, source: Any) -> None:
     if callable(source):
         require_parameters("source function", source, "arguments", "result")
         return
-    given = list(cast("Mapping[str, Any]", source).values()) if isinstance(source, Mapping) else [source]
-    for each in given:
-        if each not in _TRUSTS:
+    trusts = list(cast("Mapping[str, Any]", source).values()) if isinstance(source, Mapping) else [source]
+    for trust in trusts:
+        if trust not in _TRUSTS:
             known = ", ".join(map(repr, get_args(Trust)))
             raise ValueError(
-                f"{who}: source is {known}, or these by field name, or a function; {each!r} is not one of them"
+                f"{who}: source is {known}, or these by field name, or a function; {trust!r} is not one of them"
             )
 
 
@@ -188,7 +188,7 @@ class _Labels:
         if self._rest.trust == "untrusted":
             return True
         lists = (cast("Sequence[Any]", part) if isinstance(part, list | tuple) else (part,) for part in held.values())
-        return bool(missing) and not any(isinstance(each, Mapping) for items in lists for each in items)
+        return bool(missing) and not any(isinstance(value, Mapping) for items in lists for value in items)
 
     def path_of(self, path: str | None, key: str | int) -> str | None:
         """Return the path of a key or index below a path; None for one that is longer than each name."""
@@ -225,7 +225,7 @@ def _leaves(value: Any, place: Place, labels: _Labels) -> Iterator[tuple[Place, 
     while stack:
         place, path, fields, label, missing, held = stack.pop()
         if label.trust == "untrusted" and place.parent is not None and (not held or held is True):
-            place.parent.mark()  # what is null, true, false or empty is no text
+            place.parent.mark()  # what is null, true, false or empty is not a text
         if isinstance(held, Mapping):
             parts = [(str(key), part) for key, part in cast("Mapping[Any, Any]", held).items()]
             of_keys, missing = labels.of(path, fields, label, "*"), missing.difference(name for name, _ in parts)

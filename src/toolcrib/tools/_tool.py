@@ -76,7 +76,7 @@ class Tool(Observed, Generic[P, R]):
         options: How it is run and offered.
         metadata: Name, description, schemas and the times of the last run.
         subtools: The tools attached with `subtool()`.
-        identity: What tells the object whose method it is from others, as JSON shapes; None for a function.
+        identity: The identity of the object whose method it is, as JSON shapes; None for a function.
     """
 
     __code__: CodeType  # of what a call runs: by its flags `inspect` knows a coroutine function
@@ -138,8 +138,8 @@ class Tool(Observed, Generic[P, R]):
         self.__module__ = getattr(fn, "__module__", type(fn).__module__)
         self.__qualname__ = getattr(fn, "__qualname__", self.__name__)
         inner = _without_partial(fn)
-        own: Any = getattr(type(self), "_stream" if self.is_streaming else "_return")
-        called = own if not self.bare else inner if isinstance(inner, _FUNCTIONS) else type(inner).__call__
+        method: Any = getattr(type(self), "_stream" if self.is_streaming else "_return")
+        called = method if not self.bare else inner if isinstance(inner, _FUNCTIONS) else type(inner).__call__
         if isinstance(code := getattr(called, "__code__", None), CodeType):
             self.__code__ = code
 
@@ -152,7 +152,7 @@ class Tool(Observed, Generic[P, R]):
 
     @property
     def description(self) -> str:
-        """What it is for: the first paragraph of the docstring, unless given."""
+        """Its purpose: the first paragraph of the docstring, unless given."""
         return self.spec.description
 
     @property
@@ -167,7 +167,7 @@ class Tool(Observed, Generic[P, R]):
 
     @property
     def provider(self) -> ProviderOptions:
-        """What providers are asked for beside the schema."""
+        """The options of providers beside the schema."""
         return self.options.provider
 
     @property
@@ -187,7 +187,7 @@ class Tool(Observed, Generic[P, R]):
 
     @property
     def body(self) -> Body:
-        """What runs the function; raises NotCallable for a declared input."""
+        """The object that runs the function; raises NotCallable for a declared input."""
         if self._body is None:
             raise NotCallable(self.name)
         return self._body
@@ -361,9 +361,9 @@ def register_tool(tool: Tool[..., Any], *, replace: bool = False) -> None:
     key = tool.__name__
     for other in {key.replace(".", "__"), key.replace("__", ".")} - {key}:
         if other in ToolRegistry and not replace:
-            taken = ToolRegistry.get(other)
+            registered = ToolRegistry.get(other)
             raise DuplicateNameError(
-                tool.name, taken.origin, tool.origin, "Models see both under one name; rename one."
+                tool.name, registered.origin, tool.origin, "Models see both under one name; rename one."
             )
     ToolRegistry.register(key, tool, replace=replace)
 
@@ -382,13 +382,17 @@ def make_tool(
         fn, name=name, description=options.description, fixed=frozenset(fixed), return_schema=options.return_schema
     )
     if spec.is_sync or spec.is_sync_generator:
-        own = function_name(fn)
+        shown = function_name(fn)
         if isinstance(fn, type):
-            raise TypeError(f"`{own}` is a class, and @tool takes async functions; a class of a tool is a `BaseTool`.")
+            raise TypeError(
+                f"`{shown}` is a class, and @tool takes async functions; a class of a tool is a `BaseTool`."
+            )
         if (kind := type(fn).__name__) in ("staticmethod", "classmethod"):
-            raise TypeError(f"`{own}` is a {kind}, and @tool takes functions: write @{kind} above @tool, not below it.")
+            raise TypeError(
+                f"`{shown}` is a {kind}, and @tool takes functions: write @{kind} above @tool, not below it."
+            )
         raise TypeError(
-            f"`{own}` is a sync function, and @tool takes async ones: write `async def {own}(...)`, or use "
+            f"`{shown}` is a sync function, and @tool takes async ones: write `async def {shown}(...)`, or use "
             "@ez_tool, which runs a sync function in a worker thread."
         )
     return Tool(spec, options, fixed=fixed, key=key)
