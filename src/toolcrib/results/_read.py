@@ -26,7 +26,7 @@ _NOTHING = object()
 
 @dataclass(frozen=True, slots=True)
 class ResultQuery:
-    """What to read of a result.
+    """The part of a result to read.
 
     Attributes:
         most_chars: The most characters of what is read.

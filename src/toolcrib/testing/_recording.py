@@ -22,7 +22,7 @@ from toolcrib.toolsets import ToolsetLike
 
 
 class RecordedError(Exception):
-    """What a recorded tool raised, with the class and the message that it had."""
+    """The error of a recorded tool, with the class and the message that it had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Recording:
         path = Path(path)
         with path.open("rb") as file:
             is_sqlite = file.read(16) == b"SQLite format 3\0"
-        found = list(_kept(sqlite_events(path)) if is_sqlite else _lines(path))
+        found = list(_records_in(sqlite_events(path)) if is_sqlite else _lines(path))
         runs = {record["run_id"]: None for record in found}
         if not run_id and len(runs) > 1:
             raise ValueError(
@@ -76,12 +76,12 @@ class Recording:
         A call that came before those of the reply before had ended is of the same reply. Calls that tools and programs
         made are left out.
         """
-        own = {record["call_id"] for record in self.records}
+        ids = {record["call_id"] for record in self.records}
         rounds: list[list[ToolCall]] = []
         until: datetime | None = None
         for record in self.records:
             parent = record["parent_id"] or ""
-            if parent in own or parent.startswith("program_"):
+            if parent in ids or parent.startswith("program_"):
                 continue
             if until is None or _started(record) >= until:
                 rounds.append([])
@@ -115,7 +115,7 @@ def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
             yield record
 
 
-def _kept(log: EventLog) -> Iterator[Mapping[str, Any]]:
+def _records_in(log: EventLog) -> Iterator[Mapping[str, Any]]:
     """Yield the records in a database."""
     for event in log.all():
         if event.source == "call" and event.data.get("record"):
