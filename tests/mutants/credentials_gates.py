@@ -213,7 +213,7 @@ CREDENTIALS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "mode of the database",
-        "credentials/_stores.py",
+        "credentials/_store.py",
         '        if os.name == "posix" and self.path.stat().st_mode & 0o077:\n',
         "        if False:\n",
         _OF_STORES,

@@ -398,7 +398,7 @@ class _Stream(StreamEnd):
     """A reply as its events come.
 
     Attributes:
-        blocks: What came so far; the input of a call is a list of its pieces until `close`.
+        blocks: The blocks that came so far; the input of a call is a list of its pieces until `close`.
     """
 
     def __init__(self) -> None:
@@ -406,7 +406,7 @@ class _Stream(StreamEnd):
         self.blocks: list[Item] = []
         self._open: dict[int, Item] = {}
         self._ended: set[int] = set()
-        self._broken: set[int] = set()  # blocks of which a piece of the input was no text
+        self._broken: set[int] = set()  # blocks of which a piece of the input was not a text
 
     def add(self, event: Mapping[str, Any]) -> None:
         """Add the next event."""

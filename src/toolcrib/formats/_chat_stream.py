@@ -38,7 +38,7 @@ KINDS = ("function", *TEXTS)
 
 @dataclass(slots=True)
 class ChatStream(StreamEnd):
-    """What the chunks of a stream come to.
+    """The message of a stream's chunks.
 
     Attributes:
         message: The message.

@@ -101,7 +101,11 @@ class _Cohere(ChatFormat):
         return {"type": "function", "function": {"name": tool.name, **described, "parameters": parameters}}
 
     def check_strict(self, before: list[Item], definition: Item) -> None:
-        fields = sum(len(part.get("properties", ())) for tool in (*before, definition) for part in _parts_of(tool))
+        fields = sum(
+            len(part.get("properties", ()))
+            for tool in (*before, definition)
+            for part in subschemas(tool["function"]["parameters"])
+        )
         if fields > _MOST_FIELDS:
             problem = f"strict mode takes {_MOST_FIELDS} properties in all tools of a request; offer fewer tools"
             raise FormatError(definition["function"]["name"], self.title, problem)
@@ -196,10 +200,6 @@ class _Cohere(ChatFormat):
 
     def one_call(self, choice: Any) -> Item:
         raise ValueError(f"{self.title} cannot be held to one call at a time; leave `parallel` out")
-
-
-def _parts_of(tool: Item) -> list[Mapping[str, Any]]:
-    return list(subschemas(tool["function"]["parameters"]))
 
 
 def _check_required(tool: str, schema: Item) -> None:

@@ -136,7 +136,7 @@ def _unquoted(quoted: str) -> str | None:
 
 @dataclass(slots=True)
 class ReplyStream(StreamEnd):
-    """What chunks come to: the reply, and the places of parts whose call was cut."""
+    """The reply that chunks make up, and the places of parts whose call was cut."""
 
     reply: Item = field(default_factory=Item)
     cut: set[int] = field(default_factory=set[int])

@@ -348,7 +348,7 @@ def _arguments_in(delta: Mapping[str, Any]) -> str:
 
 @dataclass(slots=True)
 class _Stream(StreamEnd):
-    """What events come to: the steps, in the order in which they began.
+    """The steps that events make up, in the order in which they began.
 
     Attributes:
         steps: The steps.

@@ -21,14 +21,14 @@ BlockKind: TypeAlias = Literal["blank", "thought", "asks", "answers", "result", 
 
 @value_class
 class Block:
-    """What the rules ask of a block.
+    """The facts of a block that the rules need.
 
     Attributes:
         kind: `blank`: a text without a word; `asks`: a call of a tool of the provider's own; `answers`: the result of
             one; `result`: a result of the client's.
         id: Of the provider's own call.
         name: Of its tool.
-        inner: What a result of the client's holds.
+        inner: The content of a result of the client's.
         caller: Of a call of the client's the id of the provider's own whose program made it.
     """
 

@@ -31,7 +31,7 @@ class ForeignPart:
     """A part that another provider does not take.
 
     Attributes:
-        noun: What it is, in the words of its own provider.
+        noun: A noun for it, in the words of its own provider.
         is_mark: Whether the words that the model wrote and read are all there without it: a thought, a citation.
     """
 

@@ -444,7 +444,7 @@ def _errors(response: Mapping[str, Any]) -> list[str]:
 
 @dataclass(slots=True)
 class _Stream(StreamEnd):
-    """What events come to: the response."""
+    """The response that events make up."""
 
     response: Item = field(default_factory=Item)
 

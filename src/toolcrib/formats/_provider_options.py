@@ -15,7 +15,7 @@ _DIGITS = "0123456789"
 Caller: TypeAlias = Literal[
     "direct", "programmatic", "code_execution_20250825", "code_execution_20260120", "code_execution_20260521"
 ]
-"""Who may call a tool, in the providers' words: the model directly, or programs in the provider's sandbox."""
+"""A caller of a tool, in the providers' words: the model directly, or programs in the provider's sandbox."""
 
 
 @dataclass(frozen=True, slots=True)

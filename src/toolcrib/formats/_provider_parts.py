@@ -94,7 +94,7 @@ class ProviderPart:
     """A part that a tool of the provider's own brought.
 
     Attributes:
-        tool: What the provider calls it.
+        tool: The provider's name of it.
         id: Names it; empty where nothing does.
         texts: The texts in it.
         is_hidden: Whether the model may have read more than these.

@@ -38,7 +38,7 @@ class CallSpot:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where a provider wants results.
+    """The place in which a provider wants results.
 
     Attributes:
         place: `run`: right after the calls, an item each. `next`: all of them first in the next item. `later`: anywhere

@@ -15,7 +15,7 @@ __all__ = ["FINISHED", "StopKind", "StreamEnd", "common_kind", "ending", "error_
 StopKind: TypeAlias = Literal[
     "finished", "tool_calls", "length", "refusal", "content_filter", "malformed", "paused", "error", "cut", "unknown"
 ]
-"""Why a reply ended.
+"""The reason why a reply ended.
 
 - `finished`: the model had answered; `tool_calls`: it waits for results.
 - `length`: at a limit of tokens; `refusal`: the model refused; `content_filter`: a filter of the provider's stopped it.
@@ -57,13 +57,13 @@ _SENTENCES: dict[StopKind, str] = {
 
 @dataclass(slots=True)
 class StreamEnd:
-    """What a stream says of its end.
+    """The end of a stream, in its own words.
 
     Attributes:
         words: The words for why it ended, in their order.
-        errors: What the provider says that went wrong.
-        misread: What in it could not be read, a few words each.
-        problems: What else was wrong, a sentence each.
+        errors: The errors that the provider reports.
+        misread: The parts of it that could not be read, a few words each.
+        problems: The other faults, a sentence each.
     """
 
     words: list[object] = field(default_factory=list[object])

@@ -84,7 +84,7 @@ class SchemaLimits:
 
 @dataclass(frozen=True, slots=True)
 class StrictRules:
-    """What a provider's strict mode takes.
+    """The rules of a provider's strict mode.
 
     Attributes:
         keywords: Those it knows. What another says goes into the description.
@@ -93,7 +93,7 @@ class StrictRules:
         recursive: Whether a type may hold itself.
         small_arrays: Whether `minItems` may only be 0 or 1.
         plain_patterns: Whether patterns may not look around, back or at the borders of words.
-        limits: What the whole schema may come to.
+        limits: The limits of the whole schema.
     """
 
     keywords: frozenset[str]
@@ -120,7 +120,7 @@ def strict_schema(tool: str, title: str, parameters: Mapping[str, Any], rules: S
 
     Raises:
         FormatError: Something in it cannot be said; names the field and what would mend it.
-        SchemaTooLarge: What has to be written out comes to too much.
+        SchemaTooLarge: Writing out its references comes to too much.
     """
     written = _Strict(tool, title, parameters, rules, SchemaWalk(parameters, tool)).root()
     problem = rules.limits.exceeded(written, tool) if rules.limits else None
@@ -328,11 +328,11 @@ def without_filler(arguments: Mapping[str, Any], parameters: Mapping[str, Any]) 
     """Return the arguments without nulls for properties that are optional and do not accept null, at any depth.
 
     Args:
-        arguments: What a model sent for a tool that was defined with `strict=True`.
+        arguments: The arguments that a model sent for a tool that was defined with `strict=True`.
         parameters: The JSON schema of the tool's arguments as it was before, with its optional properties.
 
     Raises:
-        SchemaTooLarge: What has to be written out of it comes to too much.
+        SchemaTooLarge: Writing out its references comes to too much.
     """
     return cast("dict[str, Any]", _clean(arguments, parameters, SchemaWalk(parameters)))
 

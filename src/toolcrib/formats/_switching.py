@@ -28,7 +28,7 @@ class SwitchedItems:
 
     Attributes:
         items: Its items.
-        dropped: What is not in them, a sentence each.
+        dropped: The parts that are not in them, a sentence each.
     """
 
     items: list[Item]
@@ -37,7 +37,7 @@ class SwitchedItems:
 
 @dataclass(slots=True)
 class _Turn:
-    """What one speaker said, with the calls that were made there and their results."""
+    """The words of one speaker, with the calls that were made there and their results."""
 
     index: int
     speaker: _Speaker
@@ -83,8 +83,8 @@ class _Reader:
     """A reader of transcripts in one format, who notes what another one does not take.
 
     Attributes:
-        dropped: What is dropped in any case, and where.
-        refused: What is dropped where the host says so, and where.
+        dropped: The parts that are dropped in any case, and where.
+        refused: The parts that are dropped where the host says so, and where.
     """
 
     def __init__(self, source: ProviderFormat, target: ProviderFormat) -> None:
@@ -151,7 +151,7 @@ class _Writer:
     """A writer of turns in one format.
 
     Attributes:
-        items: What was written.
+        items: The items that were written.
     """
 
     def __init__(self, target: ProviderFormat, notes: _Reader) -> None:

@@ -19,7 +19,7 @@ UNANSWERED = "This call was not answered: the conversation went on without its r
 _LEFT_OUT = {"user": "A part of the conversation was left out here.", "assistant": "This was not answered."}
 
 CallKey: TypeAlias = str | tuple[str, str]
-"""What a result names its call by: an id; or an id that may be empty, and the tool's name."""
+"""The key by which a result names its call: an id; or an id that may be empty, and the tool's name."""
 
 
 Speaker: TypeAlias = Literal["user", "assistant"]
@@ -34,7 +34,7 @@ class RefusedPart:
         place: Of the part in it; a second number is the place in a result that the part is.
         kind: As for a `TranscriptProblem`.
         id: Of the call that it is about; empty for others.
-        text: What it is, for a sentence.
+        text: A noun phrase for it, for a sentence.
     """
 
     index: int
@@ -45,7 +45,7 @@ class RefusedPart:
 
 
 class TranscriptRules(ABC):
-    """How one provider keeps calls and results in a transcript; `unanswered`, `check` and `repair` follow from it.
+    """The rules of one provider for calls and results in a transcript, from which `check` and `repair` follow.
 
     Attributes:
         layout: Where the provider wants results.

@@ -18,13 +18,13 @@ class Tokens:
     """The tokens of one request, as its provider counted them.
 
     Attributes:
-        input: What the model read, with what came from a cache or was written into one.
-        output: What the model wrote, with its thoughts.
+        input: The tokens that the model read, with those that came from a cache or were written into one.
+        output: The tokens that the model wrote, with its thoughts.
         cached: How many of the input came from a cache.
         cache_written: How many of the input were written into one.
         reasoning: How much of the output were thoughts.
         model: The name of the model that answered; empty where it is not said.
-        counts: What they were made of: the provider's own counts, by their path.
+        counts: The provider's own counts that they were made of, by their path.
     """
 
     input: int = 0
@@ -38,7 +38,7 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class UsageKeys:
-    """Where a provider's replies and chunks say how many tokens were used.
+    """The places of token counts in a provider's replies and chunks.
 
     Attributes:
         places: The paths to the object that says it; the first one that is there counts.
@@ -68,7 +68,7 @@ class UsageKeys:
 
         Args:
             shape: The reply or chunk.
-            before: What earlier chunks said. A count that is said again takes the place of the one before, as each
+            before: The usage in earlier chunks. A count that is said again takes the place of the one before, as each
                 chunk says what was used so far: Gemini corrects a count downwards, too.
         """
         for place in self.places:

@@ -9,15 +9,15 @@ from typing import Any, cast
 __all__ = ["UserWords", "user_words"]
 
 _TEXTS = ("", "text", "input_text")  # types of parts that a user writes
-_ENCODED = 200  # characters: a longer word is no word, but bytes as text
+_ENCODED = 200  # characters: a longer word is not a word, but bytes as text
 
 
 @dataclass(frozen=True, slots=True)
 class UserWords:
-    """What a user says in one item.
+    """The words of a user in one item.
 
     Attributes:
-        texts: What the user wrote.
+        texts: The texts that the user wrote.
         attached: The texts in what is attached, such as documents; the kind of one in which none can be read.
     """
 

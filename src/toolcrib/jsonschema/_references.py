@@ -35,7 +35,7 @@ def with_definitions(tool: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
     It is `schema` itself where they do so already.
 
     Raises:
-        SchemaTooLarge: What they lead to would have to be written too often; names the tool.
+        SchemaTooLarge: Their targets would have to be written too often; names the tool.
     """
     index = _Index(schema)
     table: Any = schema.get("$defs", {})

@@ -132,7 +132,7 @@ def satisfiable(tool: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
     the definitions that it refers to; and a `oneOf` with a repair in it becomes an `anyOf`.
 
     Raises:
-        SchemaTooLarge: What its references lead to comes to too much; names the tool.
+        SchemaTooLarge: The targets of its references come to too much; names the tool.
     """
     return _Repair(tool, schema).schema()
 

@@ -48,7 +48,7 @@ def shown_arguments(tool: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     as every provider reads them, and one that cannot be written so stands in a description.
 
     Raises:
-        SchemaTooLarge: What has to be written out comes to too much.
+        SchemaTooLarge: Writing out its references comes to too much.
     """
     walk = SchemaWalk(parameters, tool)
     return _shown(_root(parameters, walk), walk)
@@ -58,7 +58,7 @@ def shown_value(tool: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema of a value for a provider, such as that of a tool's result.
 
     Raises:
-        SchemaTooLarge: What has to be written out comes to too much.
+        SchemaTooLarge: Writing out its references comes to too much.
     """
     root = {key: part for key, part in schema.items() if key not in _WHOLE}
     return _shown(root, SchemaWalk(schema, tool))

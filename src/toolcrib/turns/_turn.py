@@ -287,7 +287,7 @@ class Turn(Observed, Generic[T, V]):
             TurnTimeoutError: It did not finish in its time.
             ApprovalRequired: A person has to be asked first; `turn.request` is the question.
             ApprovalDenied: A person or a rule said no.
-            Exception: What the tool raised.
+            Exception: The error that the tool raised.
         """
         if self._tool.is_streaming:
             raise WrongRunMethodError(f"the tool `{self.tool_name}` yields values; run its turn with yielding()")
@@ -328,7 +328,7 @@ class Turn(Observed, Generic[T, V]):
 
         Raises:
             TurnTimeoutError: It did not finish in its time.
-            Exception: What a hook raised.
+            Exception: The error that a hook raised.
         """
         if binding.followed and not (followed or self._is_running):
             with binding.follow(self, self._tool, self._kwargs) as run, UNFOLLOWED if run is None else run.within():
