@@ -333,7 +333,7 @@ PROCESS_GATES: tuple[Gate, ...] = (
     Gate(
         "the end of a session after a kill",
         "sandbox/_worker_sandbox.py",
-        "            elif self._kept is None:\n",
+        "            elif self._data is None:\n",
         "            elif False:\n",
         _SESSIONS,
     ),

@@ -50,7 +50,7 @@ class JournalEntry:
         name: The name by which the program called the tool.
         digest: Of the arguments.
         summary: The call as `ExecutionResult.tool_calls` has it.
-        reply: The program's reply; None while there is none.
+        reply: The reply to the program; None until it comes.
         values: The values that a streaming call yielded.
         cancelled: Whether the program itself cancelled the call.
         suspended: The outcome of a call that waits for a person.

@@ -113,7 +113,7 @@ class JournalHost(ProgramHost):
             await asyncio.Event().wait()  # the program cancels it once more
         return await self._make(entry, args, kwargs, emit, partial(self._execute_again, entry, emit))
 
-    def kept(self, program: Program) -> Program:
+    def with_log(self, program: Program) -> Program:
         """Return the program with its log, where the engine saves its state, and the time that the log takes."""
         log = self._log
         return program if log is None else replace(program, save_state=self._save_state, waited=lambda: log.waited)
@@ -276,12 +276,12 @@ class JournalHost(ProgramHost):
         name = self._tools[entry.name].name
         tool = self._pipeline.toolset.entries.get(name)
         call = ToolCall(name, entry.summary["arguments"] or {}, entry.id)
-        given = ModelInput("restored", request=call, entry=tool, key=entry.id, is_lost=True)
+        result = ModelInput("restored", request=call, entry=tool, key=entry.id, is_lost=True)
         if isinstance(reply, Raised):
-            given = replace(given, value=reply.message, is_error=True, is_lost=False)
+            result = replace(result, value=reply.message, is_error=True, is_lost=False)
         elif isinstance(reply, Value) and not reply.tables:
-            given = replace(given, value=entry.values or reply.value, is_lost=False)
-        run.read(given)
+            result = replace(result, value=entry.values or reply.value, is_lost=False)
+        run.read(result)
 
     def _check_caught_up(self) -> None:
         if self.journal.expected is None:

@@ -59,7 +59,7 @@ class Wire:
     # --- reading
 
     def next(self) -> Frame | None:
-        """Return the next frame that has come; None when there is none."""
+        """Return the next frame; None when no frame has come."""
         if self._frames:
             return self._frames.popleft()
         if self._ahead > _READ_AHEAD:

@@ -25,7 +25,7 @@ class WorkerStock:
     A process forked off the host has none of the workers and starts its own.
 
     Args:
-        options: What the zygote serves.
+        options: The options that the zygote serves with.
         check: Checks what guests report.
         spares: How many workers are started ahead.
         for_limits: Whether a spare is for the limits that were used last.
@@ -121,9 +121,9 @@ class WorkerStock:
         spares, zygote, closed = self._spares, self._zygote, self._closed
         self._reset()
         self._closed = closed
-        for each in (*spares, zygote):
-            if each is not None:
-                each.forget()
+        for process in (*spares, zygote):
+            if process is not None:
+                process.forget()
 
     # --- zygotes ----------------------------------------------------------------------------------------------------
 
@@ -228,7 +228,7 @@ class WorkerPool(WorkerStock):
 
 
 class _Left(Protocol):
-    """What belongs to one process, and not to those that are forked off it."""
+    """A thing that belongs to one process, and not to those that are forked off it."""
 
     def forget(self) -> None:
         """Leave it to the process that this one was forked from, and begin anew."""

@@ -51,7 +51,7 @@ def data_values(names: Mapping[str, Any], others: Collection[str], most: int) ->
         others: Names that are not the program's own.
         most: Bytes of JSON that all of them may take.
     """
-    kept: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     left_out: dict[str, str] = {}
     for name, value in list(names.items()):
         if name.startswith("_") or name in others or issubclass(type(value), ExportedByName):
@@ -63,10 +63,10 @@ def data_values(names: Mapping[str, Any], others: Collection[str], most: int) ->
             size, written = most + 1, None
         if size <= most:
             most -= size
-            kept[name] = written
+            values[name] = written
         elif len(left_out) < _NAMED:
             left_out[name] = str(type.__dict__["__name__"].__get__(type(value)))[:_KIND_CHARS]
-    return kept, left_out
+    return values, left_out
 
 
 def read_values(written: Mapping[str, Any]) -> dict[str, Any]:

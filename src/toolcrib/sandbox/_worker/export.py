@@ -100,19 +100,19 @@ def exported_arguments(
     Raises:
         ValueError: One of them cannot leave the program; the message says which.
     """
-    given: list[Any] = []
+    positional: list[Any] = []
     named: dict[str, Any] = {}
     which = ""
     try:
         for value in args:
-            which = f"argument {len(given) + 1}"
-            given.append(exported(value, most, fields))
+            which = f"argument {len(positional) + 1}"
+            positional.append(exported(value, most, fields))
         for key, value in kwargs.items():
             which = f"the argument `{key}`"
             named[key] = exported(value, most, fields)
     except ValueRefused as refused:
         raise ValueError(f"{which} of `{name}` cannot be passed to it: {refused}") from None
-    return given, named
+    return positional, named
 
 
 def exported_result(value: Any, most: int, tables: list[PackedTable] | None = None) -> Any:
@@ -187,9 +187,9 @@ class _Copier:
         if fields is None and self._tables is not None and type(value).__module__.partition(".")[0] in PACKAGES:
             return self.copy(_ADDRESS.sub("", f"{value!r:.{_TEXT}}"), depth - 1)  # a plot, as a last value
         if fields is None:
-            what = _ADDRESS.sub("", f"{value!r:.100}")
+            value_text = _ADDRESS.sub("", f"{value!r:.100}")
             hint = "read it into a list first" if isinstance(value, Iterator) else "pass text, numbers, lists and dicts"
-            raise ValueRefused(f"{what} has no JSON form; {hint}")
+            raise ValueRefused(f"{value_text} has no JSON form; {hint}")
         return self._mapping(fields, depth)
 
     def _table(self, value: Any, depth: int) -> Any:
