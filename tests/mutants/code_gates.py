@@ -288,7 +288,7 @@ CODE_GATES: tuple[Gate, ...] = (
         "if True:",
         _OF_LIBRARY,
     ),
-    Gate("trial that fails", _LIBRARY, 'if outcome.kind != "completed" and not held:', "if False:", _OF_LIBRARY),
+    Gate("trial that fails", _LIBRARY, 'if outcome.kind != "completed" and not held_back:', "if False:", _OF_LIBRARY),
     Gate("tools of a kept program", _LIBRARY, "await _needed(toolkit, program)", "await toolkit", _OF_LIBRARY),
     Gate("changed definition", _LIBRARY, "if changes := self.changes(program):", "if False:", _OF_LIBRARY),
     Gate("name that is taken", _LIBRARY, "await self._store.add(program, replace=replace)", "True", _OF_LIBRARY),

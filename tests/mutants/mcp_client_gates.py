@@ -101,8 +101,8 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     Gate(
         "a tool that is gone",
         "toolsets/_live.py",
-        "gone = [replace(entry, off=True) for",
-        "gone = [replace(entry) for",
+        "removed = [replace(entry, off=True) for",
+        "removed = [replace(entry) for",
         _OF_CHANGES,
     ),
     Gate(

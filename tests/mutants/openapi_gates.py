@@ -224,8 +224,8 @@ OPENAPI_GATES: tuple[Gate, ...] = (
     Gate(
         "retries of what writes",
         "openapi/_sending.py",
-        "left = self.retries if request.method in IDEMPOTENT else 0",
-        "left = self.retries",
+        "retries = self.retries if request.method in IDEMPOTENT else 0",
+        "retries = self.retries",
         _OF_SENDING,
     ),
     Gate(

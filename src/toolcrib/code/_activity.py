@@ -73,11 +73,11 @@ class ProgramActivity:
 def _recorded(artifacts: tuple[Media, ...]) -> dict[str, Any]:
     """Return artifacts by name as JSON shapes, pictures with their bytes as far as an event has room for them."""
     found: dict[str, Any] = {}
-    left = _PICTURE_BYTES
+    room = _PICTURE_BYTES
     for artifact in artifacts:
         size = len(artifact.data or b"")
-        is_kept = artifact.is_image and size <= left
-        left -= size if is_kept else 0
+        is_kept = artifact.is_image and size <= room
+        room -= size if is_kept else 0
         found[artifact.name] = artifact.to_dict() if is_kept else artifact.facts()
     return found
 

@@ -80,11 +80,11 @@ class _EarlyProgram:
 
     async def close(self) -> None:
         """Cancel what still runs and was not asked for, and record which calls were taken."""
-        left, self.started = self.started, []
-        for started in left:
+        unused, self.started = self.started, []
+        for started in unused:
             started.call.state = "unused" if started.task.done() else "cancelled"
             started.task.cancel()
-        await asyncio.gather(*(started.task for started in left), return_exceptions=True)
+        await asyncio.gather(*(started.task for started in unused), return_exceptions=True)
         if self.trace is not None:
             ids: dict[str, Any] = {}
             for call in self.calls:

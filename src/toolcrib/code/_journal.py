@@ -204,9 +204,9 @@ class Journal:
         del self._order[entry.id]
         return entry
 
-    def diverged(self, came: str) -> ReplayDiverged | None:
-        """Return the error for a program that came to `came` with calls left to ask for; None when none is left."""
-        return None if self.expected is None else ReplayDiverged(_described(self.expected), came)
+    def diverged(self, step: str) -> ReplayDiverged | None:
+        """Return the error for a program that came to `step` with calls left to ask for; None when no call is left."""
+        return None if self.expected is None else ReplayDiverged(_described(self.expected), step)
 
     @property
     def open(self) -> list[JournalEntry]:

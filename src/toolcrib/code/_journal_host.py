@@ -137,8 +137,8 @@ class JournalHost(ProgramHost):
         if error is not None and (error.kind, error.type) == ("sandbox", "ReplayDiverged"):
             raise self.journal.diverged("another one") or ReplayDiverged("the same way as before", error.message)
         if error is None or error.kind in _OWN_ENDS:
-            came = "its end" if error is None else "a pause" if error.kind == "paused" else f"{error}"
-            diverged = self.journal.diverged(came)
+            end = "its end" if error is None else "a pause" if error.kind == "paused" else f"{error}"
+            diverged = self.journal.diverged(end)
             if diverged is not None:
                 raise diverged
 
@@ -249,12 +249,12 @@ class JournalHost(ProgramHost):
     def _recording(self, entry: JournalEntry, emit: Emit | None, skipped: int = 0) -> Emit | None:
         if emit is None:
             return None
-        left = skipped
+        to_skip = skipped
 
         async def record(value: Any) -> None:
-            nonlocal left
-            if left:  # the program has it from before
-                left -= 1
+            nonlocal to_skip
+            if to_skip:  # the program has it from before
+                to_skip -= 1
                 return
             if self.journal.replays:
                 self._size += json_size(value)

@@ -142,19 +142,19 @@ class ProgramLibrary:
         return {function: definition_digest(self._toolkit.get_tool(function)) for function in functions}
 
     async def _try(self, program: SavedProgram, inputs: Mapping[str, Any]) -> None:
-        held: list[str] = []
+        held_back: list[str] = []
 
         async def hold_back(call: Any, input: Any) -> Any:
             if self._toolkit.get_tool(call.name).options.effect == "none":
                 return RunNormally(input)
-            held.append(call.name)
+            held_back.append(call.name)
             return Reject(_HELD_BACK)
 
         hooks = HookSet()
         hooks.register(hold_back)
         tool = self._tool_of(program, self._toolkit.with_hooks(hooks), None)
         outcome = await Pipeline([tool]).run(ToolCall(tool.name, dict(inputs), new_call_id()), run_for(None, "code"))
-        if outcome.kind != "completed" and not held:
+        if outcome.kind != "completed" and not held_back:
             raise SavedProgramError(program.name, f"its trial failed: {outcome.text()}")
 
     # --- what is kept

@@ -366,7 +366,7 @@ class ProgramRunner:
         Raises:
             OSError: One of them cannot be read.
             SandboxError: The sandbox shows programs no files.
-            TypeError: What is given is neither bytes nor a path.
+            TypeError: A file is neither bytes nor a path.
             ValueError: A name is invalid, or they are too many or too large.
         """
         if not files:
@@ -441,6 +441,6 @@ def _result(
 def _intend(code: str, program: Program, run: Run) -> None:
     """Read a program, which may count as the user's text, and its files into the features of a run."""
     run.read(ModelInput("program", code))
-    for path, held in program.files.items() if run.features else ():
-        text = held.decode("utf-8", errors="replace")
+    for path, data in program.files.items() if run.features else ():
+        text = data.decode("utf-8", errors="replace")
         run.read(ModelInput("restored", text, request=ToolCall("file", {"path": path}, ""), key=f"file {path} {text}"))

@@ -230,8 +230,8 @@ class _StreamedCall:
     def item(self) -> Item:
         """Return the call as it stands in a message."""
         inner = {"name": self._name, **self._inner} if self._name else self._inner
-        came = "".join(self._texts) if self._texts and (self._length or self._value is None) else self._value
-        inner = inner if came is None else {**inner, self._key: came}
+        value = "".join(self._texts) if self._texts and (self._length or self._value is None) else self._value
+        inner = inner if value is None else {**inner, self._key: value}
         return {"id": self._id, "type": self.kind, self.kind: inner, **self._rest}
 
     def _add_name(self, name: object) -> None:

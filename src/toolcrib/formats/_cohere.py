@@ -133,13 +133,13 @@ class _Cohere(ChatFormat):
     def chunk_of(self, event: Mapping[str, Any], misread: list[str]) -> Mapping[str, Any]:
         """Return an event as the chunk of a chat; a piece of a call, or of a text, is one of several there."""
         errors = self.errors_in(event)
-        held = object_at(event, "delta", misread)
-        message = object_at(held, "message", misread)
+        event_delta = object_at(event, "delta", misread)
+        message = object_at(event_delta, "message", misread)
         kind = event.get("type", "")
         if not isinstance(kind, str) or (kind in _OF_CALLS and "tool_calls" not in message):
             misread.append("an event has no type, or has the one of a call and no part of it")
         delta = {key: _listed(key, value, event) for key, value in message.items()}
-        choice = {"delta": delta, "finish_reason": held.get("finish_reason"), "error": held.get("error")}
+        choice = {"delta": delta, "finish_reason": event_delta.get("finish_reason"), "error": event_delta.get("error")}
         return {"choices": [choice], **({"error": errors[0]} if errors else {})}
 
     def call_pieces(self, chunk: Mapping[str, Any]) -> Sequence[CallPiece]:

@@ -325,10 +325,12 @@ def _is_dump(shape: Mapping[str, Any]) -> bool:
     candidates = list(objects_in(shape.get("candidates")))
     contents = [object_or_empty(candidate.get("content")) for candidate in candidates]
     parts = [part for content in contents for part in objects_in(content.get("parts"))]
-    held = [inner for part in parts for inner in part.values() if is_object(inner)]  # a blob, and what a program did
+    inner_objects = [
+        inner for part in parts for inner in part.values() if is_object(inner)
+    ]  # a blob, and what a program did
     return any(
         not _TELLING.isdisjoint(fields) or any(isinstance(value, bytes | Enum) for value in fields.values())
-        for fields in (shape, *candidates, *parts, *held)
+        for fields in (shape, *candidates, *parts, *inner_objects)
     )
 
 

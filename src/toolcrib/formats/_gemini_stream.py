@@ -47,7 +47,7 @@ class PartialCall:
     def __init__(self, part: Mapping[str, Any], misread: list[str]) -> None:
         self.part: Item = {**part, "functionCall": {}}
         self._rest: Item = {}
-        self.open, self._broken, self._came = True, False, False
+        self.open, self._broken, self._has_arguments = True, False, False
         self._arguments = GrowingObject()
         self.add(part, misread)
 
@@ -77,13 +77,13 @@ class PartialCall:
         are_merged = [self._arguments.merge(values)]
         are_merged += [piece is not None and self._arguments.put(piece) for piece in pieces]
         self._broken = self._broken or not all(are_merged)
-        self._came = self._came or bool(pieces) or is_object(call.get("args"))
+        self._has_arguments = self._has_arguments or bool(pieces) or is_object(call.get("args"))
         self._rest |= {key: value for key, value in call.items() if key not in _GROWTH}
         self.open = bool(call.get("willContinue"))
 
     def close(self) -> Item:
         """Write the call into its part, and return the part; arguments that never arrived are an empty text."""
-        self.part["functionCall"] = {**self._rest, "args": self._arguments.read() if self._came else ""}
+        self.part["functionCall"] = {**self._rest, "args": self._arguments.read() if self._has_arguments else ""}
         return self.part
 
 

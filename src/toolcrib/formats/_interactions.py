@@ -147,7 +147,7 @@ class _Interactions(ProviderFormat):
             event = json_shape(chunk)
             stream.errors += self.errors_in(event)
             stream.add(event)
-        return self._read({"steps": stream.whole()}, self.ended_stream(stream), taken, stream.open)
+        return self._read({"steps": stream.closed_steps()}, self.ended_stream(stream), taken, stream.open)
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:
         return shape.get("object") == "interaction" or "event_type" in shape or {"steps", "status"} <= shape.keys()
@@ -384,7 +384,7 @@ class _Stream(StreamEnd):
                 if delta and "function_call" in (step.get("type"), _GROWING.get(text_or_empty(delta.get("type")))):
                     self.misread.append(f"an event of the type `{kind}` came for a call")
 
-    def whole(self) -> list[Item]:
+    def closed_steps(self) -> list[Item]:
         """Return the steps, with arguments that came whole as an object; those that were cut are said to be."""
         if self.final and not self.steps:
             return self.final

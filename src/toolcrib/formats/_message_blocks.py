@@ -73,8 +73,8 @@ class MessageBlocks(TranscriptRules):
         read = list(map(self._blocks, items))
         for index, (item, blocks) in enumerate(zip(items, read, strict=True)):
             ends = waiting and (self.missing_turns(before, item) or not _may_wait(item, blocks))
-            gone = [id for id in waiting if ends or (id in programs and _answers_and_says(blocks))]
-            for id in gone:
+            ended = [id for id in waiting if ends or (id in programs and _answers_and_says(blocks))]
+            for id in ended:
                 part = waiting.pop(id)
                 text = (
                     part.text if ends else f"{part.text}: results of its program's calls are not alone in item {index}"
@@ -169,13 +169,13 @@ def _answers_and_says(blocks: Sequence[Block]) -> bool:
     return "result" in kinds and len(kinds) > 1
 
 
-def _last_thoughts(messages: Sequence[Sequence[Block]], gone: Collection[tuple[int, ...]]) -> Iterator[RefusedPart]:
+def _last_thoughts(messages: Sequence[Sequence[Block]], refused: Collection[tuple[int, ...]]) -> Iterator[RefusedPart]:
     """Yield the thoughts at the ends of messages, where nothing follows but what is gone."""
     for index, blocks in enumerate(messages):
         for at, block in reversed([*enumerate(blocks)]):
             if block.kind == "thought":
                 yield RefusedPart(index, (at,), "order", "", "a last thought that led to nothing")
-            elif (index, at) not in gone:
+            elif (index, at) not in refused:
                 break
 
 

@@ -192,12 +192,12 @@ def _described(tool: Declaration) -> Item:
 def _parameters(tool: Declaration) -> Item:
     """Return the schema with the keywords that the server keeps; what it would drop without a word is said in words."""
     schema = openapi_schema(tool.name, tool.parameters) or {"type": "object", "properties": Item()}
-    whole, declared = cast("Item", _trimmed(schema)), tool.parameters
-    for name, part in whole["properties"].items():
+    written, declared = cast("Item", _trimmed(schema)), tool.parameters
+    for name, part in written["properties"].items():
         if part.keys() - _PLAIN and isinstance(declared["properties"][name], Mapping):
             shape = {"$defs": declared.get("$defs", {}), **declared["properties"][name]}
-            whole["properties"][name] = described(part, describe_shape(shape, tool.name))
-    return whole
+            written["properties"][name] = described(part, describe_shape(shape, tool.name))
+    return written
 
 
 def _trimmed(schema: Any) -> Any:

@@ -117,8 +117,8 @@ class _OpenAI(ChatFormat):
 
     def request(self, messages: Sequence[Item], system: str, output: Mapping[str, Any] | None) -> Item:
         body: Item = {"messages": [*(self.system(system) if system else ()), *messages]}
-        held = None if output is None else {"type": "json_schema", "json_schema": answer_schema(output)}
-        return {**body, "response_format": held} if held else body
+        answer_format = None if output is None else {"type": "json_schema", "json_schema": answer_schema(output)}
+        return {**body, "response_format": answer_format} if answer_format else body
 
     def tool_choice(self, kind: Choice, name: str | None = None, among: Sequence[str] = ()) -> Any:
         if kind == "specific":

@@ -285,8 +285,8 @@ class _Responses(ProviderFormat):
 
     def request(self, messages: Sequence[Item], system: str, output: Mapping[str, Any] | None) -> Item:
         body: Item = {"input": [*messages], **({"instructions": system} if system else {})}
-        held = None if output is None else {"format": {"type": "json_schema", **answer_schema(output)}}
-        return {**body, "text": held} if held else body
+        answer_format = None if output is None else {"format": {"type": "json_schema", **answer_schema(output)}}
+        return {**body, "text": answer_format} if answer_format else body
 
     def tool_choice(self, kind: Choice, name: str | None = None, among: Sequence[str] = ()) -> Any:
         if kind == "specific":

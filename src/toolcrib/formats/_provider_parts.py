@@ -190,15 +190,15 @@ def _provider_part(tool: str, part: Mapping[str, Any], *, of_call: bool) -> Prov
     texts, is_hidden = list[str](), False
     stack: list[tuple[Any, int]] = [(part, 0)]
     while stack:
-        held, depth = stack.pop()
-        if isinstance(held, str) and held:
-            texts.append(held)
-        elif isinstance(held, Mapping):
-            fields = cast("Mapping[str, Any]", held)
+        inner, depth = stack.pop()
+        if isinstance(inner, str) and inner:
+            texts.append(inner)
+        elif isinstance(inner, Mapping):
+            fields = cast("Mapping[str, Any]", inner)
             is_hidden = is_hidden or not _HIDDEN.isdisjoint(fields) or depth > _DEEPEST
             stack += [(value, depth + 1) for key, value in fields.items() if key not in _ABOUT]
-        elif isinstance(held, list):
-            stack += [(value, depth + 1) for value in cast("list[Any]", held)]
+        elif isinstance(inner, list):
+            stack += [(value, depth + 1) for value in cast("list[Any]", inner)]
     results = [part.get(name) for name in ("output", "outputs", "result", "results")]
     is_hidden = is_hidden or not texts or (of_call and not any(results))
     id = text_or_empty(part.get("id") or part.get("tool_use_id") or part.get("tool_call_id"))

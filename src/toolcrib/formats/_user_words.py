@@ -48,10 +48,10 @@ def _texts_in(value: Any) -> Iterator[str]:
     """Yield the texts in a JSON value, without those that are bytes as text."""
     stack = [value]
     while stack:
-        held = stack.pop()
-        if isinstance(held, Mapping):
-            stack.extend(cast("Mapping[str, Any]", held).values())
-        elif isinstance(held, list | tuple):
-            stack.extend(cast("list[Any]", held))
-        elif isinstance(held, str) and (len(held) <= _ENCODED or " " in held[:_ENCODED] or "\n" in held[:_ENCODED]):
-            yield held
+        part = stack.pop()
+        if isinstance(part, Mapping):
+            stack.extend(cast("Mapping[str, Any]", part).values())
+        elif isinstance(part, list | tuple):
+            stack.extend(cast("list[Any]", part))
+        elif isinstance(part, str) and (len(part) <= _ENCODED or " " in part[:_ENCODED] or "\n" in part[:_ENCODED]):
+            yield part

@@ -122,9 +122,9 @@ def _check_pattern(validator: Any, pattern: Any, value: Any, schema: Any) -> Gen
 
 def _check_named_like(validator: Any, patterns: Any, value: Any, schema: Any) -> Generator[ValidationError]:
     for pattern, part in patterns.items() if isinstance(value, dict) else ():
-        for name, held in cast("dict[str, Any]", value).items():
+        for name, property_value in cast("dict[str, Any]", value).items():
             if _fits(pattern, name):
-                yield from validator.descend(held, part, path=name, schema_path=pattern)
+                yield from validator.descend(property_value, part, path=name, schema_path=pattern)
 
 
 def _check_required(validator: Any, names: Any, value: Any, schema: Any) -> Generator[ValidationError]:
@@ -143,11 +143,11 @@ def _misfits_of_others(
     validator: Any, rule: Any, value: Mapping[str, Any], known: Mapping[str, Any], patterns: Iterable[str]
 ) -> Generator[ValidationError]:
     """Yield where the properties that are not known by name or pattern do not fit a rule."""
-    for name, held in value.items():
+    for name, property_value in value.items():
         if name in known or any(_fits(pattern, name) is not False for pattern in patterns):
             continue
         if isinstance(rule, dict):
-            yield from validator.descend(held, rule, path=name)
+            yield from validator.descend(property_value, rule, path=name)
         elif not rule:
             keys = f"the keys are {', '.join(known)}" if known else "no keys are allowed"
             yield ValidationError(f"unknown key; {keys}"[:WIDEST], path=(name,))

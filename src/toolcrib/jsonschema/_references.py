@@ -57,8 +57,8 @@ def arguments_schema(tool: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
     complete = with_definitions(tool, schema)
     walk = SchemaWalk(complete, tool)
     root = _without_reference(complete, walk)
-    whole = as_one(dict(root), walk) if "allOf" in root else root
-    return whole if "allOf" not in whole else root
+    joined = as_one(dict(root), walk) if "allOf" in root else root
+    return joined if "allOf" not in joined else root
 
 
 def _without_reference(root: Mapping[str, Any], walk: SchemaWalk) -> Mapping[str, Any]:
@@ -120,10 +120,10 @@ class _Index:
     def find(self, ref: str, base: str) -> _Place | None:
         """Return where a reference leads; None where that is not in the schema."""
         address, _, fragment = _joined(base, ref).partition("#")
-        whole = self.addresses.get(address) if address else self.root
+        document = self.addresses.get(address) if address else self.root
         found: Any = self.addresses.get(f"{address}#{fragment}")
-        if found is None and whole is not None and (not fragment or fragment.startswith("/")):
-            found = pointed_at(whole, fragment)
+        if found is None and document is not None and (not fragment or fragment.startswith("/")):
+            found = pointed_at(document, fragment)
         if isinstance(found, bool):
             return _Place(found, address)
         if not isinstance(found, Mapping):

@@ -152,7 +152,7 @@ class _Repair:
     def schema(self) -> dict[str, Any]:
         """Return the schema with its definitions, and with those that its references need besides."""
         root = self._walk.root
-        whole = self._part({key: value for key, value in root.items() if key != "$defs"})
+        repaired = self._part({key: value for key, value in root.items() if key != "$defs"})
         exact, table, widened = self._exact(), dict[str, Any](), set[str]()
         for name, part in self._definitions.items():
             before = self._widened
@@ -162,9 +162,9 @@ class _Repair:
             name, ref, admitted = self._waiting.pop()
             table[name] = self._part(self._walk.resolved({"$ref": ref}), admitted=admitted)
             widened.add(name)
-        whole = {**whole, "$defs": table} if table else whole
-        whole = {key: whole[key] for key in (*root, *whole) if key in whole}
-        return _one_of_any(whole, referring(table, widened)) if widened else whole
+        repaired = {**repaired, "$defs": table} if table else repaired
+        repaired = {key: repaired[key] for key in (*root, *repaired) if key in repaired}
+        return _one_of_any(repaired, referring(table, widened)) if widened else repaired
 
     def _exact(self) -> set[str]:
         """Return the definitions that stay as they are, as it matters whether a value does not fit them."""
@@ -233,11 +233,11 @@ class _Repair:
         parts = conjunction(part["allOf"], self._walk)
         if parts is None or ref_of(outer) is not None:
             return part
-        whole = (outer, *parts)
-        if not all(_is_object(schema) for schema in whole) or not any(_is_closed(schema) for schema in whole):
+        schemas = (outer, *parts)
+        if not all(_is_object(schema) for schema in schemas) or not any(_is_closed(schema) for schema in schemas):
             return part
         self._widened += 1
-        return merged(*whole)
+        return merged(*schemas)
 
     def _open(self, part: dict[str, Any], admitted: Iterable[str]) -> None:
         """Declare the names that a closed object could not have otherwise, also in what its reference leads to."""

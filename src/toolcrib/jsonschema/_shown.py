@@ -157,8 +157,8 @@ class _Shown:
             choices: Any = shown_schema.get(key)
             if isinstance(choices, list) and all(map(_only_requires, cast("list[Any]", choices))):
                 rest = {name: part for name, part in shown_schema.items() if name != key}
-                whole, words = united(rest, cast("list[Any]", choices), key, self._walk)
-                shown_schema = described(whole, words[:MOST_WORDS])
+                united_schema, words = united(rest, cast("list[Any]", choices), key, self._walk)
+                shown_schema = described(united_schema, words[:MOST_WORDS])
             elif isinstance(choices, list):
                 table = properties_of(shown_schema)
                 shown_schema[key] = [_declaring(choice, table) for choice in cast("list[Any]", choices)]

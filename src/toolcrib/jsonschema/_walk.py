@@ -26,7 +26,7 @@ class SchemaWalk:
         memo: The walker's earlier results, by reference.
     """
 
-    __slots__ = ("_deep", "_left", "_left_to_write", "_sizes", "_targets", "memo", "open", "root", "tool")
+    __slots__ = ("_characters_left", "_deep", "_parts_left", "_sizes", "_targets", "memo", "open", "root", "tool")
 
     def __init__(self, root: Any, tool: str = "") -> None:
         self.root: Mapping[str, Any] = cast("Mapping[str, Any]", root) if isinstance(root, Mapping) else {}
@@ -35,7 +35,7 @@ class SchemaWalk:
         self.memo: dict[str, Any] = {}
         self._targets: dict[str, Mapping[str, Any]] = {}
         self._sizes: dict[str, int] = {}
-        self._left, self._left_to_write, self._deep = _MOST_PARTS, _MOST_CHARACTERS, 0
+        self._parts_left, self._characters_left, self._deep = _MOST_PARTS, _MOST_CHARACTERS, 0
 
     def count(self) -> None:
         """Count one part of the schema.
@@ -43,8 +43,8 @@ class SchemaWalk:
         Raises:
             SchemaTooLarge: There are too many, or they are too deep in each other.
         """
-        self._left -= 1
-        if self._left < 0 or self._deep > _DEEPEST:
+        self._parts_left -= 1
+        if self._parts_left < 0 or self._deep > _DEEPEST:
             raise SchemaTooLarge(self.tool)
 
     def check_levels(self, levels: int) -> None:
@@ -64,8 +64,8 @@ class SchemaWalk:
             self.open.append(ref)
         try:
             self.count()
-            self._left_to_write -= 0 if ref is None else self._size(ref)
-            if self._left_to_write < 0:
+            self._characters_left -= 0 if ref is None else self._size(ref)
+            if self._characters_left < 0:
                 raise SchemaTooLarge(self.tool)
             yield
         finally:

@@ -154,8 +154,8 @@ def body_of(document: Document, request_body: Any, base: str, schemas: Schemas) 
     if not table:
         return None
     media_type = min(table, key=lambda name: (_ORDER.index(_kind_of(name)), "json-patch" in name.lower()))
-    held = mapping_of(table[media_type])
-    kind, schema = _kind_of(media_type), held.get("schema")
+    media = mapping_of(table[media_type])
+    kind, schema = _kind_of(media_type), media.get("schema")
     if media_type.strip() == "*/*" and _has_shape(mapping_of(document.place(schema, place.base).value)):
         media_type, kind = "application/json", "json"
     files = frozenset[str]()
@@ -176,7 +176,7 @@ def body_of(document: Document, request_body: Any, base: str, schemas: Schemas) 
         spec.get("required") is True,
         brief(spec.get("description"), _TEXT_CHARS) or brief(shown.get("description"), _TEXT_CHARS),
         files,
-        {name: mapping_of(encoding) for name, encoding in mapping_of(held.get("encoding")).items()},
+        {name: mapping_of(encoding) for name, encoding in mapping_of(media.get("encoding")).items()},
     )
 
 
@@ -219,8 +219,8 @@ def _with_files(
             files[name] = {"type": "array", "items": _FILE, **text}
     if not files:
         return shown, frozenset()
-    whole = shown if "properties" in shown else schemas.converted(place.value, place.base)
-    return {**whole, "properties": {**whole.get("properties", {}), **files}}, frozenset(files)
+    form = shown if "properties" in shown else schemas.converted(place.value, place.base)
+    return {**form, "properties": {**form.get("properties", {}), **files}}, frozenset(files)
 
 
 def _properties(value: Any) -> dict[str, Any]:

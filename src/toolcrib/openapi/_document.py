@@ -92,8 +92,8 @@ class Document:
         known = self._places.get((base, ref))
         if known is not None:
             return known
-        whole = ref if base == "" else urljoin(base, ref)
-        address, fragment = urldefrag(whole)
+        url = ref if base == "" else urljoin(base, ref)
+        address, fragment = urldefrag(url)
         if address != self.address:
             self._retrieve(address)
         try:

@@ -78,8 +78,8 @@ def address_of(
     query += signed
     path, _, written_query = path.partition("#")[0].partition("?")  # a fragment only tells operations of one path apart
     query[:0] = [_PART.sub(lambda found: parts.get(found[1], ""), written_query)] if written_query else []
-    whole = server.rstrip("/") + _filled(path, parts)
-    return f"{whole}?{'&'.join(query)}" if query else whole
+    address = server.rstrip("/") + _filled(path, parts)
+    return f"{address}?{'&'.join(query)}" if query else address
 
 
 def _sent_parameters(endpoint: Endpoint, arguments: Mapping[str, Any]) -> Iterator[tuple[str, Parameter, Any]]:

@@ -88,21 +88,21 @@ class Sender:
         raise ServerError(self.server, problem + late)
 
     async def _tried(self, client: httpx2.AsyncClient, request: Prepared, leaders: Sequence[str] | None) -> Answer:
-        left = self.retries if request.method in IDEMPOTENT else 0
+        retries = self.retries if request.method in IDEMPOTENT else 0
         pause = _FIRST_PAUSE
         while True:
             try:
                 answer = await self._followed(client, request, leaders)
             except httpx2.TransportError:
-                if left <= 0:
+                if retries <= 0:
                     raise
                 wanted = pause
             else:
                 asked = wanted_pause(answer.headers.get("retry-after", ""))
                 wanted = pause if asked is None else asked
-                if left <= 0 or answer.status not in _AGAIN or wanted > _LONGEST_PAUSE:
+                if retries <= 0 or answer.status not in _AGAIN or wanted > _LONGEST_PAUSE:
                     return answer
-            left -= 1
+            retries -= 1
             await asyncio.sleep(wanted)
             pause *= 2
 

@@ -41,14 +41,14 @@ def read_files(files: ProgramFiles, most: int) -> dict[str, bytes]:
     """
     require_files(files)
     found: dict[str, bytes] = {}
-    left = most
+    room = most
     for name, file in files.items():
         size = _size(name, file)
-        if size <= left:  # as far as the system knows: a file may grow, and those of /proc have no size
-            found[name] = file if isinstance(file, bytes) else _read(file, left + 1)
+        if size <= room:  # as far as the system knows: a file may grow, and those of /proc have no size
+            found[name] = file if isinstance(file, bytes) else _read(file, room + 1)
             size = len(found[name])
-        left -= size
-        if left < 0:
+        room -= size
+        if room < 0:
             raise ValueError(
                 f"files: with {name!r} of {size} bytes, they have more than the {most} bytes that a program takes. "
                 "Give it less, or raise SandboxLimits.bytes_in"

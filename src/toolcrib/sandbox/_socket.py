@@ -118,10 +118,10 @@ class Wire:
         if not count:
             self._end()
             return
-        whole = self._reader.fill(count)
+        frames = self._reader.fill(count)
         self._charge(time.thread_time() - began)
-        if whole:
-            self._frames.extend(whole)
+        if frames:
+            self._frames.extend(frames)
             self._count(_READ_AHEAD)
 
     def _count(self, size: int) -> None:

@@ -235,16 +235,16 @@ class _Left(Protocol):
         ...
 
 
-_left: Final[weakref.WeakSet[_Left]] = weakref.WeakSet()
+_forgotten: Final[weakref.WeakSet[_Left]] = weakref.WeakSet()
 
 
 def leave_at_fork(pool: _Left) -> None:
     """Forget a pool in a process that is forked off this one."""
-    _left.add(pool)
+    _forgotten.add(pool)
 
 
 def _forget_all() -> None:
-    for pool in list(_left):
+    for pool in list(_forgotten):
         pool.forget()
 
 

@@ -334,14 +334,14 @@ class ProcessSession:
                 begin_names = names if names or wanted else None
                 ended = await self._sandbox.converse(program, host, log, worker, keep=True, names=begin_names)
                 result, is_reusable = ended.result, ended.is_reusable
-                left = SessionValues(ended.names or {}, ended.left_out)
+                values = SessionValues(ended.names or {}, ended.left_out)
                 if is_reusable:
-                    self._data = None if self._data is None else json_bytes(left.data)
+                    self._data = None if self._data is None else json_bytes(values.data)
                     if isinstance(worker, StoppableWorker):
                         worker.stop()
-                    return result, left
+                    return result, values
                 why = f"its last program was ended ({result.error})"
-                return self._with_loss(result), left
+                return self._with_loss(result), values
         finally:
             self._is_busy = False
             if is_reusable:

@@ -225,9 +225,9 @@ class _Rewriter:
         if type(default) is kind or empty or any(literal == default for literal in expected):
             return schema
         found = [] if inner["type"] in _KINDS else list(self._definitions.values())
-        whole: Any = {"type": "definitions", "schema": inner, "definitions": found} if found else inner
+        complete: Any = {"type": "definitions", "schema": inner, "definitions": found} if found else inner
         try:
-            value = validator_of(whole).validate_python(default)
+            value = validator_of(complete).validate_python(default)
             if type(value) is type(default) and value == default:
                 return schema
         except Exception:  # a default that stands for none, and validators of the type's author

@@ -128,8 +128,8 @@ def hidden_paths(value: Any, path: str = "") -> list[str]:
     """Return where a JSON value has a secret as it is shown, hidden, in place of the real one."""
     if isinstance(value, Mapping):
         parts = cast("Mapping[str, Any]", value).items()
-        return [found for name, held in parts for found in hidden_paths(held, f"{path}.{name}" if path else name)]
+        return [found for name, part in parts for found in hidden_paths(part, f"{path}.{name}" if path else name)]
     if isinstance(value, list):
         items = enumerate(cast("list[Any]", value))
-        return [found for number, held in items for found in hidden_paths(held, f"{path}[{number}]")]
+        return [found for number, part in items for found in hidden_paths(part, f"{path}[{number}]")]
     return [path] if value in (REDACTED, STARS) else []

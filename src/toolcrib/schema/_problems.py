@@ -112,8 +112,8 @@ def problems_of(error: ValidationError, values: Any, asked: Asked) -> tuple[Fiel
     named = [
         _problem(path, values, _explain(path, by_path[path], asked, quoted), asked) for path in [*by_path][:_NAMED]
     ]
-    left = len(by_path) - len(named) + max(0, len(details) - _LOOKED_AT)
-    return (*named, *([FieldProblem("", f"and {left} more")] if left else []))
+    unnamed = len(by_path) - len(named) + max(0, len(details) - _LOOKED_AT)
+    return (*named, *([FieldProblem("", f"and {unnamed} more")] if unnamed else []))
 
 
 def output_problems(error: ValidationError, adapter: TypeAdapter[Any], output: Any) -> tuple[FieldProblem, ...]:
@@ -161,8 +161,8 @@ def let_through(inputs: InputModel, model: BaseModel, values: Any, asked: Asked)
         names |= set(cast("Mapping[str, Any]", values)) - inputs.names
     named = sorted(names)[:_NAMED]
     problems = [FieldProblem(path_of((name,)), unknown_argument((name,), asked)) for name in named]
-    left = len(names) - len(named)
-    return (*problems, *([FieldProblem("", f"and {left} more")] if left else []))
+    unnamed = len(names) - len(named)
+    return (*problems, *([FieldProblem("", f"and {unnamed} more")] if unnamed else []))
 
 
 def parsed(raw: str | bytes) -> Any:

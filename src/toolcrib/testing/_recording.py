@@ -135,17 +135,17 @@ class _RecordedResults:
     """Answers executions with what was recorded; as a sink, it learns the arguments as a record has them."""
 
     records: tuple[Mapping[str, Any], ...]
-    _left: dict[tuple[str, str], deque[Completed | Failed]] = field(init=False)
+    _remaining: dict[tuple[str, str], deque[Completed | Failed]] = field(init=False)
     _begun: dict[str, Any] = field(init=False, default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
-        self._left = {}
+        self._remaining = {}
         for record in self.records:
             outcome = None if record["outcome"]["kind"] == "cancelled" else outcome_from_dict(record["outcome"])
             if not isinstance(outcome, Completed | Failed) or record["arguments"] is None:
                 continue
             if isinstance(outcome, Failed) or outcome.source == "tool":
-                self._left.setdefault(_key(record["tool"], record["arguments"]), deque()).append(outcome)
+                self._remaining.setdefault(_key(record["tool"], record["arguments"]), deque()).append(outcome)
 
     def emit(self, event: CallEvent) -> None:
         """Keep the arguments that a call began with."""
@@ -155,13 +155,13 @@ class _RecordedResults:
     async def execute(self, call: Call, run: Callable[[], Awaitable[Any]]) -> Any:
         """Return the tool's result, or raise its error."""
         arguments = self._begun.pop(call.id)
-        left = self._left.get(_key(call.name, arguments))
-        if not left:
-            known = [json.loads(text) for name, text in self._left if name == call.name]
+        outcomes = self._remaining.get(_key(call.name, arguments))
+        if not outcomes:
+            known = [json.loads(text) for name, text in self._remaining if name == call.name]
             pytest.fail(
                 f"`{call.name}` was called with {arguments}, which is not recorded (again); recorded are {known}"
             )
-        outcome = left.popleft()
+        outcome = outcomes.popleft()
         if isinstance(outcome, Completed):
             return outcome.value
         if outcome.code == ModelRetry.code:

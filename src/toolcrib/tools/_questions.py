@@ -164,8 +164,8 @@ def _approver_of(ctx: RunContext[Any]) -> Any:
 
 def _store_of(ctx: RunContext[Any]) -> approvals.ApprovalStore | None:
     store = None if ctx.run is None or ctx.run.channel.question_wait <= 0 else ctx.run.approvals
-    held = getattr(store, "store", store)  # of one principal's: what is behind it can be waited for
-    return store if isinstance(held, approvals.WaitableApprovalStore) else None
+    waitable = getattr(store, "store", store)  # of one principal's: what is behind it can be waited for
+    return store if isinstance(waitable, approvals.WaitableApprovalStore) else None
 
 
 def _request(asked: ElicitRequest, ctx: RunContext[Any], asked_by: str, problem: str) -> ApprovalRequest:
@@ -200,7 +200,7 @@ async def _from_store(
     request: ApprovalRequest, store: approvals.ApprovalStore, seconds: float, waiting: Callable[[], None] | None
 ) -> Grant | Denial | None:
     """Put a question into the store, and wait for its answer; it is withdrawn when none comes."""
-    held: Any = getattr(store, "store", store)
+    waitable: Any = getattr(store, "store", store)
     try:
         await store.put(request)
     except PendingLimitReached as error:
@@ -212,7 +212,7 @@ async def _from_store(
             while answer is None:
                 if waiting is not None:
                     waiting()
-                answer = await held.wait(request.id, _REPORT_SECONDS)
+                answer = await waitable.wait(request.id, _REPORT_SECONDS)
     except TimeoutError:
         pass
     finally:

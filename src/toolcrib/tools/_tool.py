@@ -48,8 +48,8 @@ class _SignatureOfTool:
     def __get__(self, tool: Tool[..., Any] | None, owner: type) -> Signature:
         if tool is None or tool.fn is None:
             raise AttributeError("__signature__")
-        whole, hidden = signature(tool.fn), tool.fixed.keys() | tool.spec.injected.keys()
-        return whole.replace(parameters=[p for p in whole.parameters.values() if p.name not in hidden])
+        full, hidden = signature(tool.fn), tool.fixed.keys() | tool.spec.injected.keys()
+        return full.replace(parameters=[p for p in full.parameters.values() if p.name not in hidden])
 
 
 @explain_missing(

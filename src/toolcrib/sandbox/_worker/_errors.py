@@ -276,8 +276,8 @@ def _holder(frame: ProgramFrame) -> Any:
     except SyntaxError:  # it goes over several lines, or is none
         return None
     match failed:
-        case ast.Subscript(value=held) | ast.Call(func=ast.Attribute(value=held)):
-            return _value(held, frame)
+        case ast.Subscript(value=holder) | ast.Call(func=ast.Attribute(value=holder)):
+            return _value(holder, frame)
         case _:
             return None
 
@@ -289,8 +289,8 @@ def _value(expression: ast.expr, frame: ProgramFrame) -> Any:
             return value
         case ast.Name(id=name):
             return frame.raw.f_locals.get(name, frame.raw.f_globals.get(name, _NOTHING))
-        case ast.Subscript(value=held, slice=part):
-            return _item(_value(held, frame), _value(part, frame))
+        case ast.Subscript(value=holder, slice=part):
+            return _item(_value(holder, frame), _value(part, frame))
         case _:
             return _NOTHING
 

@@ -209,13 +209,13 @@ def samples() -> list[str]:
 
 def settle() -> None:
     """Keep the data of the packages, and have nothing of them refer to files that are not kept; after the samples."""
-    left = _ALL_DATA
+    room = _ALL_DATA
     for name in sorted(PACKAGES):
         for folder in list(getattr(sys.modules[name], "__path__", ())):
             for path in _data_files(folder):
                 size = os.path.getsize(path)
-                if size <= min(_DATA_SIZE, left):
-                    left -= size
+                if size <= min(_DATA_SIZE, room):
+                    room -= size
                     with open(path, "rb") as file:
                         PACKAGE_DATA[path] = file.read()
     for name, values in _SETTINGS.items():

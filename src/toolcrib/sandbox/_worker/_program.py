@@ -72,7 +72,7 @@ class Interpreter:
         for sentence in self._stubs.take_unawaited():
             self._exchange.printed.err.write(f"{sentence}\n")
         if frame.get("names") is not None:
-            done["names"], done["left_out"] = self._left(tools, frame["value_size"] - self._exchange.size(done))
+            done["names"], done["left_out"] = self._session_data(tools, frame["value_size"] - self._exchange.size(done))
         self._add_artifacts(done)
         return done
 
@@ -87,7 +87,7 @@ class Interpreter:
             done["artifacts"] = list(written)
             done["blobs"] = [*done.get("blobs", ()), *written.values()]
 
-    def _left(self, tools: dict[str, Any], most: int) -> tuple[dict[str, Any], dict[str, str]]:
+    def _session_data(self, tools: dict[str, Any], most: int) -> tuple[dict[str, Any], dict[str, str]]:
         try:
             return data_values(self._names, tools, most)
         except BaseException:  # from a value of the program

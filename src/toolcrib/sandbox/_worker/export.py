@@ -131,12 +131,12 @@ def exported_result(value: Any, most: int, tables: list[PackedTable] | None = No
 
 
 class _Copier:
-    __slots__ = ("_done", "_fields", "_floats", "_left", "_most", "_tables")
+    __slots__ = ("_done", "_fields", "_floats", "_most", "_remaining", "_tables")
 
     def __init__(
         self, most: int, fields: Fields, tables: list[PackedTable] | None = None, *, floats: bool = False
     ) -> None:
-        self._most = self._left = most
+        self._most = self._remaining = most
         self._fields, self._tables, self._floats = fields, tables, floats
         self._done: dict[int, tuple[Any, int, Any]] = {}  # the copy, its cost, and the value, lest its id recur
 
@@ -158,9 +158,9 @@ class _Copier:
             return again[0]
         if depth == 0:
             raise ValueRefused(f"it is nested more than {_DEPTH} deep")
-        before = self._left
+        before = self._remaining
         copied = self._other(value, depth)
-        self._done[id(value)] = (copied, before - self._left, value)
+        self._done[id(value)] = (copied, before - self._remaining, value)
         return copied
 
     def _other(self, value: Any, depth: int) -> Any:
@@ -229,7 +229,7 @@ class _Copier:
         return str(value) if isinstance(value, package.Period | package.Interval) else value
 
     def _listed(self, values: Any) -> list[Any]:
-        if values.size * _PER_ITEM > self._left:  # before there are as many objects
+        if values.size * _PER_ITEM > self._remaining:  # before there are as many objects
             self._count(values.size * _PER_ITEM)
         return values.tolist()
 
@@ -260,8 +260,8 @@ class _Copier:
         return value if self._floats else _written(value)
 
     def _count(self, characters: int) -> None:
-        self._left -= characters
-        if self._left < 0:
+        self._remaining -= characters
+        if self._remaining < 0:
             raise ValueRefused(f"it is larger than {self._most} characters as JSON (SandboxLimits.value_size)")
 
 
@@ -292,11 +292,11 @@ def _leaf(value: Any) -> str | None:
 
 def _duration(value: datetime.timedelta) -> str:
     """Return ISO 8601 text, with years of 365 days: `P1DT2H0.5S`."""
-    whole = abs(value)
-    years, days = divmod(whole.days, 365)
-    minutes, seconds = divmod(whole.seconds, 60)
+    duration = abs(value)
+    years, days = divmod(duration.days, 365)
+    minutes, seconds = divmod(duration.seconds, 60)
     hours, minutes = divmod(minutes, 60)
-    fraction = f".{whole.microseconds:06}".rstrip("0") if whole.microseconds else ""
+    fraction = f".{duration.microseconds:06}".rstrip("0") if duration.microseconds else ""
     day = "".join(f"{number}{unit}" for number, unit in ((years, "Y"), (days, "D")) if number)
     clock = "".join(f"{number}{unit}" for number, unit in ((hours, "H"), (minutes, "M")) if number)
     if seconds or fraction:
