@@ -32,6 +32,19 @@ PHRASES = re.compile(
     r"|\b[Tt]here (?:is|are) none;"
 )
 """Phrases that no text has: say "is not a path", "no key is configured"."""
+QUESTIONS = re.compile(r"\A\s*(?:What|Which|Who|Whom|Whose|Where|When|Why|How)\b|^ +\w+: What\b", re.MULTILINE)
+"""First words of no text about a thing: say "The tools in force" of it, and not "What tools are in force"."""
+VARIABLES = frozenset(
+    {"came", "each", "given", "gone", "held", "kept", "one", "own", "said", "seen", "taken", "told", "what"}
+)
+"""Variables that do not say what they hold: a variable has the noun of its value."""
+PLAIN_ROOMS = frozenset(
+    {
+        *("code", "credentials", "database", "formats", "jsonschema", "openapi", "results", "sandbox"),
+        *("schema", "telemetry", "testing", "tools", "toolsets", "turns"),
+    }
+)
+"""The rooms, besides the files above them, in which these two are held; the others are still to be done."""
 ATTRIBUTES = re.compile(r"^Attributes:\n((?:\n|    .*\n?)+)", re.MULTILINE)
 """The attributes that the docstring of a class names, up to the next section."""
 
@@ -105,6 +118,27 @@ def test_texts_and_names_are_those_of_a_reference_manual(path: Path) -> None:
     phrases = [(line, text) for line, text in sentences(tree) if PHRASES.search(text)]
 
     assert (openers, names, phrases) == ([], [], [])
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in FILES[:-1] if path.parent == SOURCE or short(path).split("/")[1] in PLAIN_ROOMS],
+    ids=short,
+)
+def test_things_and_variables_are_described_by_nouns(path: Path) -> None:
+    tree = ast.parse(path.read_text("utf-8"))
+
+    questions, variables = list[tuple[int, str]](), list[tuple[int, str]]()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str() as text), lineno=line) if QUESTIONS.search(text):
+                questions.append((line, text))
+            case ast.Name(id=name, ctx=ast.Store(), lineno=line) if name.strip("_") in VARIABLES:
+                variables.append((line, name))
+            case _:
+                pass
+
+    assert (questions, variables) == ([], [])
 
 
 def test_docstrings_of_classes_name_attributes_that_there_are() -> None:

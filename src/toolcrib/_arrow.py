@@ -91,20 +91,20 @@ def table_summary(table: Any) -> dict[str, Any]:
     is_whole = facts.rows <= _WHOLE_ROWS and facts.rows * len(shown) <= _WHOLE_CELLS
     head = facts.rows if is_whole else _HEAD_ROWS
     most = _most_chars(min(facts.rows, head + _TAIL_ROWS) * len(shown))
-    said: dict[str, Any] = {"rows": facts.rows, "columns": dict(shown), "head": _shown(table, 0, head, most)}
+    summary: dict[str, Any] = {"rows": facts.rows, "columns": dict(shown), "head": _shown(table, 0, head, most)}
     if not is_whole:
-        said["tail"] = _shown(table, max(head, facts.rows - _TAIL_ROWS), facts.rows, most)
+        summary["tail"] = _shown(table, max(head, facts.rows - _TAIL_ROWS), facts.rows, most)
     if len(shown) < len(facts.columns):
-        said["more_columns"] = len(facts.columns) - len(shown)
-    return said
+        summary["more_columns"] = len(facts.columns) - len(shown)
+    return summary
 
 
-def is_shown_whole(said: dict[str, Any]) -> bool:
+def is_shown_whole(summary: dict[str, Any]) -> bool:
     """Return whether the summary of a table has all of its rows, columns and texts."""
-    if "tail" in said or "more_columns" in said:
+    if "tail" in summary or "more_columns" in summary:
         return False
-    most = _most_chars(len(said["head"]) * len(said["columns"]))
-    return not any(isinstance(value, str) and len(value) > most for row in said["head"] for value in row)
+    most = _most_chars(len(summary["head"]) * len(summary["columns"]))
+    return not any(isinstance(value, str) and len(value) > most for row in summary["head"] for value in row)
 
 
 def _most_chars(cells: int) -> int:
@@ -279,15 +279,15 @@ def _arrow(table: Any) -> Any:
 def _own_names(names: Iterable[Any]) -> list[str]:
     """Return a name of its own for each column, as `read_csv` makes them: `a`, and `a.1` for a second one."""
     wanted = [str(name) for name in names]
-    taken, last, found = set(wanted), dict[str, int](), list[str]()
+    used, last, found = set(wanted), dict[str, int](), list[str]()
     for name in wanted:
-        own = name
-        while name in last and own in taken:
+        unique = name
+        while name in last and unique in used:
             last[name] += 1
-            own = f"{name}.{last[name]}"
+            unique = f"{name}.{last[name]}"
         last.setdefault(name, 0)
-        taken.add(own)
-        found.append(own)
+        used.add(unique)
+        found.append(unique)
     return found
 
 

@@ -17,16 +17,16 @@ _TOKENS: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{}]', 
 
 def id_of(text: bytes) -> str | int | None:
     """Return the id of a message itself, and of nothing inside it; None where it has none that can be told."""
-    own = _own_id(text)
-    return None if own is None else json.loads(own["number"] or own["text"])
+    id_match = _own_id(text)
+    return None if id_match is None else json.loads(id_match["number"] or id_match["text"])
 
 
 def with_whole_id(text: bytes) -> bytes:
     """Return a message with an integer as its id where that is written `7.0`, as programs do that know floats alone."""
-    own = _own_id(text) if _FLOAT_ID.search(text) else None
-    if own is None or own["fraction"] is None:
+    id_match = _own_id(text) if _FLOAT_ID.search(text) else None
+    if id_match is None or id_match["fraction"] is None:
         return text
-    start, end = own.span("fraction")
+    start, end = id_match.span("fraction")
     return text[:start] + text[end:]
 
 
@@ -39,7 +39,7 @@ def _own_id(text: bytes) -> re.Match[bytes] | None:
     depth = 0
     for found in islice(_TOKENS.finditer(text), _MOST_TOKENS):
         token = found[0]
-        if token == b'"id"' and depth == 1 and (own := _ID.match(text, found.start())):
-            return own
+        if token == b'"id"' and depth == 1 and (id_match := _ID.match(text, found.start())):
+            return id_match
         depth += (token in (b"{", b"[")) - (token in (b"}", b"]"))
     return None

@@ -59,7 +59,7 @@ def read_valid_json(text: bytes) -> Any:
 
 
 def repeated_key(text: str | bytes) -> str:
-    """Return a key that an object of a JSON text has twice; empty where there is none, or the text cannot be read."""
+    """Return a key that an object of a JSON text has twice; empty for unique keys, or a text that cannot be read."""
     try:
         read_json(text)
     except RepeatedKeyError as error:

@@ -19,7 +19,7 @@ def require_number(who: str, name: str, value: object, *, least: int | None, who
     """Check that an option is a number, or None.
 
     Args:
-        who: What has the option.
+        who: The object that has the option.
         name: The option.
         value: Its value.
         least: The least that it may be; None for any.

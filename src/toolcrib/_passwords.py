@@ -6,7 +6,7 @@ import re
 from urllib.parse import quote, unquote_plus
 
 REDACTED = "[redacted]"
-"""What stands in the place of a secret."""
+"""The text in the place of a secret."""
 STARS = "**********"  # as pydantic shows its secrets
 _HIDDEN = "***"
 _SECRET = {"password", "passwd", "pwd", "pgpassword", "sslpassword", "oauth_client_secret", "scram_client_key"}

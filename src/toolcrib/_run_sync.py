@@ -36,17 +36,17 @@ def _nothing() -> None: ...
 
 
 class _Local(threading.local):
-    kept: _Kept | None = None
+    loop_holder: _Kept | None = None
 
 
 _local = _Local()
 
 
 def _close() -> None:
-    kept, _local.kept = _local.kept, None
-    if kept is not None and kept.owner == os.getpid():
+    holder, _local.loop_holder = _local.loop_holder, None
+    if holder is not None and holder.owner == os.getpid():
         with suppress(RuntimeError):  # the interpreter is shutting down in the middle of a run
-            kept.runner.close()
+            holder.runner.close()
 
 
 atexit.register(_close)
@@ -73,10 +73,10 @@ def run_sync(work: Coroutine[Any, Any, T], instead: str = "await it") -> T:
 
 def _loop_of_this_thread() -> asyncio.AbstractEventLoop:
     """Return the loop itself: what holds it is in no frame, which an error could keep for longer than the thread."""
-    kept = _local.kept
-    if kept is None or kept.owner != os.getpid():
-        kept = _local.kept = _Kept()
-    return kept.loop
+    holder = _local.loop_holder
+    if holder is None or holder.owner != os.getpid():
+        holder = _local.loop_holder = _Kept()
+    return holder.loop
 
 
 def _run(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:

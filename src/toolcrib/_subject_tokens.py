@@ -18,7 +18,7 @@ class SubjectTokens:
 
     def __init__(self) -> None:
         self.is_wanted = False
-        self._kept: OrderedDict[str, tuple[str, float]] = OrderedDict()
+        self._tokens: OrderedDict[str, tuple[str, float]] = OrderedDict()
 
     def keep(self, principal: str, token: str, expires_at: float | None) -> None:
         """Keep the token of a request that was checked.
@@ -30,22 +30,22 @@ class SubjectTokens:
         """
         if not self.is_wanted:
             return
-        self._kept[principal] = token, float("inf") if expires_at is None else float(expires_at)
-        self._kept.move_to_end(principal)
-        if len(self._kept) > _MOST:
-            self._kept.popitem(last=False)
+        self._tokens[principal] = token, float("inf") if expires_at is None else float(expires_at)
+        self._tokens.move_to_end(principal)
+        if len(self._tokens) > _MOST:
+            self._tokens.popitem(last=False)
 
     def token_of(self, principal: str) -> str | None:
         """Return the token of a principal, if there is one that has not ended."""
-        token, expires_at = self._kept.get(principal, ("", 0.0))
+        token, expires_at = self._tokens.get(principal, ("", 0.0))
         if expires_at > time.time():
             return token
-        self._kept.pop(principal, None)
+        self._tokens.pop(principal, None)
         return None
 
     def principals(self) -> tuple[str, ...]:
         """Return the principals with a token, those who came last at the end."""
-        return tuple(one for one in [*self._kept] if self.token_of(one) is not None)
+        return tuple(principal for principal in [*self._tokens] if self.token_of(principal) is not None)
 
 
 subject_tokens: Final = SubjectTokens()

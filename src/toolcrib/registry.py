@@ -25,9 +25,9 @@ class Registry(Generic[T]):
     """Objects by name, in the order they came.
 
     Args:
-        error: What an unknown name raises.
+        error: The class of the error for an unknown name.
         weak: Keep no object alive: one that nothing else refers to gives its name back.
-        mend: What to do about a name that is taken, for the error's message.
+        mend: The advice for a name that is taken, for the error's message.
 
     Attributes:
         version: Grows with every change, so that tables built from the registry know when they are old.
@@ -110,9 +110,9 @@ class Registry(Generic[T]):
 
 def origin(item: object) -> str:
     """Return where `item` was defined, as `module.qualname`, for messages about clashes."""
-    own: object = getattr(item, "origin", None)  # tools say where they come from
-    if isinstance(own, str):
-        return own
+    named: object = getattr(item, "origin", None)  # tools say where they come from
+    if isinstance(named, str):
+        return named
     target = item if hasattr(item, "__qualname__") else type(item)
     return f"{getattr(target, '__module__', '?')}.{getattr(target, '__qualname__', repr(item))}"
 

@@ -77,7 +77,7 @@ CREDENTIALS_GATES: tuple[Gate, ...] = (
     Gate(
         "browser of an answer",
         _FLOW,
-        'if not hmac.compare_digest(kept["browser"], name_of(browser)):',
+        'if not hmac.compare_digest(state_data["browser"], name_of(browser)):',
         "if False:",
         _OF_CONSENT,
     ),
@@ -89,12 +89,12 @@ CREDENTIALS_GATES: tuple[Gate, ...] = (
         _OF_CONSENT,
     ),
     Gate(
-        "issuer that sends a person back", _FLOW, "    if said != endpoints.issuer:\n", "    if False:\n", _OF_CONSENT
+        "issuer that sends a person back", _FLOW, "    if issuer != endpoints.issuer:\n", "    if False:\n", _OF_CONSENT
     ),
     Gate(
         "a link counts once",
         _FLOW,
-        '        await drop_link(self._store, about.principal, about.server, kept["ticket"])\n',
+        '        await drop_link(self._store, about.principal, about.server, state_data["ticket"])\n',
         "",
         _OF_CONSENT,
     ),
@@ -213,7 +213,7 @@ CREDENTIALS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "mode of the database",
-        "credentials/_stores.py",
+        "credentials/_store.py",
         '        if os.name == "posix" and self.path.stat().st_mode & 0o077:\n',
         "        if False:\n",
         _OF_STORES,

@@ -135,8 +135,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "validation of a host's values",
         "schema/_input_spec.py",
-        "valid = self.arguments(self.validate_python(given))",
-        "valid = given",
+        "valid = self.arguments(self.validate_python(asked))",
+        "valid = asked",
         _OF_SCHEMA,
     ),
     Gate(
@@ -714,7 +714,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "denial of a question",
         "tools/_questions.py",
-        "        if not isinstance(given, Grant):\n            action",
+        "        if not isinstance(answer, Grant):\n            action",
         "        if False:\n            action",
         ("tests/pipeline/test_call_client.py", "tests/adapters/mcp_client/test_questions.py"),
     ),

@@ -101,15 +101,15 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     Gate(
         "a tool that is gone",
         "toolsets/_live.py",
-        "gone = [replace(entry, off=True) for",
-        "gone = [replace(entry) for",
+        "removed = [replace(entry, off=True) for",
+        "removed = [replace(entry) for",
         _OF_CHANGES,
     ),
     Gate(
         "a new tool with a name that is taken",
         "toolsets/_members.py",
-        "                add(taken, entry)\n",
-        "                taken[entry.name] = entry\n",
+        "                add(members, entry)\n",
+        "                members[entry.name] = entry\n",
         _OF_CHANGES,
     ),
     Gate(

@@ -102,7 +102,7 @@ OPENAPI_GATES: tuple[Gate, ...] = (
         '[f"{_encoded(key)}={text}" for',
         _OF_REQUESTS,
     ),
-    Gate("headers of the host", "openapi/_sending.py", "if name.lower() not in own}", "}", _OF_REQUESTS),
+    Gate("headers of the host", "openapi/_sending.py", "if name.lower() not in host_names}", "}", _OF_REQUESTS),
     Gate(
         "headers that say where a request goes",
         "openapi/_operations.py",
@@ -146,8 +146,8 @@ OPENAPI_GATES: tuple[Gate, ...] = (
     Gate(
         "credentials of each principal",
         "openapi/_credentials.py",
-        "found: Any = given(principal) if callable(given) else given",
-        'found: Any = given("ann") if callable(given) else given',
+        "found: Any = credentials(principal) if callable(credentials) else credentials",
+        'found: Any = credentials("ann") if callable(credentials) else credentials',
         _OF_CREDENTIALS,
     ),
     Gate(
@@ -224,8 +224,8 @@ OPENAPI_GATES: tuple[Gate, ...] = (
     Gate(
         "retries of what writes",
         "openapi/_sending.py",
-        "left = self.retries if request.method in IDEMPOTENT else 0",
-        "left = self.retries",
+        "retries = self.retries if request.method in IDEMPOTENT else 0",
+        "retries = self.retries",
         _OF_SENDING,
     ),
     Gate(

@@ -104,7 +104,7 @@ PROCESS_GATES: tuple[Gate, ...] = (
     Gate(
         "time that the host computes for a program",
         _TIME,
-        "        self._left -= seconds\n        self._seconds -= seconds\n",
+        "        self._remaining -= seconds\n        self._seconds -= seconds\n",
         "        pass\n",
         ("tests/sandbox/test_stopwatch.py", *_BREACH),
     ),
@@ -186,14 +186,14 @@ PROCESS_GATES: tuple[Gate, ...] = (
     Gate(
         "time of a program that calls now and then",
         _TIME,
-        "if self._left > 0:",
+        "if self._remaining > 0:",
         "if True:",
         ("tests/sandbox/test_stopwatch.py",),
     ),
     Gate(
         "time between calls",
         _TIME,
-        "self._left -= self._computed()\n            self._since = None",
+        "self._remaining -= self._computed()\n            self._since = None",
         "self._since = None",
         _LIMITS,
     ),
@@ -307,7 +307,7 @@ PROCESS_GATES: tuple[Gate, ...] = (
     Gate("names of artifacts", _FILES, "any(_problem(name) for name in names)", "False", _BREACH),
     Gate("the number of artifacts", _FILES, "if len(names) > min(most, len(blobs)):", "if False:", _BREACH),
     Gate("names of files", _FILES, "if why is not None:", "if False:", _OF_FILES),
-    Gate("the size of files", _FILES, "if left < 0:", "if False:", _OF_FILES),
+    Gate("the size of files", _FILES, "if room < 0:", "if False:", _OF_FILES),
     Gate(
         "writing to artifacts alone",
         "sandbox/_worker/_files.py",
@@ -333,7 +333,7 @@ PROCESS_GATES: tuple[Gate, ...] = (
     Gate(
         "the end of a session after a kill",
         "sandbox/_worker_sandbox.py",
-        "            elif self._kept is None:\n",
+        "            elif self._data is None:\n",
         "            elif False:\n",
         _SESSIONS,
     ),

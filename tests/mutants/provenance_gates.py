@@ -480,8 +480,8 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "files of a program are read",
         "code/_runner.py",
-        "    for path, held in program.files.items() if run.features else ():\n",
-        "    for path, held in ():\n",
+        "    for path, data in program.files.items() if run.features else ():\n",
+        "    for path, data in ():\n",
         ("tests/provenance/test_reading.py",),
     ),
     Gate(

@@ -38,8 +38,8 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "the worst of several stops",
         "formats/_stop_kinds.py",
-        "key=lambda one: _ORDER.index(one[1]) if one[1] in _ORDER else -1",
-        "key=lambda one: 0",
+        "key=lambda end: _ORDER.index(end[1]) if end[1] in _ORDER else -1",
+        "key=lambda end: 0",
         ("tests/rounds/test_broken_replies.py",),
     ),
     Gate(

@@ -95,7 +95,13 @@ SEAL_GATES: tuple[Gate, ...] = (
         "_ABSTRACT_SOCKETS_AND_SIGNALS: Final = 0b10",
         _OF_SEAL,
     ),
-    Gate("closed descriptors", _SEAL, "for each in (*kept, _ALL_DESCRIPTORS):", "for each in kept:", _OF_SEAL),
+    Gate(
+        "closed descriptors",
+        _SEAL,
+        "for descriptor in (*descriptors, _ALL_DESCRIPTORS):",
+        "for descriptor in descriptors:",
+        _OF_SEAL,
+    ),
     Gate("standard descriptors", _SEAL, "            first = 0\n", "            first = CHANNEL\n", _OF_SEAL),
     # --- around a program that was not made for it
     Gate("the seal of Monty's workers", "sandbox/_monty.py", "binary_path=seal.command", "binary_path=None", _OF_MONTY),

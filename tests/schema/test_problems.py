@@ -238,7 +238,7 @@ def test_a_tool_without_arguments_says_that_it_has_none() -> None:
     def now() -> None: ...
 
     assert problems(ToolSpec.from_function(now, name="now"), '{"zone": "UTC"}') == {
-        "zone": "unknown argument; there are none to give"
+        "zone": "unknown argument; no arguments are allowed"
     }
 
 

@@ -73,12 +73,12 @@ class ProgramActivity:
 def _recorded(artifacts: tuple[Media, ...]) -> dict[str, Any]:
     """Return artifacts by name as JSON shapes, pictures with their bytes as far as an event has room for them."""
     found: dict[str, Any] = {}
-    left = _PICTURE_BYTES
-    for each in artifacts:
-        size = len(each.data or b"")
-        is_kept = each.is_image and size <= left
-        left -= size if is_kept else 0
-        found[each.name] = each.to_dict() if is_kept else each.facts()
+    room = _PICTURE_BYTES
+    for artifact in artifacts:
+        size = len(artifact.data or b"")
+        is_kept = artifact.is_image and size <= room
+        room -= size if is_kept else 0
+        found[artifact.name] = artifact.to_dict() if is_kept else artifact.facts()
     return found
 
 

@@ -55,36 +55,36 @@ def fitted(listing: Listing, budget: int, render: Callable[[Listing], str]) -> s
     else:
         even = replace(listing, detail=Detail.SEARCH)
         text = render(even)
-    left = budget - _weight(text) - (_HEADINGS if even.detail >= Detail.NAMES else 0)
-    return render(_raised(even, listing.detail, left, budget)) if even.detail > listing.detail else text
+    room = budget - _weight(text) - (_HEADINGS if even.detail >= Detail.NAMES else 0)
+    return render(_raised(even, listing.detail, room, budget)) if even.detail > listing.detail else text
 
 
-def _raised(even: Listing, most: Detail, left: float, budget: int) -> Listing:
-    """Return the listing with more detail of single tools, as far as `left` goes."""
+def _raised(even: Listing, most: Detail, room: float, budget: int) -> Listing:
+    """Return the listing with more detail of single tools, as far as `room` goes."""
     raised: dict[str, Detail] = {}
     weights: dict[str, float] = {}
     for step in range(even.detail - 1, most - 1, -1):
         for name in even.tools:
-            if left < _ENOUGH * budget:
+            if room < _ENOUGH * budget:
                 break
             if raised.get(name, even.detail) != step + 1:
                 continue
             before = weights[name] if name in weights else _weight_of(even, name, Detail(step + 1))
             after = _weight_of(even, name, Detail(step))
-            if after - before <= left:
+            if after - before <= room:
                 raised[name], weights[name] = Detail(step), after
-                left -= after - before
+                room -= after - before
     budgeted = replace(even, raised=raised)
-    return budgeted if left < _MUCH * budget else _with_words(budgeted, most, left)
+    return budgeted if room < _MUCH * budget else _with_words(budgeted, most, room)
 
 
-def _with_words(listing: Listing, most: Detail, left: float) -> Listing:
+def _with_words(listing: Listing, most: Detail, tokens: float) -> Listing:
     """Return the listing with more words of the first description of which less than all is shown."""
     for name, entry in listing.tools.items():
         detail = listing.detail_of(name)
         if detail in (Detail.FIRST_SENTENCE, Detail.SIGNATURES) and detail > most:
             raised = {**listing.raised, name: Detail.FIRST_SENTENCE}
-            room = left - _JOINTS + _weight_of(listing, name, detail)
+            room = tokens - _JOINTS + _weight_of(listing, name, detail)
 
             def weight(count: int, name: str = name) -> float:
                 return _weight_of(replace(listing, words={name: count}), name, Detail.FIRST_SENTENCE)
@@ -105,9 +105,9 @@ def _weight_of(listing: Listing, name: str, detail: Detail) -> float:
 
 def _is_longer(listing: Listing, budget: int) -> bool:
     """Return whether the tools alone take more than the budget; found without rendering all of them."""
-    left = budget + 1.0  # the last function has no line after it
+    room = budget + 1.0  # the last function has no line after it
     for name in listing.tools:
-        left -= _weight_of(listing, name, listing.detail)
-        if left < 0:
+        room -= _weight_of(listing, name, listing.detail)
+        if room < 0:
             return True
     return False

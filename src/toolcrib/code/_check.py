@@ -40,7 +40,7 @@ class Finding:
     Attributes:
         line: The program's line, from 1; 0 when it is the whole.
         kind: The exception that it would raise.
-        message: What is wrong, and what to write instead where that is known.
+        message: The fault, and the mend where that is known.
     """
 
     line: int
@@ -196,9 +196,9 @@ def _no_such_child(program: ProgramFacts, names: KnownNames) -> Iterator[Finding
         match use.node:
             case ast.Attribute(value=ast.Name(id=parent), attr=child, ctx=ast.Load()) if parent in parents:
                 children = [name.removeprefix(f"{parent}__") for name in names.tools if name.startswith(f"{parent}__")]
-                known = any(one == child or one.startswith(f"{child}__") for one in children)
+                known = any(function == child or function.startswith(f"{child}__") for function in children)
                 if children and not known and not child.startswith("_") and not use.catches & _CATCH_ALL:
-                    listed = ", ".join(f"`{parent}.{one}`" for one in children)
+                    listed = ", ".join(f"`{parent}.{function}`" for function in children)
                     message = f"`{parent}` has no `{child:.{_NAME_CHARS}}`. There are: {listed}."
                     yield Finding(use.node.lineno, "AttributeError", message)
             case _:
@@ -218,27 +218,27 @@ def _root(call: ast.Call) -> str:
 def _misuse(call: ast.Call, shape: CallShape) -> str | None:
     """Return the error in the arguments of a call; None when the call may be valid."""
     unpacked = any(isinstance(argument, ast.Starred) for argument in call.args)
-    given = [keyword.arg for keyword in call.keywords if keyword.arg is not None]
+    names = [keyword.arg for keyword in call.keywords if keyword.arg is not None]
     wrong: list[str] = []
     if not unpacked and not shape.more and len(call.args) > len(shape.order):
         wrong.append(_too_many(shape, len(call.args)))
     placed = frozenset(() if unpacked else shape.order[: len(call.args)])
-    wrong += [f"`{name}` is given twice, by position and by name" for name in given if name in placed]
+    wrong += [f"`{name}` is given twice, by position and by name" for name in names if name in placed]
     if shape.names is not None:
-        unknown = [name for name in given if name not in shape.names]
+        unknown = [name for name in names if name not in shape.names]
         wrong += [_unknown_argument(name, shape.names) for name in unknown[:_UNKNOWN_SHOWN]]
         wrong += [f"and {len(unknown) - _UNKNOWN_SHOWN} more that it has not"] if len(unknown) > _UNKNOWN_SHOWN else []
-    if not unpacked and len(given) == len(call.keywords):
-        missing = shape.required - placed - frozenset(given)
+    if not unpacked and len(names) == len(call.keywords):
+        missing = shape.required - placed - frozenset(names)
         wrong += [f"`{name}` is missing" for name in shape.order if name in missing]
         wrong += [f"`{name}` is missing" for name in sorted(missing.difference(shape.order))]
     return f"{'; '.join(wrong)}. Call it as `{shape.signature}`." if wrong else None
 
 
-def _too_many(shape: CallShape, given: int) -> str:
+def _too_many(shape: CallShape, count: int) -> str:
     if not shape.order:
-        return f"it takes no arguments by position, and {given} are given"
-    return f"it takes at most {count_text(len(shape.order), 'argument')} by position, and {given} are given"
+        return f"it takes no arguments by position, and {count} are given"
+    return f"it takes at most {count_text(len(shape.order), 'argument')} by position, and {count} are given"
 
 
 def _unknown_argument(name: str, known: Collection[str]) -> str:

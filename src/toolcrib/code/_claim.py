@@ -29,15 +29,15 @@ class ProgramClaim:
     Attributes:
         result: The result that the program has had, where another resumption has ended; None where it has to be run.
         ended: Whether the program got past a call that it waited for, so that it cannot be resumed from here again.
-        kept: The result for who resumes it from here again; None where it has no JSON form, or too long a one.
+        result_data: The result for who resumes it from here again; None where it has no JSON form, or too long a one.
         log: Where its calls are kept for who resumes it from here again, if this resumption does not end; None where
             the store has no place for them.
-        lines: What an earlier resumption that did not end kept there.
+        lines: The lines that an earlier resumption without an end kept there.
     """
 
     result: ExecutionResult | None = None
     ended: bool = False
-    kept: dict[str, Any] | None = None
+    result_data: dict[str, Any] | None = None
     log: ClaimLog | None = None
     lines: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
 
@@ -46,7 +46,7 @@ class ProgramClaim:
         after = result.paused
         self.ended = after is None or _requests(before) != _requests(after)
         if self.ended and not result.artifacts:
-            self.kept = _kept(result)
+            self.result_data = _result_data(result)
 
 
 @asynccontextmanager
@@ -89,7 +89,7 @@ async def _release(store: ClaimsWork, key: str, claim: ProgramClaim) -> None:
         if claim.log is not None:
             await claim.log.flush()
     finally:
-        await store.release(key, ended=claim.ended, result=claim.kept)
+        await store.release(key, ended=claim.ended, result=claim.result_data)
     if claim.log is not None and claim.ended:
         await claim.log.delete()
 
@@ -107,21 +107,21 @@ def _requests(paused: PausedProgram) -> set[str]:
     return {call.request.id for call in paused.suspended_calls}
 
 
-def _kept(result: ExecutionResult) -> dict[str, Any] | None:
+def _result_data(result: ExecutionResult) -> dict[str, Any] | None:
     shapes = {name: getattr(result, name) for name in _SHAPES}
     try:
         paused = None if result.paused is None else result.paused.to_dict()
-        kept = jsonable(versioned("ProgramClaim", {**shapes, "paused": paused}), media=True)
-        return kept if len(json.dumps(kept)) <= _MOST_CHARS else None
+        data = jsonable(versioned("ProgramClaim", {**shapes, "paused": paused}), media=True)
+        return data if len(json.dumps(data)) <= _MOST_CHARS else None
     except (ResultNotSerializable, TypeError, ValueError):
         return None
 
 
-def _result_of(kept: Mapping[str, Any]) -> ExecutionResult:
-    kept = StoredFields("ProgramClaim", kept)
-    shapes: dict[str, Any] = {name: revived(kept[name]) for name in _SHAPES}
+def _result_of(data: Mapping[str, Any]) -> ExecutionResult:
+    data = StoredFields("ProgramClaim", data)
+    shapes: dict[str, Any] = {name: revived(data[name]) for name in _SHAPES}
     shapes["isolation"] = tuple(shapes["isolation"])
-    paused = None if kept["paused"] is None else PausedProgram.from_dict(kept["paused"])
+    paused = None if data["paused"] is None else PausedProgram.from_dict(data["paused"])
     waiting = () if paused is None else paused.suspended_calls
     return ExecutionResult(
         **shapes,

@@ -73,9 +73,9 @@ class ClaimLog:
 
     async def load(self) -> list[Mapping[str, Any]]:
         """Return the lines of earlier resumptions; those of this one come after them."""
-        kept = await self._store.read_lines(self._journal)
-        self._chars += sum(map(len, kept))
-        return [line for lines in kept for line in json.loads(lines)]
+        stored = await self._store.read_lines(self._journal)
+        self._chars += sum(map(len, stored))
+        return [line for lines in stored for line in json.loads(lines)]
 
     async def delete(self) -> None:
         """Remove all lines."""

@@ -26,7 +26,7 @@ EarlyState: TypeAlias = Literal["running", "taken", "unused", "cancelled"]
 
 
 class ArrivingCall(Protocol):
-    """What came so far of a call in a streamed reply: a `CallProgress` of rounds."""
+    """The part of a call in a streamed reply that has come so far: a `CallProgress` of rounds."""
 
     @property
     def place(self) -> int: ...
@@ -73,18 +73,18 @@ class _EarlyProgram:
     def take(self, call: ToolCall) -> _Started | None:
         """Return the first started call with this tool and these arguments, once."""
         digest = _digest(call) if self.started else None
-        found = next((each for each in self.started if digest is not None and each.digest == digest), None)
+        found = next((started for started in self.started if digest is not None and started.digest == digest), None)
         if found is not None:
             self.started.remove(found)
         return found
 
     async def close(self) -> None:
         """Cancel what still runs and was not asked for, and record which calls were taken."""
-        left, self.started = self.started, []
-        for each in left:
-            each.call.state = "unused" if each.task.done() else "cancelled"
-            each.task.cancel()
-        await asyncio.gather(*(each.task for each in left), return_exceptions=True)
+        unused, self.started = self.started, []
+        for started in unused:
+            started.call.state = "unused" if started.task.done() else "cancelled"
+            started.task.cancel()
+        await asyncio.gather(*(started.task for started in unused), return_exceptions=True)
         if self.trace is not None:
             ids: dict[str, Any] = {}
             for call in self.calls:
@@ -246,9 +246,9 @@ class EarlyToolkit(Toolkit):
     def _arrived(self, code: str, run: Run | None) -> _EarlyProgram | None:
         """Return the program that was streamed before, where it belongs to the run of this toolkit."""
         text = newlines(f"{code}\n")
-        places = [place for place, each in self._programs.items() if text.startswith(each.scan.consumed)]
-        given = current_run() if run is None else run
-        if not places or given is None or given.run is not self._run.run or given.principal != self._run.principal:
+        places = [place for place, program in self._programs.items() if text.startswith(program.scan.consumed)]
+        active = current_run() if run is None else run
+        if not places or active is None or active.run is not self._run.run or active.principal != self._run.principal:
             return None
         return self._programs.pop(max(places, key=lambda place: len(self._programs[place].scan.consumed)))
 

@@ -103,7 +103,7 @@ class EarlyScan:
     def _bind(self, name: str, *, module: str = "") -> None:
         functions = {*self.tools, *self.others, "print"}
         is_other = name == "asyncio" and module != name
-        if name == "*" or is_other or any(name == each or each.startswith(f"{name}__") for each in functions):
+        if name == "*" or is_other or any(name == tool or tool.startswith(f"{name}__") for tool in functions):
             raise _Stop
         self._bound.add(name)
 

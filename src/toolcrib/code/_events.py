@@ -84,7 +84,7 @@ class ProgramDone:
 ProgramEvent: TypeAlias = (
     Printed | CallStarted | CallValue | CallSuspended | CallEnded | ProgramFailed | ProgramPaused | ProgramDone
 )
-"""What happens while a program runs, as `Toolkit.stream` yields it."""
+"""An event of a running program, as `Toolkit.stream` yields it."""
 Start: TypeAlias = Callable[[OnOutput, Sink], Coroutine[Any, Any, ExecutionResult]]
 
 

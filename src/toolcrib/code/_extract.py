@@ -13,7 +13,7 @@ from toolcrib.errors import CodeError
 from toolcrib.sandbox import parse_program
 
 Extract: TypeAlias = Literal["first", "all"]
-"""Which Python blocks of a reply are its program: the first one alone, or all of them, one after the other."""
+"""The Python blocks of a reply that are its program: the first one alone, or all of them, one after the other."""
 
 _T = TypeVar("_T")
 _MOST_CHARS = 1_000_000  # of a reply that are read
@@ -32,7 +32,7 @@ class _Block:
 
 
 def extract_code(text: str, extract: Extract = "all") -> str | None:
-    """Return the Python of a reply in Markdown; None when there is none.
+    """Return the Python of a reply in Markdown; None when the reply has no Python.
 
     A block without a language counts where no block is marked as Python. A block that was not closed, because the reply
     was cut, goes to the end. A fence inside a string of the program does not close its block. The work grows with the

@@ -63,7 +63,7 @@ class FileJournal:
         an `idempotent` tool are made again, and the others wait for a person, `in_doubt`.
 
         Raises:
-            PausedProgramError: There is none, it came to its end, or its engine does not run a program again.
+            PausedProgramError: The file has no program, it came to its end, or its engine does not run a program again.
         """
         program = paused_program_in(_lines(self.path))
         if program is None:
@@ -107,7 +107,7 @@ def _ends_with_newline(path: Path) -> bool:
 
 
 def paused_program_in(lines: Iterable[Mapping[str, Any]]) -> PausedProgram | None:
-    """Return the last program in a journal as far as it came; None when there is none, or it came to its end.
+    """Return the last program in a journal as far as it came; None when no program began, or the last one ended.
 
     Raises:
         PausedProgramError: Its engine does not run a program again.

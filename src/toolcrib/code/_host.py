@@ -182,9 +182,9 @@ def _shortened(value: Any) -> Any:
         return cut(value, _RESULT_CHARS)
     if not isinstance(value, list | dict):
         return value
-    whole: Any = cast("Any", value)
-    text = json.dumps(whole, ensure_ascii=False)
-    return whole if len(text) <= _RESULT_CHARS else cut(text, _RESULT_CHARS)
+    shape: Any = cast("Any", value)
+    text = json.dumps(shape, ensure_ascii=False)
+    return shape if len(text) <= _RESULT_CHARS else cut(text, _RESULT_CHARS)
 
 
 # --- from an outcome to the program's reply --------------------------------------------------------------------------

@@ -50,7 +50,7 @@ class JournalEntry:
         name: The name by which the program called the tool.
         digest: Of the arguments.
         summary: The call as `ExecutionResult.tool_calls` has it.
-        reply: The program's reply; None while there is none.
+        reply: The reply to the program; None until it comes.
         values: The values that a streaming call yielded.
         cancelled: Whether the program itself cancelled the call.
         suspended: The outcome of a call that waits for a person.
@@ -204,9 +204,9 @@ class Journal:
         del self._order[entry.id]
         return entry
 
-    def diverged(self, came: str) -> ReplayDiverged | None:
-        """Return the error for a program that came to `came` with calls left to ask for; None when none is left."""
-        return None if self.expected is None else ReplayDiverged(_described(self.expected), came)
+    def diverged(self, step: str) -> ReplayDiverged | None:
+        """Return the error for a program that came to `step` with calls left to ask for; None when no call is left."""
+        return None if self.expected is None else ReplayDiverged(_described(self.expected), step)
 
     @property
     def open(self) -> list[JournalEntry]:

@@ -113,7 +113,7 @@ class JournalHost(ProgramHost):
             await asyncio.Event().wait()  # the program cancels it once more
         return await self._make(entry, args, kwargs, emit, partial(self._execute_again, entry, emit))
 
-    def kept(self, program: Program) -> Program:
+    def with_log(self, program: Program) -> Program:
         """Return the program with its log, where the engine saves its state, and the time that the log takes."""
         log = self._log
         return program if log is None else replace(program, save_state=self._save_state, waited=lambda: log.waited)
@@ -137,8 +137,8 @@ class JournalHost(ProgramHost):
         if error is not None and (error.kind, error.type) == ("sandbox", "ReplayDiverged"):
             raise self.journal.diverged("another one") or ReplayDiverged("the same way as before", error.message)
         if error is None or error.kind in _OWN_ENDS:
-            came = "its end" if error is None else "a pause" if error.kind == "paused" else f"{error}"
-            diverged = self.journal.diverged(came)
+            end = "its end" if error is None else "a pause" if error.kind == "paused" else f"{error}"
+            diverged = self.journal.diverged(end)
             if diverged is not None:
                 raise diverged
 
@@ -249,12 +249,12 @@ class JournalHost(ProgramHost):
     def _recording(self, entry: JournalEntry, emit: Emit | None, skipped: int = 0) -> Emit | None:
         if emit is None:
             return None
-        left = skipped
+        to_skip = skipped
 
         async def record(value: Any) -> None:
-            nonlocal left
-            if left:  # the program has it from before
-                left -= 1
+            nonlocal to_skip
+            if to_skip:  # the program has it from before
+                to_skip -= 1
                 return
             if self.journal.replays:
                 self._size += json_size(value)
@@ -276,12 +276,12 @@ class JournalHost(ProgramHost):
         name = self._tools[entry.name].name
         tool = self._pipeline.toolset.entries.get(name)
         call = ToolCall(name, entry.summary["arguments"] or {}, entry.id)
-        given = ModelInput("restored", request=call, entry=tool, key=entry.id, is_lost=True)
+        result = ModelInput("restored", request=call, entry=tool, key=entry.id, is_lost=True)
         if isinstance(reply, Raised):
-            given = replace(given, value=reply.message, is_error=True, is_lost=False)
+            result = replace(result, value=reply.message, is_error=True, is_lost=False)
         elif isinstance(reply, Value) and not reply.tables:
-            given = replace(given, value=entry.values or reply.value, is_lost=False)
-        run.read(given)
+            result = replace(result, value=entry.values or reply.value, is_lost=False)
+        run.read(result)
 
     def _check_caught_up(self) -> None:
         if self.journal.expected is None:

@@ -92,10 +92,10 @@ class Listing:
         head = f"def {name}{self.signature(entry, detail, shape)}"
         if detail >= Detail.SIGNATURES:
             return f"{head}: ..."
-        said = entry.description.split()
-        description = " ".join(said)
+        text = entry.description.split()
+        description = " ".join(text)
         if detail == Detail.FIRST_SENTENCE and name in self.words:
-            description = " ".join([*said[: self.words[name]], "…"])
+            description = " ".join([*text[: self.words[name]], "…"])
         elif detail == Detail.FIRST_SENTENCE and (sentence := _SENTENCE.match(description)):
             description = sentence[0]
         words = [description] if description else []
@@ -105,9 +105,9 @@ class Listing:
         if words:
             lines.append('    """' + "\n    ".join(docstring_text("\n".join(words)).split("\n")) + '"""')
         if self.returns and detail < Detail.NO_RETURNS:
-            said = entry.tool.spec.returns_doc
-            said = f"{shape}. {said}" if detail == Detail.ALL and shape and said else shape or said
-            lines += [f"    # Returns: {said}"] if said else []
+            text = entry.tool.spec.returns_doc
+            text = f"{shape}. {text}" if detail == Detail.ALL and shape and text else shape or text
+            lines += [f"    # Returns: {text}"] if text else []
         return "\n".join(lines if words else [*lines, "    ..."])
 
     def signature(self, entry: ToolEntry, detail: Detail = Detail.ALL, shape: str = "") -> str:
@@ -115,16 +115,16 @@ class Listing:
         text = entry.tool.signature.removeprefix(entry.tool.name)
         for name in entry.tool.spec.table_names:
             text = re.sub(rf"\b{name}\b", _ROWS if entry.tool.is_streaming else self.table, text)
-        given, arrow, returned = text.rpartition(") -> ")
+        parameters, arrow, returned = text.rpartition(") -> ")
         if not arrow:
             return text
         if entry.tool.is_streaming:
             inner = _INNER.match(returned)
             kind = f"Iterator[{inner[1].partition(', ')[0]}]" if inner else "Iterator"
-            return f"{given}) -> {kind if self.streams else 'list'}"
+            return f"{parameters}) -> {kind if self.streams else 'list'}"
         if shape or detail >= Detail.SIGNATURES:
             returned = _with_plain_dicts(returned)
-        return f"{given})" if shape and returned in _PLAIN_DICTS else f"{given}) -> {returned}"
+        return f"{parameters})" if shape and returned in _PLAIN_DICTS else f"{parameters}) -> {returned}"
 
     def _shape_of(self, entry: ToolEntry) -> str:
         """Return the shape of a result, from its type or else its docstring; empty where there is no more to it."""
@@ -170,9 +170,9 @@ def _arguments(entry: ToolEntry, detail: Detail) -> list[str]:
         if detail > Detail.ALL:
             words = _IN_SIGNATURE.sub("", words) if "default" in part else words
             words = "" if known.issuperset(words_of(words)) else words
-        said = [text for text in (_inner_shape(part, walk), words) if text]
-        if said:
-            lines.append(f"{name}: {'. '.join(said)}")
+        texts = [text for text in (_inner_shape(part, walk), words) if text]
+        if texts:
+            lines.append(f"{name}: {'. '.join(texts)}")
     return lines
 
 

@@ -78,7 +78,7 @@ class ProgramLibrary:
             name: By which it is called; not that of a tool of the toolkit, nor of a builtin.
             code: The program. The value of its last expression is the result, or else what it prints.
             inputs: Each input's type, or its JSON schema, by the name that the program has for it.
-            description: What it does, for a model.
+            description: Its purpose, for a model.
             author: Who wrote it.
             trial: Inputs with which the program is run once before it is kept, and must not fail. Tools without effect
                 (`effect="none"`) are called; where another one would be, the trial ends well.
@@ -104,9 +104,9 @@ class ProgramLibrary:
             raise SavedProgramError(name, "a tool has this name")
         if len(description) > _MOST_DESCRIPTION:
             raise SavedProgramError(name, f"its description has more than {_MOST_DESCRIPTION} characters")
-        taken = [given for given in inputs if given in self._toolkit.function_names]
-        if taken:
-            raise SavedProgramError(name, f"its input `{taken[0]}` has the name of a tool")
+        clashing = [input for input in inputs if input in self._toolkit.function_names]
+        if clashing:
+            raise SavedProgramError(name, f"its input `{clashing[0]}` has the name of a tool")
         schema = input_schema(name, inputs)
         program = SavedProgram(name, with_header(code, schema), description, schema, author=author)
         if name not in program_names([name]):
@@ -114,13 +114,13 @@ class ProgramLibrary:
         self._check_inputs(program)
         text = program.text(dict.fromkeys(program.input_names))
         if findings := self._toolkit.check(text):
-            found = [f"line {max(each.line - 1, 0)}: {each.kind}: {each.message}" for each in findings]
+            found = [f"line {max(finding.line - 1, 0)}: {finding.kind}: {finding.message}" for finding in findings]
             raise SavedProgramError(name, "\n".join(found))
         facts = ProgramFacts(parse_program(code, len(code)).tree)
         used = {use.node.id for use in facts.names}
         if facts.is_open:
             raise SavedProgramError(name, "which tools it calls cannot be read from it: call them by their names")
-        unused = [given for given in program.input_names if given not in used]
+        unused = [input for input in program.input_names if input not in used]
         if unused:
             raise SavedProgramError(name, f"it does not use its input `{unused[0]}`")
         return SavedProgram(
@@ -142,25 +142,25 @@ class ProgramLibrary:
         return {function: definition_digest(self._toolkit.get_tool(function)) for function in functions}
 
     async def _try(self, program: SavedProgram, inputs: Mapping[str, Any]) -> None:
-        held: list[str] = []
+        held_back: list[str] = []
 
         async def hold_back(call: Any, input: Any) -> Any:
             if self._toolkit.get_tool(call.name).options.effect == "none":
                 return RunNormally(input)
-            held.append(call.name)
+            held_back.append(call.name)
             return Reject(_HELD_BACK)
 
         hooks = HookSet()
         hooks.register(hold_back)
         tool = self._tool_of(program, self._toolkit.with_hooks(hooks), None)
         outcome = await Pipeline([tool]).run(ToolCall(tool.name, dict(inputs), new_call_id()), run_for(None, "code"))
-        if outcome.kind != "completed" and not held:
+        if outcome.kind != "completed" and not held_back:
             raise SavedProgramError(program.name, f"its trial failed: {outcome.text()}")
 
     # --- what is kept
 
     async def get(self, name: str) -> SavedProgram:
-        """Return a program; raises SavedProgramError where there is none of this name."""
+        """Return a program; raises SavedProgramError where no program has this name."""
         found = await self._store.get(name)
         if found is None:
             known = [program.name for program in await self._store.list()]
@@ -178,13 +178,13 @@ class ProgramLibrary:
     def changes(self, program: SavedProgram) -> tuple[str, ...]:
         """Return a sentence for each change since the program was saved in the tools that it calls."""
         found: list[str] = []
-        for name, kept in program.tools.items():
+        for name, digest in program.tools.items():
             try:
                 tool = self._toolkit.get_tool(name)
             except UnknownTool:
                 found.append(f"there is no tool `{name}` any more")
                 continue
-            if definition_digest(tool) != kept:
+            if definition_digest(tool) != digest:
                 found.append(f"the definition of `{name}` has changed")
         return tuple(found)
 
@@ -235,7 +235,7 @@ class ProgramLibrary:
             Args:
                 program_name: The name of the tool that it becomes.
                 code: The program. It uses its inputs as variables; the value of its last expression is the result.
-                description: What it does.
+                description: Its purpose.
                 inputs: The JSON schema of each input, by the name of its variable.
             """
             try:

@@ -38,10 +38,10 @@ class ProgramStore:
         return await self._run(lambda execute: execute(sql, row).rowcount > 0, write=True)
 
     async def get(self, name: str) -> SavedProgram | None:
-        """Return a program; None where there is none of this name.
+        """Return a program; None where no program has this name.
 
         Raises:
-            ValueError: What is stored under the name is not a saved program, or one of a newer version.
+            ValueError: The stored value is not a saved program, or is one of a newer version.
         """
         sql = "SELECT program FROM toolcrib_programs WHERE name = ?"
         row = await self._run(lambda execute: execute(sql, (name,)).fetchone())

@@ -41,10 +41,10 @@ def program_names(tools: Iterable[str]) -> dict[str, str]:
             name = f"_{name}"
         if name in _RESERVED:
             name += "_"
-        taken = names.setdefault(name, tool)
-        if taken != tool:
+        first = names.setdefault(name, tool)
+        if first != tool:
             mend = f"In a program both would be `{name}`: rename one."
-            raise DuplicateNameError(name, f"`{taken}`", f"`{tool}`", mend)
+            raise DuplicateNameError(name, f"`{first}`", f"`{tool}`", mend)
     return names
 
 
@@ -171,8 +171,8 @@ class ProgramTool:
             return None
 
 
-def _too_many_names(known: frozenset[str], given: Iterable[str]) -> str:
-    unknown = ", ".join(f"`{name:.{_NAME_CHARS}}`" for name in islice((n for n in given if n not in known), _SHOWN))
+def _too_many_names(known: frozenset[str], names: Iterable[str]) -> str:
+    unknown = ", ".join(f"`{name:.{_NAME_CHARS}}`" for name in islice((n for n in names if n not in known), _SHOWN))
     takes = (
         f"it takes at most {count_text(len(known), 'argument')} by name" if known else "it takes no arguments by name"
     )
@@ -180,8 +180,8 @@ def _too_many_names(known: frozenset[str], given: Iterable[str]) -> str:
 
 
 def _too_many(order: tuple[str, ...], count: int) -> str:
-    given = f"{count}" if count <= len(order) + _EXCESS else f"more than {len(order) + _EXCESS}"
+    count_shown = f"{count}" if count <= len(order) + _EXCESS else f"more than {len(order) + _EXCESS}"
     if not order:
-        return f"it takes no arguments by position, and {given} were given; name them"
+        return f"it takes no arguments by position, and {count_shown} were given; name them"
     most = count_text(len(order), "argument")
-    return f"it takes at most {most} by position ({', '.join(order)}), and {given} were given"
+    return f"it takes at most {most} by position ({', '.join(order)}), and {count_shown} were given"

@@ -77,11 +77,11 @@ def render_description(listing: Listing, dialect: Dialect, budget: int | None = 
         budget: Tokens that the description may take.
         files: The names of the files that each program is given.
     """
-    given = ", ".join(f"`{name}`" for name in files)
+    file_names = ", ".join(f"`{name}`" for name in files)
 
     def render(listing: Listing) -> str:
         packages = (_PACKAGES.format(", ".join(dialect.packages)),) if dialect.packages else ()
-        found = (_FILES.format(given),) if given else ()
+        found = (_FILES.format(file_names),) if file_names else ()
         rules = (*_rules(listing, dialect.notes), *packages, *found, *_TOOL_RULES)
         return "\n".join([_DESCRIPTION, _functions(listing), _bullets(rules)])
 

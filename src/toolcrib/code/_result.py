@@ -33,8 +33,8 @@ class ExecutionResult:
         suspended_calls: The calls that wait for a person, each with its approval request.
         paused: The paused program, for `Toolkit.resume`; None where the sandbox cannot resume a program, or the results
             of the program's calls are too much to keep (64 MB).
-        findings: What was wrong with the program before it ran; then nothing of it ran.
-        warnings: What the type checker found, with `typecheck="warn"`, a sentence each.
+        findings: The faults that were found in the program before it ran; then nothing of it ran.
+        warnings: The findings of the type checker, with `typecheck="warn"`, a sentence each.
         hint: A hint for the model, after a failure.
         earlier: The results of the programs that this one was mended from, with `retry_handler`; their calls are in
             `tool_calls`, before its own.

@@ -93,7 +93,7 @@ class ProgramRunner:
     Args:
         toolset: The tools, open.
         sandbox: Where programs run; the process's own when None.
-        limits: What one program may use.
+        limits: The limits of one program.
         approver: The approver of runs that have none.
         deps: The `deps` of runs that have none.
         sinks: Where the events of calls go.
@@ -126,7 +126,7 @@ class ProgramRunner:
 
     @property
     def sandbox(self) -> Sandbox:
-        """The sandbox in which programs run; raises SandboxUnavailable when there is none."""
+        """The sandbox in which programs run; raises SandboxUnavailable when no sandbox is installed."""
         if self._sandbox is None:
             self._sandbox = default_sandbox()
         return self._sandbox
@@ -211,7 +211,7 @@ class ProgramRunner:
             host = JournalHost(self.pipeline, run, self.tools, options.on_output, opened, activity)
             if options.journal is not None:
                 options.journal.write({"t": "program", **paused_program(program, sandbox, host, {}).to_dict()})
-            program = host.kept(program)
+            program = host.with_log(program)
             running = sandbox.run(program, self._with_lookup(host, run))
             return activity.close(await self._journalled(program, host, sandbox, running, records, options))
 
@@ -271,7 +271,7 @@ class ProgramRunner:
             host = JournalHost(self.pipeline, run, self.tools, options.on_output, opened, activity)
             if options.journal is not None:
                 options.journal.write({"t": "program", **paused.to_dict()})
-            program = host.kept(program)
+            program = host.with_log(program)
             if is_new:
                 running = sandbox.run(program, self._with_lookup(host, run))
             else:
@@ -287,14 +287,14 @@ class ProgramRunner:
         options: RunOptions,
     ) -> ExecutionResult:
         """Return the result of a program that a person is asked about, or that may not begin."""
-        kept = None
+        stored = None
         if isinstance(refused, Suspended):
             activity.suspended(refused.request)
-            kept = None if paused is None else replace(paused, question=refused)
+            stored = None if paused is None else replace(paused, question=refused)
         if options.journal is not None:
-            options.journal.write({"t": "done"} if kept is None else {"t": "program", **kept.to_dict()})
+            options.journal.write({"t": "done"} if stored is None else {"t": "program", **stored.to_dict()})
             await options.journal.flush()
-        result = not_begun(refused, kept)
+        result = not_begun(refused, stored)
         return activity.close(replace(result, records=() if records is None else tuple(records.records)))
 
     async def _journalled(
@@ -341,17 +341,17 @@ class ProgramRunner:
         activity = open_activity(program.code, run, self.sinks, about, before)
         return activity, activity.run or run
 
-    def open_run(self, given: Run | None, before: Mapping[str, Any] = _NO_COUNTERS) -> tuple[Run, ListSink | None]:
+    def open_run(self, host_run: Run | None, before: Mapping[str, Any] = _NO_COUNTERS) -> tuple[Run, ListSink | None]:
         """Return the run of a program, and the sink of its records; the toolkit supplies what the host's run lacks.
 
         Args:
-            given: The host's run.
+            host_run: The run of the host; None for another one.
             before: The counters of a program that was paused; a run that has counted no calls goes on from there.
         """
-        run = run_for(given, "code", run_id=before.get("id", ""))
-        own = {"deps": self._deps, "approver": self._approver}
-        own = {name: own[name] for name in own if own[name] is not None and getattr(run, name) is None}
-        run = run.view(**own, reader=self._reader)
+        run = run_for(host_run, "code", run_id=before.get("id", ""))
+        options = {"deps": self._deps, "approver": self._approver}
+        options = {name: options[name] for name in options if options[name] is not None and getattr(run, name) is None}
+        run = run.view(**options, reader=self._reader)
         run.read(ModelInput("tools", self.toolset))
         if before and not run.calls:
             run.restore(before)
@@ -366,7 +366,7 @@ class ProgramRunner:
         Raises:
             OSError: One of them cannot be read.
             SandboxError: The sandbox shows programs no files.
-            TypeError: What is given is neither bytes nor a path.
+            TypeError: A file is neither bytes nor a path.
             ValueError: A name is invalid, or they are too many or too large.
         """
         if not files:
@@ -441,6 +441,6 @@ def _result(
 def _intend(code: str, program: Program, run: Run) -> None:
     """Read a program, which may count as the user's text, and its files into the features of a run."""
     run.read(ModelInput("program", code))
-    for path, held in program.files.items() if run.features else ():
-        text = held.decode("utf-8", errors="replace")
+    for path, data in program.files.items() if run.features else ():
+        text = data.decode("utf-8", errors="replace")
         run.read(ModelInput("restored", text, request=ToolCall("file", {"path": path}, ""), key=f"file {path} {text}"))

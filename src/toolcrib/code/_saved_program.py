@@ -35,7 +35,7 @@ class SavedProgram:
         name: Its name, by which it is called.
         code: The program. Its first line is a comment that names the inputs; in a call the inputs' values are assigned
             in that line, so that the lines of errors are those of this text.
-        description: What it does, for a model.
+        description: Its purpose, for a model.
         inputs: The JSON schema of its inputs, an object's.
         tools: The functions that it calls and no others, each with the digest of its tool's definition when the program
             was kept.
@@ -85,11 +85,11 @@ class SavedProgram:
         Raises:
             SavedProgramError: A value is not JSON, or an input without a default is missing.
         """
-        given = {**self.defaults, **inputs}
-        missing = [name for name in self.input_names if name not in given]
+        values = {**self.defaults, **inputs}
+        missing = [name for name in self.input_names if name not in values]
         if missing:
             raise SavedProgramError(self.name, f"the input `{missing[0]}` is missing")
-        line = "; ".join(f"{name} = {self._literal(name, given[name])}" for name in self.input_names)
+        line = "; ".join(f"{name} = {self._literal(name, values[name])}" for name in self.input_names)
         return "\n".join([line, self.code.partition("\n")[2]])
 
     def _literal(self, name: str, value: Any) -> str:
@@ -121,7 +121,7 @@ class SavedProgram:
             ValueError: It is not the form of a saved program.
         """
         found = StoredFields(SavedProgram, data)
-        name, code, description, author = (_text(found, each) for each in ("name", "code", "description", "author"))
+        name, code, description, author = (_text(found, field) for field in ("name", "code", "description", "author"))
         inputs, tools = _object(found, "inputs"), _object(found, "tools")
         return cls(name, code, description, inputs, tools, author, datetime.fromisoformat(_text(found, "at")))
 

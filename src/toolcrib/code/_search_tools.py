@@ -24,9 +24,9 @@ _FUNCTION = re.compile(r"<function (\w+)")  # what a function becomes on its way
 _SEARCH, _DESCRIBE = "search_tools", "describe"
 
 
-def lookup_names(taken: Collection[str]) -> tuple[str, str]:
+def lookup_names(used: Collection[str]) -> tuple[str, str]:
     """Return the names of the two functions: with an underscore at the end where a tool has the name."""
-    search, describe = (f"{name}_" if name in taken else name for name in (_SEARCH, _DESCRIBE))
+    search, describe = (f"{name}_" if name in used else name for name in (_SEARCH, _DESCRIBE))
     return search, describe
 
 
@@ -55,9 +55,9 @@ class Lookup:
     async def answer(self, name: str, args: list[Any], kwargs: Mapping[str, Any], run: Run) -> Reply:
         """Answer a program's call of one of the two."""
         order = ("query", "limit") if name == self._search else ("name",)
-        given = {**dict(zip(order, args, strict=False)), **kwargs}
-        text, limit = given.pop(order[0], None), given.pop("limit", 5)
-        if len(args) > len(order) or given or not isinstance(text, str):
+        arguments = {**dict(zip(order, args, strict=False)), **kwargs}
+        text, limit = arguments.pop(order[0], None), arguments.pop("limit", 5)
+        if len(args) > len(order) or arguments or not isinstance(text, str):
             return Raised("TypeError", f"write it as `{self.signatures[name]}`")
         if len(text) > _MOST_CHARS:
             return Raised("ValueError", f"the {order[0]} has {len(text)} characters, and may have {_MOST_CHARS}")

@@ -108,7 +108,7 @@ class ProgramSession:
         """
         self._require_free()
         if not isinstance(self._session, HasSessionValues):
-            raise SandboxError(f"a {type(self._session).__name__} gives the data of its programs to nobody")
+            raise SandboxError(f"a {type(self._session).__name__} does not give the data of its programs to anybody")
         self._is_running = True
         try:
             found = await self._attempts.runner.session_values(self._session, self._run)

@@ -68,7 +68,7 @@ class Toolkit:
         preamble: The first paragraph of `prompt()`, in place of the default.
         postamble: The last paragraph of `prompt()`, in place of the default.
         assist_tool_chaining: Show the model the shape of each tool's result.
-        limits: What one program may use.
+        limits: The limits of one program.
         hooks: Decision hooks that are asked before the toolset's own.
         approver: The approver, who is asked while the program waits; without one the program ends at a call that needs
             approval.
@@ -367,10 +367,10 @@ class Toolkit:
         require_files(files)
 
         def run(code: str, *, origin: ProgramOrigin) -> Any:
-            own = run_for(None, "code")
-            if on_result is None and own.approver is None and self._options["approver"] is None:
-                own = own.view(approver=_deny_in_program)
-            return (self.execute if sync else self.execute_async)(code, own, files=files, origin=origin)
+            own_run = run_for(None, "code")
+            if on_result is None and own_run.approver is None and self._options["approver"] is None:
+                own_run = own_run.view(approver=_deny_in_program)
+            return (self.execute if sync else self.execute_async)(code, own_run, files=files, origin=origin)
 
         return program_tool(
             run,
@@ -439,12 +439,12 @@ class Toolkit:
         """
         chosen = set(self._toolset.names() if names is None else (self._toolset[name].name for name in names))
         wanted = None if tags is None else frozenset(tags)
-        kept = [
+        selected = [
             entry.name
             for entry in self._toolset
             if entry.name in chosen and (wanted is None or entry.tool.tags & wanted) and (where is None or where(entry))
         ]
-        return Toolkit(self._toolset.subset(kept), **self._options)
+        return Toolkit(self._toolset.subset(selected), **self._options)
 
     @property
     def sinks(self) -> tuple[Sink, ...]:
@@ -453,7 +453,7 @@ class Toolkit:
 
     @property
     def sandbox(self) -> Sandbox:
-        """The sandbox in which programs run; raises SandboxUnavailable when there is none."""
+        """The sandbox in which programs run; raises SandboxUnavailable when no sandbox is installed."""
         return self._runner.sandbox
 
     def with_sandbox(self, sandbox: Sandbox) -> Toolkit:
@@ -471,5 +471,5 @@ class Toolkit:
 
 async def _deny_in_program(request: ApprovalRequest) -> Denial:
     name, reason = f"`{request.tool}`", f" ({request.reason})" if request.reason else ""
-    what = f"{name} needs a person's approval{reason}, which a program cannot wait for here"
-    return request.deny(message=f"{what}: call the tool {name} itself, where you have it, or go on without it")
+    reason_text = f"{name} needs a person's approval{reason}, which a program cannot wait for here"
+    return request.deny(message=f"{reason_text}: call the tool {name} itself, where you have it, or go on without it")

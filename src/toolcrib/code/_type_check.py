@@ -67,7 +67,7 @@ class TypeStubs:
         except CodeError:
             return []
         problems = await checker.type_check(source.text, self.text)
-        return [Finding(one.line, "TypeError", one.message.replace(_AWAITED, "")) for one in problems]
+        return [Finding(problem.line, "TypeError", problem.message.replace(_AWAITED, "")) for problem in problems]
 
     def _rewritten(self, source: Source) -> Source:
         """Return the program with each awaited call of a tool by a name that is async, and subtools by one name."""
@@ -99,8 +99,8 @@ def _unchecked(source: Source, unpacked: ast.keyword) -> list[SourceEdit]:
 
 def _outermost(edits: list[SourceEdit]) -> list[SourceEdit]:
     """Return the edits without those inside another one: `a` in `a.b`."""
-    kept: list[SourceEdit] = []
+    outer: list[SourceEdit] = []
     for edit in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
-        if not kept or edit[0] >= kept[-1][1]:
-            kept.append(edit)
-    return kept
+        if not outer or edit[0] >= outer[-1][1]:
+            outer.append(edit)
+    return outer

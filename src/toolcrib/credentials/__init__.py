@@ -21,8 +21,12 @@ from toolcrib.credentials._credentials import Credentials, server_key
 from toolcrib.credentials._guarded_http import AddressError
 from toolcrib.credentials._keys import CredentialKeys, new_key
 from toolcrib.credentials._oauth import OAuth
-from toolcrib.credentials._store import CredentialStore, KeptCredential
-from toolcrib.credentials._stores import MemoryCredentialStore, SqliteCredentialStore
+from toolcrib.credentials._store import (
+    CredentialStore,
+    KeptCredential,
+    MemoryCredentialStore,
+    SqliteCredentialStore,
+)
 from toolcrib.credentials._token_exchange import IdJag, TokenExchange
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ class ApiKeys:
         store: Where they are kept.
         pages: The address of the consent pages, where a principal enters a key; none when empty.
         header: The header that the key is sent in.
-        prefix: What comes before the key there.
+        prefix: The text before the key there.
         query: The parameter of the address that the key is sent in, in place of the header.
 
     Attributes:
@@ -90,12 +90,12 @@ class ApiKeys:
 
 async def holders_in(store: CredentialStore, kind: str, server: str) -> tuple[str, ...]:
     """Return the principals with a credential of a kind for a server, the oldest first."""
-    kept: Sequence[tuple[str, str]] = sorted(
-        (one.since.isoformat(), one.principal)
-        for one in await store.credentials()
-        if (one.kind, one.server) == (kind, server)
+    holders: Sequence[tuple[str, str]] = sorted(
+        (credential.since.isoformat(), credential.principal)
+        for credential in await store.credentials()
+        if (credential.kind, credential.server) == (kind, server)
     )
-    return tuple(principal for _, principal in kept)
+    return tuple(principal for _, principal in holders)
 
 
 def checked_key(key: str) -> str:

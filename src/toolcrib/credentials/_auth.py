@@ -30,8 +30,8 @@ class PrincipalAuth(httpx2.Auth):
 
     def client_options(self) -> dict[str, Any]:
         """Return the options of a client for such requests: a key in an address is added after its log line."""
-        own = {"transport": _QueryTransport()} if self._credentials.in_query else {}
-        return {"auth": self, **own}
+        transport = {"transport": _QueryTransport()} if self._credentials.in_query else {}
+        return {"auth": self, **transport}
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """Yield the request signed, and once more after the credential was renewed."""

@@ -26,7 +26,7 @@ _GONE: Final = "This link does not count any more: it was used, or is too old. M
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What a link is for.
+    """The target of a link.
 
     Attributes:
         wants_key: Whether the principal enters an API key, in place of consenting elsewhere.
@@ -41,7 +41,7 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """Where a browser is sent, and what it has to bring back in a cookie.
+    """The page that a browser is sent to, and the state that it has to bring back in a cookie.
 
     Attributes:
         url: The page of the authorization server.
@@ -67,8 +67,13 @@ class ConsentFlow:
         row = await ticket_row(self._store, ticket)
         if row is None:
             raise ConsentError(_GONE)
-        said = row.value
-        return Arrival(said["principal"], said["server"], said["kind"] == KEY, f"{said['pages']}/{ticket}")
+        ticket_data = row.value
+        return Arrival(
+            ticket_data["principal"],
+            ticket_data["server"],
+            ticket_data["kind"] == KEY,
+            f"{ticket_data['pages']}/{ticket}",
+        )
 
     async def keep_key(self, ticket: str, key: str) -> Arrival:
         """Keep the API key that a principal has entered; raises ConsentError for an invalid key or link."""
@@ -90,7 +95,7 @@ class ConsentFlow:
             browser: A secret that this browser has in a cookie.
 
         Raises:
-            ConsentError: The link does not count, or the server's or the authorization server's metadata is no good.
+            ConsentError: The link does not count, or the server's or the authorization server's metadata is invalid.
         """
         row = await ticket_row(self._store, ticket)
         if row is None or row.value["kind"] != TOKEN:
@@ -102,7 +107,7 @@ class ConsentFlow:
             client = await self._client(http, endpoints, settings, redirect)
         _check_page(endpoints.authorize)
         state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
-        kept = {
+        state_data = {
             "ticket": ticket,
             "principal": row.value["principal"],
             "server": row.value["server"],
@@ -111,7 +116,7 @@ class ConsentFlow:
             "redirect": redirect,
             "token": Token("", "", 0.0, endpoints, client).to_dict(),
         }
-        await self._store.write(STATE, "", name_of(state), kept, _STATE_SECONDS)
+        await self._store.write(STATE, "", name_of(state), state_data, _STATE_SECONDS)
         fields = {
             "response_type": "code",
             "client_id": client.client_id,
@@ -141,8 +146,8 @@ class ConsentFlow:
         row = await self._store.take(STATE, "", state)
         if row is None or asked is None:
             raise ConsentError("This answer does not count: it was used before, is too old, or answers no request.")
-        kept = row.value
-        if not hmac.compare_digest(kept["browser"], name_of(browser)):
+        state_data = row.value
+        if not hmac.compare_digest(state_data["browser"], name_of(browser)):
             raise ConsentError("This answer is for another browser. Open the link in the one where you want to go on.")
         _check_issuer(answer, asked.endpoints)
         if "error" in answer:
@@ -151,15 +156,15 @@ class ConsentFlow:
             raise ConsentError(f"The authorization server gave no access: {shown}.")
         if not answer.get("code"):
             raise ConsentError("The authorization server gave neither a code nor an error.")
-        about = await self.look(kept["ticket"])  # it may have been used, or taken back, meanwhile
-        if (about.principal, about.server) != (kept["principal"], kept["server"]):
+        about = await self.look(state_data["ticket"])  # it may have been used, or taken back, meanwhile
+        if (about.principal, about.server) != (state_data["principal"], state_data["server"]):
             raise ConsentError(_GONE)
         async with guarded_client(about.server) as http:
             token = await exchanged(
-                http, asked.endpoints, asked.client, answer["code"], kept["verifier"], kept["redirect"]
+                http, asked.endpoints, asked.client, answer["code"], state_data["verifier"], state_data["redirect"]
             )
         await self._store.write(TOKEN, about.principal, about.server, token.to_dict())
-        await drop_link(self._store, about.principal, about.server, kept["ticket"])
+        await drop_link(self._store, about.principal, about.server, state_data["ticket"])
         return about
 
     async def _client(
@@ -189,10 +194,10 @@ def _check_page(url: str) -> None:
 
 def _check_issuer(answer: Mapping[str, str], endpoints: Endpoints) -> None:
     """Check that an answer comes from the authorization server that was asked (RFC 9207)."""
-    said = answer.get("iss")
-    if said is None and not endpoints.says_issuer:
+    issuer = answer.get("iss")
+    if issuer is None and not endpoints.says_issuer:
         return
-    if said != endpoints.issuer:
+    if issuer != endpoints.issuer:
         raise ConsentError("This answer comes from another authorization server than the one that was asked.")
 
 

@@ -65,20 +65,22 @@ async def _about_resource(http: GuardedClient, server: str, named: str) -> dict[
         if about is None:
             continue
         if not _is_of(str(about.get("resource", "")), server):
-            said = str(about.get("resource", "nothing"))
-            raise ConsentError(f"the metadata of {server} is about {said:.200}: its tokens would be for another server")
+            resource = str(about.get("resource", "nothing"))
+            raise ConsentError(
+                f"the metadata of {server} is about {resource:.200}: its tokens would be for another server"
+            )
         return about
     return {}
 
 
 def _is_of(resource: str, server: str) -> bool:
     """Return whether a resource is the server, or a folder that it is in."""
-    one, other = urlsplit(resource), urlsplit(server)
-    if _origin(one) != _origin(other) or one.query or one.fragment:
+    folder, other = urlsplit(resource), urlsplit(server)
+    if _origin(folder) != _origin(other) or folder.query or folder.fragment:
         return False
     if ".." in other.path.split("/") or "%2e" in other.path.lower():
         return False
-    return f"{other.path.rstrip('/')}/".startswith(f"{one.path.rstrip('/')}/")
+    return f"{other.path.rstrip('/')}/".startswith(f"{folder.path.rstrip('/')}/")
 
 
 def _origin(parts: Any) -> tuple[str, str, int | None]:
@@ -108,8 +110,8 @@ async def _about_issuer(http: GuardedClient, issuer: str) -> dict[str, Any]:
         if found is None:
             continue
         if str(found.get("issuer", "")).rstrip("/") != issuer.rstrip("/"):
-            said = str(found.get("issuer", "nobody"))
-            raise ConsentError(f"the metadata at {place} is of {said:.200}, and not of {issuer:.200}")
+            named = str(found.get("issuer", "nobody"))
+            raise ConsentError(f"the metadata at {place} is of {named:.200}, and not of {issuer:.200}")
         return found
     raise ConsentError(f"{issuer:.200} has no metadata of an authorization server")
 

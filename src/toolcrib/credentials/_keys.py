@@ -70,8 +70,8 @@ class CredentialKeys:
             CredentialKeyError: No key is configured, or one is not a key.
         """
         variables = os.environ if environment is None else environment
-        if given := variables.get(KEY_VARIABLE):
-            return cls(_parted(given))
+        if keys := variables.get(KEY_VARIABLE):
+            return cls(_parted(keys))
         if path := variables.get(KEY_FILE_VARIABLE):
             return cls(_of_file(Path(path)), reread=lambda: _of_file(Path(path)))
         return cls(_of_keyring(), reread=_of_keyring)
@@ -86,10 +86,10 @@ class CredentialKeys:
             CredentialKeyError: The environment has one key only, or the keys cannot be written.
         """
         variables = os.environ if environment is None else environment
-        if given := variables.get(KEY_VARIABLE):
-            if len(_parted(given)) < 2:
+        if written := variables.get(KEY_VARIABLE):
+            if len(_parted(written)) < 2:
                 raise CredentialKeyError(f"to rotate it, put the new key in front of it in {KEY_VARIABLE}: NEW,OLD")
-            return cls(_parted(given)), lambda: None
+            return cls(_parted(written)), lambda: None
         if path := variables.get(KEY_FILE_VARIABLE):
             read, write = partial(_of_file, Path(path)), partial(_to_file, Path(path))
         else:
@@ -177,13 +177,13 @@ def _keyring() -> Any:
 def _of_keyring() -> list[str]:
     ring = _keyring()
     try:
-        given = ring.get_password(_SERVICE, "key")
-        if not given:
+        stored = ring.get_password(_SERVICE, "key")
+        if not stored:
             ring.set_password(_SERVICE, "key", new_key())
-            given = ring.get_password(_SERVICE, "key")  # another process may have been quicker
+            stored = ring.get_password(_SERVICE, "key")  # another process may have been quicker
     except Exception as error:  # of whatever holds the keyring
         raise CredentialKeyError(f"the keyring cannot be used ({type(error).__name__}); {_MEND}") from None
-    return _parted(given or "")
+    return _parted(stored or "")
 
 
 def _to_keyring(keys: Sequence[str]) -> None:

@@ -171,8 +171,8 @@ class OAuth:
         except BaseException:
             await store.unclaim(TOKEN, principal, server)
             raise
-        kept = await store.swap(TOKEN, principal, server, row.version, None if fresh is None else fresh.to_dict())
-        if fresh is not None and not kept:  # it was forgotten meanwhile
+        is_stored = await store.swap(TOKEN, principal, server, row.version, None if fresh is None else fresh.to_dict())
+        if fresh is not None and not is_stored:  # it was forgotten meanwhile
             await revoke_at_issuer(server, fresh)
         return await store.read(TOKEN, principal, server)
 
@@ -200,11 +200,11 @@ async def revoke_at_issuer(server: str, token: Token) -> None:
         raise CredentialError(server, f"they are removed here, and not revoked: {error}") from None
 
 
-def _given_endpoints(given: Mapping[str, str], scopes: tuple[str, ...]) -> Endpoints:
+def _given_endpoints(addresses: Mapping[str, str], scopes: tuple[str, ...]) -> Endpoints:
     known = {"authorize", "token", "revoke", "issuer", "resource"}
-    if unknown := sorted(set(given) - known):
+    if unknown := sorted(set(addresses) - known):
         raise ValueError(f"endpoints has no {unknown[0]!r}; it has {', '.join(sorted(known))}")
-    if missing := [name for name in ("authorize", "token") if not given.get(name)]:
+    if missing := [name for name in ("authorize", "token") if not addresses.get(name)]:
         raise ValueError(f"endpoints needs {missing[0]!r}")
-    values: dict[str, Any] = {"issuer": "", **given}
+    values: dict[str, Any] = {"issuer": "", **addresses}
     return Endpoints(**values, scopes=scopes)

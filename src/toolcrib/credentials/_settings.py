@@ -14,7 +14,7 @@ class Endpoints:
     """An authorization server, as its metadata or the host says.
 
     Attributes:
-        resource: What tokens are to be for; empty where the server does not know of resources.
+        resource: The resource that tokens are for; empty where the server does not know of resources.
         says_issuer: Whether it says in every answer that it gave the answer.
         takes_documents: Whether the address of a client's metadata may be the client's id.
         methods: How clients may say who they are when they ask for a token.
@@ -40,7 +40,7 @@ class Endpoints:
 
 @dataclass(frozen=True, slots=True)
 class OAuthClient:
-    """What we are to an authorization server.
+    """This host as a client of an authorization server.
 
     Attributes:
         method: How we say who we are when we ask for a token.
@@ -53,7 +53,7 @@ class OAuthClient:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the host says of OAuth for a server.
+    """The host's settings of OAuth for a server.
 
     Attributes:
         resource: The address of the server.

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from secrets import token_hex
 from typing import Any, Final, TypeVar
 
-from toolcrib.credentials._keys import CredentialKeys
-from toolcrib.database import Execute, StoreTables, Tables
+from toolcrib.credentials._keys import CredentialKeys, new_key
+from toolcrib.database import Execute, MemoryTables, SqliteTables, StoreTables, Tables
+from toolcrib.errors import explain_options
 
 T = TypeVar("T")
 TOKEN: Final = "token"  # of OAuth
@@ -238,6 +241,37 @@ class CredentialStore:
         row = Row(value, token_hex(8))
         rows.write(kind, principal, server, sealed, row.version, time.time() + seconds if seconds else 0.0)
         return row
+
+
+@explain_options()
+class SqliteCredentialStore(CredentialStore):
+    """Credentials in a SQLite file, encrypted; the file is for its owner alone.
+
+    What is removed leaves no trace in the file.
+
+    Args:
+        path: The file; it is made when missing.
+        keys: The keys; those of this machine when None.
+
+    Raises:
+        CredentialKeyError: There is no key.
+        DatabaseError: A newer version of Toolcrib wrote the file.
+    """
+
+    def __init__(self, path: str | Path, keys: CredentialKeys | None = None) -> None:
+        keys = CredentialKeys.found() if keys is None else keys
+        tables = SqliteTables(path, CREDENTIAL_TABLES, erase=True)
+        super().__init__(tables, keys)
+        self.path = tables.path
+        if os.name == "posix" and self.path.stat().st_mode & 0o077:
+            self.path.chmod(0o600)  # a file that was there before
+
+
+class MemoryCredentialStore(CredentialStore):
+    """Credentials in the memory of this process, sealed with a key that it alone has."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryTables(CREDENTIAL_TABLES), CredentialKeys([new_key()]))
 
 
 def _place(kind: str, principal: str, server: str) -> bytes:

@@ -17,8 +17,8 @@ async def link_for(store: CredentialStore, pages: str, principal: str, server: s
     """Return the link by which a principal consents; the same one while it is valid."""
     fresh = {"ticket": secrets.token_urlsafe(32)}
     ticket: str = (await store.find_or_write(_LINK, principal, server, fresh, _SECONDS)).value["ticket"]
-    said = {**about, "principal": principal, "server": server, "pages": pages}
-    await store.write(TICKET, "", name_of(ticket), said, _SECONDS)
+    ticket_data = {**about, "principal": principal, "server": server, "pages": pages}
+    await store.write(TICKET, "", name_of(ticket), ticket_data, _SECONDS)
     return f"{pages}/{ticket}"
 
 

@@ -21,7 +21,7 @@ from toolcrib.credentials._token_requests import granted, identity_assertion
 from toolcrib.errors import ConsentError, CredentialError, explain_options
 
 GATEWAY: Final = "<gateway>"
-"""Who lists what a server has: the client itself, by its own credentials. A claim of a token never gives this name."""
+"""The name of the client itself, which lists a server's tools by its own credentials; no token's claim gives it."""
 
 _EARLY: Final = 30.0  # seconds before its end in which a token is exchanged anew
 _UNKNOWN: Final = 300.0  # seconds that a token without a stated end is used
@@ -80,7 +80,7 @@ class TokenExchange:
         client_secret: The secret of that client.
         audience: The name of the server there, where it is not known by its address.
         scopes: The scopes to ask for; those that the authorization server gives when empty.
-        subject: What the callers' tokens are, as RFC 8693 names it.
+        subject: The type of the callers' tokens, as RFC 8693 names it.
         resource: Whether the address of the server is sent as `resource`.
         id_jag: The server's own authorization server, where the first one gives an assertion for it and no token.
         list_as: The principal whose token lists what the server has, in place of the client's own.
@@ -121,7 +121,7 @@ class TokenExchange:
     # --- what an adapter asks
 
     async def consent_for(self, principal: str, server: str) -> Consent | None:
-        """Return that a principal has to come with a token, where there is none of theirs to exchange.
+        """Return that a principal has to come with a token, where they have no token to exchange.
 
         Raises:
             CredentialError: It is the name of the client itself, which lists and calls nothing; or it was refused.
@@ -148,8 +148,8 @@ class TokenExchange:
 
     async def renew(self, principal: str, server: str, used: str) -> bool:
         """Exchange anew where the server has refused a token; return whether there is another one now."""
-        kept = self._exchanged.get((principal, server))
-        if kept is not None and kept.version == used:
+        stored = self._exchanged.get((principal, server))
+        if stored is not None and stored.version == used:
             del self._exchanged[principal, server]
         try:
             found = await self._token(principal, server)
@@ -170,24 +170,27 @@ class TokenExchange:
     async def _token(self, principal: str, server: str) -> _Exchanged | None:
         """Return a principal's token for a server, exchanged where need be; of callers at once one does it."""
         key = principal, server
-        subject, kept = self._subject_of(principal), self._exchanged.get(key)
+        subject, stored = self._subject_of(principal), self._exchanged.get(key)
         if subject is None:
             return None
-        if kept is not None and kept.is_good(_digest(subject)):
-            return kept
+        if stored is not None and stored.is_good(_digest(subject)):
+            return stored
         async with self._locks.setdefault((id(asyncio.get_running_loop()), *key), asyncio.Lock()):
-            subject, kept = self._subject_of(principal), self._exchanged.get(key)  # another one may have come meanwhile
+            subject, stored = (
+                self._subject_of(principal),
+                self._exchanged.get(key),
+            )  # another one may have come meanwhile
             if subject is None:
                 return None
-            if kept is None or not kept.is_good(_digest(subject)):
+            if stored is None or not stored.is_good(_digest(subject)):
                 try:
-                    kept = _Exchanged(_with_end(await self._exchange(subject, server)), _digest(subject))
+                    stored = _Exchanged(_with_end(await self._exchange(subject, server)), _digest(subject))
                 except ConsentError as error:
                     raise CredentialError(server, f"the token of {principal} was not exchanged: {error}") from None
                 if len(self._exchanged) >= _MOST:
                     self._exchanged.clear()
-                self._exchanged[key] = kept
-        return kept
+                self._exchanged[key] = stored
+        return stored
 
     def _subject_of(self, principal: str) -> str | None:
         return "" if principal == GATEWAY else self._subjects.token_of(principal)
@@ -198,9 +201,9 @@ class TokenExchange:
         at = Endpoints(_origin(self._endpoint), "", self._endpoint, resource=server if self._resource else "")
         last = self._id_jag
         if not subject:
-            own = at if last is None else Endpoints(last.issuer, "", last.token, resource=at.resource)
+            endpoints = at if last is None else Endpoints(last.issuer, "", last.token, resource=at.resource)
             client = self._client if last is None else OAuthClient(last.client_id, last.client_secret)
-            return await self._ask(own, client, {"grant_type": "client_credentials", **fields})
+            return await self._ask(endpoints, client, {"grant_type": "client_credentials", **fields})
         fields |= {"subject_token": subject, "subject_token_type": f"{_TYPE}{self._subject}"}
         if last is None:
             return await self._ask(at, self._client, {"grant_type": _EXCHANGE, **fields})
@@ -232,8 +235,8 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def _require_address(what: str, url: str) -> None:
+def _require_address(noun: str, url: str) -> None:
     parts = urlsplit(url)
     is_here = parts.hostname in ("127.0.0.1", "localhost", "::1")
     if not parts.hostname or parts.username or not (parts.scheme == "https" or (parts.scheme == "http" and is_here)):
-        raise ValueError(f"{what} is the https address of a token endpoint, and is {url!r}")
+        raise ValueError(f"{noun} is the https address of a token endpoint, and is {url!r}")

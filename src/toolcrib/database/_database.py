@@ -48,7 +48,7 @@ _POOL = 20  # connections of one process; one of them listens
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """Where durable work, approvals and records are kept: a SQLite file, or a database of a Postgres server.
+    """The database of durable work, approvals and records: a SQLite file, or one of a Postgres server.
 
     Attributes:
         url: As SQLAlchemy has it, password and all; `str(database)` hides it.
@@ -73,7 +73,7 @@ class Database:
             application: Without one, what TOOLCRIB_APPLICATION says, else `toolcrib`.
 
         Raises:
-            DatabaseError: One of them is no such name.
+            DatabaseError: One of them is not such a name.
         """
         text = str(name or os.environ.get(_VARIABLE) or DEFAULT_DATABASE)
         database = cls(
@@ -95,7 +95,7 @@ class Database:
 
     @property
     def kind(self) -> Literal["sqlite", "postgresql"]:
-        """What it is."""
+        """The kind of database."""
         return "sqlite" if self.url.get_backend_name() == "sqlite" else "postgresql"
 
     @property
@@ -251,8 +251,8 @@ class PostgresTables:
         self._engine = self.database.engine(pool=pool)
         weakref.finalize(self, self._engine.dispose)
         try:
-            for one in tables:
-                self.database.make_tables(self._engine, one)
+            for store_tables in tables:
+                self.database.make_tables(self._engine, store_tables)
         except BaseException:
             self._engine.dispose()
             raise
@@ -310,16 +310,16 @@ def _url_of(text: str) -> sa.URL:
     return url.set(drivername="postgresql+psycopg")
 
 
-def _file_url(path: str, given: str) -> sa.URL:
+def _file_url(path: str, written: str) -> sa.URL:
     if path in ("", ":memory:"):
-        raise DatabaseError(given, "durable work has to be kept in a file, or on a Postgres server", _FORMS)
+        raise DatabaseError(written, "durable work has to be kept in a file, or on a Postgres server", _FORMS)
     return sa.URL.create("sqlite", database=path)
 
 
 def _connect_arguments(database: Database) -> dict[str, Any]:
-    given = database.url.query
+    query = database.url.query
     defaults = {**CONNECTION_SETTINGS, "application_name": database.application}
-    return {name: value for name, value in defaults.items() if name not in given}
+    return {name: value for name, value in defaults.items() if name not in query}
 
 
 def _close_late_connections(engine: sa.Engine) -> None:
@@ -360,16 +360,16 @@ _ASKS = " Is the server running on that host and accepting TCP/IP connections?" 
 
 def _explained(database: Database, error: BaseException) -> DatabaseError:
     """Return the error that says what keeps a database from being used, and the way out."""
-    said = hide_passwords(" ".join(str(error).split()).removesuffix(_ASKS), database.url.password)
+    reason = hide_passwords(" ".join(str(error).split()).removesuffix(_ASKS), database.url.password)
     if database.kind == "sqlite":
         path = database.path or Path()
         if not path.parent.is_dir():
             return DatabaseError(str(database), f"there is no folder {path.parent}", "Make it first")
         if path.is_dir():
             return DatabaseError(str(database), "it is a folder", "Name a file in it")
-        if "not a database" in said:
+        if "not a database" in reason:
             return DatabaseError(str(database), "the file is something else than a SQLite database", "Name another")
-        return DatabaseError(str(database), said, "Look at who may read and write the file and its folder")
+        return DatabaseError(str(database), reason, "Look at who may read and write the file and its folder")
     url = database.url
     for sign, remedy in (
         (f'database "{url.database}" does not exist', f"Make it with: createdb {url.database}"),
@@ -381,9 +381,9 @@ def _explained(database: Database, error: BaseException) -> DatabaseError:
         ("resolve", f"Is {url.host} spelt as it should be?"),
         ("too many clients", "Give it fewer workers or smaller pools, or put a pooler in front of it"),
     ):
-        if sign in said:
-            return DatabaseError(str(database), said, remedy)
-    return DatabaseError(str(database), said)
+        if sign in reason:
+            return DatabaseError(str(database), reason, remedy)
+    return DatabaseError(str(database), reason)
 
 
 del _psycopg

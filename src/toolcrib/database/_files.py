@@ -68,13 +68,13 @@ class SqliteTables:
 
     def __init__(self, path: str | Path, *tables: StoreTables, erase: bool = False) -> None:
         if str(path) in ("", ".", ":memory:"):
-            stores = " and ".join(one.store for one in tables)
+            stores = " and ".join(store_tables.store for store_tables in tables)
             raise ValueError(f"{stores} are kept in a file: name one, such as toolcrib.db, or use the Memory store")
         self.path, self._erase = Path(path), erase
         if self.path.is_dir():
             raise ValueError(f"{path} is a folder; name a file in it: {self.path / 'toolcrib.db'}")
-        for one in tables:
-            make_file(self.path, one)
+        for store_tables in tables:
+            make_file(self.path, store_tables)
 
     @contextmanager
     def transaction(self, *, write: bool) -> Generator[Execute]:
@@ -99,8 +99,8 @@ class MemoryTables:
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
         weakref.finalize(self, self._connection.close)
-        for one in tables:
-            one.make(self._connection.execute, "sqlite", "memory")
+        for store_tables in tables:
+            store_tables.make(self._connection.execute, "sqlite", "memory")
 
     @contextmanager
     def transaction(self, *, write: bool) -> Generator[Execute]:

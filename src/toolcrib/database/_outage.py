@@ -31,37 +31,29 @@ def is_outage(error: BaseException) -> bool:
 
 def name_outages(engine: sa.Engine, notice: Notice | None = None) -> None:
     """Configure an engine to raise `DatabaseAway` for each error that says that its database cannot be used now."""
-    said = notice or OUTAGE
+    lines = notice or OUTAGE
 
-    def named(context: Any) -> BaseException | None:
-        return _named(context, said)
+    def on_error(context: Any) -> BaseException | None:
+        error = context.original_exception
+        state = getattr(error, "sqlstate", None) or ""
+        if context.is_pre_ping or not (
+            context.is_disconnect or is_unavailable(error) or state.startswith(_POSTGRES) or context.connection is None
+        ):
+            return None
+        lines.away(error)
+        return DatabaseAway(error_text(error))
 
-    def worked(connection: sa.Connection) -> None:
-        _worked(connection, said)
+    def on_commit(connection: sa.Connection) -> None:
+        if connection.dialect.name != "sqlite" or _wrote(connection):
+            lines.back()
 
-    event.listen(engine, "handle_error", named, retval=True)
-    event.listen(engine, "commit", worked)
-
-
-def _worked(connection: sa.Connection, notice: Notice) -> None:
-    if connection.dialect.name != "sqlite" or _wrote(connection):
-        notice.back()
+    event.listen(engine, "handle_error", on_error, retval=True)
+    event.listen(engine, "commit", on_commit)
 
 
 def _wrote(connection: sa.Connection) -> bool:
     """Return whether a transaction on a file has written; a file that is locked or full can still be read."""
     return bool(getattr(connection.connection.dbapi_connection, "in_transaction", True))
-
-
-def _named(context: Any, notice: Notice) -> BaseException | None:
-    error = context.original_exception
-    state = getattr(error, "sqlstate", None) or ""
-    if context.is_pre_ping or not (
-        context.is_disconnect or is_unavailable(error) or state.startswith(_POSTGRES) or context.connection is None
-    ):
-        return None
-    notice.away(error)
-    return DatabaseAway(error_text(error))
 
 
 def error_text(error: BaseException) -> str:
@@ -70,7 +62,7 @@ def error_text(error: BaseException) -> str:
 
 
 class Notice:
-    """What the log says of an outage: one line when it begins, and one when it is over."""
+    """The lines in the log about an outage: one when it begins, and one when it is over."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._is_away, self._lock = False, threading.Lock()

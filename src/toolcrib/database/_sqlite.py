@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
 BUSY_SECONDS = 30.0
-"""How long a write to a file waits for another process's, and work for a connection of a pool."""
+"""The seconds that a write to a file waits for another process's, and work for a connection of a pool."""
 DURABLE_VERSION = (3, 42, 0)
 """The version of SQLite that DBOS needs at least."""
 

@@ -71,7 +71,7 @@ class TablesVersion:
 
     @property
     def state(self) -> Literal["missing", "old", "current", "newer"]:
-        """How the two compare."""
+        """The result of comparing the two."""
         if self.found == self.latest:
             return "current"
         return "newer" if self.found > self.latest else "old" if self.found else "missing"

@@ -197,23 +197,23 @@ class _Anthropic(MessageBlocks, ProviderFormat):
         broken: dict[int, str] = {}
         calls = 0
         for place, block in enumerate(content):
-            kept = fields_of(block, _KINDS, misread)
-            kept.pop("parsed_output", None)  # which is only put out
-            kind = kept.get("type")
-            if kind == "tool_use" and not text_or_empty(kept.get("name")):
+            fields = fields_of(block, _KINDS, misread)
+            fields.pop("parsed_output", None)  # which is only put out
+            kind = fields.get("type")
+            if kind == "tool_use" and not text_or_empty(fields.get("name")):
                 misread.append("one of its calls named no tool and was left out")
-            elif kind in _OWN_CALLS and not text_or_empty(kept.get("id")):
+            elif kind in _OWN_CALLS and not text_or_empty(fields.get("id")):
                 misread.append("a call of the provider's own came without an id and was left out")
-            elif kind == "thinking" and not (kept.get("signature") and "thinking" in kept):
+            elif kind == "thinking" and not (fields.get("signature") and "thinking" in fields):
                 problems.append("a thought without its signature was left out")
             else:
                 if kind in _OWN_CALLS:
-                    kept["input"] = object_at(kept, "input", misread)
+                    fields["input"] = object_at(fields, "input", misread)
                 if kind == "tool_use":
-                    kept["name"] = self.called(kept["name"], problems)
+                    fields["name"] = self.called(fields["name"], problems)
                     broken |= {calls: "its arguments were cut"} if place in cut else {}
                     calls += 1
-                blocks.append(kept)
+                blocks.append(fields)
         text, waits = _text_of(blocks), bool(calls) or draft.stop_kind == "paused"
         blocks = self.taken_back(blocks, waits, problems)
         items = ({"role": "assistant", "content": blocks},) if blocks else ()
@@ -435,9 +435,9 @@ def _check_request(definitions: list[Item]) -> None:
             (optional, _OPTIONAL, "optional parameters"),
             (unions, _UNIONS, "parameters of several types"),
         )
-        for count, most, what in counted:
+        for count, most, noun in counted:
             if count > most:
-                problem = f"a request takes {most} {what} in strict mode, and with this tool there are {count}"
+                problem = f"a request takes {most} {noun} in strict mode, and with this tool there are {count}"
                 raise FormatError(tool["name"], "anthropic", f"{problem}; offer fewer tools, or leave `strict` out")
 
 
@@ -446,7 +446,7 @@ def _is_beside_words(part: RefusedPart, message: Mapping[str, Any]) -> bool:
     if part.kind != "blank" or len(part.place) != 1:
         return False
     content = message["content"]
-    texts = [] if isinstance(content, str) else [text_or_empty(object_or_empty(one).get("text")) for one in content]
+    texts = [] if isinstance(content, str) else [text_or_empty(object_or_empty(item).get("text")) for item in content]
     return not all(map(is_blank, texts)) and texts[part.place[0]] != ""
 
 

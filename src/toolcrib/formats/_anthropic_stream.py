@@ -54,7 +54,7 @@ class _Block:
 
 @dataclass(slots=True)
 class MessageStream(StreamEnd):
-    """What the events of a stream come to.
+    """The message of a stream's events.
 
     Attributes:
         content: The blocks in their order, without those that cannot be sent back.

@@ -136,13 +136,13 @@ class _Bedrock(MessageBlocks, ProviderFormat):
         return text_or_empty(object_or_empty(_inner(chunk, "contentBlockDelta").get("delta")).get("text"))
 
     def call_pieces(self, chunk: Mapping[str, Any]) -> Iterable[CallPiece]:
-        for key, said in ((key, object_or_empty(value)) for key, value in chunk.items()):
-            place = number_at(said, "contentBlockIndex", [])
+        for key, event in ((key, object_or_empty(value)) for key, value in chunk.items()):
+            place = number_at(event, "contentBlockIndex", [])
             if key == "contentBlockStart":
-                use = _use_of(_inner(said, "start")) or {}
+                use = _use_of(_inner(event, "start")) or {}
                 yield CallPiece(_id(use), text_or_empty(use.get("name")), place=place, begins=True)
             elif key == "contentBlockDelta":
-                text = text_or_empty(_inner(_inner(said, "delta"), "toolUse").get("input"))
+                text = text_or_empty(_inner(_inner(event, "delta"), "toolUse").get("input"))
                 yield CallPiece(place=place, text=text)
             elif key == "contentBlockStop":
                 yield CallPiece(place=place, ends=True)
@@ -154,17 +154,17 @@ class _Bedrock(MessageBlocks, ProviderFormat):
         problems, misread, blocks, broken = list(draft.problems), list[str](), list[Item](), dict[int, str]()
         calls = 0
         for place, block in enumerate(sent):
-            kept = _cited(fields_of(block, _KINDS, misread))
-            use = _use_of(kept)
+            fields = _cited(fields_of(block, _KINDS, misread))
+            use = _use_of(fields)
             if use is not None and not text_or_empty(use.get("name")):
                 misread.append("one of its calls named no tool and was left out")
                 continue
             if use is not None:
-                kept = {"toolUse": {**use, "name": self.called(str(use["name"]), problems)}}
+                fields = {"toolUse": {**use, "name": self.called(str(use["name"]), problems)}}
                 broken |= {calls: "its arguments were cut"} if place in cut else {}
                 calls += 1
-            if kept:
-                blocks.append(kept)
+            if fields:
+                blocks.append(fields)
         text = _text_of(blocks)
         blocks = self.taken_back(blocks, bool(calls) or draft.stop_kind == "paused", problems)
         items = ({"role": "assistant", "content": blocks},) if blocks else ()
@@ -192,10 +192,10 @@ class _Bedrock(MessageBlocks, ProviderFormat):
         )
 
     def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
-        given = [block["toolResult"] for block in _results(item)]
+        results = [block["toolResult"] for block in _results(item)]
         return tuple(
-            WireResult(WireCall(_id(one), "", ""), _shown(one.get("content")), one.get("status") == "error")
-            for one in map(object_or_empty, given)
+            WireResult(WireCall(_id(result), "", ""), _shown(result.get("content")), result.get("status") == "error")
+            for result in map(object_or_empty, results)
         )
 
     def call_keys(self, item: Mapping[str, Any]) -> list[CallKey]:
@@ -214,8 +214,8 @@ class _Bedrock(MessageBlocks, ProviderFormat):
     def leading(self, item: Mapping[str, Any]) -> int:
         if item.get("role") != "user":  # the provider's own
             return 0
-        given = ["toolResult" in block for block in objects_in(item.get("content"))]
-        return next((place for place, is_result in enumerate(given) if not is_result), len(given))
+        are_results = ["toolResult" in block for block in objects_in(item.get("content"))]
+        return next((place for place, is_result in enumerate(are_results) if not is_result), len(are_results))
 
     def rest_of(self, item: Mapping[str, Any]) -> Item | None:
         rest = [block for block in objects_in(item.get("content")) if "toolResult" not in block]
@@ -247,7 +247,7 @@ class _Bedrock(MessageBlocks, ProviderFormat):
     def without_inner(self, block: Mapping[str, Any], places: Collection[int]) -> Item:
         result = block["toolResult"]
         return {
-            "toolResult": {**result, "content": [one for at, one in enumerate(result["content"]) if at not in places]}
+            "toolResult": {**result, "content": [part for at, part in enumerate(result["content"]) if at not in places]}
         }
 
     def missing_turns(self, before: Mapping[str, Any] | None, item: Mapping[str, Any]) -> Sequence[Speaker]:
@@ -316,7 +316,7 @@ class _Bedrock(MessageBlocks, ProviderFormat):
 def _errors_in(event: Mapping[str, Any]) -> list[str]:
     """Return the errors in an event of a stream, or in a reply: the provider's name for each and its words."""
     failed = {key: object_or_empty(event[key]) for key in event if key.endswith("Exception")}
-    named = [error_in({"error": {"type": key, **said}}) for key, said in failed.items()]
+    named = [error_in({"error": {"type": key, **error}}) for key, error in failed.items()]
     return [*named, *filter(None, [error_in(event)])]
 
 
@@ -398,7 +398,7 @@ class _Stream(StreamEnd):
     """A reply as its events come.
 
     Attributes:
-        blocks: What came so far; the input of a call is a list of its pieces until `close`.
+        blocks: The blocks that came so far; the input of a call is a list of its pieces until `close`.
     """
 
     def __init__(self) -> None:
@@ -406,29 +406,29 @@ class _Stream(StreamEnd):
         self.blocks: list[Item] = []
         self._open: dict[int, Item] = {}
         self._ended: set[int] = set()
-        self._broken: set[int] = set()  # blocks of which a piece of the input was no text
+        self._broken: set[int] = set()  # blocks of which a piece of the input was not a text
 
     def add(self, event: Mapping[str, Any]) -> None:
         """Add the next event."""
         self.errors += _errors_in(event)
         for key in _EVENTS & event.keys():  # the others are the usage, and errors
-            said = object_at(event, key, self.misread)
-            place = number_at(said, "contentBlockIndex", self.misread)
+            fields = object_at(event, key, self.misread)
+            place = number_at(fields, "contentBlockIndex", self.misread)
             match key:
                 case "contentBlockStart":
-                    self._begin(place, object_at(said, "start", self.misread))
+                    self._begin(place, object_at(fields, "start", self.misread))
                 case "contentBlockDelta":
-                    self._grow(place, object_at(said, "delta", self.misread))
+                    self._grow(place, object_at(fields, "delta", self.misread))
                 case "contentBlockStop":
                     self._ended.add(id(self._open.pop(place, None)))
                 case "messageStop":
-                    self.words.append(said.get("stopReason"))
+                    self.words.append(fields.get("stopReason"))
                 case _:  # who speaks
                     pass
 
     def close(self) -> set[int]:
         """Write out the inputs of calls, and return the places of those that never came to their end."""
-        cut, kept = set[int](), list[Item]()
+        cut, blocks = set[int](), list[Item]()
         for block in self.blocks:
             kind = next(iter(block), "")
             is_open = id(block) not in self._ended
@@ -440,13 +440,13 @@ class _Stream(StreamEnd):
                 waits = use.get("type") != "server_tool_use"
                 block = {"toolUse": {**use, "input": read if read is not None else sent if waits else {}}}
                 if is_open:
-                    cut.add(len(kept))
+                    cut.add(len(blocks))
                     self.problems.append(f"the input of a call of `{text_or_empty(use.get('name'))}` was cut")
             elif is_open and kind not in ("text", ""):
                 self.problems.append(f"a block of type `{kind}` was cut and left out")
                 continue
-            kept.append(block)
-        self.blocks = kept
+            blocks.append(block)
+        self.blocks = blocks
         return cut
 
     def _begin(self, place: int, start: Mapping[str, Any]) -> Item:
@@ -464,8 +464,8 @@ class _Stream(StreamEnd):
                 continue
             block = self._open.get(place, {})
             if ("toolUse" in block) is not (kind == "toolUse"):
-                what = "a piece of a call came where no call is open"
-                self.misread.append(what if kind == "toolUse" else f"a piece of a call has the type `{kind}`")
+                fault = "a piece of a call came where no call is open"
+                self.misread.append(fault if kind == "toolUse" else f"a piece of a call has the type `{kind}`")
                 continue
             if not block and kind not in _PIECES:
                 self.misread.append(f"a piece of the type `{kind}` came where no block is open")

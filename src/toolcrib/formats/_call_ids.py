@@ -62,42 +62,45 @@ def why_replaced(id: str, takes: Callable[[str], bool] = is_sendable) -> str:
     return f"the id `{id}`, which {'is in use' if takes(id) else 'the provider does not take'},"
 
 
-def unused_id(seed: str, make: IdMaker, taken: Collection[str], also: Collection[str] = ()) -> str:
+def unused_id(seed: str, make: IdMaker, used_ids: Collection[str], also: Collection[str] = ()) -> str:
     """Return an id for `seed` that is not one of those taken."""
     candidate, count = make(seed), 1
-    while candidate in taken or candidate in also:
+    while candidate in used_ids or candidate in also:
         count += 1
         candidate = make(f"{count}:{seed}")
     return candidate
 
 
-def are_unique(calls: Sequence[WireCall], taken: Collection[str], takes: Callable[[str], bool] = is_sendable) -> bool:
+def are_unique(
+    calls: Sequence[WireCall], used_ids: Collection[str], takes: Callable[[str], bool] = is_sendable
+) -> bool:
     """Return whether each call has an id that no other has and that the provider takes; as for `unique_ids`."""
     ids = {call.id for call in calls}
-    return len(ids) == len(calls) and ids.isdisjoint(taken) and all(map(takes, ids))
+    return len(ids) == len(calls) and ids.isdisjoint(used_ids) and all(map(takes, ids))
 
 
 def unique_ids(
-    calls: Sequence[WireCall], make: IdMaker, taken: Collection[str], takes: Callable[[str], bool] = is_sendable
+    calls: Sequence[WireCall], make: IdMaker, used_ids: Collection[str], takes: Callable[[str], bool] = is_sendable
 ) -> tuple[list[str], list[str]]:
     """Return an id for each call that no other has, and what had to be changed for it, a sentence each.
 
     Args:
         calls: The calls of one reply.
         make: Makes an id in the provider's shape.
-        taken: The ids of earlier calls.
+        used_ids: The ids of earlier calls.
         takes: Whether the provider takes an id.
     """
-    if are_unique(calls, taken, takes):
+    if are_unique(calls, used_ids, takes):
         return [call.id for call in calls], []  # as it nearly always is
-    used, ids, problems = set[str](), list[str](), list[str]()  # `taken` may be long, and is not copied
+    used, ids, problems = set[str](), list[str](), list[str]()  # `used_ids` may be long, and is not copied
     for position, call in enumerate(calls):
         id = call.id
-        if not takes(id) or id in used or id in taken:
-            what = why_replaced(id, takes)
-            said = [call.name, call.arguments, *filter(None, [call.id])]  # alike but for their ids, they stay apart
-            id = unused_id(seed_of(said, position), make, taken, used)
-            problems.append(f"a call of `{call.name}` came with {what} and is called `{id}`")
+        if not takes(id) or id in used or id in used_ids:
+            fault = why_replaced(id, takes)
+            # alike but for their ids, they stay apart
+            seed_parts = [call.name, call.arguments, *filter(None, [call.id])]
+            id = unused_id(seed_of(seed_parts, position), make, used_ids, used)
+            problems.append(f"a call of `{call.name}` came with {fault} and is called `{id}`")
         used.add(id)
         ids.append(id)
     return ids, problems

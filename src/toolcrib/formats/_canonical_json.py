@@ -35,7 +35,7 @@ def canonical(value: Any) -> Any:
     """
     try:
         written = to_json(value, inf_nan_mode="constants")
-    except ValueError:  # a lone surrogate, or something that is no JSON
+    except ValueError:  # a lone surrogate, or something that is not JSON
         written = b"NaN"
     return _cleaned(value) if b"NaN" in written or b"Infinity" in written else value
 
@@ -58,7 +58,7 @@ def _cleaned(value: Any, depth: int = 0) -> Any:
 def stored(value: Any) -> str:
     """Return JSON shapes as text from which `read_stored` makes them again; bytes in them, too."""
     text = json.dumps(value, ensure_ascii=False, default=_with_bytes)
-    return text if valid_text(text) == text else json.dumps(value, default=_with_bytes)  # half a pair is no UTF-8
+    return text if valid_text(text) == text else json.dumps(value, default=_with_bytes)  # half a pair is not UTF-8
 
 
 def read_stored(text: str | bytes) -> Any:

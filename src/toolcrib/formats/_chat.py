@@ -74,7 +74,7 @@ class ChatFormat(ProviderFormat):
         }
     )
 
-    def kept(self, message: Mapping[str, Any], misread: list[str]) -> Item:
+    def message_fields(self, message: Mapping[str, Any], misread: list[str]) -> Item:
         """Return the part of a message that the provider takes back, beside its calls; `misread` as for `object_at`."""
         content: object = message.get("content")
         if not isinstance(content, str):
@@ -95,9 +95,9 @@ class ChatFormat(ProviderFormat):
         calls: list[WireCall] = []
         for call in sent:
             call.pop("index", None)  # its place among the pieces of a stream
-            said = call["function"]
-            calls.append(WireCall(call["id"], said["name"], said["arguments"]))
-        item: Item = {"role": "assistant", **self.kept(message, [])}
+            function = call["function"]
+            calls.append(WireCall(call["id"], function["name"], function["arguments"]))
+        item: Item = {"role": "assistant", **self.message_fields(message, [])}
         if sent:
             item["tool_calls"] = sent
         is_whole = len(item) > 1 and all(call.id != "null" for call in calls)  # as `id_of` reads it
@@ -142,9 +142,9 @@ class ChatFormat(ProviderFormat):
     ) -> WireReply:
         """Return the reply; `draft` says how it ended, and `faults` why calls of it may not run, by their place."""
         problems, misread = list[str](), list[str]()
-        item: Item = {"role": "assistant", **self.kept(message, misread)}
+        item: Item = {"role": "assistant", **self.message_fields(message, misread)}
         sent = calls_in(message, misread)
-        calls, kept, broken = list[WireCall](), list[Item](), dict[int, str]()
+        calls, call_items, broken = list[WireCall](), list[Item](), dict[int, str]()
         for place, call in enumerate(map(_taken_back, sent)):
             read = self.read_call(call)
             if not read.name:
@@ -155,11 +155,11 @@ class ChatFormat(ProviderFormat):
             if place in faults:
                 broken[len(calls)] = faults[place]
             calls.append(read)
-            kept.append(call)
+            call_items.append(call)
         if len(calls) < len(sent):
             misread.append(f"{len(sent) - len(calls)} of its calls named no tool and were left out")
         if calls:
-            item["tool_calls"] = kept
+            item["tool_calls"] = call_items
         if message.get("refusal") and draft.stop_kind in FINISHED:
             draft = replace(draft, stop_kind="refusal")
         items = () if item.keys().isdisjoint(_SAYING) else (item,)
@@ -170,11 +170,11 @@ class ChatFormat(ProviderFormat):
     def read_call(self, call: Mapping[str, Any]) -> WireCall:
         """Return one of a message's calls."""
         kind = kind_of(call)
-        said, id = object_or_empty(call.get(kind)), id_of(call)
-        name = text_or_empty(said.get("name"))
+        body, id = object_or_empty(call.get(kind)), id_of(call)
+        name = text_or_empty(body.get("name"))
         if kind == "function":
-            return WireCall(id, name, raw_arguments(said.get("arguments")))
-        sent: object = said.get(TEXTS.get(kind, "arguments"))
+            return WireCall(id, name, raw_arguments(body.get("arguments")))
+        sent: object = body.get(TEXTS.get(kind, "arguments"))
         if kind not in KINDS:  # of a type that is not known, and answered as the others are
             name = name or kind
         fault = "its text did not come" if kind in self.free_texts and not isinstance(sent, str) else ""
@@ -243,20 +243,20 @@ class ChatFormat(ProviderFormat):
         return [{"role": "assistant", "content": text}]
 
     def asking(self, text: str, calls: Sequence[WireCall]) -> list[Item]:
-        said: Item = {"role": "assistant", **({"content": text} if text else {})}
+        message: Item = {"role": "assistant", **({"content": text} if text else {})}
         named = [(call.id, {"name": call.name, "arguments": arguments_text(call.arguments)}) for call in calls]
         return [
-            {**said, "tool_calls": [{"id": id, "type": "function", "function": function} for id, function in named]}
+            {**message, "tool_calls": [{"id": id, "type": "function", "function": function} for id, function in named]}
         ]
 
 
 def _piece(call: Mapping[str, Any], position: int) -> CallPiece:
     kind = next((key for key in TEXTS if key in call), kind_of(call))
-    said, place = object_or_empty(call.get(kind)), call.get("index", position)
-    sent: object = said.get(TEXTS.get(kind, "arguments"))
+    body, place = object_or_empty(call.get(kind)), call.get("index", position)
+    sent: object = body.get(TEXTS.get(kind, "arguments"))
     return CallPiece(
         id_of(call),
-        text_or_empty(said.get("name")),
+        text_or_empty(body.get("name")),
         kind,
         place if isinstance(place, int) else position,
         text_or_empty(sent),
@@ -264,21 +264,21 @@ def _piece(call: Mapping[str, Any], position: int) -> CallPiece:
     )
 
 
-def _legacy_id(said: object) -> str:
+def _legacy_id(function: object) -> str:
     """Return the id that pairs a call of the older form with its result: the name alone."""
-    return f"{_LEGACY}:{text_or_empty(object_or_empty(said).get('name'))}"
+    return f"{_LEGACY}:{text_or_empty(object_or_empty(function).get('name'))}"
 
 
 def _canonical_call(call: Item) -> Item:
     """Return a call as strict servers want it: with its type, and a text: of a function that of a JSON object."""
     kind = kind_of(call)
-    said, key = object_or_empty(call.get(kind)), TEXTS.get(kind, "arguments")
+    body, key = object_or_empty(call.get(kind)), TEXTS.get(kind, "arguments")
     if kind != "function" and kind not in TEXTS:
         return call
-    text = arguments_text(said.get(key)) if kind == "function" else text_or_empty(said.get(key))
-    if text is said.get(key) and call.get("type") == kind:
+    text = arguments_text(body.get(key)) if kind == "function" else text_or_empty(body.get(key))
+    if text is body.get(key) and call.get("type") == kind:
         return call
-    return {**call, "type": kind, kind: {**said, key: text}}
+    return {**call, "type": kind, kind: {**body, key: text}}
 
 
 def _taken_back(call: Mapping[str, Any]) -> Item:

@@ -38,7 +38,7 @@ KINDS = ("function", *TEXTS)
 
 @dataclass(slots=True)
 class ChatStream(StreamEnd):
-    """What the chunks of a stream come to.
+    """The message of a stream's chunks.
 
     Attributes:
         message: The message.
@@ -230,8 +230,8 @@ class _StreamedCall:
     def item(self) -> Item:
         """Return the call as it stands in a message."""
         inner = {"name": self._name, **self._inner} if self._name else self._inner
-        came = "".join(self._texts) if self._texts and (self._length or self._value is None) else self._value
-        inner = inner if came is None else {**inner, self._key: came}
+        value = "".join(self._texts) if self._texts and (self._length or self._value is None) else self._value
+        inner = inner if value is None else {**inner, self._key: value}
         return {"id": self._id, "type": self.kind, self.kind: inner, **self._rest}
 
     def _add_name(self, name: object) -> None:
@@ -260,8 +260,8 @@ class _StreamedCall:
 
     def _came_before(self, arguments: Any) -> bool:
         """Return whether arguments are those that came before."""
-        one, other = _read("".join(self._texts)) if self._length else self._value, arguments
-        return bool(one == (_read(other) if isinstance(other, str) else other))
+        earlier, other = _read("".join(self._texts)) if self._length else self._value, arguments
+        return bool(earlier == (_read(other) if isinstance(other, str) else other))
 
     def _is_whole(self) -> bool:
         """Return whether what came of the arguments is one JSON object."""

@@ -101,7 +101,11 @@ class _Cohere(ChatFormat):
         return {"type": "function", "function": {"name": tool.name, **described, "parameters": parameters}}
 
     def check_strict(self, before: list[Item], definition: Item) -> None:
-        fields = sum(len(part.get("properties", ())) for tool in (*before, definition) for part in _parts_of(tool))
+        fields = sum(
+            len(part.get("properties", ()))
+            for tool in (*before, definition)
+            for part in subschemas(tool["function"]["parameters"])
+        )
         if fields > _MOST_FIELDS:
             problem = f"strict mode takes {_MOST_FIELDS} properties in all tools of a request; offer fewer tools"
             raise FormatError(definition["function"]["name"], self.title, problem)
@@ -129,13 +133,13 @@ class _Cohere(ChatFormat):
     def chunk_of(self, event: Mapping[str, Any], misread: list[str]) -> Mapping[str, Any]:
         """Return an event as the chunk of a chat; a piece of a call, or of a text, is one of several there."""
         errors = self.errors_in(event)
-        held = object_at(event, "delta", misread)
-        message = object_at(held, "message", misread)
+        event_delta = object_at(event, "delta", misread)
+        message = object_at(event_delta, "message", misread)
         kind = event.get("type", "")
         if not isinstance(kind, str) or (kind in _OF_CALLS and "tool_calls" not in message):
             misread.append("an event has no type, or has the one of a call and no part of it")
         delta = {key: _listed(key, value, event) for key, value in message.items()}
-        choice = {"delta": delta, "finish_reason": held.get("finish_reason"), "error": held.get("error")}
+        choice = {"delta": delta, "finish_reason": event_delta.get("finish_reason"), "error": event_delta.get("error")}
         return {"choices": [choice], **({"error": errors[0]} if errors else {})}
 
     def call_pieces(self, chunk: Mapping[str, Any]) -> Sequence[CallPiece]:
@@ -143,14 +147,14 @@ class _Cohere(ChatFormat):
             return [CallPiece(place=number_at(chunk, "index", []), ends=True)]
         return [*super().call_pieces(chunk)]
 
-    def kept(self, message: Mapping[str, Any], misread: list[str]) -> Item:
-        item = super().kept(message, misread)
+    def message_fields(self, message: Mapping[str, Any], misread: list[str]) -> Item:
+        item = super().message_fields(message, misread)
         if isinstance(item.get("content"), list):
             sent = [fields_of(part, {"thinking": str}, misread) for part in item["content"]]
             item["content"] = [part for part in sent if _says(part)]
         if plan := text_or_empty(message.get("tool_plan")):
             item["tool_plan"] = plan
-        if citations := [dict(one) for one in objects_at(message, "citations", misread)]:
+        if citations := [dict(citation) for citation in objects_at(message, "citations", misread)]:
             item["citations"] = citations
         return {key: value for key, value in item.items() if value}
 
@@ -163,11 +167,14 @@ class _Cohere(ChatFormat):
     def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
         documents = [document_text(part) for part in objects_in(item.get("content"))]
         results = super().results_of(item)
-        return tuple(replace(one, content="\n".join(filter(None, [one.content, *documents]))) for one in results)
+        return tuple(
+            replace(result, content="\n".join(filter(None, [result.content, *documents]))) for result in results
+        )
 
     def answer(self, results: Sequence[WireResult]) -> list[Item]:
         return [
-            {"role": "tool", "tool_call_id": one.call.id, **(one.fields or {"content": one.content})} for one in results
+            {"role": "tool", "tool_call_id": result.call.id, **(result.fields or {"content": result.content})}
+            for result in results
         ]
 
     def takes_media(self, media: Media) -> bool:
@@ -193,10 +200,6 @@ class _Cohere(ChatFormat):
 
     def one_call(self, choice: Any) -> Item:
         raise ValueError(f"{self.title} cannot be held to one call at a time; leave `parallel` out")
-
-
-def _parts_of(tool: Item) -> list[Mapping[str, Any]]:
-    return list(subschemas(tool["function"]["parameters"]))
 
 
 def _check_required(tool: str, schema: Item) -> None:

@@ -36,12 +36,12 @@ class Declaration:
     """A tool as a definition of it is made.
 
     Attributes:
-        name: What the model calls it.
-        description: What it is for.
+        name: The name that the model calls it by.
+        description: Its purpose.
         parameters: The JSON schema of its arguments, an object.
         strict: Whether the provider is to hold the model to the schema.
         returns: The JSON schema of the result, where the definition has a place for it.
-        options: What the provider is asked for besides.
+        options: The other options of the provider.
     """
 
     name: str
@@ -58,13 +58,13 @@ def _fits(name: str, names: str) -> bool:
 
 
 class ToolFormat(ABC):
-    """How tools are defined.
+    """The form of tool definitions.
 
     Attributes:
         title: The provider's name, for messages.
-        names: What a tool's name may look like, as a regular expression that has to match all of it.
+        names: A regular expression that has to match the whole name of a tool.
         names_rule: The same in words.
-        parameter_names: What a parameter's name may look like, empty for any; another one is sent under a name that is
+        parameter_names: As `names`, of a parameter, empty for any; another one is sent under a name that is
             made of it.
         callers: Who may be named as the only callers of a tool; empty where the model itself is the only one.
         strict: Whether it has a mode that holds the model to the schema.
@@ -116,7 +116,7 @@ class ToolFormat(ABC):
 
 
 class ProviderFormat(TranscriptRules, ToolFormat):
-    """How one provider writes tools, replies, results and transcripts.
+    """The form of one provider's tools, replies, results and transcripts.
 
     A transcript is a list of items as they are in the provider's own request: `messages`, `input` or `contents`.
 
@@ -162,9 +162,9 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         """Parse a reply: a well-formed one by its type, any other by its fields, one by one.
 
         Args:
-            reply: What the provider's SDK returns, or the same as a dict.
-            taken: Ids of earlier calls. A call that comes with one of them, with none, or with one that the same reply
-                used before gets another, and `problems` says so.
+            reply: The reply that the provider's SDK returns, or the same as a dict.
+            taken: Ids of earlier calls. A call that comes with one of them, with none, or with one that the same
+                reply used before gets another, and `problems` says so.
 
         Raises:
             TypeError: It is neither a dict nor an SDK's object.
@@ -212,7 +212,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
 
         Args:
             words: The provider's words for it; what is not text says nothing.
-            errors: What `error_in` found in it.
+            errors: The errors that `error_in` found in it.
             streamed: Whether it is a stream, which was cut when it does not say why it ended.
         """
         known: list[tuple[str, StopKind]] = [
@@ -235,7 +235,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         """Return a reply with the calls that are in its items, in canonical form, and with how it ended.
 
         Args:
-            reply: What was read: items as they came, and all of their calls where those were read already.
+            reply: The reply as it was read: items as they came, and all of their calls where those were read already.
             taken: Ids of earlier calls.
             broken: Which of its calls may not run, by their place, and why.
         """
@@ -249,9 +249,9 @@ class ProviderFormat(TranscriptRules, ToolFormat):
             calls = [replace(call, fault=broken.get(at, call.fault)) for at, call in enumerate(calls)]
         answered = {key for item in items for key in self.result_keys(item) or ()}  # by the provider itself
         waiting = tuple(call for call in calls if self.key_of(call) not in answered) if answered else tuple(calls)
-        typed = [(str(type), one) for item in items for type, one in self.parts_of(item)]
-        strange = [one for one in typed if one[0] not in self.carried and one[0] not in self.asks]
-        unknown = tuple(WireCall(f"unknown:{at}", type, "", type, sent=one) for at, (type, one) in enumerate(strange))
+        typed = [(str(type), part) for item in items for type, part in self.parts_of(item)]
+        strange = [part for part in typed if part[0] not in self.carried and part[0] not in self.asks]
+        unknown = tuple(WireCall(f"unknown:{at}", type, "", type, sent=part) for at, (type, part) in enumerate(strange))
         kind = reply.stop_kind
         if kind == "tool_calls" and not calls and not unknown:
             kind = "malformed"

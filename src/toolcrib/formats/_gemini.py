@@ -115,8 +115,8 @@ class _Gemini(OptionalIds):
             parts = {"parameters": {"type": "object", **tool.parameters}, "response": tool.returns}
             schemas = {key: openapi_schema(tool.name, part) for key, part in parts.items() if part is not None}
         else:
-            given = {"type": "object", **tool.parameters} if tool.parameters.get("properties") else None
-            schemas = {"parametersJsonSchema": json_schema(given), "responseJsonSchema": json_schema(tool.returns)}
+            parameters = {"type": "object", **tool.parameters} if tool.parameters.get("properties") else None
+            schemas = {"parametersJsonSchema": json_schema(parameters), "responseJsonSchema": json_schema(tool.returns)}
         return {**definition, **{key: schema for key, schema in schemas.items() if schema is not None}}
 
     def wrap(self, definitions: list[Item]) -> list[Item]:
@@ -186,8 +186,10 @@ class _Gemini(OptionalIds):
                     calls += 1
                 parts.append(part)
         items: tuple[Item, ...] = ({"role": "model", "parts": parts},) if parts else ()
-        said = text_or_empty(candidate.get("finishMessage")) if draft.stop_kind != "error" else ""
-        finished = replace(draft, items=items, text=_text_of(parts), stop=said or draft.stop, problems=tuple(problems))
+        message = text_or_empty(candidate.get("finishMessage")) if draft.stop_kind != "error" else ""
+        finished = replace(
+            draft, items=items, text=_text_of(parts), stop=message or draft.stop, problems=tuple(problems)
+        )
         read = self.with_calls(finished.with_misread(misread), taken, broken)
         return replace(read, stop=draft.with_misread(misread).stop)
 
@@ -220,10 +222,10 @@ class _Gemini(OptionalIds):
         return tuple(map(_read_result, _responses(item)))
 
     def result_keys(self, item: Mapping[str, Any]) -> list[CallKey] | None:
-        given = [object_or_empty(part["functionResponse"]) for part in _responses(item)]
-        if given and self.leading(item) < len(given):
+        responses = [object_or_empty(part["functionResponse"]) for part in _responses(item)]
+        if responses and self.leading(item) < len(responses):
             return None
-        return [(text_or_empty(one.get("id")), text_or_empty(one.get("name"))) for one in given]
+        return [(text_or_empty(response.get("id")), text_or_empty(response.get("name"))) for response in responses]
 
     def answer(self, results: Sequence[WireResult]) -> list[Item]:
         return self.pack([_function_response(result) for result in results])
@@ -234,8 +236,8 @@ class _Gemini(OptionalIds):
     def leading(self, item: Mapping[str, Any]) -> int:
         if item.get("role") not in ("user", "function"):
             return 0
-        given = ["functionResponse" in part for part in objects_in(item.get("parts"))]
-        return next((place for place, is_result in enumerate(given) if not is_result), len(given))
+        are_results = ["functionResponse" in part for part in objects_in(item.get("parts"))]
+        return next((place for place, is_result in enumerate(are_results) if not is_result), len(are_results))
 
     def rest_of(self, item: Mapping[str, Any]) -> Item | None:
         rest = [part for part in objects_in(item.get("parts")) if "functionResponse" not in part]
@@ -262,8 +264,8 @@ class _Gemini(OptionalIds):
         for part in objects_in(item.get("parts")):
             if "functionCall" in part:
                 id = next(new)
-                kept = {"id": id} if is_sent(id) else {}
-                part = {**part, "functionCall": {**object_or_empty(part["functionCall"]), **kept}}
+                id_field = {"id": id} if is_sent(id) else {}
+                part = {**part, "functionCall": {**object_or_empty(part["functionCall"]), **id_field}}
             parts.append(dict(part))
         return {**item, "parts": parts}
 
@@ -323,10 +325,12 @@ def _is_dump(shape: Mapping[str, Any]) -> bool:
     candidates = list(objects_in(shape.get("candidates")))
     contents = [object_or_empty(candidate.get("content")) for candidate in candidates]
     parts = [part for content in contents for part in objects_in(content.get("parts"))]
-    held = [inner for part in parts for inner in part.values() if is_object(inner)]  # a blob, and what a program did
+    inner_objects = [
+        inner for part in parts for inner in part.values() if is_object(inner)
+    ]  # a blob, and what a program did
     return any(
-        not _TELLING.isdisjoint(one) or any(isinstance(value, bytes | Enum) for value in one.values())
-        for one in (shape, *candidates, *parts, *held)
+        not _TELLING.isdisjoint(fields) or any(isinstance(value, bytes | Enum) for value in fields.values())
+        for fields in (shape, *candidates, *parts, *inner_objects)
     )
 
 
@@ -350,12 +354,12 @@ def _responses(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _read_result(part: Mapping[str, Any]) -> WireResult:
-    given = object_or_empty(part["functionResponse"])
-    response = object_or_empty(given.get("response"))
+    result = object_or_empty(part["functionResponse"])
+    response = object_or_empty(result.get("response"))
     is_error = "error" in response and "output" not in response
-    said = response.get("error" if is_error else "output", response)  # without either, all of it is the output
-    text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False, default=str)
-    return WireResult(WireCall(text_or_empty(given.get("id")), text_or_empty(given.get("name")), ""), text, is_error)
+    output = response.get("error" if is_error else "output", response)  # without either, all of it is the output
+    text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, default=str)
+    return WireResult(WireCall(text_or_empty(result.get("id")), text_or_empty(result.get("name")), ""), text, is_error)
 
 
 def _piece(call: Mapping[str, Any]) -> CallPiece:
@@ -364,7 +368,7 @@ def _piece(call: Mapping[str, Any]) -> CallPiece:
         text_or_empty(call.get("id")),
         name,
         values=values,
-        placed=[one for one in placed if one is not None],
+        placed=[piece for piece in placed if piece is not None],
         begins=bool(name),
         ends=not call.get("willContinue"),
     )
@@ -377,7 +381,7 @@ def _function_response(result: WireResult) -> Item:
     response: Item = {"id": result.call.id} if is_sent(result.call.id) else {}
     response |= {"name": result.call.name, "response": {"error" if result.is_error else "output": text}}
     if sent:
-        response["parts"] = [{"inlineData": _inline(one)} for one in sent]
+        response["parts"] = [{"inlineData": _inline(image)} for image in sent]
     return {"functionResponse": response}
 
 

@@ -95,8 +95,8 @@ def _lost(source: dict[str, Any], walk: SchemaWalk) -> str:
         return f"{more} {shape}"
     if source.get("type") == "object" and not source.get("properties"):
         return "an object of any names"
-    said = source.keys() & {"type", "anyOf", "oneOf", "enum", "const", "properties"}
-    return "" if said else "any JSON value"
+    remaining = source.keys() & {"type", "anyOf", "oneOf", "enum", "const", "properties"}
+    return "" if remaining else "any JSON value"
 
 
 def _merge(choices: list[dict[str, Any]], outer: dict[str, Any]) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class PartialCall:
     def __init__(self, part: Mapping[str, Any], misread: list[str]) -> None:
         self.part: Item = {**part, "functionCall": {}}
         self._rest: Item = {}
-        self.open, self._broken, self._came = True, False, False
+        self.open, self._broken, self._has_arguments = True, False, False
         self._arguments = GrowingObject()
         self.add(part, misread)
 
@@ -74,16 +74,16 @@ class PartialCall:
         if call.keys() - {"id"} and call.keys().isdisjoint(_GROWTH):
             misread.append(f"a piece of a call has nothing that is known: `{next(iter(call.keys() - {'id'}))}`")
         values, pieces = placed_values(call, misread)
-        taken = [self._arguments.merge(values)]
-        taken += [piece is not None and self._arguments.put(piece) for piece in pieces]
-        self._broken = self._broken or not all(taken)
-        self._came = self._came or bool(pieces) or is_object(call.get("args"))
+        are_merged = [self._arguments.merge(values)]
+        are_merged += [piece is not None and self._arguments.put(piece) for piece in pieces]
+        self._broken = self._broken or not all(are_merged)
+        self._has_arguments = self._has_arguments or bool(pieces) or is_object(call.get("args"))
         self._rest |= {key: value for key, value in call.items() if key not in _GROWTH}
         self.open = bool(call.get("willContinue"))
 
     def close(self) -> Item:
         """Write the call into its part, and return the part; arguments that never arrived are an empty text."""
-        self.part["functionCall"] = {**self._rest, "args": self._arguments.read() if self._came else ""}
+        self.part["functionCall"] = {**self._rest, "args": self._arguments.read() if self._has_arguments else ""}
         return self.part
 
 
@@ -136,7 +136,7 @@ def _unquoted(quoted: str) -> str | None:
 
 @dataclass(slots=True)
 class ReplyStream(StreamEnd):
-    """What chunks come to: the reply, and the places of parts whose call was cut."""
+    """The reply that chunks make up, and the places of parts whose call was cut."""
 
     reply: Item = field(default_factory=Item)
     cut: set[int] = field(default_factory=set[int])
@@ -176,19 +176,19 @@ def gathered_reply(chunks: Iterable[Mapping[str, Any]]) -> ReplyStream:
 def first_candidate(reply: Mapping[str, Any], misread: list[str]) -> Mapping[str, Any] | None:
     """Return the candidate of a reply or chunk that is read, the first of several; `misread` as for `object_at`."""
     candidates = objects_at(reply, "candidates", misread)
-    return next((one for one in candidates if not number_at(one, "index", misread)), None)
+    return next((candidate for candidate in candidates if not number_at(candidate, "index", misread)), None)
 
 
 def taken_back(part: Mapping[str, Any], misread: list[str]) -> Item:
     """Return a part as it is taken back, without what is null or of another kind; nothing of one that holds nothing."""
-    kept = fields_of(part, _KINDS, misread)
-    if is_object(kept.get("functionCall")):
-        sent = kept["functionCall"].items()
+    fields = fields_of(part, _KINDS, misread)
+    if is_object(fields.get("functionCall")):
+        sent = fields["functionCall"].items()
         call = {key: value for key, value in sent if value is not None and (value or key not in _MORE)}
-        kept["functionCall"] = call if isinstance(call.get("id", ""), str) else {**call, "id": ""}
-    if _ABOUT.issuperset(kept):  # a signature may come by itself, and is then taken back with an empty text
-        return {"text": "", **kept} if "thoughtSignature" in kept else {}
-    return {} if kept == {"text": ""} else kept
+        fields["functionCall"] = call if isinstance(call.get("id", ""), str) else {**call, "id": ""}
+    if _ABOUT.issuperset(fields):  # a signature may come by itself, and is then taken back with an empty text
+        return {"text": "", **fields} if "thoughtSignature" in fields else {}
+    return {} if fields == {"text": ""} else fields
 
 
 class _PartialCalls:

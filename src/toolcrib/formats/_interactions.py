@@ -147,7 +147,7 @@ class _Interactions(ProviderFormat):
             event = json_shape(chunk)
             stream.errors += self.errors_in(event)
             stream.add(event)
-        return self._read({"steps": stream.whole()}, self.ended_stream(stream), taken, stream.open)
+        return self._read({"steps": stream.closed_steps()}, self.ended_stream(stream), taken, stream.open)
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:
         return shape.get("object") == "interaction" or "event_type" in shape or {"steps", "status"} <= shape.keys()
@@ -224,8 +224,12 @@ class _Interactions(ProviderFormat):
         if text_or_empty(item.get("type")) not in _RESULTS:
             return ()
         call = WireCall(text_or_empty(item.get("call_id")), text_or_empty(item.get("name")), "")
-        said: object = item.get("result")
-        text = said if isinstance(said, str) else "".join(text_or_empty(part.get("text")) for part in objects_in(said))
+        output: object = item.get("result")
+        text = (
+            output
+            if isinstance(output, str)
+            else "".join(text_or_empty(part.get("text")) for part in objects_in(output))
+        )
         return (WireResult(call, text, bool(item.get("is_error"))),)
 
     def answer(self, results: Sequence[WireResult]) -> list[Item]:
@@ -294,15 +298,15 @@ def _is_call(item: Mapping[str, Any]) -> bool:
     return text_or_empty(item.get("type")) in _ANSWERS and item.keys().isdisjoint(("call_id", "execution"))
 
 
-def _answer(one: WireResult) -> Item:
-    step: Item = {"type": _ANSWERS["function_call"], "name": one.call.name, "call_id": one.call.id}
-    if one.call.kind != "function":
-        step = {"type": _ANSWERS[one.call.kind], "call_id": one.call.id}
-        return {**step, **(one.fields or {"result": list[Any]()})}
-    parts = carried(one.parts, INTERACTIONS.takes_media)
+def _answer(result: WireResult) -> Item:
+    step: Item = {"type": _ANSWERS["function_call"], "name": result.call.name, "call_id": result.call.id}
+    if result.call.kind != "function":
+        step = {"type": _ANSWERS[result.call.kind], "call_id": result.call.id}
+        return {**step, **(result.fields or {"result": list[Any]()})}
+    parts = carried(result.parts, INTERACTIONS.takes_media)
     shown = any(isinstance(part, Media) for part in parts)
-    step["result"] = list(map(_part, parts)) if shown else one.content
-    return {**step, "is_error": True} if one.is_error else step
+    step["result"] = list(map(_part, parts)) if shown else result.content
+    return {**step, "is_error": True} if result.is_error else step
 
 
 def _part(part: str | Media) -> Item:
@@ -344,7 +348,7 @@ def _arguments_in(delta: Mapping[str, Any]) -> str:
 
 @dataclass(slots=True)
 class _Stream(StreamEnd):
-    """What events come to: the steps, in the order in which they began.
+    """The steps that events make up, in the order in which they began.
 
     Attributes:
         steps: The steps.
@@ -380,7 +384,7 @@ class _Stream(StreamEnd):
                 if delta and "function_call" in (step.get("type"), _GROWING.get(text_or_empty(delta.get("type")))):
                     self.misread.append(f"an event of the type `{kind}` came for a call")
 
-    def whole(self) -> list[Item]:
+    def closed_steps(self) -> list[Item]:
         """Return the steps, with arguments that came whole as an object; those that were cut are said to be."""
         if self.final and not self.steps:
             return self.final

@@ -21,14 +21,14 @@ BlockKind: TypeAlias = Literal["blank", "thought", "asks", "answers", "result", 
 
 @value_class
 class Block:
-    """What the rules ask of a block.
+    """The facts of a block that the rules need.
 
     Attributes:
         kind: `blank`: a text without a word; `asks`: a call of a tool of the provider's own; `answers`: the result of
             one; `result`: a result of the client's.
         id: Of the provider's own call.
         name: Of its tool.
-        inner: What a result of the client's holds.
+        inner: The content of a result of the client's.
         caller: Of a call of the client's the id of the provider's own whose program made it.
     """
 
@@ -73,27 +73,27 @@ class MessageBlocks(TranscriptRules):
         read = list(map(self._blocks, items))
         for index, (item, blocks) in enumerate(zip(items, read, strict=True)):
             ends = waiting and (self.missing_turns(before, item) or not _may_wait(item, blocks))
-            gone = [id for id in waiting if ends or (id in programs and _answers_and_says(blocks))]
-            for id in gone:
+            ended = [id for id in waiting if ends or (id in programs and _answers_and_says(blocks))]
+            for id in ended:
                 part = waiting.pop(id)
-                what = (
-                    part.what if ends else f"{part.what}: results of its program's calls are not alone in item {index}"
+                text = (
+                    part.text if ends else f"{part.text}: results of its program's calls are not alone in item {index}"
                 )
-                found += [replace(part, what=what), *programs.pop(id, ())]
+                found += [replace(part, text=text), *programs.pop(id, ())]
             for at, block in enumerate(blocks):
                 if block.caller in waiting:
-                    what = f"a call's mark that the program of `{block.caller}` made it"
-                    mark = RefusedPart(index, (at, _CALLER), "orphan", block.caller, what)
+                    text = f"a call's mark that the program of `{block.caller}` made it"
+                    mark = RefusedPart(index, (at, _CALLER), "orphan", block.caller, text)
                     programs.setdefault(block.caller, []).append(mark)
                 match block.kind:
                     case "asks":
                         if block.id in waiting:
                             found.append(waiting[block.id])
-                        what = f"a call of `{block.name}`, the provider's own, without its result"
-                        waiting[block.id] = RefusedPart(index, (at,), "missing", block.id, what)
+                        text = f"a call of `{block.name}`, the provider's own, without its result"
+                        waiting[block.id] = RefusedPart(index, (at,), "missing", block.id, text)
                     case "answers" if waiting.pop(block.id, None) is None and not goes_on:
-                        what = f"the result of `{block.id}`, a call of the provider's own that is not there"
-                        found.append(RefusedPart(index, (at,), "orphan", block.id, what))
+                        text = f"the result of `{block.id}`, a call of the provider's own that is not there"
+                        found.append(RefusedPart(index, (at,), "orphan", block.id, text))
                     case "blank":
                         found.append(RefusedPart(index, (at,), "blank", "", "a text of white space alone"))
                     case "result":
@@ -106,7 +106,7 @@ class MessageBlocks(TranscriptRules):
 
     def without_parts(self, item: Mapping[str, Any], places: Collection[tuple[int, ...]]) -> Item | None:
         """Return an item without some of its blocks; None when nothing is left."""
-        content, kept = item.get("content"), list[Any]()
+        content, blocks = item.get("content"), list[Any]()
         if not isinstance(content, list | tuple):
             return None
         for at, block in enumerate(cast("Sequence[Any]", content)):
@@ -116,8 +116,8 @@ class MessageBlocks(TranscriptRules):
             elif inside:
                 block = self.without_inner(block, inside)
             if (at,) not in places:
-                kept.append(block)
-        return {**item, "content": kept} if kept else None
+                blocks.append(block)
+        return {**item, "content": blocks} if blocks else None
 
     @abstractmethod
     def without_inner(self, block: Mapping[str, Any], places: Collection[int]) -> Item:
@@ -136,9 +136,9 @@ class MessageBlocks(TranscriptRules):
         parts = self.refused_parts([message] if waits else [message, *self.user("Go on.")], goes_on=True)
         if not parts:
             return blocks
-        problems += [f"{part.what} was left out" for part in parts if part.kind != "blank"]
-        kept = self.without_parts(message, {part.place for part in parts})
-        return [] if kept is None else kept["content"]
+        problems += [f"{part.text} was left out" for part in parts if part.kind != "blank"]
+        rest = self.without_parts(message, {part.place for part in parts})
+        return [] if rest is None else rest["content"]
 
     # --- inside
 
@@ -169,13 +169,13 @@ def _answers_and_says(blocks: Sequence[Block]) -> bool:
     return "result" in kinds and len(kinds) > 1
 
 
-def _last_thoughts(messages: Sequence[Sequence[Block]], gone: Collection[tuple[int, ...]]) -> Iterator[RefusedPart]:
+def _last_thoughts(messages: Sequence[Sequence[Block]], refused: Collection[tuple[int, ...]]) -> Iterator[RefusedPart]:
     """Yield the thoughts at the ends of messages, where nothing follows but what is gone."""
     for index, blocks in enumerate(messages):
         for at, block in reversed([*enumerate(blocks)]):
             if block.kind == "thought":
                 yield RefusedPart(index, (at,), "order", "", "a last thought that led to nothing")
-            elif (index, at) not in gone:
+            elif (index, at) not in refused:
                 break
 
 

@@ -97,11 +97,11 @@ class _Mistral(ChatFormat):
         return [
             {
                 "role": "tool",
-                "name": one.call.name,
-                "tool_call_id": one.call.id,
-                **(one.fields or {"content": _content(one)}),
+                "name": result.call.name,
+                "tool_call_id": result.call.id,
+                **(result.fields or {"content": _content(result)}),
             }
-            for one in results
+            for result in results
         ]
 
     def takes_media(self, media: Media) -> bool:

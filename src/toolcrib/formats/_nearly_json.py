@@ -65,7 +65,7 @@ def _repaired_part(found: re.Match[str]) -> str:
     if part[0] in "{[" or part in ('"', "'"):
         raise ValueError(part)
     if part[0] == "'":
-        return f'"{_QUOTED.sub(lambda one: _REQUOTED.get(one[0], one[0]), part[1:-1])}"'
+        return f'"{_QUOTED.sub(lambda quote: _REQUOTED.get(quote[0], quote[0]), part[1:-1])}"'
     return _WORDS.get(part, part)
 
 

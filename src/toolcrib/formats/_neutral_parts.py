@@ -31,11 +31,11 @@ class ForeignPart:
     """A part that another provider does not take.
 
     Attributes:
-        what: What it is, in the words of its own provider.
+        noun: A noun for it, in the words of its own provider.
         is_mark: Whether the words that the model wrote and read are all there without it: a thought, a citation.
     """
 
-    what: str
+    noun: str
     is_mark: bool = False
 
 
@@ -48,13 +48,13 @@ def parts_in(item: Mapping[str, Any]) -> Iterator[NeutralPart]:
     if "role" not in item and text_or_empty(item.get("type")) not in _HOLDING:
         yield from _read(item)
     for key in ("content", "parts", "output", "result"):
-        held = item.get(key)
-        if isinstance(held, str):
-            yield from [held] if held else []
-        elif is_object(held):
-            yield from _read(held)
-        elif isinstance(held, list | tuple):
-            for part in cast("Sequence[object]", held):
+        content = item.get(key)
+        if isinstance(content, str):
+            yield from [content] if content else []
+        elif is_object(content):
+            yield from _read(content)
+        elif isinstance(content, list | tuple):
+            for part in cast("Sequence[object]", content):
                 yield from [part] if isinstance(part, str) else _read(object_or_empty(part))
     yield from filter(None, [text_or_empty(item.get("refusal"))])
     for image in item.get("images") or ():
@@ -81,7 +81,7 @@ def _read(part: Mapping[str, Any]) -> Iterator[NeutralPart]:
         yield document
     elif kind == "citationsContent":
         cited = object_or_empty(part[kind])
-        yield from (text_or_empty(one.get("text")) for one in objects_in(cited.get("content")))
+        yield from (text_or_empty(citation.get("text")) for citation in objects_in(cited.get("content")))
         yield ForeignPart("citations", is_mark=True)
     else:
         reader = _MEDIA.get(kind)
@@ -110,9 +110,9 @@ def media_at(link: object, kind: str, name: str = "") -> Media | None:
 
 def document_text(part: Mapping[str, Any]) -> str:
     """Return the text of a document that is not a file: Anthropic's, Bedrock's, or Cohere's of fields; else nothing."""
-    held = object_or_empty(part.get("document"))
-    source = object_or_empty((held or part).get("source"))
-    data = source.get("data") if source.get("type") == "text" else source.get("text", held.get("data"))
+    document = object_or_empty(part.get("document"))
+    source = object_or_empty((document or part).get("source"))
+    data = source.get("data") if source.get("type") == "text" else source.get("text", document.get("data"))
     return json.dumps(data, ensure_ascii=False, default=str) if is_object(data) else text_or_empty(data)
 
 
@@ -145,25 +145,27 @@ def _flat(part: Mapping[str, Any]) -> Media | None:
 
 
 def _image(part: Mapping[str, Any]) -> Media | None:
-    held = part.get("image_url")
-    return media_at(object_or_empty(held).get("url") if is_object(held) else held, "image/jpeg")
+    link = part.get("image_url")
+    return media_at(object_or_empty(link).get("url") if is_object(link) else link, "image/jpeg")
 
 
 def _file(part: Mapping[str, Any]) -> Media | None:
-    held = object_or_empty(part.get("file")) or part
-    link = held.get("file_data") or held.get("file_url") or held.get("document_url")
-    return media_at(link, "application/pdf", text_or_empty(held.get("filename") or held.get("document_name")))
+    file = object_or_empty(part.get("file")) or part
+    link = file.get("file_data") or file.get("file_url") or file.get("document_url")
+    return media_at(link, "application/pdf", text_or_empty(file.get("filename") or file.get("document_name")))
 
 
 def _sound(part: Mapping[str, Any]) -> Media | None:
-    held = object_or_empty(part.get("input_audio"))
-    return _data(held.get("data"), {"mp3": "audio/mpeg", "wav": "audio/wav"}.get(text_or_empty(held.get("format")), ""))
+    audio = object_or_empty(part.get("input_audio"))
+    return _data(
+        audio.get("data"), {"mp3": "audio/mpeg", "wav": "audio/wav"}.get(text_or_empty(audio.get("format")), "")
+    )
 
 
 def _blob(part: Mapping[str, Any]) -> Media | None:
-    held = object_or_empty(part.get("inlineData") or part.get("inline_data"))
-    names = [held.get("mimeType") or held.get("mime_type"), held.get("displayName") or held.get("display_name")]
-    return _data(held.get("data"), text_or_empty(names[0]), text_or_empty(names[1]))
+    blob = object_or_empty(part.get("inlineData") or part.get("inline_data"))
+    names = [blob.get("mimeType") or blob.get("mime_type"), blob.get("displayName") or blob.get("display_name")]
+    return _data(blob.get("data"), text_or_empty(names[0]), text_or_empty(names[1]))
 
 
 _MEDIA: Mapping[str, _Reader] = {

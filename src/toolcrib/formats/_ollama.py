@@ -87,9 +87,9 @@ class _Ollama(OptionalIds, ChatFormat):
             CallPiece(id, name, values=arguments_object(values), begins=True, ends=True) for id, name, values in sent
         ]
 
-    def kept(self, message: Mapping[str, Any], misread: list[str]) -> Item:
-        kept = {key: message[key] for key in ("content", "thinking") if isinstance(message.get(key), str)}
-        return {key: text for key, text in kept.items() if text and (key == "content" or _says(message))}
+    def message_fields(self, message: Mapping[str, Any], misread: list[str]) -> Item:
+        texts = {key: message[key] for key in ("content", "thinking") if isinstance(message.get(key), str)}
+        return {key: text for key, text in texts.items() if text and (key == "content" or _says(message))}
 
     def read_call(self, call: Mapping[str, Any]) -> WireCall:
         return super().read_call({key: call.get(key) for key in ("id", "function")})  # a call has no type
@@ -104,7 +104,7 @@ class _Ollama(OptionalIds, ChatFormat):
             return []
         calls = objects_in(item.get("tool_calls"))
         sent = [(text_or_empty(call.get("id")), object_or_empty(call.get("function"))) for call in calls]
-        return [(id, text_or_empty(said.get("name")), said.get("arguments")) for id, said in sent]
+        return [(id, text_or_empty(function.get("name")), function.get("arguments")) for id, function in sent]
 
     def result_keys(self, item: Mapping[str, Any]) -> list[CallKey] | None:
         return [(text_or_empty(item.get("tool_call_id")), _name_of(item))] if item.get("role") == "tool" else []
@@ -126,8 +126,8 @@ class _Ollama(OptionalIds, ChatFormat):
         return media.mime_type in _IMAGES and media.data is not None
 
     def user_message(self, parts: Sequence[str | Media]) -> list[Item]:
-        said = "\n".join(part for part in parts if isinstance(part, str))
-        return [{"role": "user", "content": said, "images": [p.base64 for p in parts if isinstance(p, Media)]}]
+        text = "\n".join(part for part in parts if isinstance(part, str))
+        return [{"role": "user", "content": text, "images": [p.base64 for p in parts if isinstance(p, Media)]}]
 
     def asking(self, text: str, calls: Sequence[WireCall]) -> list[Item]:
         asked = [{"function": {"name": call.name, "arguments": arguments_object(call.arguments)}} for call in calls]
@@ -168,17 +168,17 @@ def _name_of(result: Mapping[str, Any]) -> str:
 def _canonical_call(call: Item) -> Item:
     if not isinstance(call.get("id", ""), str):
         call = {key: value for key, value in call.items() if key != "id"}
-    said = object_or_empty(call.get("function"))
-    sent = arguments_object(said.get("arguments"))
-    return call if sent is said.get("arguments") else {**call, "function": {**said, "arguments": sent}}
+    function = object_or_empty(call.get("function"))
+    sent = arguments_object(function.get("arguments"))
+    return call if sent is function.get("arguments") else {**call, "function": {**function, "arguments": sent}}
 
 
-def _answer(one: WireResult) -> Item:
-    parts = carried(one.parts, OLLAMA.takes_media)
+def _answer(result: WireResult) -> Item:
+    parts = carried(result.parts, OLLAMA.takes_media)
     images = [part.base64 for part in parts if isinstance(part, Media)]
-    text = "\n".join(part for part in parts if isinstance(part, str)) if images else one.content
-    message: Item = {"role": "tool", "tool_name": one.call.name, "content": text}
-    message |= {"tool_call_id": one.call.id} if is_sent(one.call.id) else {}
+    text = "\n".join(part for part in parts if isinstance(part, str)) if images else result.content
+    message: Item = {"role": "tool", "tool_name": result.call.name, "content": text}
+    message |= {"tool_call_id": result.call.id} if is_sent(result.call.id) else {}
     return {**message, "images": images} if images else message
 
 
@@ -192,12 +192,12 @@ def _described(tool: Declaration) -> Item:
 def _parameters(tool: Declaration) -> Item:
     """Return the schema with the keywords that the server keeps; what it would drop without a word is said in words."""
     schema = openapi_schema(tool.name, tool.parameters) or {"type": "object", "properties": Item()}
-    whole, own = cast("Item", _trimmed(schema)), tool.parameters
-    for name, part in whole["properties"].items():
-        if part.keys() - _PLAIN and isinstance(own["properties"][name], Mapping):
-            shape = {"$defs": own.get("$defs", {}), **own["properties"][name]}
-            whole["properties"][name] = described(part, describe_shape(shape, tool.name))
-    return whole
+    written, declared = cast("Item", _trimmed(schema)), tool.parameters
+    for name, part in written["properties"].items():
+        if part.keys() - _PLAIN and isinstance(declared["properties"][name], Mapping):
+            shape = {"$defs": declared.get("$defs", {}), **declared["properties"][name]}
+            written["properties"][name] = described(part, describe_shape(shape, tool.name))
+    return written
 
 
 def _trimmed(schema: Any) -> Any:

@@ -96,8 +96,8 @@ class _OpenAI(ChatFormat):
             function["strict"] = True
         return {"type": "function", "function": function}
 
-    def kept(self, message: Mapping[str, Any], misread: list[str]) -> Item:
-        item = super().kept(message, misread)
+    def message_fields(self, message: Mapping[str, Any], misread: list[str]) -> Item:
+        item = super().message_fields(message, misread)
         if any(message.get(key) for key in _SAID):  # a server's own thoughts, which it wants back with what they led to
             item |= {key: value for key, value in message.items() if key not in _READ and value is not None}
         if refusal := text_or_empty(message.get("refusal")):
@@ -117,8 +117,8 @@ class _OpenAI(ChatFormat):
 
     def request(self, messages: Sequence[Item], system: str, output: Mapping[str, Any] | None) -> Item:
         body: Item = {"messages": [*(self.system(system) if system else ()), *messages]}
-        held = None if output is None else {"type": "json_schema", "json_schema": answer_schema(output)}
-        return {**body, "response_format": held} if held else body
+        answer_format = None if output is None else {"type": "json_schema", "json_schema": answer_schema(output)}
+        return {**body, "response_format": answer_format} if answer_format else body
 
     def tool_choice(self, kind: Choice, name: str | None = None, among: Sequence[str] = ()) -> Any:
         if kind == "specific":
@@ -126,7 +126,7 @@ class _OpenAI(ChatFormat):
         mode = CHOICE_MODES[kind]
         if not among:
             return mode
-        tools = [{"type": "function", "function": {"name": one}} for one in among]
+        tools = [{"type": "function", "function": {"name": tool_name}} for tool_name in among]
         return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": tools}}
 
 
@@ -146,10 +146,10 @@ def free_text(tool: Declaration) -> Item | None:
     return {"type": "text"} if wanted is True else {"type": "grammar", **asdict(wanted)}
 
 
-def _answer(one: WireResult) -> Item:
-    if one.call.kind == "function_call":  # from before there were tools
-        return {"role": "function", "name": one.call.name, "content": one.content}
-    return {"role": "tool", "tool_call_id": one.call.id, **(one.fields or {"content": one.content})}
+def _answer(result: WireResult) -> Item:
+    if result.call.kind == "function_call":  # from before there were tools
+        return {"role": "function", "name": result.call.name, "content": result.content}
+    return {"role": "tool", "tool_call_id": result.call.id, **(result.fields or {"content": result.content})}
 
 
 def _shown(media: Media) -> Item | None:

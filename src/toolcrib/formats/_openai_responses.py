@@ -188,18 +188,18 @@ class _Responses(ProviderFormat):
                 item["name"] = self.called(item["name"], problems)
                 items.append(item)
             elif is_named or not item or (item["type"] == "message" and not _parts_or_text(item)):
-                what = "one of its calls named no tool and" if is_named else "what came without a type or content"
-                (misread if is_named or not item else problems).append(f"{what} was left out")
+                fault = "one of its calls named no tool and" if is_named else "what came without a type or content"
+                (misread if is_named or not item else problems).append(f"{fault} was left out")
                 _drop_reasoning(items, problems)
             else:
                 items.append(item)
         _drop_reasoning(items, problems)
-        said = [item for item in items if item.get("type") == "message"]
+        messages = [item for item in items if item.get("type") == "message"]
         if draft.stop_kind == "finished" and any(
-            part.get("type") == "refusal" for item in said for part in _parts(item)
+            part.get("type") == "refusal" for item in messages for part in _parts(item)
         ):
             draft = replace(draft, stop_kind="refusal")
-        text = "".join(map(_text_of, said))
+        text = "".join(map(_text_of, messages))
         read = replace(draft, items=tuple(items), text=text, problems=tuple(problems))
         return self.with_calls(read.with_misread(misread), taken)
 
@@ -285,13 +285,13 @@ class _Responses(ProviderFormat):
 
     def request(self, messages: Sequence[Item], system: str, output: Mapping[str, Any] | None) -> Item:
         body: Item = {"input": [*messages], **({"instructions": system} if system else {})}
-        held = None if output is None else {"format": {"type": "json_schema", **answer_schema(output)}}
-        return {**body, "text": held} if held else body
+        answer_format = None if output is None else {"format": {"type": "json_schema", **answer_schema(output)}}
+        return {**body, "text": answer_format} if answer_format else body
 
     def tool_choice(self, kind: Choice, name: str | None = None, among: Sequence[str] = ()) -> Any:
         if kind == "specific":
             return {"type": "function", "name": name}
-        mode, tools = CHOICE_MODES[kind], [{"type": "function", "name": one} for one in among]
+        mode, tools = CHOICE_MODES[kind], [{"type": "function", "name": tool_name} for tool_name in among]
         return {"type": "allowed_tools", "mode": mode, "tools": tools} if among else mode
 
     def user(self, text: str) -> list[Item]:
@@ -338,39 +338,39 @@ def _answered(item: Mapping[str, Any]) -> list[str]:
     return [text_or_empty(item.get(_OUTPUTS[kind])) or text_or_empty(item.get("call_id"))]
 
 
-def _answer(one: WireResult) -> Item:
-    kind = "function_call" if one.call.kind == "function" else one.call.kind
+def _answer(result: WireResult) -> Item:
+    kind = "function_call" if result.call.kind == "function" else result.call.kind
     type, key = _ANSWERS[kind]
-    item: Item = {"type": type, key: one.call.id}
+    item: Item = {"type": type, key: result.call.id}
     if kind == "tool_search_call":
         item["execution"] = "client"
-    if sent := one.call.sent:
+    if sent := result.call.sent:
         item |= {key: sent[key] for key, kinds in _REPEATING.items() if kind in kinds and sent.get(key) is not None}
-    if one.fields is not None:
-        return {**item, **one.fields}
+    if result.fields is not None:
+        return {**item, **result.fields}
     if kind not in _NAMED:
-        return item | _said(one, kind)
-    item["output"] = _output(one) if one.parts else one.content
+        return item | _text_output(result, kind)
+    item["output"] = _output(result) if result.parts else result.content
     return item
 
 
-def _said(one: WireResult, kind: str) -> Item:
+def _text_output(result: WireResult, kind: str) -> Item:
     """Return the output of an answer in words; where the provider takes none, a refusal."""
     match kind:
         case "shell_call":
-            stream, other = ("stderr", "stdout") if one.is_error else ("stdout", "stderr")
-            outcome = {"type": "exit", "exit_code": int(one.is_error)}
-            return {"output": [{stream: one.content, other: "", "outcome": outcome}]}
+            stream, other = ("stderr", "stdout") if result.is_error else ("stdout", "stderr")
+            outcome = {"type": "exit", "exit_code": int(result.is_error)}
+            return {"output": [{stream: result.content, other: "", "outcome": outcome}]}
         case "apply_patch_call":
-            return {"status": "failed" if one.is_error else "completed", "output": one.content}
+            return {"status": "failed" if result.is_error else "completed", "output": result.content}
         case "mcp_approval_request":
-            return {"approve": False, "reason": one.content}
+            return {"approve": False, "reason": result.content}
         case "tool_search_call":
             return {"tools": list[Any]()}
         case "computer_call":
             return {"output": {"type": "computer_screenshot", "image_url": _BLANK}}
         case _:
-            return {"output": one.content}
+            return {"output": result.content}
 
 
 def _drop_reasoning(items: list[Item], problems: list[str]) -> None:
@@ -444,7 +444,7 @@ def _errors(response: Mapping[str, Any]) -> list[str]:
 
 @dataclass(slots=True)
 class _Stream(StreamEnd):
-    """What events come to: the response."""
+    """The response that events make up."""
 
     response: Item = field(default_factory=Item)
 

@@ -57,7 +57,7 @@ class OptionalIds(ProviderFormat):
             return None
         pairs = zip(waiting, answered, strict=False)
         spare = () if self.needs_names else ("",)
-        in_order = all(two[1] in (one[1], *spare) and two[0] in ("", one[0]) for one, two in pairs)
+        in_order = all(answer[1] in (call[1], *spare) and answer[0] in ("", call[0]) for call, answer in pairs)
         return waiting[len(answered) :] if in_order else None
 
     def read_well_formed(self, reply: Mapping[str, Any], taken: Collection[str] = ()) -> WireReply | None:

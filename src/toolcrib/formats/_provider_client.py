@@ -21,8 +21,8 @@ class ProviderClient:
         inner: Where in an instance of the class the async client is, where it is not the instance.
         endpoint: The path of the method that takes a request.
         stream_endpoint: The path of the method that takes a request for a stream, where that is another one.
-        settings: What every request needs, unless the host says otherwise.
-        streaming: What a request for a stream needs.
+        settings: The settings that every request needs, unless the host says otherwise.
+        streaming: The settings that a request for a stream needs.
         options: The options of a session that make parameters of a request, by the parameter.
     """
 

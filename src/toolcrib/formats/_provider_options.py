@@ -15,7 +15,7 @@ _DIGITS = "0123456789"
 Caller: TypeAlias = Literal[
     "direct", "programmatic", "code_execution_20250825", "code_execution_20260120", "code_execution_20260521"
 ]
-"""Who may call a tool, in the providers' words: the model directly, or programs in the provider's sandbox."""
+"""A caller of a tool, in the providers' words: the model directly, or programs in the provider's sandbox."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +64,12 @@ class ProviderOptions:
         allowed = self.allowed_callers
         if allowed is None:
             return caller == "direct"
-        return caller.rstrip(_DIGITS) in [one.rstrip(_DIGITS) for one in allowed]
+        return caller.rstrip(_DIGITS) in [kind.rstrip(_DIGITS) for kind in allowed]
 
     def over(self, other: ProviderOptions) -> ProviderOptions:
         """Return these options, and those of `other` where these leave the choice."""
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
-        return replace(other, **{name: value for name, value in given.items() if value is not None})
+        options = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(other, **{name: value for name, value in options.items() if value is not None})
 
 
 NO_OPTIONS = ProviderOptions()

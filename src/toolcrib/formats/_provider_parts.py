@@ -94,7 +94,7 @@ class ProviderPart:
     """A part that a tool of the provider's own brought.
 
     Attributes:
-        tool: What the provider calls it.
+        tool: The provider's name of it.
         id: Names it; empty where nothing does.
         texts: The texts in it.
         is_hidden: Whether the model may have read more than these.
@@ -114,7 +114,7 @@ def provider_parts(item: Mapping[str, Any]) -> Iterator[ProviderPart]:
     """
     role = item.get("role", None if not item or item.keys() & {"kind", "parts", "type"} else "")
     if role is not None and role not in (*_OURS, *_MODELS):
-        yield _made(text_or_empty(role) or "message", item, of_call=False)
+        yield _provider_part(text_or_empty(role) or "message", item, of_call=False)
         return
     if item.get("role") in _OURS or item.get("kind") == "request" or item.get("type") in _OUR_STEPS:
         return
@@ -148,14 +148,14 @@ def _beside(holder: Mapping[str, Any], *, is_message: bool) -> Iterator[Provider
         value: Any = holder[name]
         if name in _HOLDERS:
             inner = [cast("Mapping[str, Any]", value)] if isinstance(value, Mapping) else objects_in(value)
-            for each in inner:
-                yield from _beside(each, is_message=name in _MESSAGES)
+            for part in inner:
+                yield from _beside(part, is_message=name in _MESSAGES)
         elif (
             name not in _WRITTEN
             and isinstance(value, str | list | Mapping)
             and (is_message or not isinstance(value, str))
         ):
-            found = _made(name, {name: value}, of_call=False)
+            found = _provider_part(name, {name: value}, of_call=False)
             if found.texts:
                 yield found
 
@@ -169,14 +169,14 @@ def _of_part(part: Mapping[str, Any]) -> Iterator[ProviderPart]:
         yield from _beside(object_or_empty(part.get("provider_details")), is_message=False)
     elif not (kind or type_).endswith(_CALLS):
         tool = text_or_empty(part.get("tool_name") or part.get("name")) or kind or type_ or next(iter(part), "part")
-        yield _made(tool, part, of_call=type_.endswith(_MORE_ELSEWHERE))
+        yield _provider_part(tool, part, of_call=type_.endswith(_MORE_ELSEWHERE))
 
 
 def _noted_in(holder: Mapping[str, Any]) -> Iterator[ProviderPart]:
     """Yield the provider's notes about a text: its sources."""
     for name in sorted(holder.keys() & _NOTES):
         if holder[name] and not _cites_results(holder[name]):
-            yield _made(name, {name: holder[name]}, of_call=True)
+            yield _provider_part(name, {name: holder[name]}, of_call=True)
 
 
 def _cites_results(note: Any) -> bool:
@@ -186,19 +186,19 @@ def _cites_results(note: Any) -> bool:
     return is_whole and bool(sources) and all(source.get("type") == "tool" for source in sources)
 
 
-def _made(tool: str, part: Mapping[str, Any], *, of_call: bool) -> ProviderPart:
+def _provider_part(tool: str, part: Mapping[str, Any], *, of_call: bool) -> ProviderPart:
     texts, is_hidden = list[str](), False
     stack: list[tuple[Any, int]] = [(part, 0)]
     while stack:
-        held, depth = stack.pop()
-        if isinstance(held, str) and held:
-            texts.append(held)
-        elif isinstance(held, Mapping):
-            fields = cast("Mapping[str, Any]", held)
+        inner, depth = stack.pop()
+        if isinstance(inner, str) and inner:
+            texts.append(inner)
+        elif isinstance(inner, Mapping):
+            fields = cast("Mapping[str, Any]", inner)
             is_hidden = is_hidden or not _HIDDEN.isdisjoint(fields) or depth > _DEEPEST
             stack += [(value, depth + 1) for key, value in fields.items() if key not in _ABOUT]
-        elif isinstance(held, list):
-            stack += [(value, depth + 1) for value in cast("list[Any]", held)]
+        elif isinstance(inner, list):
+            stack += [(value, depth + 1) for value in cast("list[Any]", inner)]
     results = [part.get(name) for name in ("output", "outputs", "result", "results")]
     is_hidden = is_hidden or not texts or (of_call and not any(results))
     id = text_or_empty(part.get("id") or part.get("tool_use_id") or part.get("tool_call_id"))

@@ -38,7 +38,7 @@ class CallSpot:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where a provider wants results.
+    """The place in which a provider wants results.
 
     Attributes:
         place: `run`: right after the calls, an item each. `next`: all of them first in the next item. `later`: anywhere
@@ -114,12 +114,12 @@ def pair(calls: list[CallSpot], results: list[ResultSpot], layout: Layout) -> Pa
 
 def _mark_reused(calls: list[CallSpot], results: list[ResultSpot], layout: Layout) -> None:
     asked, answered = {spot.index for spot in calls}, {found.index for found in results}
-    seen, last = set[str](), -1
+    ids, last = set[str](), -1
     for spot in calls:
         if not layout.unique and spot.index != last and not layout.goes_on(last, asked, answered):
-            seen.clear()  # another turn begins
-        spot.reused = bool(spot.id) and spot.id in seen
-        seen.add(spot.id)
+            ids.clear()  # another turn begins
+        spot.reused = bool(spot.id) and spot.id in ids
+        ids.add(spot.id)
         last = spot.index
 
 
@@ -175,8 +175,8 @@ def _give_by_name(near: Sequence[ResultSpot], spots: Sequence[CallSpot]) -> None
     """
     nameless = [found for found in near if not found.id]
     waiting = [spot for spot in spots if spot.result is None]
-    given, open = Counter(found.name for found in nameless), Counter(spot.call.name for spot in waiting)
-    _give([found for found in nameless if given[found.name] == open[found.name]], waiting, by_name=True)
+    counts, open = Counter(found.name for found in nameless), Counter(spot.call.name for spot in waiting)
+    _give([found for found in nameless if counts[found.name] == open[found.name]], waiting, by_name=True)
 
 
 def _give(results: Sequence[ResultSpot], spots: Sequence[CallSpot], *, by_name: bool) -> None:

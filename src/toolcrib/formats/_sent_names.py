@@ -22,16 +22,16 @@ def sent_names(parameters: Mapping[str, Any], allowed: str) -> dict[str, str]:
     refused = _refused(tuple(names), allowed)
     if not refused:
         return {}
-    taken, count, sent = set(names), Counter[str](), dict[str, str]()
+    used, count, sent = set(names), Counter[str](), dict[str, str]()
     for name in refused:
         plain = "".join(character for character in normalize("NFKD", name) if not combining(character))
         base = re.sub(r"[^A-Za-z0-9_]", "_", plain)[:_LONGEST]
         base = base if base and not base[0].isdigit() else f"_{base}"
         free = base
-        while free in taken:
+        while free in used:
             count[base] += 1
             free = f"{base}_{count[base] + 1}"
-        taken.add(free)
+        used.add(free)
         sent[name] = free
     return sent
 
@@ -59,5 +59,5 @@ def sent_schema(parameters: Mapping[str, Any], names: Mapping[str, str]) -> Mapp
 
 def own_arguments(arguments: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """Return arguments under their own names, as they came under those that were sent."""
-    own = {sent: name for name, sent in names.items()}
-    return {own.get(key, key): value for key, value in arguments.items()}
+    own_names = {sent: name for name, sent in names.items()}
+    return {own_names.get(key, key): value for key, value in arguments.items()}

@@ -15,7 +15,7 @@ __all__ = ["FINISHED", "StopKind", "StreamEnd", "common_kind", "ending", "error_
 StopKind: TypeAlias = Literal[
     "finished", "tool_calls", "length", "refusal", "content_filter", "malformed", "paused", "error", "cut", "unknown"
 ]
-"""Why a reply ended.
+"""The reason why a reply ended.
 
 - `finished`: the model had answered; `tool_calls`: it waits for results.
 - `length`: at a limit of tokens; `refusal`: the model refused; `content_filter`: a filter of the provider's stopped it.
@@ -57,13 +57,13 @@ _SENTENCES: dict[StopKind, str] = {
 
 @dataclass(slots=True)
 class StreamEnd:
-    """What a stream says of its end.
+    """The end of a stream, in its own words.
 
     Attributes:
         words: The words for why it ended, in their order.
-        errors: What the provider says that went wrong.
-        misread: What in it could not be read, a few words each.
-        problems: What else was wrong, a sentence each.
+        errors: The errors that the provider reports.
+        misread: The parts of it that could not be read, a few words each.
+        problems: The other faults, a sentence each.
     """
 
     words: list[object] = field(default_factory=list[object])
@@ -89,9 +89,9 @@ def common_kind(word: str) -> StopKind:
     return _KINDS.get(re.sub("[^a-z]", "", word.lower()), "unknown")
 
 
-def worst(said: Iterable[tuple[str, StopKind]]) -> tuple[str, StopKind] | None:
+def worst(ends: Iterable[tuple[str, StopKind]]) -> tuple[str, StopKind] | None:
     """Return the word that counts of all that a reply says of its end: the worst, and of equals the last."""
-    return max(reversed([*said]), key=lambda one: _ORDER.index(one[1]) if one[1] in _ORDER else -1, default=None)
+    return max(reversed([*ends]), key=lambda end: _ORDER.index(end[1]) if end[1] in _ORDER else -1, default=None)
 
 
 def error_in(shape: Mapping[str, Any]) -> str:
@@ -104,5 +104,5 @@ def error_in(shape: Mapping[str, Any]) -> str:
     if not is_object(error):
         return cut(str(error), _LONGEST)
     names = [error.get(key) for key in ("type", "status", "code")]
-    name = next((str(one) for one in names if isinstance(one, str | int) and one and one != "error"), "")
+    name = next((str(value) for value in names if isinstance(value, str | int) and value and value != "error"), "")
     return cut(": ".join(filter(None, (name, text_or_empty(error.get("message"))))) or "error", _LONGEST)

@@ -84,19 +84,19 @@ class SchemaLimits:
 
 @dataclass(frozen=True, slots=True)
 class StrictRules:
-    """What a provider's strict mode takes.
+    """The rules of a provider's strict mode.
 
     Attributes:
-        kept: The keywords it knows. What another says goes into the description.
+        keywords: Those it knows. What another says goes into the description.
         formats: The formats of text that it knows.
         all_required: Whether every property has to be required; an optional one then accepts null.
         recursive: Whether a type may hold itself.
         small_arrays: Whether `minItems` may only be 0 or 1.
         plain_patterns: Whether patterns may not look around, back or at the borders of words.
-        limits: What the whole schema may come to.
+        limits: The limits of the whole schema.
     """
 
-    kept: frozenset[str]
+    keywords: frozenset[str]
     formats: frozenset[str] = TEXT_FORMATS
     all_required: bool = False
     recursive: bool = True
@@ -120,7 +120,7 @@ def strict_schema(tool: str, title: str, parameters: Mapping[str, Any], rules: S
 
     Raises:
         FormatError: Something in it cannot be said; names the field and what would mend it.
-        SchemaTooLarge: What has to be written out comes to too much.
+        SchemaTooLarge: Writing out its references comes to too much.
     """
     written = _Strict(tool, title, parameters, rules, SchemaWalk(parameters, tool)).root()
     problem = rules.limits.exceeded(written, tool) if rules.limits else None
@@ -150,8 +150,8 @@ class _Strict:
             written["$defs"] = {name: self.schema(part, name) for name, part in definitions.items() if name in used}
         return written
 
-    def refuse(self, place: str, what: str, mend: str) -> None:
-        raise FormatError(self.tool, self.title, f"in strict mode {place or 'the arguments'} {what}; {mend}")
+    def refuse(self, place: str, fault: str, mend: str) -> None:
+        raise FormatError(self.tool, self.title, f"in strict mode {place or 'the arguments'} {fault}; {mend}")
 
     def schema(self, part: object, path: str) -> dict[str, Any]:
         """Return the schema at `path` as strict mode takes it."""
@@ -170,7 +170,7 @@ class _Strict:
             self._object(source, path)
         elif not {"type", "anyOf", "enum", "const"} & set(source):
             self.refuse(f"`{path}`", "may hold anything", "give it a type")
-        written = described(source, in_prose(source, self.rules.kept))
+        written = described(source, in_prose(source, self.rules.keywords))
         if "items" in written:
             written["items"] = self.schema(written["items"], f"{path}[]")
         if "anyOf" in written:
@@ -328,11 +328,11 @@ def without_filler(arguments: Mapping[str, Any], parameters: Mapping[str, Any]) 
     """Return the arguments without nulls for properties that are optional and do not accept null, at any depth.
 
     Args:
-        arguments: What a model sent for a tool that was defined with `strict=True`.
+        arguments: The arguments that a model sent for a tool that was defined with `strict=True`.
         parameters: The JSON schema of the tool's arguments as it was before, with its optional properties.
 
     Raises:
-        SchemaTooLarge: What has to be written out of it comes to too much.
+        SchemaTooLarge: Writing out its references comes to too much.
     """
     return cast("dict[str, Any]", _clean(arguments, parameters, SchemaWalk(parameters)))
 
@@ -351,12 +351,12 @@ def _clean(value: object, schema: object, walk: SchemaWalk) -> object:
     chosen = min(options, key=lambda option: _misfits(named, option, walk))
     properties = properties_of(chosen)
     required = set[str].intersection(*(set(option.get("required", ())) for option in options))
-    kept = {
+    fields = {
         key: part
         for key, part in named.items()
         if part is not None or key in required or (key in properties and _takes_null(properties[key], walk))
     }
-    return {key: _clean(part, properties.get(key, declared[key]), walk) for key, part in kept.items()}
+    return {key: _clean(part, properties.get(key, declared[key]), walk) for key, part in fields.items()}
 
 
 def _item(options: Sequence[Mapping[str, Any]], place: int) -> object:
@@ -372,11 +372,11 @@ def _item(options: Sequence[Mapping[str, Any]], place: int) -> object:
 def _misfits(value: Mapping[str, object], schema: Mapping[str, Any], walk: SchemaWalk) -> tuple[int, int]:
     """Return how many properties of an object say that it is not of a schema, and how many the schema does not have."""
     properties, required = properties_of(schema), cast("list[str]", schema.get("required", ()))
-    given = {name for name, part in value.items() if part is not None}
-    constants = {name: values_of(properties[name]) for name in given & properties.keys()}
+    names = {name for name, part in value.items() if part is not None}
+    constants = {name: values_of(properties[name]) for name in names & properties.keys()}
     wrong = [name for name, values in constants.items() if values is not None and value[name] not in values]
-    wrong += [name for name in required if name not in given and not _takes_null(properties.get(name), walk)]
-    unknown = len(given - properties.keys())
+    wrong += [name for name in required if name not in names and not _takes_null(properties.get(name), walk)]
+    unknown = len(names - properties.keys())
     return len(wrong) + unknown * (schema.get("additionalProperties") is False), unknown
 
 

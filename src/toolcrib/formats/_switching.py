@@ -28,7 +28,7 @@ class SwitchedItems:
 
     Attributes:
         items: Its items.
-        dropped: What is not in them, a sentence each.
+        dropped: The parts that are not in them, a sentence each.
     """
 
     items: list[Item]
@@ -37,7 +37,7 @@ class SwitchedItems:
 
 @dataclass(slots=True)
 class _Turn:
-    """What one speaker said, with the calls that were made there and their results."""
+    """The words of one speaker, with the calls that were made there and their results."""
 
     index: int
     speaker: _Speaker
@@ -75,7 +75,7 @@ def switched(
         mend = "give `drop=True` to leave it out"
         raise ValueError(f"{target.title} does not take {'; '.join(dict.fromkeys(reader.refused))}: {mend}")
     mended, done = target.repair(writer.items)
-    dropped = [f"{what} was left out" for what in (*reader.dropped, *reader.refused)]
+    dropped = [f"{noun} was left out" for noun in (*reader.dropped, *reader.refused)]
     return SwitchedItems(mended, (*dict.fromkeys(dropped), *done))
 
 
@@ -83,8 +83,8 @@ class _Reader:
     """A reader of transcripts in one format, who notes what another one does not take.
 
     Attributes:
-        dropped: What is dropped in any case, and where.
-        refused: What is dropped where the host says so, and where.
+        dropped: The parts that are dropped in any case, and where.
+        refused: The parts that are dropped where the host says so, and where.
     """
 
     def __init__(self, source: ProviderFormat, target: ProviderFormat) -> None:
@@ -104,7 +104,7 @@ class _Reader:
             if rest is None:
                 continue
             speaker = _speaker(rest, is_asking=index in asked)
-            parts = list(self._taken(index, parts_in(rest), shows=speaker == "user"))
+            parts = list(self._portable_parts(index, parts_in(rest), shows=speaker == "user"))
             answers = [self._answer(spot) for spot in asked.get(index, ()) if self._is_taken(spot)]
             if not parts and not answers:
                 continue
@@ -129,18 +129,18 @@ class _Reader:
         result = replace(result, call=WireCall(spot.call.id, spot.call.name, spot.call.arguments))
         raw = spot.result.raw
         inner = object_or_empty(raw.get("functionResponse") or raw.get("toolResult")) or raw
-        parts = list(self._taken(spot.result.index, parts_in({**inner, "type": ""}), shows=True))
+        parts = list(self._portable_parts(spot.result.index, parts_in({**inner, "type": ""}), shows=True))
         if not any(isinstance(part, Media) for part in parts):
             return result
         if not any(isinstance(part, str) for part in parts) and result.content:
             parts = [result.content, *parts]
         return replace(result, content="\n".join(map(str, parts)), parts=tuple(parts))
 
-    def _taken(self, index: int, parts: Iterator[NeutralPart], *, shows: bool) -> Iterator[str | Media]:
+    def _portable_parts(self, index: int, parts: Iterator[NeutralPart], *, shows: bool) -> Iterator[str | Media]:
         """Yield the parts of an item that are written again; media only of one that `shows` them to a model."""
         for part in parts:
             if isinstance(part, ForeignPart):
-                (self.dropped if part.is_mark else self.refused).append(f"{part.what} of item {index}")
+                (self.dropped if part.is_mark else self.refused).append(f"{part.noun} of item {index}")
             elif isinstance(part, Media) and not shows:
                 self.refused.append(f"{part} of the model's, in item {index}")
             else:
@@ -151,7 +151,7 @@ class _Writer:
     """A writer of turns in one format.
 
     Attributes:
-        items: What was written.
+        items: The items that were written.
     """
 
     def __init__(self, target: ProviderFormat, notes: _Reader) -> None:

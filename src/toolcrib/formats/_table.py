@@ -52,7 +52,7 @@ WireFormat: TypeAlias = Literal[
 FormatName: TypeAlias = WireFormat | Literal["raw"]
 """A format that tools can be described in."""
 Refused: TypeAlias = Literal["leave_out", "raise"]
-"""What becomes of a tool that a provider cannot be offered: it is left out, or a FormatError is raised."""
+"""The treatment of a tool that a provider cannot be offered: it is left out, or a FormatError is raised."""
 
 _log = logging.getLogger("toolcrib.formats")
 _PARTS: tuple[Set[str], ...] = (  # keys of a message, a choice, a call, an item, a block, a part
@@ -148,10 +148,14 @@ def detected(reply: object, among: Mapping[N, ProviderFormat] = PROVIDERS) -> N:
 def refuse_part(reply: object) -> None:
     """Raise ValueError for a part of a reply, such as its message: its calls would be missed."""
     try:
-        shapes = [json_shape(one) for one in (cast("Iterable[object]", reply) if isinstance(reply, list) else (reply,))]
+        shapes = [
+            json_shape(shape) for shape in (cast("Iterable[object]", reply) if isinstance(reply, list) else (reply,))
+        ]
     except TypeError:
         return
-    part = next((one for one in shapes if set(one) == {"message"} or any(keys <= one.keys() for keys in _PARTS)), None)
+    part = next(
+        (shape for shape in shapes if set(shape) == {"message"} or any(keys <= shape.keys() for keys in _PARTS)), None
+    )
     if part is not None:
         raise ValueError(
             f"what has the keys {', '.join(map(str, part))} is a part of a reply: give the whole of what the client "
@@ -186,7 +190,7 @@ def tokens_in(reply: object, format: WireFormat, before: Tokens | None = None) -
 
 
 class Definable(Protocol):
-    """What a definition is made from: a tool, or a toolset's entry of it."""
+    """The source of a definition: a tool, or a toolset's entry of it."""
 
     @property
     def name(self) -> str: ...
@@ -213,15 +217,15 @@ def definition(
     """Return the definition of one tool as a provider wants it.
 
     Args:
-        name: What the model calls it.
-        description: What it is for.
+        name: The name that the model calls it by.
+        description: Its purpose.
         parameters: The JSON schema of its arguments, an object.
         format: The provider, or `raw` for the three as they are.
         strict: Have the provider hold the model to the schema. What its strict mode cannot keep of the schema goes into
             descriptions; where every property has to be required, an optional one accepts null, and
             `without_filler` takes those nulls out of the arguments again.
         returns: The JSON schema of the result, which the model is shown: in its place, or else in the description.
-        options: What the provider is asked for besides.
+        options: The other options of the provider.
 
     Raises:
         FormatError: The provider refuses the name, has no strict mode, or cannot keep this schema strictly.
@@ -267,7 +271,7 @@ def definitions(
         format: The provider.
         strict: Have the provider hold the model to the schemas.
         return_schemas: Show the model what the tools return, as far as that is known.
-        refused: What becomes of a tool that the provider cannot be offered, or with which strict ones are more than a
+        refused: The treatment of a tool that the provider cannot be offered, or with which strict ones are more than a
             request takes: it is left out, and an error in the log of `toolcrib.formats` names it and what would mend
             it; or that error is raised. With `not_strict` it is offered without strict mode where it can be, and the
             log has a line of the level INFO.
@@ -284,11 +288,11 @@ def definitions(
     def made_of(tool: Definable, strict: bool) -> dict[str, Any]:
         shown = return_schemas or (known.returns and tool.provider.output_schema)
         returns = tool.return_schema if shown else None
-        one = definition(tool.name, tool.description, tool.parameters, format, strict, returns, tool.provider)
+        schema = definition(tool.name, tool.description, tool.parameters, format, strict, returns, tool.provider)
         if strict:
-            known.check_strict(strictly, one)
-            strictly.append(one)
-        return one
+            known.check_strict(strictly, schema)
+            strictly.append(schema)
+        return schema
 
     for tool in tools:
         try:

@@ -19,7 +19,7 @@ UNANSWERED = "This call was not answered: the conversation went on without its r
 _LEFT_OUT = {"user": "A part of the conversation was left out here.", "assistant": "This was not answered."}
 
 CallKey: TypeAlias = str | tuple[str, str]
-"""What a result names its call by: an id; or an id that may be empty, and the tool's name."""
+"""The key by which a result names its call: an id; or an id that may be empty, and the tool's name."""
 
 
 Speaker: TypeAlias = Literal["user", "assistant"]
@@ -34,18 +34,18 @@ class RefusedPart:
         place: Of the part in it; a second number is the place in a result that the part is.
         kind: As for a `TranscriptProblem`.
         id: Of the call that it is about; empty for others.
-        what: What it is, for a sentence.
+        text: A noun phrase for it, for a sentence.
     """
 
     index: int
     place: tuple[int, ...]
     kind: ProblemKind
     id: str
-    what: str
+    text: str
 
 
 class TranscriptRules(ABC):
-    """How one provider keeps calls and results in a transcript; `unanswered`, `check` and `repair` follow from it.
+    """The rules of one provider for calls and results in a transcript, from which `check` and `repair` follow.
 
     Attributes:
         layout: Where the provider wants results.
@@ -181,7 +181,7 @@ class TranscriptRules(ABC):
         """
         later, unique, joins = self.layout.place == "later", self.layout.unique, self.layout.joins
         waiting: list[CallKey] = []
-        seen: set[CallKey] = set()
+        asked_before: set[CallKey] = set()
         for item in items:
             answered, asked = self.result_keys(item), self.call_keys(item)
             if answered:
@@ -196,9 +196,9 @@ class TranscriptRules(ABC):
             turn = [*waiting, *asked] if joins else asked
             if (answered and not later) or (waiting and not (later or joins)) or not self.answerable(turn):
                 return None
-            if unique and any(key in seen or key in taken for key in asked):
+            if unique and any(key in asked_before or key in taken for key in asked):
                 return None
-            seen.update(asked)
+            asked_before.update(asked)
             waiting = waiting + asked if later else turn
         return waiting
 
@@ -228,7 +228,7 @@ class TranscriptRules(ABC):
         """
         found = list(self._order_problems(transcript))
         found += [
-            TranscriptProblem(part.index, part.id, part.kind, f"item {part.index} has {part.what}")
+            TranscriptProblem(part.index, part.id, part.kind, f"item {part.index} has {part.text}")
             for part in self.refused_parts(transcript)
         ]
         if self.unanswered(transcript) != []:
@@ -252,11 +252,11 @@ class TranscriptRules(ABC):
         mend = self._mend_later if self.layout.place == "later" else self._mend_adjacent
         strays = {(at, id(items[at])) for at in dropped}
         mended = [(at, item) for at, item in mend(items, pairing, renamed) if (at, id(item)) not in strays]
-        taken, said = self._without_refused(mended)
-        filled, added = self._with_turns(taken)
-        said += [(at, f"dropped item {at}, which stood without the item that it led to") for at in dropped]
-        said += [*_repairs(pairing, renamed), *added]
-        return filled, [text for _, text in sorted(said, key=lambda one: one[0])]
+        rest, notes = self._without_refused(mended)
+        filled, added = self._with_turns(rest)
+        notes += [(at, f"dropped item {at}, which stood without the item that it led to") for at in dropped]
+        notes += [*_repairs(pairing, renamed), *added]
+        return filled, [text for _, text in sorted(notes, key=lambda note: note[0])]
 
     def paired(self, transcript: Sequence[Mapping[str, Any]]) -> Pairing:
         """Return the calls and results of a transcript, each result with the call that it answers."""
@@ -307,23 +307,25 @@ class TranscriptRules(ABC):
         places: dict[int, set[tuple[int, ...]]] = {}
         for part in parts:
             places.setdefault(part.index, set()).add(part.place)
-        kept = [
+        rest = [
             (at, self.without_parts(item, places[place]) if place in places else item)
             for place, (at, item) in enumerate(mended)
         ]
-        said = [(at := mended[part.index][0], f"dropped from item {at} {part.what}") for part in parts]
-        return [(at, item) for at, item in kept if item is not None], said
+        notes = [(at := mended[part.index][0], f"dropped from item {at} {part.text}") for part in parts]
+        return [(at, item) for at, item in rest if item is not None], notes
 
     def _with_turns(self, mended: Iterable[tuple[int, Item]]) -> tuple[list[Item], list[tuple[int, str]]]:
         """Return the items with the turns that are missing between them, and what was added before which item."""
-        items, said, before = list[Item](), list[tuple[int, str]](), None
+        items, notes, before = list[Item](), list[tuple[int, str]](), None
         for index, item in mended:
             for speaker in self.missing_turns(before, item):
                 items += self._left_out(speaker)
-                said.append((index, f"added a turn of the {speaker}'s before item {index}, which says what is missing"))
+                notes.append(
+                    (index, f"added a turn of the {speaker}'s before item {index}, which says what is missing")
+                )
             items.append(item)
             before = item
-        return items, said
+        return items, notes
 
     def _left_out(self, speaker: Speaker) -> list[Item]:
         """Return the turn that stands for one that is missing."""
@@ -364,9 +366,9 @@ class TranscriptRules(ABC):
         for index, item in enumerate(items):
             if index in done:
                 continue
-            kept = self.rest_of(item) if self.raw_results(item) else item
-            if kept is not None:
-                yield index, self._with_ids(kept, asked.get(index, ()), renamed)
+            rest_item = self.rest_of(item) if self.raw_results(item) else item
+            if rest_item is not None:
+                yield index, self._with_ids(rest_item, asked.get(index, ()), renamed)
             owed += asked.get(index, ())
             if owed and not self.layout.goes_on(index, asked, answered):
                 rest = None
@@ -374,7 +376,7 @@ class TranscriptRules(ABC):
                     rest = self.rest_of(items[index + 1])
                     done.add(index + 1)
                 packed = self.pack([self._raw_answer(spot, renamed) for spot in owed], rest)
-                yield from ((index + 1, one) for one in packed)
+                yield from ((index + 1, answer) for answer in packed)
                 owed = []
 
     def _mend_later(
@@ -386,7 +388,7 @@ class TranscriptRules(ABC):
         owed: list[CallSpot] = []
         for index, item in enumerate([*items, Item()]):
             if index not in asked and index not in owners:
-                yield from ((index, one) for one in self.pack([self._raw_answer(spot, renamed) for spot in owed]))
+                yield from ((index, answer) for answer in self.pack([self._raw_answer(spot, renamed) for spot in owed]))
                 owed = []
             if index in owners:
                 yield index, self._raw_answer(owners[index], renamed)

@@ -18,13 +18,13 @@ class Tokens:
     """The tokens of one request, as its provider counted them.
 
     Attributes:
-        input: What the model read, with what came from a cache or was written into one.
-        output: What the model wrote, with its thoughts.
+        input: The tokens that the model read, with those that came from a cache or were written into one.
+        output: The tokens that the model wrote, with its thoughts.
         cached: How many of the input came from a cache.
         cache_written: How many of the input were written into one.
         reasoning: How much of the output were thoughts.
         model: The name of the model that answered; empty where it is not said.
-        counts: What they were made of: the provider's own counts, by their path.
+        counts: The provider's own counts that they were made of, by their path.
     """
 
     input: int = 0
@@ -38,7 +38,7 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class UsageKeys:
-    """Where a provider's replies and chunks say how many tokens were used.
+    """The places of token counts in a provider's replies and chunks.
 
     Attributes:
         places: The paths to the object that says it; the first one that is there counts.
@@ -68,20 +68,20 @@ class UsageKeys:
 
         Args:
             shape: The reply or chunk.
-            before: What earlier chunks said. A count that is said again takes the place of the one before, as each
+            before: The usage in earlier chunks. A count that is said again takes the place of the one before, as each
                 chunk says what was used so far: Gemini corrects a count downwards, too.
         """
         for place in self.places:
-            said = object_or_empty(_at(shape, place))
-            if any(_at(said, path) is not None for path in (*self.input, *self.output)):
+            usage = object_or_empty(_at(shape, place))
+            if any(_at(usage, path) is not None for path in (*self.input, *self.output)):
                 known = Tokens() if before is None else before
                 model = _model(object_or_empty(_at(shape, place[:-1]))) or _model(shape)
-                return self._tokens({**known.counts, **self._counts(said)}, known.model or model)
+                return self._tokens({**known.counts, **self._counts(usage)}, known.model or model)
         return None
 
-    def _counts(self, said: Mapping[str, Any]) -> dict[Path, int]:
+    def _counts(self, usage: Mapping[str, Any]) -> dict[Path, int]:
         paths = {*self.input, *self.output, *self.cached, *self.cache_written, *self.reasoning}
-        found = {path: _at(said, path) for path in paths}
+        found = {path: _at(usage, path) for path in paths}
         return {path: int(count) for path, count in found.items() if _is_whole(count) and count > 0}
 
     def _tokens(self, counts: Mapping[Path, int], model: str) -> Tokens:
@@ -104,8 +104,8 @@ def _is_whole(count: Any) -> bool:
     return type(count) is int or (type(count) is float and count.is_integer())
 
 
-def _model(said: Mapping[str, Any]) -> str:
-    return text_or_empty(said.get("model") or said.get("modelVersion") or said.get("model_version"))
+def _model(shape: Mapping[str, Any]) -> str:
+    return text_or_empty(shape.get("model") or shape.get("modelVersion") or shape.get("model_version"))
 
 
 def _at(shape: Mapping[str, Any], path: Path) -> Any:

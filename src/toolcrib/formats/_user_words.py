@@ -9,15 +9,15 @@ from typing import Any, cast
 __all__ = ["UserWords", "user_words"]
 
 _TEXTS = ("", "text", "input_text")  # types of parts that a user writes
-_ENCODED = 200  # characters: a longer word is no word, but bytes as text
+_ENCODED = 200  # characters: a longer word is not a word, but bytes as text
 
 
 @dataclass(frozen=True, slots=True)
 class UserWords:
-    """What a user says in one item.
+    """The words of a user in one item.
 
     Attributes:
-        texts: What the user wrote.
+        texts: The texts that the user wrote.
         attached: The texts in what is attached, such as documents; the kind of one in which none can be read.
     """
 
@@ -48,10 +48,10 @@ def _texts_in(value: Any) -> Iterator[str]:
     """Yield the texts in a JSON value, without those that are bytes as text."""
     stack = [value]
     while stack:
-        held = stack.pop()
-        if isinstance(held, Mapping):
-            stack.extend(cast("Mapping[str, Any]", held).values())
-        elif isinstance(held, list | tuple):
-            stack.extend(cast("list[Any]", held))
-        elif isinstance(held, str) and (len(held) <= _ENCODED or " " in held[:_ENCODED] or "\n" in held[:_ENCODED]):
-            yield held
+        part = stack.pop()
+        if isinstance(part, Mapping):
+            stack.extend(cast("Mapping[str, Any]", part).values())
+        elif isinstance(part, list | tuple):
+            stack.extend(cast("list[Any]", part))
+        elif isinstance(part, str) and (len(part) <= _ENCODED or " " in part[:_ENCODED] or "\n" in part[:_ENCODED]):
+            yield part

@@ -28,7 +28,7 @@ Item: TypeAlias = dict[str, Any]
 Choice: TypeAlias = Literal["optional", "at_least_one", "specific", "validated", "none"]
 """Whether the model may call tools, and must: see `ToolRequirement`."""
 ProblemKind: TypeAlias = Literal["orphan", "missing", "duplicate", "misplaced", "order", "id", "blank"]
-"""What a provider would refuse in a transcript: a result without a call, a call without a result, and so on."""
+"""The kind of a fault in a transcript: a result without a call, a call without a result, and so on."""
 
 
 @value_class
@@ -42,7 +42,7 @@ class WireCall:
         kind: `function` for a call of a tool of the client's; else the provider's word for what waits for an answer.
         fault: Why it may not run, in words for the model, where its arguments did not come whole; else empty.
         sent: The call as it came, where its kind is another, or the answer has to repeat some of it.
-        caller: What made it: `direct` is the model itself, another word a program of the model's in the provider's
+        caller: The caller: `direct` is the model itself, another word a program of the model's in the provider's
             sandbox, as in `ProviderOptions.allowed_callers`.
         is_repaired: Whether its arguments came as what is nearly JSON, and were read so.
     """
@@ -63,12 +63,12 @@ class WireCall:
 
 
 class Turn(NamedTuple):
-    """What is in a reply of which nothing has to be changed or left out.
+    """The content of a reply of which nothing has to be changed or left out.
 
     Attributes:
         items: As for a `WireReply`; so are `text` and `calls`.
         stop: The provider's word for why it ended.
-        values: What in it may be any JSON, so that its type says nothing of the numbers and texts in it.
+        values: The parts of it that may be any JSON, so that their type says nothing of the numbers and texts in them.
     """
 
     items: list[Item]
@@ -80,18 +80,18 @@ class Turn(NamedTuple):
 
 @value_class
 class WireReply:
-    """What a model answered.
+    """The answer of a model.
 
     Attributes:
-        items: What goes into the transcript for it: as it came, in the provider's canonical form, without what it does
+        items: The items for the transcript: as it came, in the provider's canonical form, without what it does
             not take back.
-        text: What it said, without its thoughts.
-        calls: What it asks for, in its order.
+        text: Its words, without its thoughts.
+        calls: The calls that it asks for, in its order.
         stop: The provider's word for why it ended, None for a stream that never said.
-        problems: What was wrong with it, a sentence each: a cut stream, a call without a name, an id used twice.
+        problems: The faults in it, a sentence each: a cut stream, a call without a name, an id used twice.
         stop_kind: Why it ended, in one vocabulary for all providers. Calls run in a reply that was finished, and in no
             other.
-        unknown: What in it has a type that the format does not know, and may wait for an answer.
+        unknown: The parts of a type that the format does not know, which may wait for an answer.
         container: The id of the provider's sandbox in which a program of it waits; the next request has to name it.
         is_ordered: Whether it is known that its calls wait at the end of its items, in their order, and nothing else.
     """
@@ -157,10 +157,10 @@ class WireResult:
     """The answer to a call.
 
     Attributes:
-        call: What it answers.
+        call: The call that it answers.
         content: The text for the model, with a placeholder for each of the media.
         is_error: Whether the tool failed or was refused; said in the provider's way, where it has one.
-        parts: Text and media in their order, for a provider that takes media in a result; empty where there are none.
+        parts: Text and media in their order, for a provider that takes media in a result; empty without them.
         fields: The fields of the provider's own answer, to a call of another kind than `function`.
     """
 

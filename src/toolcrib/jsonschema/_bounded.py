@@ -30,7 +30,7 @@ class TooLongError(Exception):
 
 
 class Budget:
-    """What is left of the steps and the time of one check, and how deep in its schema it is.
+    """The steps and the time that one check has left, and its depth in the schema.
 
     Attributes:
         root: The schema in which references are looked up.
@@ -95,11 +95,11 @@ def _counted(check: _Keyword) -> _Keyword:
 def of_one_version(part: Any) -> Any:
     """Return a schema whose parts name no other version of JSON Schema, by which they would be read as that says."""
     if isinstance(part, list):
-        return [of_one_version(one) for one in cast("list[Any]", part)]
+        return [of_one_version(value) for value in cast("list[Any]", part)]
     if not isinstance(part, dict):
         return part
     named = cast("dict[str, Any]", part).items()
-    return {name: of_one_version(one) for name, one in named if not (name == "$schema" and isinstance(one, str))}
+    return {name: of_one_version(value) for name, value in named if not (name == "$schema" and isinstance(value, str))}
 
 
 # --- keywords that would take for ever, or do not say where
@@ -122,9 +122,9 @@ def _check_pattern(validator: Any, pattern: Any, value: Any, schema: Any) -> Gen
 
 def _check_named_like(validator: Any, patterns: Any, value: Any, schema: Any) -> Generator[ValidationError]:
     for pattern, part in patterns.items() if isinstance(value, dict) else ():
-        for name, held in cast("dict[str, Any]", value).items():
+        for name, property_value in cast("dict[str, Any]", value).items():
             if _fits(pattern, name):
-                yield from validator.descend(held, part, path=name, schema_path=pattern)
+                yield from validator.descend(property_value, part, path=name, schema_path=pattern)
 
 
 def _check_required(validator: Any, names: Any, value: Any, schema: Any) -> Generator[ValidationError]:
@@ -143,13 +143,13 @@ def _misfits_of_others(
     validator: Any, rule: Any, value: Mapping[str, Any], known: Mapping[str, Any], patterns: Iterable[str]
 ) -> Generator[ValidationError]:
     """Yield where the properties that are not known by name or pattern do not fit a rule."""
-    for name, held in value.items():
-        if name in known or any(_fits(one, name) is not False for one in patterns):
+    for name, property_value in value.items():
+        if name in known or any(_fits(pattern, name) is not False for pattern in patterns):
             continue
         if isinstance(rule, dict):
-            yield from validator.descend(held, rule, path=name)
+            yield from validator.descend(property_value, rule, path=name)
         elif not rule:
-            keys = f"the keys are {', '.join(known)}" if known else "there are none to give"
+            keys = f"the keys are {', '.join(known)}" if known else "no keys are allowed"
             yield ValidationError(f"unknown key; {keys}"[:WIDEST], path=(name,))
 
 

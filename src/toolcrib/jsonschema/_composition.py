@@ -54,8 +54,8 @@ def branches(schema: Any, walk: SchemaWalk) -> list[dict[str, Any]]:
         ref = ref_of(choice)
         if choice is False or ref in followed:
             continue
-        own = walk.resolved(choice)
-        part = _without_refused(as_one(merged(own, beside), walk), own)
+        resolved = walk.resolved(choice)
+        part = _without_refused(as_one(merged(resolved, beside), walk), resolved)
         if no_value_fits(part):
             continue
         key = next((key for key in CHOICES if isinstance(part.get(key), list)), None)
@@ -63,7 +63,7 @@ def branches(schema: Any, walk: SchemaWalk) -> list[dict[str, Any]]:
             found.append({name: value for name, value in part.items() if name != "$defs"})
             continue
         choices = cast("list[Any]", part.pop(key))
-        waiting += [(one, part, followed if ref is None else followed | {ref}) for one in reversed(choices)]
+        waiting += [(inner, part, followed if ref is None else followed | {ref}) for inner in reversed(choices)]
     return found
 
 
@@ -71,5 +71,5 @@ def _without_refused(part: dict[str, Any], choice: Mapping[str, Any]) -> dict[st
     """Return a choice and what is said beside it without the optional properties that the choice refuses."""
     if choice.get("additionalProperties") is not False or choice.get("patternProperties"):
         return part
-    kept = {*properties_of(choice), *part.get("required", ())}
-    return {**part, "properties": {name: said for name, said in properties_of(part).items() if name in kept}}
+    names = {*properties_of(choice), *part.get("required", ())}
+    return {**part, "properties": {name: schema for name, schema in properties_of(part).items() if name in names}}

@@ -40,17 +40,17 @@ def merged_reference(beside: Mapping[str, Any], target: Mapping[str, Any]) -> di
     return merged(beside, target) if beside.keys() - ABOUT else {**target, **beside}
 
 
-def both_of(one: Any, other: Any) -> Any:
+def both_of(schema: Any, other: Any) -> Any:
     """Return a schema that says what two say, either of which may be `true` or `false`."""
-    if one == other or other in (True, {}):
-        return one
-    if one in (True, {}):
+    if schema == other or other in (True, {}):
+        return schema
+    if schema in (True, {}):
         return other
-    if one is False or other is False:
+    if schema is False or other is False:
         return False
-    if ref_of(one) is not None or ref_of(other) is not None:
-        return {"allOf": [one, other]}
-    return merged(one, other)
+    if ref_of(schema) is not None or ref_of(other) is not None:
+        return {"allOf": [schema, other]}
+    return merged(schema, other)
 
 
 def no_value_fits(schema: Mapping[str, Any]) -> bool:
@@ -73,17 +73,17 @@ def _merged(merged_schema: dict[str, Any], other: Mapping[str, Any]) -> dict[str
         group = groups.get(key, (key,))
         if key not in merged_schema and not merged_schema.keys() & set(group):
             continue
-        if all(merged_schema.get(one) == other.get(one) for one in group):
+        if all(merged_schema.get(grouped) == other.get(grouped) for grouped in group):
             continue
         found = _stricter(key, merged_schema.get(key), value)
         if key in ABOUT and key in merged_schema:
             continue
         if found is None:
-            rest |= {one: other[one] for one in group if one in other}
+            rest |= {grouped: other[grouped] for grouped in group if grouped in other}
         else:
             merged_schema[key] = found
-    taken = {k: v for k, v in other.items() if k not in merged_schema and k not in rest and k not in _OBJECT | _VALUES}
-    merged_schema |= {key: value for key, value in taken.items() if key != "allOf"}
+    added = {k: v for k, v in other.items() if k not in merged_schema and k not in rest and k not in _OBJECT | _VALUES}
+    merged_schema |= {key: value for key, value in added.items() if key != "allOf"}
     if not _merge_values(merged_schema, other):
         rest |= {key: other[key] for key in _VALUES if key in other}
     _merge_objects(merged_schema, other)
@@ -91,28 +91,30 @@ def _merged(merged_schema: dict[str, Any], other: Mapping[str, Any]) -> dict[str
     return {**merged_schema, "allOf": parts} if parts else merged_schema
 
 
-def _stricter(key: str, one: Any, other: Any) -> Any:
+def _stricter(key: str, value: Any, other: Any) -> Any:
     """Return the value of a keyword that satisfies both given values; None where no value does."""
-    if key in _LARGEST and _are_numbers(one, other):
-        return max(one, other)
-    if key in _SMALLEST and _are_numbers(one, other):
-        return min(one, other)
+    if key in _LARGEST and _are_numbers(value, other):
+        return max(value, other)
+    if key in _SMALLEST and _are_numbers(value, other):
+        return min(value, other)
     if key == "uniqueItems":
-        return bool(one) or bool(other)
-    if key == "multipleOf" and isinstance(one, int) and isinstance(other, int) and one > 0 and other > 0:
-        return lcm(one, other)
-    if key == "items" and isinstance(one, Mapping) and isinstance(other, Mapping):
-        return both_of(one, other)
-    return _kinds_of_both(one, other) if key == "type" else None
+        return bool(value) or bool(other)
+    if key == "multipleOf" and isinstance(value, int) and isinstance(other, int) and value > 0 and other > 0:
+        return lcm(value, other)
+    if key == "items" and isinstance(value, Mapping) and isinstance(other, Mapping):
+        return both_of(value, other)
+    return _kinds_of_both(value, other) if key == "type" else None
 
 
 def _are_numbers(*values: Any) -> bool:
     return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 
-def _kinds_of_both(one: Any, other: Any) -> Any:
+def _kinds_of_both(first: Any, second: Any) -> Any:
     """Return the types of JSON that two keywords `type` allow, or None."""
-    mine, theirs = (cast("list[str]", given if isinstance(given, list) else [given]) for given in (one, other))
+    mine, theirs = (
+        cast("list[str]", keyword if isinstance(keyword, list) else [keyword]) for keyword in (first, second)
+    )
     kinds = [kind for kind in mine if kind in theirs or (kind == "integer" and "number" in theirs)]
     kinds += [kind for kind in theirs if kind == "integer" and "number" in mine and kind not in kinds]
     return None if not kinds else kinds[0] if len(kinds) == 1 else kinds
@@ -152,8 +154,8 @@ def _merge_objects(merged_schema: dict[str, Any], other: Mapping[str, Any]) -> N
         merged_schema["additionalProperties"] = both_of(rest, theirs)
 
 
-def _property(name: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> Any:
-    found = [(properties_of(schema).get(name), schema) for schema in (one, other)]
+def _property(name: str, first: Mapping[str, Any], other: Mapping[str, Any]) -> Any:
+    found = [(properties_of(schema).get(name), schema) for schema in (first, other)]
     merged_part: Any = True
     for part, schema in found:
         rest = schema.get("additionalProperties", True)

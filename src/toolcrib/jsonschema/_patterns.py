@@ -35,7 +35,7 @@ def pattern_of(text: str) -> tuple[tuple[SchemaValidator, bool], ...] | None:
     """
     found, rest = _looks_ahead(text)
     try:
-        return tuple((_validator(one), wanted) for one, wanted in [*found, (rest, True)])
+        return tuple((_validator(pattern), wanted) for pattern, wanted in [*found, (rest, True)])
     except PatternError:
         return None
 

@@ -49,7 +49,7 @@ class _NotPortableError(Exception):
 
 @dataclass(slots=True)
 class _Part:
-    """What RE2 makes of a part of a pattern.
+    """The size of a part of a pattern as RE2 compiles it.
 
     Attributes:
         states: How many states it has, at most.

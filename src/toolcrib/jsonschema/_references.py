@@ -23,7 +23,7 @@ _Path: TypeAlias = tuple[str | int, ...]
 
 
 class _Place(NamedTuple):
-    """Where a reference leads: a schema, and the address by which references in it are read."""
+    """The target of a reference: a schema, and the address by which references in it are read."""
 
     schema: Mapping[str, Any] | bool
     base: str
@@ -35,11 +35,11 @@ def with_definitions(tool: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
     It is `schema` itself where they do so already.
 
     Raises:
-        SchemaTooLarge: What they lead to would have to be written too often; names the tool.
+        SchemaTooLarge: Their targets would have to be written too often; names the tool.
     """
     index = _Index(schema)
-    given: Any = schema.get("$defs", {})
-    definitions = cast("Mapping[str, Any]", given if isinstance(given, Mapping) else {})
+    table: Any = schema.get("$defs", {})
+    definitions = cast("Mapping[str, Any]", table if isinstance(table, Mapping) else {})
     plain = (_PLAIN.fullmatch(ref) for _, _, ref in index.references)
     known = all(found and isinstance(definitions.get(found[1]), Mapping) for found in plain)
     as_it_is = known and not index.addresses and "definitions" not in schema
@@ -57,8 +57,8 @@ def arguments_schema(tool: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
     complete = with_definitions(tool, schema)
     walk = SchemaWalk(complete, tool)
     root = _without_reference(complete, walk)
-    whole = as_one(dict(root), walk) if "allOf" in root else root
-    return whole if "allOf" not in whole else root
+    joined = as_one(dict(root), walk) if "allOf" in root else root
+    return joined if "allOf" not in joined else root
 
 
 def _without_reference(root: Mapping[str, Any], walk: SchemaWalk) -> Mapping[str, Any]:
@@ -83,7 +83,7 @@ class _Index:
 
     Attributes:
         references: The place, the base address and the text of each reference.
-        addresses: What `$id` and `$anchor` name.
+        addresses: The places that `$id` and `$anchor` name.
     """
 
     def __init__(self, root: Mapping[str, Any]) -> None:
@@ -120,10 +120,10 @@ class _Index:
     def find(self, ref: str, base: str) -> _Place | None:
         """Return where a reference leads; None where that is not in the schema."""
         address, _, fragment = _joined(base, ref).partition("#")
-        whole = self.addresses.get(address) if address else self.root
+        document = self.addresses.get(address) if address else self.root
         found: Any = self.addresses.get(f"{address}#{fragment}")
-        if found is None and whole is not None and (not fragment or fragment.startswith("/")):
-            found = pointed_at(whole, fragment)
+        if found is None and document is not None and (not fragment or fragment.startswith("/")):
+            found = pointed_at(document, fragment)
         if isinstance(found, bool):
             return _Place(found, address)
         if not isinstance(found, Mapping):
@@ -148,7 +148,7 @@ class _Rewriting:
         self._names: dict[int, str] = {}
         self._once: set[int] = set()
         self._waiting: list[tuple[str, _Place]] = []
-        self._taken: set[str] = set()
+        self._used_names: set[str] = set()
 
     def copy(self) -> dict[str, Any]:
         """Return the schema with definitions of what it refers to."""
@@ -173,8 +173,8 @@ class _Rewriting:
             self._walk.count()
         self._once.add(id(named))
         base = self._index.base_of(named, base)
-        kept = {key: value for key, value in named.items() if key not in _RESOLVED}
-        copied = rewrite(kept, partial(self._written, base=base))
+        rest = {key: value for key, value in named.items() if key not in _RESOLVED}
+        copied = rewrite(rest, partial(self._written, base=base))
         ref = ref_of(named)
         if ref is not None:
             del copied["$ref"]
@@ -188,9 +188,9 @@ class _Rewriting:
             last = re.split(r"[/#]", ref.rstrip("/#"))[-1]
             wanted = re.sub(r"[^\w.-]+", "_", unquote(last), flags=re.ASCII).strip("_") or "Whole"
             name, number = wanted, 2
-            while name in self._taken:
+            while name in self._used_names:
                 name, number = f"{wanted}_{number}", number + 1
-            self._taken.add(name)
+            self._used_names.add(name)
             self._names[id(place.schema)] = name
             self._waiting.append((name, place))
         return self._names[id(place.schema)]

@@ -98,8 +98,8 @@ def _newer(part: Mapping[str, Any]) -> dict[str, Any]:
         newer = newer if rest else {key: part for key, part in newer.items() if key != "dependencies"}
     table = properties_of(newer).items()
     flagged = [name for name, inner in table if _flag(inner) is True]
-    given: Any = newer.get("required", [])
-    names = cast("list[Any]", given if isinstance(given, list) else [None])
+    required: Any = newer.get("required", [])
+    names = cast("list[Any]", required if isinstance(required, list) else [None])
     if (flagged or names) and all(isinstance(name, str) for name in names):
         newer["required"] = [*dict.fromkeys([*names, *flagged])]
     if table:
@@ -132,7 +132,7 @@ def satisfiable(tool: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
     the definitions that it refers to; and a `oneOf` with a repair in it becomes an `anyOf`.
 
     Raises:
-        SchemaTooLarge: What its references lead to comes to too much; names the tool.
+        SchemaTooLarge: The targets of its references come to too much; names the tool.
     """
     return _Repair(tool, schema).schema()
 
@@ -152,7 +152,7 @@ class _Repair:
     def schema(self) -> dict[str, Any]:
         """Return the schema with its definitions, and with those that its references need besides."""
         root = self._walk.root
-        whole = self._part({key: value for key, value in root.items() if key != "$defs"})
+        repaired = self._part({key: value for key, value in root.items() if key != "$defs"})
         exact, table, widened = self._exact(), dict[str, Any](), set[str]()
         for name, part in self._definitions.items():
             before = self._widened
@@ -162,14 +162,14 @@ class _Repair:
             name, ref, admitted = self._waiting.pop()
             table[name] = self._part(self._walk.resolved({"$ref": ref}), admitted=admitted)
             widened.add(name)
-        whole = {**whole, "$defs": table} if table else whole
-        whole = {key: whole[key] for key in (*root, *whole) if key in whole}
-        return _one_of_any(whole, referring(table, widened)) if widened else whole
+        repaired = {**repaired, "$defs": table} if table else repaired
+        repaired = {key: repaired[key] for key in (*root, *repaired) if key in repaired}
+        return _one_of_any(repaired, referring(table, widened)) if widened else repaired
 
     def _exact(self) -> set[str]:
         """Return the definitions that stay as they are, as it matters whether a value does not fit them."""
-        kept = [part[key] for part in subschemas(self._walk.root) for key in _exact_keys(part)]
-        found, waiting = set[str](), [name for part in kept for name in definitions_in(part)]
+        schemas = [part[key] for part in subschemas(self._walk.root) for key in _exact_keys(part)]
+        found, waiting = set[str](), [name for part in schemas for name in definitions_in(part)]
         while waiting:
             name = waiting.pop()
             if name not in found:
@@ -208,8 +208,8 @@ class _Repair:
     ) -> dict[str, Any]:
         """Return a part with the schemas in it repaired."""
         table, required = properties_of(part), _texts(part.get("required"))
-        kept = {"properties", *_BRANCHES, *_exact_keys(part)}
-        repaired = {**part, **rewrite({key: value for key, value in part.items() if key not in kept}, self._part)}
+        handled = {"properties", *_BRANCHES, *_exact_keys(part)}
+        repaired = {**part, **rewrite({key: value for key, value in part.items() if key not in handled}, self._part)}
         repaired |= {key: _exact(part[key]) for key in _exact_keys(part)}
         if table:
             repaired["properties"] = {name: self._part(inner, needed=name in required) for name, inner in table.items()}
@@ -233,11 +233,11 @@ class _Repair:
         parts = conjunction(part["allOf"], self._walk)
         if parts is None or ref_of(outer) is not None:
             return part
-        whole = (outer, *parts)
-        if not all(_is_object(one) for one in whole) or not any(_is_closed(one) for one in whole):
+        schemas = (outer, *parts)
+        if not all(_is_object(schema) for schema in schemas) or not any(_is_closed(schema) for schema in schemas):
             return part
         self._widened += 1
-        return merged(*whole)
+        return merged(*schemas)
 
     def _open(self, part: dict[str, Any], admitted: Iterable[str]) -> None:
         """Declare the names that a closed object could not have otherwise, also in what its reference leads to."""
@@ -252,7 +252,7 @@ class _Repair:
             part["$ref"] = f"#/$defs/{self._definition(ref, tuple(sorted(names)))}"
         table = properties_of(part)
         if part.get("additionalProperties") is False or (part.get("unevaluatedProperties") is False and admitted):
-            missing = {name: said for name, said in names.items() if name not in table}
+            missing = {name: schema for name, schema in names.items() if name not in table}
             if missing:
                 part["properties"] = {**table, **missing}
                 self._widened += 1
@@ -260,9 +260,9 @@ class _Repair:
     def _definition(self, ref: str, names: tuple[str, ...]) -> str:
         """Return the name of a definition that is what a reference leads to, and admits some names."""
         if (ref, names) not in self._added:
-            taken = {*self._definitions, *self._added.values()}
+            used = {*self._definitions, *self._added.values()}
             wanted = ref.rsplit("/", 1)[-1]
-            number = next(number for number in count(2) if f"{wanted}_{number}" not in taken)
+            number = next(number for number in count(2) if f"{wanted}_{number}" not in used)
             self._added[ref, names] = name = f"{wanted}_{number}"
             self._waiting.append((name, ref, names))
         self._widened += 1
@@ -279,15 +279,15 @@ class _Repair:
             return [*self._names(part)]
         branches, required = _choice(part, key)
         beside = {name: value for name, value in part.items() if name not in (_IF if key in _IF else (key,))}
-        for one in self._applied(beside, keys=("allOf",)):
-            required += _texts(one.get("required"))
+        for applied in self._applied(beside, keys=("allOf",)):
+            required += _texts(applied.get("required"))
         if any(not self._is_closed(branch) for branch in branches):
             return required
         possible = {*self._names(*branches)}
         return [*required, *(name for name in self._names(beside) if name not in possible)]
 
     def _is_closed(self, part: Any) -> bool:
-        return part is False or any(_is_closed(one) for one in self._applied(part, keys=("allOf",)))
+        return part is False or any(_is_closed(applied) for applied in self._applied(part, keys=("allOf",)))
 
     def _names(self, *parts: Any) -> dict[str, Any]:
         """Return the names that parts, and what has to be fit besides, in any choice, declare or require.
@@ -296,18 +296,19 @@ class _Repair:
         """
         found: dict[str, list[Any]] = {}
         for part in self._applied(*parts):
-            for name, said in properties_of(part).items():
-                given = found.setdefault(name, [])
-                given += [said] if said not in given and said is not False else []
+            for name, schema in properties_of(part).items():
+                schemas = found.setdefault(name, [])
+                schemas += [schema] if schema not in schemas and schema is not False else []
             for name in _texts(part.get("required")):
                 found.setdefault(name, [])
         return {
-            name: given[0] if len(given) == 1 else {"anyOf": given} if given else {} for name, given in found.items()
+            name: schemas[0] if len(schemas) == 1 else {"anyOf": schemas} if schemas else {}
+            for name, schemas in found.items()
         }
 
     def _applied(self, *parts: Any, keys: Sequence[str] = _BRANCHES) -> Iterator[Mapping[str, Any]]:
         """Yield parts, and the schemas that the same value has to fit besides; each reference is followed once."""
-        waiting, seen = [*reversed(parts)], set[str]()
+        waiting, followed = [*reversed(parts)], set[str]()
         while waiting:
             part = waiting.pop()
             if not isinstance(part, Mapping):
@@ -318,8 +319,8 @@ class _Repair:
             named = cast("Mapping[str, Any]", part)
             yield named
             ref = ref_of(named)
-            if ref is not None and ref not in seen:
-                seen.add(ref)
+            if ref is not None and ref not in followed:
+                followed.add(ref)
                 waiting.append(self._walk.resolved({"$ref": ref}))
             waiting += [inner for (key, *_), inner in children(named) if key in keys]
 
@@ -364,8 +365,8 @@ def _declare_required(schema: dict[str, Any], known: Set[str]) -> None:
     table, rest = properties_of(schema), cast("Any", schema.get("additionalProperties"))
     if table and rest is not False:
         missing = [name for name in _texts(schema.get("required")) if name not in known and name not in table]
-        said = cast("Mapping[str, Any]", rest if isinstance(rest, Mapping) else {})
-        schema["properties"] = {**table, **dict.fromkeys(missing, said)}
+        schema_of_others = cast("Mapping[str, Any]", rest if isinstance(rest, Mapping) else {})
+        schema["properties"] = {**table, **dict.fromkeys(missing, schema_of_others)}
 
 
 # --- a `oneOf` with a repair in it
@@ -396,7 +397,7 @@ def referring(table: Mapping[str, Any], names: Set[str]) -> Set[str]:
 
 def _one_of_any(part: Mapping[str, Any], widened: Set[str]) -> dict[str, Any]:
     """Return a schema whose `oneOf` refer to none of the definitions that more values fit than did."""
-    kept = {key: part[key] for key in _exact_keys(part)}
-    changed = rewrite(part, lambda inner: _one_of_any(inner, widened)) | kept
+    exact = {key: part[key] for key in _exact_keys(part)}
+    changed = rewrite(part, lambda inner: _one_of_any(inner, widened)) | exact
     refers = any(name in widened for branch in part.get("oneOf") or () for name in definitions_in(branch))
     return any_of(changed) if refers else changed

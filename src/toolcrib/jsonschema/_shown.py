@@ -48,7 +48,7 @@ def shown_arguments(tool: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     as every provider reads them, and one that cannot be written so stands in a description.
 
     Raises:
-        SchemaTooLarge: What has to be written out comes to too much.
+        SchemaTooLarge: Writing out its references comes to too much.
     """
     walk = SchemaWalk(parameters, tool)
     return _shown(_root(parameters, walk), walk)
@@ -58,7 +58,7 @@ def shown_value(tool: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema of a value for a provider, such as that of a tool's result.
 
     Raises:
-        SchemaTooLarge: What has to be written out comes to too much.
+        SchemaTooLarge: Writing out its references comes to too much.
     """
     root = {key: part for key, part in schema.items() if key not in _WHOLE}
     return _shown(root, SchemaWalk(schema, tool))
@@ -117,7 +117,7 @@ class _Shown:
 
     def _written(self, shown_schema: dict[str, Any]) -> dict[str, Any]:
         if "allOf" in shown_schema:
-            shown_schema = self._one(shown_schema)
+            shown_schema = self._joined(shown_schema)
         ref = ref_of(shown_schema)
         beside = shown_schema.keys() - ABOUT - {"$ref"}
         if ref is not None and beside:
@@ -125,8 +125,8 @@ class _Shown:
                 words = in_prose({key: shown_schema.pop(key) for key in list(shown_schema) if key in beside}, ())
                 return described(shown_schema, words)
             with self._walk.part(ref):
-                own = {key: value for key, value in shown_schema.items() if key != "$ref"}
-                return self._written(merged(own, self._walk.resolved({"$ref": ref})))
+                beside_ref = {key: value for key, value in shown_schema.items() if key != "$ref"}
+                return self._written(merged(beside_ref, self._walk.resolved({"$ref": ref})))
         if ref is not None:
             return shown_schema
         shown_schema = self._choices(shown_schema)
@@ -137,10 +137,10 @@ class _Shown:
         shown_schema = self._conditions(self._patterns(shown_schema))
         self._drop_impossible(shown_schema)
         _write_booleans(shown_schema)
-        kept = {key: shown_schema.pop(key) for key in ("not", "if") if key in shown_schema}
-        return {**rewrite(shown_schema, self.of), **kept}
+        unchanged = {key: shown_schema.pop(key) for key in ("not", "if") if key in shown_schema}
+        return {**rewrite(shown_schema, self.of), **unchanged}
 
-    def _one(self, shown_schema: dict[str, Any]) -> dict[str, Any]:
+    def _joined(self, shown_schema: dict[str, Any]) -> dict[str, Any]:
         """Return one schema in place of several that a value must all satisfy, where that can be written."""
         parts: Any = shown_schema["allOf"]
         ref = ref_of(parts[0]) if len(parts) == 1 else None
@@ -157,8 +157,8 @@ class _Shown:
             choices: Any = shown_schema.get(key)
             if isinstance(choices, list) and all(map(_only_requires, cast("list[Any]", choices))):
                 rest = {name: part for name, part in shown_schema.items() if name != key}
-                whole, words = united(rest, cast("list[Any]", choices), key, self._walk)
-                shown_schema = described(whole, words[:MOST_WORDS])
+                united_schema, words = united(rest, cast("list[Any]", choices), key, self._walk)
+                shown_schema = described(united_schema, words[:MOST_WORDS])
             elif isinstance(choices, list):
                 table = properties_of(shown_schema)
                 shown_schema[key] = [_declaring(choice, table) for choice in cast("list[Any]", choices)]
@@ -209,7 +209,9 @@ class _Shown:
     def _inexact(self) -> Set[str]:
         """The definitions that cannot be written exactly, nor what refers to them."""
         table = properties_of(self._walk.root, "$defs")
-        lossy = {name for name, part in table.items() if any(_written_patterns(one)[1] for one in subschemas(part))}
+        lossy = {
+            name for name, part in table.items() if any(_written_patterns(schema)[1] for schema in subschemas(part))
+        }
         return referring(table, lossy)
 
     def _drop_impossible(self, shown_schema: dict[str, Any]) -> None:
@@ -235,9 +237,9 @@ def _declaring(choice: Any, table: Mapping[str, Any]) -> Any:
     if not isinstance(choice, Mapping) or ref_of(choice) is not None:
         return cast("Any", choice)
     named = dict(cast("Mapping[str, Any]", choice))
-    own = properties_of(named)
-    missing = {name: table[name] for name in named.get("required", ()) if name in table and name not in own}
-    return {**named, "properties": {**own, **missing}} if missing else named
+    declared = properties_of(named)
+    missing = {name: table[name] for name in named.get("required", ()) if name in table and name not in declared}
+    return {**named, "properties": {**declared, **missing}} if missing else named
 
 
 def _declare_required(shown_schema: dict[str, Any]) -> None:
@@ -302,8 +304,8 @@ def _write_booleans(shown_schema: dict[str, Any]) -> None:
     for key in (*CHOICES, "prefixItems"):
         parts: Any = shown_schema.get(key)
         if isinstance(parts, list):
-            kept = [part for part in cast("list[Any]", parts) if part is not False or key == "prefixItems"]
-            shown_schema[key] = [_as_object(part) for part in kept or [False]]
+            choices = [part for part in cast("list[Any]", parts) if part is not False or key == "prefixItems"]
+            shown_schema[key] = [_as_object(part) for part in choices or [False]]
     if "items" in shown_schema and shown_schema["items"] is True:
         shown_schema["items"] = {}
 

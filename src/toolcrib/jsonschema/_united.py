@@ -91,12 +91,12 @@ def _others(choice: Mapping[str, Any]) -> Any:
 def _add_others(shown: dict[str, Any], objects: Sequence[Mapping[str, Any]]) -> str:
     """Add the schema of all choices for undeclared names, and return in words the part of it that cannot be shown."""
     rules = [_others(choice) for choice in objects]
-    kept = [rule for rule in rules if rule is not False]
-    joined = True if any(map(_is_free, rules)) else _any_of(kept) if kept else False
+    open_rules = [rule for rule in rules if rule is not False]
+    joined = True if any(map(_is_free, rules)) else _any_of(open_rules) if open_rules else False
     if joined is not True:
         shown["additionalProperties"] = both_of(shown.get("additionalProperties", True), joined)
     evaluates = any("additionalProperties" in choice or "patternProperties" in choice for choice in objects)
-    is_lost = evaluates and kept and "unevaluatedProperties" in shown
+    is_lost = evaluates and open_rules and "unevaluatedProperties" in shown
     return in_prose({"unevaluatedProperties": shown.pop("unevaluatedProperties")}, ()) if is_lost else ""
 
 
@@ -134,7 +134,7 @@ class _Texts(NamedTuple):
 
     Attributes:
         shown: The object as it is shown.
-        outer: What is said beside the choices.
+        outer: The keywords beside the choices.
         keyword: The keyword of the choices.
         choices: The choices as they are written.
         walk: The walk over the schema in which references are looked up.
@@ -155,15 +155,15 @@ class _Texts(NamedTuple):
         """
         texts = [self._choice(choice, varying) for choice in objects]
         different = list(dict.fromkeys(texts))
-        given = "" if "" in texts else f"give {', or '.join(different)}"
+        text = "" if "" in texts else f"give {', or '.join(different)}"
         inner = any("oneOf" in part for choice in self.choices for part in self.walk.choices(choice))
         if len(texts) == 1 or not (inner or self.keyword == "oneOf"):
-            return given
+            return text
         if "" in texts or len(different) < len(texts):
             return in_prose({self.keyword: [*self.choices]}, ())
         if self._exclude_each_other(objects):
-            return given
-        return in_prose({self.keyword: [*self.choices]}, ()) if inner else f"{given}: only one of these"
+            return text
+        return in_prose({self.keyword: [*self.choices]}, ()) if inner else f"{text}: only one of these"
 
     def _choice(self, choice: Mapping[str, Any], varying: Set[str]) -> str:
         table, required = properties_of(choice), choice.get("required", ())
@@ -190,8 +190,10 @@ class _Texts(NamedTuple):
         if not isinstance(part, Mapping) or name not in varying:
             return ""
         known: Any = properties_of(self.outer).get(name, {})
-        own = self.walk.resolved(cast("Mapping[str, Any]", part)).items()
-        return in_prose({key: said for key, said in own if key not in ABOUT and known.get(key) != said}, ())
+        keywords = self.walk.resolved(cast("Mapping[str, Any]", part)).items()
+        return in_prose(
+            {key: setting for key, setting in keywords if key not in ABOUT and known.get(key) != setting}, ()
+        )
 
     def _other_names(self, choice: Mapping[str, Any]) -> list[str]:
         """Return in words what a choice says of the arguments that it does not declare."""
@@ -204,16 +206,16 @@ class _Texts(NamedTuple):
         return [f"({', '.join([*names, 'others'])}: {in_prose(dict(rule), ABOUT)})"]
 
     def _exclude_each_other(self, objects: Sequence[Mapping[str, Any]]) -> bool:
-        return all(self._exclude(one, other) for one, other in combinations(objects, 2))
+        return all(self._exclude(choice, other) for choice, other in combinations(objects, 2))
 
-    def _exclude(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    def _exclude(self, first: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
         """Return whether nothing fits two choices: an argument of both has other values, or one refuses a name."""
-        for choice, second in ((one, other), (other, one)):
+        for choice, second in ((first, other), (other, first)):
             refused = _others(choice) is False
             if refused and any(name not in properties_of(choice) for name in second.get("required", ())):
                 return True
-        shared = [name for name in _names(one) if name in self._required(one) and name in self._required(other)]
-        values = [(values_of(properties_of(one).get(n)), values_of(properties_of(other).get(n))) for n in shared]
+        shared = [name for name in _names(first) if name in self._required(first) and name in self._required(other)]
+        values = [(values_of(properties_of(first).get(n)), values_of(properties_of(other).get(n))) for n in shared]
         return any(mine and theirs and all(value not in theirs for value in mine) for mine, theirs in values)
 
     def _required(self, choice: Mapping[str, Any]) -> Set[str]:

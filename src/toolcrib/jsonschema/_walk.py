@@ -23,10 +23,10 @@ class SchemaWalk:
         root: The schema in which references are looked up.
         tool: The tool whose schema it is, for messages; may be empty.
         open: The references that are being written out. One that is in it belongs to a type that holds itself.
-        memo: What the walker has made of a reference before.
+        memo: The walker's earlier results, by reference.
     """
 
-    __slots__ = ("_deep", "_left", "_left_to_write", "_sizes", "_targets", "memo", "open", "root", "tool")
+    __slots__ = ("_characters_left", "_deep", "_parts_left", "_sizes", "_targets", "memo", "open", "root", "tool")
 
     def __init__(self, root: Any, tool: str = "") -> None:
         self.root: Mapping[str, Any] = cast("Mapping[str, Any]", root) if isinstance(root, Mapping) else {}
@@ -35,7 +35,7 @@ class SchemaWalk:
         self.memo: dict[str, Any] = {}
         self._targets: dict[str, Mapping[str, Any]] = {}
         self._sizes: dict[str, int] = {}
-        self._left, self._left_to_write, self._deep = _MOST_PARTS, _MOST_CHARACTERS, 0
+        self._parts_left, self._characters_left, self._deep = _MOST_PARTS, _MOST_CHARACTERS, 0
 
     def count(self) -> None:
         """Count one part of the schema.
@@ -43,8 +43,8 @@ class SchemaWalk:
         Raises:
             SchemaTooLarge: There are too many, or they are too deep in each other.
         """
-        self._left -= 1
-        if self._left < 0 or self._deep > _DEEPEST:
+        self._parts_left -= 1
+        if self._parts_left < 0 or self._deep > _DEEPEST:
             raise SchemaTooLarge(self.tool)
 
     def check_levels(self, levels: int) -> None:
@@ -64,8 +64,8 @@ class SchemaWalk:
             self.open.append(ref)
         try:
             self.count()
-            self._left_to_write -= 0 if ref is None else self._size(ref)
-            if self._left_to_write < 0:
+            self._characters_left -= 0 if ref is None else self._size(ref)
+            if self._characters_left < 0:
                 raise SchemaTooLarge(self.tool)
             yield
         finally:
@@ -86,10 +86,10 @@ class SchemaWalk:
     def _target(self, ref: str) -> Mapping[str, Any]:
         """Return the target of a reference, with the keywords beside it and beside the references on the way."""
         chain: list[tuple[str, Mapping[str, Any]]] = []
-        seen = set[str]()
+        followed = set[str]()
         further: str | None = ref
-        while further is not None and further not in self._targets and further not in seen:  # an alias of an alias
-            seen.add(further)
+        while further is not None and further not in self._targets and further not in followed:  # an alias of an alias
+            followed.add(further)
             chain.append((further, self._lookup(further)))
             further = ref_of(chain[-1][1])
         target: Mapping[str, Any] = {} if further is None else self._targets.get(further, {})
@@ -110,14 +110,14 @@ class SchemaWalk:
 
     def choices(self, schema: Any) -> Iterator[dict[str, Any]]:
         """Yield a schema, resolved, and all that it chooses from, at any depth; each reference is followed once."""
-        waiting, seen = [schema], set[str]()
+        waiting, followed = [schema], set[str]()
         while waiting:
             part = waiting.pop()
             ref = ref_of(part)
-            if not isinstance(part, Mapping) or ref in seen:
+            if not isinstance(part, Mapping) or ref in followed:
                 continue
             if ref is not None:
-                seen.add(ref)
+                followed.add(ref)
             named = self.resolved(part)
             yield named
             waiting += reversed([choice for key in _CHOICES for choice in named.get(key) or ()])
@@ -139,7 +139,7 @@ class SchemaWalk:
 
     def _key(self, schema: Any, name: str) -> Any:
         found = self.properties(schema)
-        rest = (one["additionalProperties"] for one in self.choices(schema) if "additionalProperties" in one)
+        rest = (choice["additionalProperties"] for choice in self.choices(schema) if "additionalProperties" in choice)
         return found[name] if name in found else next(rest, None)
 
     def item(self, schema: Any, place: int) -> Any:

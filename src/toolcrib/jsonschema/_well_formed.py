@@ -112,8 +112,8 @@ def _with_conditions_in_words(repaired: dict[str, Any], source: Mapping[str, Any
     lost: list[str] = ["not"] if "not" in widened else []
     lost += ["if", "then", "else"] if "if" in widened else []
     lost += ["maxContains"] if "contains" in widened else []
-    said = {key: source[key] for key in lost if repaired.pop(key, None) is not None}
-    exact = described(repaired, in_prose(said, ()))
+    in_words = {key: source[key] for key in lost if repaired.pop(key, None) is not None}
+    exact = described(repaired, in_prose(in_words, ()))
     return any_of(exact) if "oneOf" in widened else exact
 
 
@@ -171,9 +171,9 @@ def _read_names(value: Any) -> _Read:
 
 
 def _read_all_of(value: Any) -> _Read:
-    given = cast("list[Any]", value if isinstance(value, list) else [])
-    parts = [part for part in given if _is_schema(part)]
-    return (parts, len(parts) == len(given)) if parts else (_WRONG, False)
+    items = cast("list[Any]", value if isinstance(value, list) else [])
+    parts = [part for part in items if _is_schema(part)]
+    return (parts, len(parts) == len(items)) if parts else (_WRONG, False)
 
 
 def _read_items(value: Any) -> _Read:
@@ -202,8 +202,8 @@ def _read_patterns(value: Any) -> _Read:
     found, is_right = _read_table(value)
     if found is _WRONG:
         return found, False
-    kept = {name: part for name, part in found.items() if is_pattern(name)}
-    return kept, is_right and len(kept) == len(found)
+    patterns = {name: part for name, part in found.items() if is_pattern(name)}
+    return patterns, is_right and len(patterns) == len(found)
 
 
 def _read_dependencies(value: Any) -> _Read:
@@ -212,8 +212,8 @@ def _read_dependencies(value: Any) -> _Read:
         return _WRONG, False
     table = cast("Mapping[str, Any]", value)
     read = {name: (part, True) if _is_schema(part) else _read_names(part) for name, part in table.items()}
-    kept = {name: part for name, (part, _) in read.items() if part is not _WRONG}
-    return kept if kept or not table else _WRONG, all(is_right for _, is_right in read.values())
+    dependencies = {name: part for name, (part, _) in read.items() if part is not _WRONG}
+    return dependencies if dependencies or not table else _WRONG, all(is_right for _, is_right in read.values())
 
 
 def _read_dependent_names(value: Any) -> _Read:

@@ -77,9 +77,9 @@ class Misfit:
 
     Attributes:
         place: The names and numbers that lead to it.
-        keyword: What in the schema it does not fit: `type`, `required`, `minimum`.
-        text: What would be right, as the end of a sentence about the place: `must be a string`.
-        value: What is there; of what is missing or unknown, the object around it.
+        keyword: The keyword of the schema that it does not fit: `type`, `required`, `minimum`.
+        text: The rule that it breaks, as the end of a sentence about the place: `must be a string`.
+        value: The value there; of what is missing or unknown, the object around it.
     """
 
     place: tuple[str | int, ...]
@@ -99,14 +99,14 @@ class Checker:
 
     Args:
         schema: The schema.
-        what: What is checked, for the log.
+        what: The name of the value, for the log.
 
     Raises:
         SchemaError: It is not a schema.
     """
 
     def __init__(self, schema: Mapping[str, Any], what: str = "a value") -> None:
-        self._what = what
+        self._noun = what
         kind: Any = validators.validator_for(dict(schema), default=Draft202012Validator)
         for error in schema_validator(kind).iter_errors(schema):
             raise SchemaError.create_from(error)
@@ -164,7 +164,7 @@ class Checker:
     def _log_unfinished(self, found: list[Any], unfinished: Exception | None) -> None:
         if unfinished is not None and not found:
             why = _UNFINISHED[isinstance(unfinished, Unresolvable)]
-            _log.warning("%s: not all of it is checked against its schema, as %s", self._what, why)
+            _log.warning("%s: not all of it is checked against its schema, as %s", self._noun, why)
 
     def _errors(self, value: Any, steps: int = _STEPS) -> tuple[list[Any], Exception | None]:
         """Return the first few errors, and what ended the check before its end."""
@@ -192,8 +192,8 @@ def require_schema(tool: str, schema: object, where: str = "") -> None:
 
     Args:
         tool: The tool that is to be made of it.
-        schema: What was given as one.
-        where: What the place begins with.
+        schema: The object that was given as one.
+        where: The beginning of the place.
 
     Raises:
         SchemaTooLarge: It is nested too deep to be read.
@@ -201,8 +201,8 @@ def require_schema(tool: str, schema: object, where: str = "") -> None:
     check_nesting(tool, schema)
     problem = FieldProblem("", f"it is {schema!r:.80}; give a dict")
     if isinstance(schema, Mapping):
-        given = cast("Mapping[str, Any]", schema)
-        problem = _no_json(given) or _no_schema(given) or _leads_nowhere(given)
+        named = cast("Mapping[str, Any]", schema)
+        problem = _no_json(named) or _no_schema(named) or _leads_nowhere(named)
     if problem is not None:
         place = ".".join(filter(None, (where, problem.field))) or "the schema"
         raise InvalidSchema(tool, FieldProblem(place, problem.problem))
@@ -211,13 +211,13 @@ def require_schema(tool: str, schema: object, where: str = "") -> None:
 def _no_json(schema: object) -> FieldProblem | None:
     """Return the first place in a schema that is not JSON, or None."""
     waiting: list[tuple[tuple[str | int, ...], object]] = [((), schema)]
-    seen = set[int]()
+    visited = set[int]()
     while waiting:
         place, part = waiting.pop()
         if problem := _no_json_value(part):
             return FieldProblem(path_of(place), problem)
-        if isinstance(part, Mapping | list) and id(cast("object", part)) not in seen:
-            seen.add(id(cast("object", part)))
+        if isinstance(part, Mapping | list) and id(cast("object", part)) not in visited:
+            visited.add(id(cast("object", part)))
             is_named = isinstance(part, Mapping)
             items: Any = cast("Mapping[Any, Any]", part).items() if is_named else enumerate(cast("list[Any]", part))
             waiting += [((*place, key), inner) for key, inner in items]
@@ -272,7 +272,7 @@ def misfits(schema: Mapping[str, Any], value: Any, what: str = "an answer") -> l
     Args:
         schema: The schema.
         value: The value.
-        what: What the value is, for the log.
+        what: The name of the value, for the log.
     """
     checker = repaired_checker(what, schema, log_wrong=True)
     return [] if checker is None else checker.misfits(value)
@@ -313,7 +313,7 @@ def repaired_checker(what: str, schema: Mapping[str, Any], *, log_wrong: bool = 
     Where there is no such check, it is None, and the log says so.
 
     Args:
-        what: What is checked, for the log: `the arguments of "pay"`.
+        what: The name of the value, for the log: `the arguments of "pay"`.
         schema: The schema.
         log_wrong: Whether the log says which keywords are wrong, and left out.
     """
@@ -400,8 +400,8 @@ class _Integers:
         return self._integer(value, choices, place) if _is_whole_float(value) else value
 
     def _integer(self, value: float, choices: Sequence[Mapping[str, Any]], place: tuple[int | str, ...]) -> float:
-        values = [one for choice in choices for one in values_of(choice) or ()]
-        if any(type(one) is int and one == value for one in values):
+        values = [value_of_choice for choice in choices for value_of_choice in values_of(choice) or ()]
+        if any(type(value_of_choice) is int and value_of_choice == value for value_of_choice in values):
             return int(value)
         kinds = {kind for choice in choices for kind in kinds_of(choice)}
         if "integer" not in kinds or "number" in kinds:
@@ -417,11 +417,11 @@ class _Integers:
 
     def _named(self, choices: Sequence[Mapping[str, Any]], name: str) -> Any:
         tables = (properties_of(choice) for choice in choices)
-        said = next((table[name] for table in tables if table.get(name) not in (None, True, {})), None)
+        schema = next((table[name] for table in tables if table.get(name) not in (None, True, {})), None)
         patterns = (item for choice in choices for item in properties_of(choice, "patternProperties").items())
-        said = said or next((part for pattern, part in patterns if matches(pattern, name)), None)
+        schema = schema or next((part for pattern, part in patterns if matches(pattern, name)), None)
         others = (choice[key] for key in _OTHERS for choice in choices if key in choice)
-        return said or next(others, None)
+        return schema or next(others, None)
 
     def _item(self, choices: Sequence[Mapping[str, Any]], place: int) -> Any:
         for choice in choices:

@@ -44,15 +44,15 @@ def value_of(server: str, method: str, path: str, answer: Answer) -> Any:
 
 
 def _content(server: str, answer: Answer) -> Any:
-    said = answer.headers.get("content-type", "")
-    kind = said.partition(";")[0].strip().lower()
+    content_type = answer.headers.get("content-type", "")
+    kind = content_type.partition(";")[0].strip().lower()
     if is_json(kind):
         try:
             return _shapes(server, answer)
         except (ValueError, RecursionError):
             raise RemoteToolError(server, "the server's answer says that it is JSON, and cannot be read") from None
     if _TEXTS.fullmatch(kind):
-        return _text(answer, said)
+        return _text(answer, content_type)
     if not kind:
         try:
             return _shapes(server, answer)
@@ -76,19 +76,19 @@ def _refuse(word: str) -> Any:
     raise ValueError(f"{word} is not JSON")
 
 
-def _text(answer: Answer, said: str) -> str:
+def _text(answer: Answer, content_type: str) -> str:
     message = Message()
-    message["content-type"] = said
+    message["content-type"] = content_type
     try:
         return answer.data.decode(str(message.get_content_charset("utf-8")), "replace")
     except LookupError:  # no such encoding
         return answer.data.decode("utf-8", "replace")
 
 
-def _file_name(said: str) -> str:
+def _file_name(disposition: str) -> str:
     """Return the last part of the file name that a server gives; empty where it gives none."""
     message = Message()
-    message["content-disposition"] = said
+    message["content-disposition"] = disposition
     return re.split(r"[/\\]", message.get_filename("") or "")[-1].strip()
 
 
@@ -116,28 +116,28 @@ def _error(server: str, method: str, path: str, answer: Answer) -> Exception:
 def _message(answer: Answer) -> str:
     """Return the message in the body of an error, bounded."""
     try:
-        said: Any = json.loads(answer.data)
+        value: Any = json.loads(answer.data)
     except (ValueError, RecursionError):
         return brief(answer.data[: 4 * _MESSAGE_CHARS].decode("utf-8", "replace"), _MESSAGE_CHARS)
-    found = _said(said)
-    if isinstance(said, Mapping) and found is not None:
-        more: Any = cast("Mapping[str, Any]", said).get("errors")
+    found = _message_in(value)
+    if isinstance(value, Mapping) and found is not None:
+        more: Any = cast("Mapping[str, Any]", value).get("errors")
         found = f"{found} {_compact(more)}" if more and _compact(more) != found else found
-    return (found if found is not None else _compact(said))[:_MESSAGE_CHARS]
+    return (found if found is not None else _compact(value))[:_MESSAGE_CHARS]
 
 
-def _said(said: Any) -> str | None:
-    if isinstance(said, str):
-        return said
-    if not isinstance(said, Mapping):
+def _message_in(value: Any) -> str | None:
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, Mapping):
         return None
-    named = cast("Mapping[str, Any]", said)
+    named = cast("Mapping[str, Any]", value)
     for key in _SAID:
         found = named.get(key)
         if isinstance(found, str) and found:
             return found
         if isinstance(found, Mapping | list) and found:
-            return _said(found) or _compact(found)
+            return _message_in(found) or _compact(found)
     return None
 
 

@@ -53,7 +53,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What an operation takes as its body.
+    """The body that an operation takes.
 
     Attributes:
         kind: How it is written.
@@ -93,25 +93,25 @@ class Body:
                     return Content(self.media_type, plain_text(value).encode())
                 case "bytes":
                     _, data, kind = _file_of("body", value)
-                    given = self.media_type if "*" not in self.media_type else kind or _BYTES
-                    return Content(header_text("mime_type", given), data)
+                    media_type = self.media_type if "*" not in self.media_type else kind or _BYTES
+                    return Content(header_text("mime_type", media_type), data)
         except UnicodeEncodeError:
             raise ModelRetry("A text of the body has half a character in it; write it anew.") from None
 
     def _pairs(self, value: Any) -> Pairs:
         pairs: Pairs = []
         for name, part in _properties(value).items():
-            said = self.encodings.get(name, {})
-            kind, style, explode = said.get("contentType"), said.get("style"), said.get("explode")
+            encoding = self.encodings.get(name, {})
+            kind, style, explode = encoding.get("contentType"), encoding.get("style"), encoding.get("explode")
             if part is None:
                 continue
             if style == "deepObject":
                 pairs += form_pairs(name, part, deep=True)
-            elif isinstance(part, dict) and not (style == "form" or (kind is None and "explode" in said)):
+            elif isinstance(part, dict) and not (style == "form" or (kind is None and "explode" in encoding)):
                 pairs.append((name, json_text(part)))
             elif isinstance(part, list) and explode is False:
                 between = {"spaceDelimited": " ", "pipeDelimited": "|"}.get(str(style), ",")
-                pairs.append((name, between.join(plain_text(one) for one in cast("list[Any]", part))))
+                pairs.append((name, between.join(plain_text(item) for item in cast("list[Any]", part))))
             else:
                 pairs += form_pairs(name, part)
         return pairs
@@ -119,22 +119,26 @@ class Body:
     def _parts(self, value: Any) -> list[tuple[str, tuple[str | None, bytes, str]]]:
         parts: list[tuple[str, tuple[str | None, bytes, str]]] = []
         for name, part in _properties(value).items():
-            given = self.encodings.get(name, {}).get("contentType")
-            kind = given if isinstance(given, str) and "*" not in given and "," not in given else None
-            for one in cast("list[Any]", part) if isinstance(part, list) else [part]:
-                if one is None:
+            content_type = self.encodings.get(name, {}).get("contentType")
+            kind = (
+                content_type
+                if isinstance(content_type, str) and "*" not in content_type and "," not in content_type
+                else None
+            )
+            for item in cast("list[Any]", part) if isinstance(part, list) else [part]:
+                if item is None:
                     continue
                 if name in self.files:
-                    file, data, said = _file_of(name, one)
-                    parts.append((name, (file or name, data, header_text("mime_type", kind or said or _BYTES))))
-                elif isinstance(one, dict | list):
-                    parts.append((name, (None, json_text(one).encode(), kind or "application/json")))
+                    file, data, file_kind = _file_of(name, item)
+                    parts.append((name, (file or name, data, header_text("mime_type", kind or file_kind or _BYTES))))
+                elif isinstance(item, dict | list):
+                    parts.append((name, (None, json_text(item).encode(), kind or "application/json")))
                 else:
-                    parts.append((name, (None, plain_text(one).encode(), kind or "text/plain; charset=utf-8")))
+                    parts.append((name, (None, plain_text(item).encode(), kind or "text/plain; charset=utf-8")))
         return parts
 
 
-def body_of(document: Document, said: Any, base: str, schemas: Schemas) -> Body | None:
+def body_of(document: Document, request_body: Any, base: str, schemas: Schemas) -> Body | None:
     """Return the body of an operation; None where it has none.
 
     Of several media types it is JSON, or else the first of a form, a form in parts, text and bytes. Of several JSON
@@ -144,14 +148,14 @@ def body_of(document: Document, said: Any, base: str, schemas: Schemas) -> Body 
     Raises:
         DocumentError: Its description cannot be read.
     """
-    place = document.place(said, base)
+    place = document.place(request_body, base)
     spec = mapping_of(place.value)
     table = mapping_of(spec.get("content"))
     if not table:
         return None
     media_type = min(table, key=lambda name: (_ORDER.index(_kind_of(name)), "json-patch" in name.lower()))
-    held = mapping_of(table[media_type])
-    kind, schema = _kind_of(media_type), held.get("schema")
+    media = mapping_of(table[media_type])
+    kind, schema = _kind_of(media_type), media.get("schema")
     if media_type.strip() == "*/*" and _has_shape(mapping_of(document.place(schema, place.base).value)):
         media_type, kind = "application/json", "json"
     files = frozenset[str]()
@@ -172,7 +176,7 @@ def body_of(document: Document, said: Any, base: str, schemas: Schemas) -> Body 
         spec.get("required") is True,
         brief(spec.get("description"), _TEXT_CHARS) or brief(shown.get("description"), _TEXT_CHARS),
         files,
-        {name: mapping_of(each) for name, each in mapping_of(held.get("encoding")).items()},
+        {name: mapping_of(encoding) for name, encoding in mapping_of(media.get("encoding")).items()},
     )
 
 
@@ -207,16 +211,16 @@ def _with_files(
     for name, part in mapping_of(mapping_of(place.value).get("properties")).items():
         found = document.place(part, place.base)
         items = document.place(mapping_of(found.value).get("items"), found.base)
-        said = brief(mapping_of(found.value).get("description"), _TEXT_CHARS)
-        text = {"description": said} if said else {}
+        words = brief(mapping_of(found.value).get("description"), _TEXT_CHARS)
+        text = {"description": words} if words else {}
         if is_binary(found.value):
             files[name] = {**_FILE, **text}
         elif is_binary(items.value):
             files[name] = {"type": "array", "items": _FILE, **text}
     if not files:
         return shown, frozenset()
-    whole = shown if "properties" in shown else schemas.converted(place.value, place.base)
-    return {**whole, "properties": {**whole.get("properties", {}), **files}}, frozenset(files)
+    form = shown if "properties" in shown else schemas.converted(place.value, place.base)
+    return {**form, "properties": {**form.get("properties", {}), **files}}, frozenset(files)
 
 
 def _properties(value: Any) -> dict[str, Any]:
@@ -229,13 +233,13 @@ def _file_of(name: str, value: Any) -> tuple[str, bytes, str]:
     """Return the name, the bytes and the media type of a file that an argument describes."""
     if isinstance(value, Media):
         value = value.to_dict()
-    given: dict[str, Any] = cast("dict[str, Any]", value) if isinstance(value, dict) else {"text": plain_text(value)}
-    file, kind = str(given.get("name") or ""), str(given.get("mime_type") or "")
-    if isinstance(given.get("text"), str):
-        return file, given["text"].encode(), kind or "text/plain; charset=utf-8"
-    if not isinstance(given.get("data"), str):
+    fields: dict[str, Any] = cast("dict[str, Any]", value) if isinstance(value, dict) else {"text": plain_text(value)}
+    file, kind = str(fields.get("name") or ""), str(fields.get("mime_type") or "")
+    if isinstance(fields.get("text"), str):
+        return file, fields["text"].encode(), kind or "text/plain; charset=utf-8"
+    if not isinstance(fields.get("data"), str):
         raise ModelRetry(f"`{name}` is a file: give its `text`, or its bytes as base64 in `data`.")
     try:
-        return file, b64decode(given["data"], validate=True), kind
+        return file, b64decode(fields["data"], validate=True), kind
     except (binascii.Error, ValueError):
         raise ModelRetry(f"`{name}`: its `data` is not base64.") from None

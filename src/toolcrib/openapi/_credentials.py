@@ -52,7 +52,7 @@ returns those of that one, sync or async."""
 
 @dataclass(frozen=True, slots=True)
 class Signing:
-    """What credentials add to a request. It has no text, since all of it is secret.
+    """The additions of credentials to a request. It has no text, since all of it is secret.
 
     Attributes:
         used: The names of the kept credentials among them by scheme, for `Signer.renewed`.
@@ -71,9 +71,9 @@ class Signer:
     Attributes:
         name: The name of the server in messages.
         address: The address that its requests go to, which kept credentials are for.
-        requirements: What the operation needs, one of which is enough.
+        requirements: The credentials that the operation needs; one of the entries is enough.
         schemes: The security schemes of the document by name.
-        given: The host's credentials.
+        credentials: Those of the host.
         is_elsewhere: Whether the address is of another host than the API's. Credentials of the host do not go there.
     """
 
@@ -81,35 +81,37 @@ class Signer:
     address: str
     requirements: Sequence[Requirement]
     schemes: Mapping[str, Mapping[str, Any]]
-    given: Credentials | None = field(repr=False)
+    credentials: Credentials | None = field(repr=False)
     is_elsewhere: bool = False
 
     @property
     def may_need_consent(self) -> bool:
         """Whether credentials of each principal are among those that it needs."""
-        return any(name in self._kept() for each in self.requirements for name in each)
+        return any(name in self._stored() for requirement in self.requirements for name in requirement)
 
-    def _kept(self) -> dict[str, KeptCredentials]:
-        if self.given is None or callable(self.given):
+    def _stored(self) -> dict[str, KeptCredentials]:
+        if self.credentials is None or callable(self.credentials):
             return {}
-        given: Mapping[str, object] = self.given
-        return {name: one for name, one in given.items() if isinstance(one, KeptCredentials)}
+        credentials: Mapping[str, object] = self.credentials
+        return {name: entry for name, entry in credentials.items() if isinstance(entry, KeptCredentials)}
 
     async def consent_for(self, principal: str) -> Consent | None:
         """Return the consent that a principal must give before the operation can be used for them."""
         first: Consent | None = None
-        kept = self._kept()
-        for each in self._within_reach(cast("Any", self.given)):
-            lacking = [await kept[name].consent_for(principal, self._key) for name in each if name in kept]
-            consent = next((one for one in lacking if one is not None), None)
+        stored = self._stored()
+        for requirement in self._within_reach(cast("Any", self.credentials)):
+            lacking = [await stored[name].consent_for(principal, self._key) for name in requirement if name in stored]
+            consent = next((needed for needed in lacking if needed is not None), None)
             if consent is None:
                 return None
             first = first or consent
-        return None if any(not each for each in self.requirements) else first
+        return None if any(not requirement for requirement in self.requirements) else first
 
     def _within_reach(self, has: Mapping[str, Any]) -> list[Requirement]:
         """Return the requirements for which there are all credentials, those that need none left out."""
-        return [each for each in self.requirements if each and all(name in has for name in each)]
+        return [
+            requirement for requirement in self.requirements if requirement and all(name in has for name in requirement)
+        ]
 
     async def signing(self, principal: str | None, user: str) -> Signing:
         """Return the additions of the credentials to a request, by the first requirement for which all are given.
@@ -121,22 +123,22 @@ class Signer:
         Raises:
             RemoteToolError: The operation needs credentials, and the host has none of a kind for this principal.
         """
-        given = self.given
-        if not self.requirements or given is None:
+        credentials = self.credentials
+        if not self.requirements or credentials is None:
             return Signing()
-        found: Any = given(principal) if callable(given) else given
+        found: Any = credentials(principal) if callable(credentials) else credentials
         has = cast("Mapping[str, Any]", (await found if isawaitable(found) else found) or {})
         lacking: CredentialError | None = None
-        for each in self._within_reach(has):
+        for requirement in self._within_reach(has):
             try:
-                return await self._signed(each, has, user)
+                return await self._signed(requirement, has, user)
             except CredentialError as error:
                 lacking = lacking or error
-        if any(not each for each in self.requirements):  # it may be asked without any
+        if any(not requirement for requirement in self.requirements):  # it may be asked without any
             return Signing()
         if lacking is not None:
             raise RemoteToolError(self.name, f"it was not called: {lacking}. Call again to be given the link")
-        names = " or ".join(" with ".join(f"`{name}`" for name in each) for each in self.requirements)
+        names = " or ".join(" with ".join(f"`{name}`" for name in requirement) for requirement in self.requirements)
         whose = f"`{principal}`" if principal else "this run"
         needs = f"the operation needs credentials, {names}, and the host has none for {whose}"
         raise RemoteToolError(self.name, needs)
@@ -163,8 +165,8 @@ class Signer:
 
     async def renewed(self, signing: Signing, user: str) -> bool:
         """Renew what the server has refused; return whether there is something else to sign with now."""
-        kept = self._kept()
-        renewals = [await kept[name].renew(user, self._key, used) for name, used in signing.used.items()]
+        stored = self._stored()
+        renewals = [await stored[name].renew(user, self._key, used) for name, used in signing.used.items()]
         return any(renewals)
 
     @property

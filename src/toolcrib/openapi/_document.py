@@ -33,10 +33,10 @@ _VERSIONS = ("3.0", "3.1", "3.2")
 
 
 class Place(NamedTuple):
-    """What a reference leads to.
+    """The target of a reference.
 
     Attributes:
-        value: What is there.
+        value: The value there.
         base: The address of the document that it is in, by which references in it are read.
         key: Its own address, the same for all references to it.
     """
@@ -92,8 +92,8 @@ class Document:
         known = self._places.get((base, ref))
         if known is not None:
             return known
-        whole = ref if base == "" else urljoin(base, ref)
-        address, fragment = urldefrag(whole)
+        url = ref if base == "" else urljoin(base, ref)
+        address, fragment = urldefrag(url)
         if address != self.address:
             self._retrieve(address)
         try:
@@ -103,12 +103,12 @@ class Document:
         place = self._places[base, ref] = Place(found.contents, address, f"{address}#{fragment}")
         return place
 
-    def log_wrong(self, what: str) -> None:
+    def log_wrong(self, keyword: str) -> None:
         """Log once what is wrong in a schema."""
-        if what not in self._logged and len(self._logged) < _MOST_LOGGED:
-            self._logged.add(what)
+        if keyword not in self._logged and len(self._logged) < _MOST_LOGGED:
+            self._logged.add(keyword)
             _log.warning(
-                "the OpenAPI document `%s` has the wrong %s, which is left out and not checked", self.title, what
+                "the OpenAPI document `%s` has the wrong %s, which is left out and not checked", self.title, keyword
             )
 
     def error(self, problem: str) -> DocumentError:
@@ -130,12 +130,12 @@ class Document:
         return self._read[address]
 
     def _may_read(self, address: str) -> bool:
-        parts, own = urlsplit(address), urlsplit(self.address)
-        if any(address == one or address.startswith(f"{one.rstrip('/')}/") for one in self._allowed):
+        parts, home = urlsplit(address), urlsplit(self.address)
+        if any(address == prefix or address.startswith(f"{prefix.rstrip('/')}/") for prefix in self._allowed):
             return True
-        if own.scheme == "file" and parts.scheme == "file":
+        if home.scheme == "file" and parts.scheme == "file":
             return _path_of(address).is_relative_to(_path_of(self.address).parent)
-        is_same_host = (parts.scheme, parts.netloc) == (own.scheme, own.netloc)
+        is_same_host = (parts.scheme, parts.netloc) == (home.scheme, home.netloc)
         return is_same_host and parts.scheme in ("http", "https")
 
 
@@ -169,8 +169,8 @@ def _required(shown: str, root: object) -> Mapping[str, Any]:
         raise DocumentError(shown, f"is of Swagger {named['swagger']}, and this reads OpenAPI 3.0 and 3.1. {mend}")
     version = str(named.get("openapi", ""))
     if not version.startswith(_VERSIONS):
-        said = f"says `openapi: {version:.20}`" if version else "has no field `openapi`"
-        raise DocumentError(shown, f"{said}, and this reads OpenAPI 3.0 and 3.1")
+        fault = f"says `openapi: {version:.20}`" if version else "has no field `openapi`"
+        raise DocumentError(shown, f"{fault}, and this reads OpenAPI 3.0 and 3.1")
     return named
 
 

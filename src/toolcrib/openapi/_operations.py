@@ -39,9 +39,9 @@ class Operation:
         path: As the document has it: `/users/{id}`.
         operation_id: The document's name for it; may be empty.
         tags: The document's groups that it is in.
-        summary: What it does, on one line.
+        summary: Its purpose, on one line.
         deprecated: Whether the document says that it is going away.
-        effect: What it does, by its method: `none` for `GET`, `HEAD` and `OPTIONS`, which read, else `execute`.
+        effect: Its effect, by its method: `none` for `GET`, `HEAD` and `OPTIONS`, which read, else `execute`.
     """
 
     name: str
@@ -93,7 +93,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What a request of an operation is made of, and what its answer is.
+    """The parts of an operation's request, and its answer.
 
     Attributes:
         parameters: By the name of the argument.
@@ -125,7 +125,7 @@ def routes_of(document: Document, unreadable: dict[str, DocumentError]) -> Itera
         except DocumentError as error:
             unreadable[path] = error
         for method in [*_METHODS, *_OTHERS]:
-            found = next(((each[method], base) for each, base in items if mapping_of(each.get(method))), None)
+            found = next(((methods[method], base) for methods, base in items if mapping_of(methods.get(method))), None)
             if found is None:
                 continue
             try:
@@ -148,10 +148,10 @@ def _route(
 ) -> Route:
     if method in _OTHERS:
         raise document.error("has a method that no tool is made of")
-    own = document.place(spec, base)
-    if not mapping_of(own.value):
+    place = document.place(spec, base)
+    if not mapping_of(place.value):
         raise document.error("refers to what is not an operation")
-    return Route(method.upper(), path, items, mapping_of(own.value), own.base)
+    return Route(method.upper(), path, items, mapping_of(place.value), place.base)
 
 
 def endpoint_of(document: Document, route: Route, schemas: Schemas, secret: Collection[tuple[str, str]]) -> Endpoint:
@@ -169,13 +169,15 @@ def endpoint_of(document: Document, route: Route, schemas: Schemas, secret: Coll
     parameters = _parameters(document, route, schemas, secret)
     body = body_of(document, route.spec.get("requestBody"), route.base, schemas)
     accepts, answer, links = _answers(document, route)
-    own: Any = route.spec.get("security", document.root.get("security"))
+    security: Any = route.spec.get("security", document.root.get("security"))
     parts = (route.spec, *(item for item, _ in route.items))
     return Endpoint(
         parameters=parameters,
         body=body,
         servers=next((found for part in parts if (found := list_of(part.get("servers")))), None),
-        security=tuple(cast("Any", each) for each in list_of(own) if isinstance(each, Mapping)),
+        security=tuple(
+            cast("Any", requirement) for requirement in list_of(security) if isinstance(requirement, Mapping)
+        ),
         accepts=accepts,
         answer=answer,
         links=links,
@@ -187,9 +189,9 @@ def _parameters(
     document: Document, route: Route, schemas: Schemas, secret: Collection[tuple[str, str]]
 ) -> dict[str, Parameter]:
     found: dict[tuple[str, str], tuple[Mapping[str, Any], str]] = {}
-    shared = [(each, base) for item, base in reversed(route.items) for each in list_of(item.get("parameters"))]
-    for each, base in (*shared, *((each, route.base) for each in list_of(route.spec.get("parameters")))):
-        place = document.place(each, base)
+    shared = [(declared, base) for item, base in reversed(route.items) for declared in list_of(item.get("parameters"))]
+    for declared, base in (*shared, *((declared, route.base) for declared in list_of(route.spec.get("parameters")))):
+        place = document.place(declared, base)
         spec = mapping_of(place.value)
         if spec:
             found[str(spec.get("in")), str(spec.get("name"))] = spec, place.base
@@ -205,10 +207,10 @@ def _parameters(
             argument = argument_name(name, where, named | {"body": None})
             named[argument] = style_of(document, schemas, spec, base)
     for name in _names_in(route.path):
-        if not any(each.place == "path" and each.name == name for each in named.values()):
+        if not any(known.place == "path" and known.name == name for known in named.values()):
             argument = argument_name(name, "path", named | {"body": None})
             named[argument] = Parameter(name, "path", {"type": "string"}, required=True)
-    return {key: each for key, each in named.items() if each.place != "path" or f"{{{each.name}}}" in route.path}
+    return {key: known for key, known in named.items() if known.place != "path" or f"{{{known.name}}}" in route.path}
 
 
 def _names_in(path: str) -> list[str]:
@@ -233,8 +235,8 @@ def schemes_of(document: Document) -> dict[str, Mapping[str, Any]]:
 
 
 def _arguments(parameters: Mapping[str, Parameter], body: Body | None) -> dict[str, Any]:
-    properties = {name: each.described() for name, each in parameters.items()}
-    required = [name for name, each in parameters.items() if each.required]
+    properties = {name: parameter.described() for name, parameter in parameters.items()}
+    required = [name for name, parameter in parameters.items() if parameter.required]
     if body is not None:
         properties["body"] = body.described()
         required += ["body"] if body.required else []
@@ -254,11 +256,11 @@ def _answers(document: Document, route: Route) -> tuple[tuple[str, ...], tuple[A
         spec = mapping_of(place.value)
         links = links or any(name.lower() == "link" for name in mapping_of(spec.get("headers")))
         content = mapping_of(spec.get("content"))
-        for kind, said in content.items():
+        for kind, media in content.items():
             kinds[kind] = None
-            if is_json(kind) and "schema" in mapping_of(said):
-                several = several or (answer is not None and answer[0] is not said["schema"])
-                answer = said["schema"], place.base
+            if is_json(kind) and "schema" in mapping_of(media):
+                several = several or (answer is not None and answer[0] is not media["schema"])
+                answer = media["schema"], place.base
             else:
                 several = several or not is_json(kind)
         several = several or not content

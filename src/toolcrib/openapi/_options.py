@@ -58,7 +58,7 @@ class Options:
 
     Attributes:
         name: The server's name in messages, and the id of the toolset; the document's title when empty.
-        prefix: What the name of each tool begins with.
+        prefix: The beginning of each tool's name.
         include: The operations that become tools; all when None.
         exclude: Those that do not, even where `include` has them.
         approval: Those that need approval; all that do not only read, unless the host says otherwise.
@@ -67,7 +67,7 @@ class Options:
             principal; None sends none.
         deprecated: Whether operations that the document calls deprecated become tools.
         descriptions: Texts in the place of the document's, by tool name or operation id.
-        effects: What operations do, by tool name or operation id, where their method does not say it.
+        effects: The effects of operations, by tool name or operation id, where their method does not say it.
         variables: Values for the variables in a server's address.
         headers: Sent with each request to the server.
         client: A client that requests are sent with, which keeps its connections; the host closes it. None makes one
@@ -85,7 +85,7 @@ class Options:
         allow_refs: Addresses, or beginnings of addresses, of other documents that references may lead to.
         credential_hosts: Other hosts than the server's that credentials may go to, for operations that the document has
             there. Those that are kept for each principal are of one server each, and need no word.
-        refused: What becomes of an operation that cannot be read: `leave_out`, with an error in the log of
+        refused: The treatment of an operation that cannot be read: `leave_out`, with an error in the log of
             `toolcrib.openapi` that names it; or `raise` that error.
     """
 
@@ -124,9 +124,9 @@ class Options:
         if pages not in ("offer", "off") and not (isinstance(pages, int) and not isinstance(pages, bool) and pages > 0):
             raise ValueError(f"`pages` is 'offer', 'off' or a number of pages, and is {pages!r}")
         for name in ("include", "exclude", "approval", "credential_hosts"):
-            given: Any = getattr(self, name)
-            if isinstance(given, str) and not (name == "approval" and given == "writes"):
-                raise ValueError(f"`{name}` is a list of words or a function, as in {name}=[{given!r}]")
+            words: Any = getattr(self, name)
+            if isinstance(words, str) and not (name == "approval" and words == "writes"):
+                raise ValueError(f"`{name}` is a list of words or a function, as in {name}=[{words!r}]")
 
     def needs_approval(self, operation: Operation) -> bool:
         """Return whether an operation needs approval."""
@@ -172,22 +172,22 @@ def chosen(operations: Iterable[Operation], options: Options) -> list[Operation]
     }
     for option, table in tables.items():
         for word in table:
-            _require(option, word, listed, lambda each, words: _by_name({words[0]: True}, each) is not None)
+            _require(option, word, listed, lambda operation, words: _by_name({words[0]: True}, operation) is not None)
     return [
-        each
-        for each in listed
-        if (options.include is None or is_chosen(each, options.include))
-        and not is_chosen(each, options.exclude)
-        and (options.deprecated or not each.deprecated)
+        operation
+        for operation in listed
+        if (options.include is None or is_chosen(operation, options.include))
+        and not is_chosen(operation, options.exclude)
+        and (options.deprecated or not operation.deprecated)
     ]
 
 
 def _require(
     option: str, word: str, operations: Sequence[Operation], fits: Callable[[Operation, Sequence[str]], bool]
 ) -> None:
-    if not any(fits(each, (word,)) for each in operations):
+    if not any(fits(operation, (word,)) for operation in operations):
         problem = f"`{option}` names it, and the document has no such operation"
-        raise ToolConstraintError(word, problem, tuple(each.name for each in operations))
+        raise ToolConstraintError(word, problem, tuple(operation.name for operation in operations))
 
 
 def is_chosen(operation: Operation, choice: Choice) -> bool:

@@ -42,7 +42,7 @@ _HOLDERS = frozenset({"metadata", "meta", "pagination", "paging", "pageinfo", "p
 
 @dataclass(frozen=True, slots=True)
 class Paging:
-    """How the pages of an operation follow on each other.
+    """The order of an operation's pages: how each leads to the next.
 
     Attributes:
         argument: The argument that takes the cursor; None for links.
@@ -70,10 +70,10 @@ class Paging:
         target = next(_targets(answer.headers.get("link", "")), None)
         if target is None:
             return {}
-        given = parse_qs(urlsplit(target).query, keep_blank_values=True)
+        query = parse_qs(urlsplit(target).query, keep_blank_values=True)
         arguments: dict[str, Any] = {}
         for name, parameter in self.parameters.items():
-            texts = given.get(parameter.name, []) if parameter.place == "query" else []
+            texts = query.get(parameter.name, []) if parameter.place == "query" else []
             read = _READERS.get(str(parameter.schema.get("type", "string")))
             if len(texts) == 1 and read is not None:
                 try:
@@ -95,13 +95,13 @@ def paging_of(document: Document, endpoint: Endpoint, method: str) -> Paging | N
     """Return how the pages of an operation follow on each other; None where the document does not say so."""
     if method != "GET":
         return None
-    taken = {name: each for name, each in endpoint.parameters.items() if each.place == "query"}
-    if endpoint.links and taken:
+    in_query = {name: parameter for name, parameter in endpoint.parameters.items() if parameter.place == "query"}
+    if endpoint.links and in_query:
         return Paging(endpoint.parameters)
     if endpoint.answer is None:
         return None
     fields = dict(_fields(document, *endpoint.answer))
-    for name, parameter in taken.items():
+    for name, parameter in in_query.items():
         for wanted in _CURSORS.get(_letters(parameter.name), ()):
             if wanted in fields:
                 return Paging(endpoint.parameters, name, fields[wanted])
@@ -121,13 +121,13 @@ def _fields(document: Document, schema: Any, base: str) -> Iterator[tuple[str, t
 
 def _properties(document: Document, schema: Any, base: str) -> Iterator[tuple[str, Any, str]]:
     """Yield the properties of a schema and of all that it is composed of, each part once."""
-    waiting, seen = [(schema, base)], set[int]()
+    waiting, visited = [(schema, base)], set[int]()
     while waiting:
         place = document.place(*waiting.pop())
         named = mapping_of(place.value)
-        if id(named) in seen:
+        if id(named) in visited:
             continue
-        seen.add(id(named))
+        visited.add(id(named))
         for name, part in mapping_of(named.get("properties")).items():
             yield name, part, place.base
         waiting += [(part, place.base) for part in reversed(list_of(named.get("allOf")))]
@@ -139,8 +139,8 @@ def _letters(name: str) -> str:
 
 def _targets(header: str) -> Iterator[str]:
     """Yield the addresses of a `Link` header that lead to the next page."""
-    for target, said in _LINK.findall(header[:20_000]):
-        for quoted, plain in _REL.findall(said):
+    for target, facts in _LINK.findall(header[:20_000]):
+        for quoted, plain in _REL.findall(facts):
             if "next" in (quoted or plain).lower().split():
                 yield target
 

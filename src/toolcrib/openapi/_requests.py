@@ -24,7 +24,7 @@ class Prepared:
 
     Attributes:
         headers: But for those of credentials, the host and the body.
-        signing: What credentials add.
+        signing: The additions of the credentials.
     """
 
     method: str
@@ -44,7 +44,7 @@ def prepared(
     """
     headers: dict[str, str] = {"Accept": _accept(endpoint)}
     cookies: list[str] = []
-    for _, parameter, value in _given(endpoint, arguments):
+    for _, parameter, value in _sent_parameters(endpoint, arguments):
         if parameter.place == "header":
             headers[parameter.name] = parameter.in_header(value)
         elif parameter.place == "cookie":
@@ -63,26 +63,26 @@ def address_of(
     """Return the address that a request with these arguments goes to.
 
     Args:
-        signed: What credentials add to the query.
+        signed: The additions of the credentials to the query.
 
     Raises:
         ModelRetry: An argument cannot be written there.
     """
     parts: dict[str, str] = {}
     query: list[str] = []
-    for name, parameter, value in _given(endpoint, arguments):
+    for name, parameter, value in _sent_parameters(endpoint, arguments):
         if parameter.place == "path":
             parts[parameter.name] = _path_part(name, parameter.in_path(value))
         elif parameter.place == "query":
             query += parameter.in_query(value)
     query += signed
-    path, _, given = path.partition("#")[0].partition("?")  # a fragment only tells operations of one path apart
-    query[:0] = [_PART.sub(lambda found: parts.get(found[1], ""), given)] if given else []
-    whole = server.rstrip("/") + _filled(path, parts)
-    return f"{whole}?{'&'.join(query)}" if query else whole
+    path, _, written_query = path.partition("#")[0].partition("?")  # a fragment only tells operations of one path apart
+    query[:0] = [_PART.sub(lambda found: parts.get(found[1], ""), written_query)] if written_query else []
+    address = server.rstrip("/") + _filled(path, parts)
+    return f"{address}?{'&'.join(query)}" if query else address
 
 
-def _given(endpoint: Endpoint, arguments: Mapping[str, Any]) -> Iterator[tuple[str, Parameter, Any]]:
+def _sent_parameters(endpoint: Endpoint, arguments: Mapping[str, Any]) -> Iterator[tuple[str, Parameter, Any]]:
     """Yield the parameters that are sent, each after the name of its argument and with its value."""
     for name, parameter in endpoint.parameters.items():
         value = arguments.get(name)

@@ -57,7 +57,7 @@ class Schemas:
         self._names: dict[str, str] = {}
         self._numbers: dict[str, int] = {}  # the last one that tells definitions of one name apart
         self._places: dict[str, Place] = {}
-        self._made: dict[str, dict[str, Any]] = {}
+        self._converted: dict[str, dict[str, Any]] = {}
         self._sizes: dict[str, int] = {}
         self._refs: dict[str, tuple[str, ...]] = {}
         self._cuts: dict[tuple[str, int], _Cut] = {}
@@ -151,8 +151,8 @@ class Schemas:
 
     def _variants(self, place: Place) -> list[dict[str, Any]]:
         """Return references to the variants of a schema that stands for them; none of any other schema."""
-        own = place.key.removesuffix(_VARIANTS)
-        if own == place.key:
+        plain_key = place.key.removesuffix(_VARIANTS)
+        if plain_key == place.key:
             return []
         table = mapping_of(mapping_of(mapping_of(place.value).get("discriminator")).get("mapping"))
         refs = [ref if "/" in ref or "#" in ref else f"#/components/schemas/{ref}" for ref in map(str, table.values())]
@@ -160,7 +160,7 @@ class Schemas:
             found = {self._document.find(ref, place.base).key: ref for ref in refs}
         except DocumentError:  # what a mapping names need not be there
             return []
-        names = (self._name(ref, place.base, is_part=key == own) for key, ref in found.items())
+        names = (self._name(ref, place.base, is_part=key == plain_key) for key, ref in found.items())
         return [{"$ref": f"#/$defs/{name}"} for name in names]
 
     def _name(self, ref: str, base: str, is_part: bool = False) -> str:
@@ -180,13 +180,15 @@ class Schemas:
 
     def definition(self, name: str) -> dict[str, Any]:
         """Return a definition by its name."""
-        if name not in self._made:
+        if name not in self._converted:
             place = self._places[name]
             variants = self._variants(place)
             facts = mapping_of(place.value).get("discriminator")
-            whole = _discriminated(facts, {"oneOf": variants}) if variants else self.converted(place.value, place.base)
-            self._made[name] = whole
-        return self._made[name]
+            converted = (
+                _discriminated(facts, {"oneOf": variants}) if variants else self.converted(place.value, place.base)
+            )
+            self._converted[name] = converted
+        return self._converted[name]
 
     def _refs_of(self, name: str) -> tuple[str, ...]:
         if name not in self._refs:
@@ -209,13 +211,13 @@ class Schemas:
 
     def _needed(self, schema: dict[str, Any]) -> Iterator[str]:
         """Yield the names of the definitions that a schema needs, each once, the nearest first."""
-        seen = dict.fromkeys(definitions_in(schema))
-        waiting = deque(seen)
+        needed = dict.fromkeys(definitions_in(schema))
+        waiting = deque(needed)
         while waiting:
             name = waiting.popleft()
             yield name
-            further = [other for other in self._refs_of(name) if other not in seen]
-            seen |= dict.fromkeys(further)
+            further = [other for other in self._refs_of(name) if other not in needed]
+            needed |= dict.fromkeys(further)
             waiting += further
 
     def shown(self, schema: dict[str, Any], most: int) -> dict[str, Any]:
@@ -236,34 +238,34 @@ class Schemas:
 
     def _within(self, schema: dict[str, Any], most: int) -> dict[str, Any] | None:
         """Return a schema with all of its definitions; None where that is too long."""
-        left, names = most - len(json.dumps(schema)), list[str]()
+        room, names = most - len(json.dumps(schema)), list[str]()
         for name in self._needed(schema):
-            if left < 0:
+            if room < 0:
                 break
-            left -= self.size(name)
+            room -= self.size(name)
             names.append(name)
-        return None if left < 0 else self._with(schema, names)
+        return None if room < 0 else self._with(schema, names)
 
     def _cut(self, schema: dict[str, Any], levels: int, most: int | None) -> dict[str, Any] | None:
         """Return a schema with what is at most so many levels deep; None where that is longer than `most`."""
         reached: dict[str, int] = {}
         converted = _levels(schema, levels + 1, reached)  # the arguments themselves are the first
-        left = None if most is None else most - len(json.dumps(converted))
+        room = None if most is None else most - len(json.dumps(converted))
         definitions: dict[str, Any] = {}
         waiting = [(-deep, name) for name, deep in reached.items()]
         heapify(waiting)  # the one with most levels left comes first: no other one can add to them
         while waiting:
-            if left is not None and left < 0:
+            if room is not None and room < 0:
                 return None
             deep, name = heappop(waiting)
             if name in definitions:
                 continue
             cut = self._cut_definition(name, -deep)
-            definitions[name], left = cut.schema, None if left is None else left - cut.size
+            definitions[name], room = cut.schema, None if room is None else room - cut.size
             for other, further in cut.reached.items():
                 if other not in definitions:
                     heappush(waiting, (-further, other))
-        if left is not None and left < 0:
+        if room is not None and room < 0:
             return None
         return {**converted, "$defs": definitions} if definitions else converted
 
@@ -368,10 +370,10 @@ def _of_3_0(schema: Mapping[str, Any], converted: dict[str, Any]) -> dict[str, A
     return converted
 
 
-def _discriminated(said: Any, converted: dict[str, Any]) -> dict[str, Any]:
+def _discriminated(discriminator: Any, converted: dict[str, Any]) -> dict[str, Any]:
     """Return a choice that a property decides: it may look like several of them, and the text says how to choose."""
     choices = {key: value for key, value in converted.items() if key != "oneOf"} | {"anyOf": converted["oneOf"]}
-    facts: Any = cast("Any", said) if isinstance(said, Mapping) else {}
+    facts: Any = cast("Any", discriminator) if isinstance(discriminator, Mapping) else {}
     name, table = facts.get("propertyName"), facts.get("mapping")
     if not isinstance(name, str):
         return choices
@@ -383,20 +385,20 @@ def _discriminated(said: Any, converted: dict[str, Any]) -> dict[str, Any]:
 # --- cutting
 
 
-def _levels(schema: dict[str, Any], left: int, reached: dict[str, int]) -> dict[str, Any]:
-    """Return a schema as deep as `left` levels of objects and lists; notes how much is left at each reference."""
+def _levels(schema: dict[str, Any], levels: int, reached: dict[str, int]) -> dict[str, Any]:
+    """Return a schema as deep as so many levels of objects and lists; notes how many remain at each reference."""
     ref = ref_of(schema)
     if ref is not None:
         name = ref.removeprefix("#/$defs/")
-        reached[name] = max(left, reached.get(name, 0))
-    if left <= 0:
+        reached[name] = max(levels, reached.get(name, 0))
+    if levels <= 0:
         return _any_of_its_kind(schema)
     beside = {key: schema[key] for key in ("allOf", *CHOICES) if key in schema}
     inside = {key: part for key, part in schema.items() if key not in beside}
     return {
         **schema,
-        **rewrite(beside, lambda part: _levels(part, left, reached)),
-        **rewrite(inside, lambda part: _levels(part, left - 1, reached)),
+        **rewrite(beside, lambda part: _levels(part, levels, reached)),
+        **rewrite(inside, lambda part: _levels(part, levels - 1, reached)),
     }
 
 
@@ -405,11 +407,11 @@ def _any_of_its_kind(schema: dict[str, Any]) -> dict[str, Any]:
     inside = schema.keys() & HOLDERS
     if not inside:
         return schema
-    kept = {key: value for key, value in schema.items() if key not in inside | {"required", "description"}}
-    if "type" not in kept and "properties" in inside and "$ref" not in kept:
-        kept["type"] = "object"
+    rest = {key: value for key, value in schema.items() if key not in inside | {"required", "description"}}
+    if "type" not in rest and "properties" in inside and "$ref" not in rest:
+        rest["type"] = "object"
     text = schema.get("description", "")
-    return {**kept, "description": f"{text} {_ELSEWHERE}".strip()}
+    return {**rest, "description": f"{text} {_ELSEWHERE}".strip()}
 
 
 def _narrowed(schema: dict[str, Any], most: int) -> dict[str, Any]:
@@ -420,35 +422,35 @@ def _narrowed(schema: dict[str, Any], most: int) -> dict[str, Any]:
     if not arguments:  # an answer
         return {key: value for key, value in schema.items() if key == "type"}
     needs = {name: _needed({name: part}, definitions, most) for name, part in arguments.items()}
-    required, left = schema.get("required", ()), most
-    converted, kept = dict[str, Any](), dict[str, Any]()
-    for name in sorted(arguments, key=lambda one: (sum(needs[one].values()), one not in required)):
+    required, room = schema.get("required", ()), most
+    converted, kept_definitions = dict[str, Any](), dict[str, Any]()
+    for name in sorted(arguments, key=lambda argument: (sum(needs[argument].values()), argument not in required)):
         part, size = arguments[name], sum(needs[name].values())
-        if size > left:
+        if size > room:
             ref = str(mapping_of(part).get("$ref", "")).removeprefix("#/$defs/")
             kind = mapping_of(definitions.get(ref, part)).get("type")
             part = {**({} if kind is None else {"type": kind}), "description": _ELSEWHERE}
             size = len(json.dumps({name: part}))
         else:
-            kept |= {one: definitions[one] for one in needs[name] if one in definitions}
-        if size <= left or name in required:
-            converted[name], left = part, left - size
-    whole = {key: value for key, value in schema.items() if key not in ("$defs", "additionalProperties")}
+            kept_definitions |= {key: definitions[key] for key in needs[name] if key in definitions}
+        if size <= room or name in required:
+            converted[name], room = part, room - size
+    narrowed = {key: value for key, value in schema.items() if key not in ("$defs", "additionalProperties")}
     if len(converted) == len(arguments):
-        whole["additionalProperties"] = False
+        narrowed["additionalProperties"] = False
     ordered = {name: converted[name] for name in arguments if name in converted}
-    return {**whole, "properties": ordered, **({"$defs": kept} if kept else {})}
+    return {**narrowed, "properties": ordered, **({"$defs": kept_definitions} if kept_definitions else {})}
 
 
 def _needed(part: Mapping[str, Any], definitions: Mapping[str, Any], most: int) -> dict[str, int]:
     """Return the characters of an argument, by the empty name, and of each definition that it needs, up to `most`."""
-    sizes, waiting = {"": len(json.dumps(part))}, [name for one in part.values() for name in definitions_in(one)]
-    left = most - sizes[""]
-    while waiting and left >= 0:
+    sizes, waiting = {"": len(json.dumps(part))}, [name for value in part.values() for name in definitions_in(value)]
+    room = most - sizes[""]
+    while waiting and room >= 0:
         name = waiting.pop()
         if name not in sizes:
             sizes[name] = len(json.dumps(definitions[name]))
-            left -= sizes[name]
+            room -= sizes[name]
             waiting += definitions_in(definitions[name])
     return sizes
 

@@ -41,7 +41,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """How requests are sent.
+    """The settings by which requests are sent.
 
     Attributes:
         server: The name of the server in messages.
@@ -88,29 +88,29 @@ class Sender:
         raise ServerError(self.server, problem + late)
 
     async def _tried(self, client: httpx2.AsyncClient, request: Prepared, leaders: Sequence[str] | None) -> Answer:
-        left = self.retries if request.method in IDEMPOTENT else 0
+        retries = self.retries if request.method in IDEMPOTENT else 0
         pause = _FIRST_PAUSE
         while True:
             try:
                 answer = await self._followed(client, request, leaders)
             except httpx2.TransportError:
-                if left <= 0:
+                if retries <= 0:
                     raise
                 wanted = pause
             else:
                 asked = wanted_pause(answer.headers.get("retry-after", ""))
                 wanted = pause if asked is None else asked
-                if left <= 0 or answer.status not in _AGAIN or wanted > _LONGEST_PAUSE:
+                if retries <= 0 or answer.status not in _AGAIN or wanted > _LONGEST_PAUSE:
                     return answer
-            left -= 1
+            retries -= 1
             await asyncio.sleep(wanted)
             pause *= 2
 
     async def _followed(self, client: httpx2.AsyncClient, request: Prepared, leaders: Sequence[str] | None) -> Answer:
         """Return the answer, after redirects of an operation that only reads."""
-        own = {name.lower() for name in self.headers} | {name.lower() for name in request.signing.headers}
-        given = {name: text for name, text in request.headers.items() if name.lower() not in own}
-        headers = {**self.headers, **given, **request.signing.headers}  # a model does not replace the host's
+        host_names = {name.lower() for name in self.headers} | {name.lower() for name in request.signing.headers}
+        written_headers = {name: text for name, text in request.headers.items() if name.lower() not in host_names}
+        headers = {**self.headers, **written_headers, **request.signing.headers}  # a model does not replace the host's
         sent, url = self._request(request, request.url, headers), request.url
         is_bound = leaders is not None and not self._is_looked_up_elsewhere(url)
         places = await self._places(url, leaders or ()) if is_bound else []
@@ -159,7 +159,7 @@ class Sender:
         return httpx2.Request(request.method, url, headers={"User-Agent": "toolcrib", **headers}, **extra)
 
     async def _received(self, client: httpx2.AsyncClient, request: httpx2.Request, places: Sequence[str]) -> Answer:
-        """Return the answer of the first of the addresses that takes a connection; of the name where there is none."""
+        """Return the answer of the first of the addresses that takes a connection; of the name without addresses."""
         request.extensions = {**request.extensions, "timeout": httpx2.Timeout(self.timeout).as_dict()}
         for place in places[:-1]:
             with suppress(httpx2.ConnectError):

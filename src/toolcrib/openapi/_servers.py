@@ -20,13 +20,13 @@ _VARIABLE = re.compile(r"\{([^{}]*)\}")
 
 
 def server_of(
-    document: Document, own: Sequence[Any] | None, server: str | int | None, variables: Mapping[str, str]
+    document: Document, servers: Sequence[Any] | None, server: str | int | None, variables: Mapping[str, str]
 ) -> str:
     """Return the address of the server of an operation.
 
     Args:
         document: The document.
-        own: The servers of the operation itself, in the place of the document's.
+        servers: Those of the operation itself, in the place of the document's.
         server: The host's own address, or which of the servers it is.
         variables: Values for variables in the address.
 
@@ -36,21 +36,21 @@ def server_of(
     """
     if isinstance(server, str):
         return _on_the_web(document, server)
-    found = [*(own or list_of(document.root.get("servers")))] or [{"url": "/"}]
+    found = [*(servers or list_of(document.root.get("servers")))] or [{"url": "/"}]
     number = server or 0
     if number >= len(found):
-        if own is None:
+        if servers is None:
             raise document.error(f"has {count_text(len(found), 'server')}, and `server` says {number}")
         number = 0
     spec = mapping_of(found[number])
     address = _VARIABLE.sub(lambda part: _value(document, spec, part[1], variables), str(spec.get("url", "/")))
     url = _on_the_web(document, urljoin(document.address, address) if document.address else address)
-    _require_reach(document, url, leaders_of(document, own, server, variables) or ())
+    _require_reach(document, url, leaders_of(document, servers, server, variables) or ())
     return url
 
 
 def leaders_of(
-    document: Document, own: Sequence[Any] | None, server: str | int | None, variables: Mapping[str, str]
+    document: Document, servers: Sequence[Any] | None, server: str | int | None, variables: Mapping[str, str]
 ) -> tuple[str, ...] | None:
     """Return the addresses that lead an operation to its server, which may be private where all of them are.
 
@@ -58,14 +58,14 @@ def leaders_of(
     """
     if isinstance(server, str):
         return None
-    home = () if own is None else (server_of(document, None, server, variables),)
+    home = () if servers is None else (server_of(document, None, server, variables),)
     return (document.address, *home) if document.address.startswith(("http://", "https://")) else home
 
 
 def _require_reach(document: Document, address: str, leaders: Sequence[str]) -> None:
     """Raise DocumentError for an address that the document is not to decide on: the host says it with `server`."""
     host = urlsplit(address).hostname
-    leads_inside = is_inside(host) and not all(is_inside(urlsplit(one).hostname) for one in leaders)
+    leads_inside = is_inside(host) and not all(is_inside(urlsplit(leader).hostname) for leader in leaders)
     if leads_inside or _tells_secrets(host):
         mend = "if that is where the API is, say so with server='http://...'"
         raise document.error(f"has a server in a private net or on this machine, {host!r:.100}; {mend}")
@@ -101,7 +101,7 @@ async def may_reach(leaders: Sequence[str], found: Sequence[str]) -> bool:
     """
     if any(map(_tells_secrets, found)):
         return False
-    return not any(map(is_private, found)) or all([await _is_private_host(one) for one in leaders])
+    return not any(map(is_private, found)) or all([await _is_private_host(leader) for leader in leaders])
 
 
 async def _is_private_host(address: str) -> bool:

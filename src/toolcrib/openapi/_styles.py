@@ -143,7 +143,7 @@ class Parameter:
 def style_of(document: Document, schemas: Schemas, spec: Mapping[str, Any], base: str) -> Parameter:
     """Return a parameter as a document describes it."""
     where = cast("Where", spec["in"])
-    media_type, said = next(iter(mapping_of(spec.get("content")).items()), (None, spec))
+    media_type, described = next(iter(mapping_of(spec.get("content")).items()), (None, spec))
     style: Any = spec.get("style")
     if style not in _STYLES[where]:
         if style is not None:
@@ -153,7 +153,7 @@ def style_of(document: Document, schemas: Schemas, spec: Mapping[str, Any], base
     return Parameter(
         name=str(spec["name"]),
         place=where,
-        schema=schemas.converted(mapping_of(said).get("schema"), base),
+        schema=schemas.converted(mapping_of(described).get("schema"), base),
         required=spec.get("required") is True or where == "path",
         style=style,
         explode=explode if isinstance(explode, bool) else style in ("form", "deepObject"),

@@ -20,12 +20,12 @@ def brief(text: object, most: int) -> str:
     line = " ".join(_MARKUP.sub(lambda found: found[1] or "", text[:_READ]).split())
     if len(line) <= most:
         return line
-    kept = ""
+    beginning = ""
     for sentence in _SENTENCE.split(line):
-        if len(kept) + len(sentence) + 1 > most:
+        if len(beginning) + len(sentence) + 1 > most:
             break
-        kept = f"{kept} {sentence}".strip()
-    return kept or f"{line[: most - 1].rstrip()}…"
+        beginning = f"{beginning} {sentence}".strip()
+    return beginning or f"{line[: most - 1].rstrip()}…"
 
 
 def words(text: str) -> str:
@@ -33,13 +33,13 @@ def words(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_")
 
 
-def argument_name(name: str, place: str, taken: Mapping[str, object]) -> str:
+def argument_name(name: str, place: str, used: Mapping[str, object]) -> str:
     """Return the name of an argument, which no other one of the operation has."""
     wanted = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_")[:_MOST_NAME] or place
     wanted = f"{place}_{wanted}" if wanted[0].isdigit() else wanted
-    free = wanted if wanted not in taken else f"{wanted}_{place}"
+    free = wanted if wanted not in used else f"{wanted}_{place}"
     number = 2
-    while free in taken:
+    while free in used:
         free, number = f"{wanted}_{place}_{number}", number + 1
     return free
 
@@ -52,7 +52,7 @@ def operation_names(operations: Sequence[tuple[str, str, str]], prefix: str) -> 
 
     Args:
         operations: The id, the method and the path of each.
-        prefix: What each name begins with.
+        prefix: The beginning of each name.
     """
     wanted = [f"{prefix}{_wanted(*operation)}" for operation in operations]
     many = Counter(name.lower()[:_MOST_NAME] for name in wanted)
@@ -67,6 +67,6 @@ def _wanted(operation_id: str, method: str, path: str) -> str:
     return f"op_{name}" if name[0].isdigit() else name
 
 
-def _with_digest(name: str, what: str) -> str:
-    digest = hashlib.sha256(what.encode()).hexdigest()[:8]
+def _with_digest(name: str, source: str) -> str:
+    digest = hashlib.sha256(source.encode()).hexdigest()[:8]
     return f"{name[: _MOST_NAME - 9].rstrip('_')}_{digest}"

@@ -31,7 +31,7 @@ _HINTS: Mapping[bool, tuple[str, ...]] = {True: ("read_only",), False: ()}
 
 
 class Api:
-    """What all operations of a document share.
+    """The parts that all operations of a document share.
 
     Attributes:
         schemes: The security schemes by name.
@@ -53,16 +53,16 @@ class OperationTool(BaseTool):
         self._api, self._route, self._operation = api, route, operation
         self._endpoint: Endpoint = endpoint_of(api.document, route, api.requests, api.secret)
         options = api.options
-        own = self._endpoint.servers
-        self._server = server_of(api.document, own, options.server, options.variables)
-        self._leaders = leaders_of(api.document, own, options.server, options.variables)
+        servers = self._endpoint.servers
+        self._server = server_of(api.document, servers, options.server, options.variables)
+        self._leaders = leaders_of(api.document, servers, options.server, options.variables)
         self._signer = Signer(
             api.sender.server,
             self._server,
             self._endpoint.security,
             api.schemes,
             options.credentials,
-            own is not None
+            servers is not None
             and urlsplit(self._server).hostname not in options.credential_hosts
             and is_elsewhere(api.document, self._server, options.server, options.variables),
         )
@@ -81,7 +81,7 @@ class OperationTool(BaseTool):
             description=self._description(),
             returns=self._returns(),
             check=self._checked,
-            whole=self._whole,
+            whole=self._whole_schema,
         )
         spec.is_elsewhere = True
         api_tool: Tool[..., Any] = Tool(
@@ -144,15 +144,15 @@ class OperationTool(BaseTool):
         return f"{self._route.method} {self._server.rstrip('/')}{self._route.path}"
 
     def _description(self) -> str:
-        given = self._api.options.description_of(self._operation)
-        if given is not None:
-            return given
+        description = self._api.options.description_of(self._operation)
+        if description is not None:
+            return description
         most, spec = self._api.options.max_description_chars, self._route.spec
         summary, text = brief(spec.get("summary"), most), brief(spec.get("description"), most)
         first = "Deprecated. " if self._operation.deprecated else ""
         ended = summary if not summary or summary.endswith((".", "!", "?")) else f"{summary}."
-        whole = text if text.startswith(summary.rstrip(".")) else f"{ended} {text}".strip()
-        return brief(f"{first}{whole or self._request_line()}", most)
+        body = text if text.startswith(summary.rstrip(".")) else f"{ended} {text}".strip()
+        return brief(f"{first}{body or self._request_line()}", most)
 
     def _returns(self) -> dict[str, Any] | None:
         answer, api = self._endpoint.answer, self._api
@@ -164,10 +164,10 @@ class OperationTool(BaseTool):
     def _checked(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Hold arguments against all of the document's schema, also where a model was shown a part of it."""
         if self._check is None:
-            self._check = checks_of(self._operation.name, self._whole())
+            self._check = checks_of(self._operation.name, self._whole_schema())
         return self._check(arguments)
 
-    def _whole(self) -> dict[str, Any]:
+    def _whole_schema(self) -> dict[str, Any]:
         return self._api.requests.whole(self._endpoint.schema)
 
     async def _call(self, /, **arguments: Any) -> Any:
@@ -175,16 +175,16 @@ class OperationTool(BaseTool):
         if self._paging is None:
             return value
         pages = self._api.options.pages
-        held = _items_of(value)
+        items = _items_of(value)
         for _ in range(pages - 1 if isinstance(pages, int) else 0):
-            if following is None or held is None:
+            if following is None or items is None:
                 break
             more, further = await self._page(following)
             added = _items_of(more)
             if added is None:
                 break
-            held += added
-            added[:] = held  # all else is what the last page says, such as its cursor
+            items += added
+            added[:] = items  # all else is what the last page says, such as its cursor
             value, following = more, further
         return {"page": value, "next": following}
 

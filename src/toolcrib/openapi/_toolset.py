@@ -45,13 +45,13 @@ def toolset(
 
     Args:
         document: A path or an address of JSON or YAML, or the document as a dict.
-        prefix: What the name of each tool begins with.
+        prefix: The beginning of each tool's name.
         include: The operations that become tools, by tag, path and name; all when None.
         exclude: Those that do not.
         approval: Those that need approval: `"writes"`, unless the host says otherwise, are all that do not only read.
         server: An address in the place of the document's, or which of its servers it is.
         credentials: By the name of the document's security scheme; or a function of the principal of the run.
-        keywords: What else `Options` has.
+        keywords: The other fields of `Options`.
 
     Raises:
         DocumentError: The document cannot be read or used.

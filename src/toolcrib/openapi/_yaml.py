@@ -66,7 +66,7 @@ class _Shapes:
     """Values of YAML on their way to JSON shapes; what an alias shares stays shared."""
 
     def __init__(self) -> None:
-        self._made: dict[int, tuple[Any, int]] = {}
+        self._converted: dict[int, tuple[Any, int]] = {}
         self._open: set[int] = set()
 
     def of(self, value: Any) -> Any:
@@ -81,11 +81,11 @@ class _Shapes:
         key = id(cast("object", value))
         if key in self._open:
             raise ValueError("it has an alias that leads into itself")
-        if key not in self._made:
+        if key not in self._converted:
             self._open.add(key)
-            self._made[key] = self._container(value)
+            self._converted[key] = self._container(value)
             self._open.discard(key)
-        return self._made[key]
+        return self._converted[key]
 
     def _container(self, value: Any) -> tuple[Any, int]:
         container: Any

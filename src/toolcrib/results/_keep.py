@@ -36,10 +36,10 @@ async def keep_result(
 
     in_blocks = has_blocks(value, blocks)
     try:
-        kept = result_words(value, owner.tool, blocks) if in_blocks else value
-        if not _is_longer(kept, most, owner.tool, for_program=reader.value_chars is not None):
+        content = result_words(value, owner.tool, blocks) if in_blocks else value
+        if not _is_longer(content, most, owner.tool, for_program=reader.value_chars is not None):
             return None
-        return await asyncio.to_thread(_keep, store, kept, owner, reader, tool, in_blocks)
+        return await asyncio.to_thread(_keep, store, content, owner, reader, tool, in_blocks)
     except (ResultNotSerializable, MissingExtraError):  # the outcome says so
         return None
     except Exception:  # a database's: the tool has run, and its result is not lost for it
@@ -52,8 +52,8 @@ def _is_longer(value: object, most: int, tool: str, *, for_program: bool) -> boo
     if isinstance(value, str):
         return len(value) > most
     if is_table(value):
-        said = table_summary(value)  # a program is given the table itself
-        return not for_program and not (is_shown_whole(said) and len(json_text(said)) <= most)
+        summary = table_summary(value)  # a program is given the table itself
+        return not for_program and not (is_shown_whole(summary) and len(json_text(summary)) <= most)
     chars = 0
     for piece in pieces_of(value, tool, []):
         chars += len(piece.text)

@@ -11,7 +11,7 @@ from toolcrib._arrow import is_table, part_columns, plain_table, table_facts, ta
 from toolcrib.calls import Media, json_text, jsonable, shapes_and_text, value_class
 
 Form: TypeAlias = Literal["text", "rows", "table", "members", "glue", "more"]
-"""What a piece holds.
+"""The kind of a piece.
 
 - `text`: characters of a text, or all of a value that is neither a list nor an object.
 - `rows`: whole items of a list.
@@ -106,7 +106,7 @@ def table_rows_in(
 ) -> list[dict[str, Any]]:
     """Return rows of a piece of a table as JSON shapes, with all columns or the one that is named."""
     columns = part_columns(piece.data, start, stop, None if column is None else [column])
-    values = [own if is_json else jsonable(own) for _, own, is_json in columns]
+    values = [values_of_column if is_json else jsonable(values_of_column) for _, values_of_column, is_json in columns]
     names = [name for name, _, _ in columns]
     return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
 

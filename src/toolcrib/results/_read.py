@@ -26,7 +26,7 @@ _NOTHING = object()
 
 @dataclass(frozen=True, slots=True)
 class ResultQuery:
-    """What to read of a result.
+    """The part of a result to read.
 
     Attributes:
         most_chars: The most characters of what is read.
@@ -287,14 +287,14 @@ def _text(store: ResultStore, stored: StoredResult, query: ResultQuery) -> Found
     if query.offset > stored.chars:
         raise ModelRetry(f"`offset` {query.offset} is past the end: it has {count_text(stored.chars, 'character')}")
     most = stored.chars if query.whole and query.limit is None else query.limit or _CHARS
-    start, left = query.offset, min(most, query.most_chars)
+    start, room = query.offset, min(most, query.most_chars)
     texts = list[str]()
     if start < stored.chars:
         for found in store.pieces(stored.handle, store.piece_at(stored.handle, start)):
-            text = found.piece.text[max(start - found.start, 0) :][:left]
+            text = found.piece.text[max(start - found.start, 0) :][:room]
             texts.append(text)
-            left -= len(text)
-            if not left:
+            room -= len(text)
+            if not room:
                 break
     return FoundText("".join(texts), start, stored.chars)
 

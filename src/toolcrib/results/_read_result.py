@@ -41,7 +41,7 @@ class ReadResult(BaseTool):
     ) -> Any:
         reader: ResultReader = MODEL if ctx.run is None else ctx.run.channel.reader
         principal = None if ctx.run is None else ctx.run.principal
-        whole = reader.value_chars is not None
+        is_for_program = reader.value_chars is not None
         if offset < 0 or limit < 0:
             raise ModelRetry(
                 "`offset` and `limit` are at least 0; the last rows of a list are those of the path $[-20:]"
@@ -52,12 +52,12 @@ class ReadResult(BaseTool):
             offset=min(offset, _MOST_ROWS),
             limit=min(limit, _MOST_ROWS) or None,
             most_chars=reader.value_chars or self._store.max_result_chars or _MOST_CHARS,
-            whole=whole,
+            whole=is_for_program,
         )
         stored, found = await asyncio.to_thread(self._read, handle, principal, query)
         if isinstance(found, FoundTable):
             return found.table
-        return _value_of(stored, found, query) if whole else _page_of(found, query.most_chars)
+        return _value_of(stored, found, query) if is_for_program else _page_of(found, query.most_chars)
 
     def _read(
         self, handle: str, principal: str | None, query: ResultQuery

@@ -54,10 +54,10 @@ def weight_of(text: str) -> int:
 
 def beginning(text: str, most: int) -> str:
     """Return the beginning of a text that costs so much."""
-    kept = text[:most]
-    while kept and (excess := weight_of(kept) - most) > 0:
-        kept = kept[: -max(excess // 6, 1)]
-    return kept
+    part = text[:most]
+    while part and (excess := weight_of(part) - most) > 0:
+        part = part[: -max(excess // 6, 1)]
+    return part
 
 
 def _name(text: str) -> str:

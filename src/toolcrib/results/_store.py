@@ -60,7 +60,7 @@ class StoredResult:
         size: How many bytes it has.
         form: Whether it is a `text`, `rows`, a `table`, or an object of `members`.
         counts: The rows of each list, by the member that it is; None for a list by itself.
-        shape: What it is, for a model.
+        shape: A description of its shape, for a model.
     """
 
     handle: str
@@ -233,11 +233,11 @@ class ResultStore:
             with self._transaction(write=False) as execute:
                 rows = execute(query, (handle, first, _BATCH_PIECES)).fetchall()
             for number, start, form, member, row, count, data in rows:
-                rows_of, own = (row, count), bytes(data)
+                rows_of, content = (row, count), bytes(data)
                 if form == "table":
-                    yield StoredPiece(number, start, Piece("", form, json.loads(member), *rows_of, own))
+                    yield StoredPiece(number, start, Piece("", form, json.loads(member), *rows_of, content))
                 else:
-                    text = own.decode("utf-8", "surrogatepass")
+                    text = content.decode("utf-8", "surrogatepass")
                     yield StoredPiece(number, start, Piece(text, form, json.loads(member), *rows_of))
             if len(rows) < _BATCH_PIECES:
                 return

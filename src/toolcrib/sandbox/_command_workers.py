@@ -45,7 +45,7 @@ class CommandWorkers(WorkerStock):
         require: Layers inside the wall without which nothing runs; `a|b` is either.
         spares: How many workers are started ahead.
         cgroup: The folder of a control group that you have made, with its limits: all workers belong to it.
-        remedy: What to do where the program is not installed.
+        remedy: The advice for a host where the program is not installed.
     """
 
     def __init__(
@@ -59,9 +59,9 @@ class CommandWorkers(WorkerStock):
         cgroup: str | Path | None = None,
         remedy: str = "Install it, or give its path",
     ) -> None:
-        said = tempfile.TemporaryFile("a+b")  # noqa: SIM115 -- for as long as the pool is there
-        weakref.finalize(self, said.close)
-        self._program, self._remedy, self._said = command[0], remedy, said
+        output = tempfile.TemporaryFile("a+b")  # noqa: SIM115 -- for as long as the pool is there
+        weakref.finalize(self, output.close)
+        self._program, self._remedy, self._output = command[0], remedy, output
         path = {"PATH": os.environ.get("PATH", os.defpath)}
         options = {
             "serve": "commands",
@@ -71,7 +71,7 @@ class CommandWorkers(WorkerStock):
             "environment": path | ENVIRONMENT | dict(environment or {}),
         }
         group = partial(named_group, cgroup)
-        super().__init__(options, LayerCheck(frozenset(require)), spares, for_limits=False, group=group, errors=said)
+        super().__init__(options, LayerCheck(frozenset(require)), spares, for_limits=False, group=group, errors=output)
 
     def start(self) -> None:
         """Start a first worker, unless that was done.
@@ -118,14 +118,14 @@ class CommandWorkers(WorkerStock):
 
     def last_words(self) -> str:
         """Return the end of what the commands said since this was asked last; empty for nothing."""
-        size = self._said.seek(0, os.SEEK_END)
-        said = os.pread(self._said.fileno(), _SAID, max(0, size - _SAID)).decode(errors="replace").strip("\0 \n")
-        self._said.truncate(0)
-        return said
+        size = self._output.seek(0, os.SEEK_END)
+        text = os.pread(self._output.fileno(), _SAID, max(0, size - _SAID)).decode(errors="replace").strip("\0 \n")
+        self._output.truncate(0)
+        return text
 
     def _said_last(self) -> str:
-        said = self.last_words()
-        return f". `{self._program}` said: {said}" if said else ""
+        words = self.last_words()
+        return f". `{self._program}` said: {words}" if words else ""
 
 
 def _seen_inside(packages: Packages) -> list[str]:
@@ -154,11 +154,11 @@ def bubblewrap(*, packages: Iterable[str] = (), queue: ProgramQueue | None = Non
         options: Those of `CommandWorkers`.
     """
     chosen = Packages.of(packages, None)
-    seen = [part for folder in _seen_inside(chosen) for part in ("--ro-bind", folder, folder)]
+    mounts = [part for folder in _seen_inside(chosen) for part in ("--ro-bind", folder, folder)]
     variables = [part for name, value in ENVIRONMENT.items() for part in ("--setenv", name, value)]
     user = ("--unshare-user", "--uid", str(_NOBODY), "--gid", str(_NOBODY), "--cap-drop", "ALL")
     apart = ("--unshare-all", *user, "--die-with-parent", "--new-session", "--clearenv", *variables)
-    files = ("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", *seen, "--remount-ro", "/", "--chdir", "/")
+    files = ("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", *mounts, "--remount-ro", "/", "--chdir", "/")
     remedy = "Install it, for instance with: apt install bubblewrap"
     workers = CommandWorkers(["bwrap", *apart, *files, "--", *_guest(chosen)], remedy=remedy, **options)
     return WorkerSandbox(workers, "bubblewrap", packages=chosen.tops, queue=queue)
@@ -192,7 +192,9 @@ def gvisor(
 
 def _container(command: list[str], folders: list[str]) -> dict[str, Any]:
     """Return the description of a container in the format of the Open Container Initiative."""
-    seen = [{"destination": folder, "source": folder, "type": "bind", "options": ["ro", "rbind"]} for folder in folders]
+    mounts = [
+        {"destination": folder, "source": folder, "type": "bind", "options": ["ro", "rbind"]} for folder in folders
+    ]
     return {
         "ociVersion": "1.0.2",
         "process": {
@@ -207,7 +209,7 @@ def _container(command: list[str], folders: list[str]) -> dict[str, Any]:
         "mounts": [
             {"destination": "/proc", "type": "proc", "source": "proc"},
             {"destination": "/tmp", "type": "tmpfs", "source": "tmpfs", "options": ["mode=1777"]},
-            *seen,
+            *mounts,
         ],
         "linux": {"namespaces": [{"type": kind} for kind in ("pid", "network", "ipc", "uts", "mount")]},
     }

@@ -26,7 +26,7 @@ class ControlGroup:
 
     Attributes:
         folders: Each with its limits, by the names of their files, if it is made and removed with the sandbox.
-        problem: Why there is none, where there are no folders.
+        problem: The reason why the group has no folders, where it has none.
         is_required: Whether nothing runs without it.
     """
 
@@ -96,17 +96,17 @@ def _groups_of_host() -> dict[str, Path]:
     return found
 
 
-def handing_down(own: Path) -> Path:
+def handing_down(group: Path) -> Path:
     """Return the group of version 2 whose children may have limits: the own one, or that above if it is handed to us.
 
     Raises:
         OSError: A group that holds processes cannot give its children limits.
     """
-    if _hands_down(own):
-        return own
-    above = own
+    if _hands_down(group):
+        return group
+    above = group
     with suppress(OSError):
-        above = own.parent if os.getxattr(own.parent, "user.delegate") == b"1" else own
+        above = group.parent if os.getxattr(group.parent, "user.delegate") == b"1" else group
     if not _hands_down(above):
         try:
             (above / _HANDED_DOWN).write_text("+memory +pids")

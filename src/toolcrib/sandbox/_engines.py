@@ -73,7 +73,7 @@ def sandbox_named(name: str) -> Sandbox:
             "pip install 'toolcrib[monty]', or run in a Linux container or virtual machine"
         )
     try:
-        return _made(name, _ENGINES[name][0])
+        return _shared_engine(name, _ENGINES[name][0])
     except ImportError as error:
         raise SandboxUnavailable(
             f"there is nothing here to run programs in ({error}). Install Monty: pip install 'toolcrib[monty]'"
@@ -87,12 +87,12 @@ def type_checker() -> TypeChecker:
         MissingExtraError: Monty is not installed.
     """
     try:
-        return _made("type checker", "MontySandbox", workers=4)
+        return _shared_engine("type checker", "MontySandbox", workers=4)
     except ImportError as error:
         raise MissingExtraError("checking the types of programs", "monty") from error
 
 
-def _made(name: str, kind: str, **options: Any) -> Any:
+def _shared_engine(name: str, kind: str, **options: Any) -> Any:
     """Return the object that this process shares under a name, created at the first request."""
     with _lock:
         if name not in _shared:

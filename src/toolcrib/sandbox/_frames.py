@@ -106,9 +106,9 @@ class DoneFrame:
     Attributes:
         names: The data that it left, where the host wants it.
         left_out: The kinds of the other values that it left, by name, where the host wants them.
-        blobs: What came with the frame.
+        blobs: The bytes that came with the frame.
         artifacts: The names of its artifacts, which are the last of the blobs.
-        tables: What its worker says of the tables among them; nothing of it is checked.
+        tables: The facts about the tables among them as its worker states them, unchecked.
     """
 
     value: Any = None
@@ -152,7 +152,7 @@ class FrameReader:
 
     @property
     def room(self) -> memoryview | None:
-        """Where the next bytes belong, for `fill`; None when they are to be fed."""
+        """The place of the next bytes, for `fill`; None when they are to be fed."""
         return None if self._frame is None else self._room
 
     def fill(self, count: int) -> list[Frame]:

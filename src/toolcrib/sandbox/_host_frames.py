@@ -19,7 +19,7 @@ class HostFrame(NamedTuple):
 
     Attributes:
         body: The JSON of an object without its last brace, which `batch` adds.
-        blobs: What follows it.
+        blobs: The bytes that follow it.
     """
 
     body: bytes

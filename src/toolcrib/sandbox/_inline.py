@@ -132,9 +132,9 @@ class _Run:
         if self.calls == limits.calls:
             raise _Stop(too_many_calls(name, limits))
         self.calls += 1
-        given, named = exported_arguments(name, args, kwargs, limits.value_size)
+        positional, named = exported_arguments(name, args, kwargs, limits.value_size)
         calling_line.set(self._line())
-        reply = self._answer(self._host.call(name, given, named))
+        reply = self._answer(self._host.call(name, positional, named))
         if isinstance(reply, SuspendedReply):
             raise _Stop(ProgramError("paused", "Paused", reply.reason))
         if isinstance(reply, Raised):

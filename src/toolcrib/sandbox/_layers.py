@@ -62,7 +62,7 @@ class LayerCheck:
         sandbox: Literal["ProcessSandbox", "MontySandbox"] = "ProcessSandbox",
         warn: bool = False,
     ) -> None:
-        unknown = (skip | {name for each in require for name in each.split("|")}) - {*LAYERS, CONTROL_GROUP}
+        unknown = (skip | {name for choice in require for name in choice.split("|")}) - {*LAYERS, CONTROL_GROUP}
         if unknown:
             raise ValueError(f"there is no layer {', '.join(sorted(unknown))}; there are {', '.join(LAYERS)}")
         self._require, self.skip, self._sandbox, self._warns = require, skip, sandbox, warn
@@ -103,7 +103,9 @@ class LayerCheck:
             if layers.get(layer) != "on" and layer not in self.skip:
                 lacking.setdefault(layers.get(layer), []).append(layer)
         if warns and lacking:
-            states = "; ".join(f"{', '.join(each)} is {state}. {_REMEDIES[each[0]]}" for state, each in lacking.items())
+            states = "; ".join(
+                f"{', '.join(names)} is {state}. {_REMEDIES[names[0]]}" for state, names in lacking.items()
+            )
             _log.warning(
                 "programs are confined, and could be confined better: %s. "
                 '%s(require="all") refuses to run programs like that',

@@ -83,7 +83,7 @@ class MontySandbox:
         self._threads = ProgramThreads()
         self._running: set[_Run] = set()
         self._closed = False
-        _made.add(self)
+        _sandboxes.add(self)
 
     async def run(self, program: Program, host: Host) -> SandboxResult:
         """Run a program to its end.
@@ -104,7 +104,7 @@ class MontySandbox:
         Monty does not check a snapshot: take it from your own storage, or from a signed `PausedProgram`.
 
         Raises:
-            SandboxError: The state is of another version of Monty, or none; or there is no worker for it.
+            SandboxError: The state is of another version of Monty, or is not one; or there is no worker for it.
         """
         saved = MontyState.from_dict(state)
         return await self._run(program, _Run(program, saved.source, host, saved))
@@ -276,7 +276,7 @@ class _Run:
             return stop.value
         except (SandboxError, KeyboardInterrupt, SystemExit):
             raise
-        except BaseException as broken:  # Monty's own code, panics too: this is no error of the program
+        except BaseException as broken:  # Monty's own code, panics too: this is not an error of the program
             raise SandboxError(f"Monty failed: {type(broken).__name__}: {broken}") from broken
         finally:
             self._computed += time.monotonic() - began
@@ -299,7 +299,7 @@ class _Run:
                 self._loop.call_soon_threadsafe(self._deadline.end)
 
 
-_made: WeakSet[MontySandbox] = WeakSet()
+_sandboxes: WeakSet[MontySandbox] = WeakSet()
 _used_by: int | None = None  # the process in which Monty started its threads
 
 
@@ -311,7 +311,7 @@ def _close(steps: Steps[SandboxResult]) -> None:
 
 
 def _forked() -> None:
-    for sandbox in list(_made):
+    for sandbox in list(_sandboxes):
         sandbox._after_fork()  # pyright: ignore[reportPrivateUsage] -- of the class above
 
 
@@ -321,7 +321,7 @@ if hasattr(os, "register_at_fork"):
 
 @atexit.register
 def _close_all() -> None:
-    for sandbox in list(_made):
+    for sandbox in list(_sandboxes):
         sandbox.close()
 
 
@@ -329,7 +329,7 @@ def monty_binary() -> str:
     """Return the program of Monty's workers: that which `MONTY_BIN` names, or `monty` where scripts are installed.
 
     Raises:
-        SandboxUnavailable: There is none.
+        SandboxUnavailable: The program is not installed.
     """
     user = sysconfig.get_path("scripts", f"{os.name}_user")
     folders = (sysconfig.get_path("scripts"), user, os.environ.get("PATH", ""))

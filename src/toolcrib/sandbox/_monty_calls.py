@@ -51,7 +51,7 @@ class MontyCalls:
         self._numbers: dict[int, int] = {}  # of the requests without a reply, in the order they came
         self._tasks: dict[int, asyncio.Task[Reply]] = {}
         self._ended: list[int] = []
-        self._made = 0
+        self._last_number = 0
         self._news: asyncio.Future[None] | None = None
 
     async def answer(self, requests: Sequence[MontyRequest]) -> MontyReplies:
@@ -86,7 +86,7 @@ class MontyCalls:
         return [(request, task.result()) for request, task in found]
 
     def _begin(self, request: MontyRequest) -> None:
-        self._numbers[request.id] = self._made = self._made + 1
+        self._numbers[request.id] = self._last_number = self._last_number + 1
         context = copy_context()
 
         def start() -> None:

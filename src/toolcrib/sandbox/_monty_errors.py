@@ -61,9 +61,9 @@ def program_error(error: MontyError, program: Program) -> ProgramError:
     message = _explained(name, cut(message, _MESSAGE), program)
     if name == "KeyError" and message:
         message = repr(message)  # as Python writes it
-    own = [frame for frame in frames if frame.filename != "<string>"]
+    program_frames = [frame for frame in frames if frame.filename != "<string>"]
     text = _traceback(frames, program, f"{name}: {message}" if message else name)
-    return ProgramError(kind, name, message, own[-1].line if own else 0, text)
+    return ProgramError(kind, name, message, program_frames[-1].line if program_frames else 0, text)
 
 
 def _limit(name: str, message: str, program: Program) -> tuple[ErrorKind, str] | None:

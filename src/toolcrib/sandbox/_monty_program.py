@@ -243,8 +243,8 @@ class MontyProgram:
         if self._calls > self._limits.calls:
             raise ProgramEnded(too_many_calls(name, self._limits, self._line(snapshot)))
         try:
-            given = snapshot.args, snapshot.kwargs
-            args, kwargs = exported_arguments(name, *given, self._limits.value_size, _fields)
+            arguments = snapshot.args, snapshot.kwargs
+            args, kwargs = exported_arguments(name, *arguments, self._limits.value_size, _fields)
         except ValueError as error:
             return self._compute(snapshot.resume, {"exc_type": "ValueError", "message": str(error)})
         call = MontyCall(snapshot.call_id, name, args, kwargs, self._line(snapshot))

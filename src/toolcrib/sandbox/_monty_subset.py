@@ -112,8 +112,8 @@ class _Reader:
         self._nodes = list(ast.walk(source.tree))
         methods = {part for node in self._nodes if isinstance(node, ast.ClassDef) for part in node.body}
         plain = [node for node in self._nodes if node not in methods]
-        self._own = _own_names(plain)
-        self._tools = offered - self._own
+        self._defined = _own_names(plain)
+        self._tools = offered - self._defined
         self._subtools = {name.replace("__", "."): name for name in self._tools if "__" in name}
         self._functions = {n.name: n for n in plain if isinstance(n, ast.FunctionDef)}
         self._coroutines = {n.name for n in plain if isinstance(n, ast.AsyncFunctionDef)}
@@ -180,7 +180,7 @@ class _Reader:
                 )
 
     def _tool_in(self, function: ast.expr) -> str:
-        """Return the tool that a function given as a value is or calls; empty when there is none."""
+        """Return the tool that a function given as a value is or calls; empty when it is or calls no tool."""
         name = self._tool(function)
         if name:
             return name
@@ -200,7 +200,7 @@ class _Reader:
 
     def edits(self) -> list[SourceEdit]:
         edits: list[SourceEdit] = []
-        taken: set[ast.AST] = set()
+        read: set[ast.AST] = set()
         for node in self._nodes:
             match node:
                 case ast.ImportFrom(module="__future__"):
@@ -208,11 +208,11 @@ class _Reader:
                     edits.append((start, end, "pass" + "\n" * ((node.end_lineno or node.lineno) - node.lineno)))
                 case ast.Attribute(value=ast.Name(id="asyncio"), attr="TimeoutError"):
                     edits.append((*self._source.span(node), "TimeoutError"))
-                case ast.Attribute() if self._subtools and node not in taken:
-                    edits += self._subtool(node, taken)
+                case ast.Attribute() if self._subtools and node not in read:
+                    edits += self._subtool(node, read)
                 case ast.Call(func=ast.Name(id="next"), args=[ast.GeneratorExp() as values, *_]):
                     edits += self._first_of(node, values)
-                case ast.Name(id=name, ctx=ast.Load()) if name in _NEAR and name not in self._own:
+                case ast.Name(id=name, ctx=ast.Load()) if name in _NEAR and name not in self._defined:
                     edits.append((*self._source.span(node), _NEAR[name]))
                 case ast.Raise(exc=ast.Call(func=ast.Name(id=name), args=[text], keywords=[])) if _is_exception(name):
                     edits += self._as_text(text)
@@ -220,13 +220,13 @@ class _Reader:
                     pass
         return edits
 
-    def _subtool(self, node: ast.Attribute, taken: set[ast.AST]) -> Iterator[SourceEdit]:
+    def _subtool(self, node: ast.Attribute, read: set[ast.AST]) -> Iterator[SourceEdit]:
         """Yield `parent.child` as `parent__child`."""
         dotted = _dotted(node)
         name = self._subtools.get(dotted)
-        if name is None or dotted.partition(".")[0] in self._own or node.lineno != node.end_lineno:
+        if name is None or dotted.partition(".")[0] in self._defined or node.lineno != node.end_lineno:
             return
-        taken.update(ast.walk(node))
+        read.update(ast.walk(node))
         yield (*self._source.span(node), name)
 
     def _first_of(self, call: ast.Call, values: ast.GeneratorExp) -> Iterator[SourceEdit]:
@@ -239,7 +239,7 @@ class _Reader:
     def _as_text(self, text: ast.expr) -> Iterator[SourceEdit]:
         """Yield `raise ValueError(x)` as `raise ValueError(str(x))`: exceptions take only text there."""
         plain = isinstance(text, ast.JoinedStr) or (isinstance(text, ast.Constant) and isinstance(text.value, str))
-        if plain or isinstance(text, ast.Starred | ast.GeneratorExp) or "str" in self._own:
+        if plain or isinstance(text, ast.Starred | ast.GeneratorExp) or "str" in self._defined:
             return
         start, end = self._source.span(text)
         yield (start, start, "str(")

@@ -18,7 +18,7 @@ class Packages:
     """Packages for the programs of a sandbox.
 
     Attributes:
-        names: What is imported before the worker is sealed: `pandas`, `scipy.stats`.
+        names: The modules that are imported before the worker is sealed: `pandas`, `scipy.stats`.
         folders: Where the packages lie.
     """
 

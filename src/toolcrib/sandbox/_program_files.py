@@ -41,14 +41,14 @@ def read_files(files: ProgramFiles, most: int) -> dict[str, bytes]:
     """
     require_files(files)
     found: dict[str, bytes] = {}
-    left = most
-    for name, given in files.items():
-        size = _size(name, given)
-        if size <= left:  # as far as the system knows: a file may grow, and those of /proc have no size
-            found[name] = given if isinstance(given, bytes) else _read(given, left + 1)
+    room = most
+    for name, file in files.items():
+        size = _size(name, file)
+        if size <= room:  # as far as the system knows: a file may grow, and those of /proc have no size
+            found[name] = file if isinstance(file, bytes) else _read(file, room + 1)
             size = len(found[name])
-        left -= size
-        if left < 0:
+        room -= size
+        if room < 0:
             raise ValueError(
                 f"files: with {name!r} of {size} bytes, they have more than the {most} bytes that a program takes. "
                 "Give it less, or raise SandboxLimits.bytes_in"
@@ -101,23 +101,23 @@ def artifacts_of(names: Sequence[Any], blobs: Sequence[memoryview], most: int) -
     return tuple(Media(_type(name), bytes(blob), name=name) for name, blob in zip(names, data, strict=True))
 
 
-def _size(name: str, given: bytes | os.PathLike[str]) -> int:
-    if isinstance(given, bytes):
-        return len(given)
-    if not isinstance(cast("object", given), os.PathLike):
+def _size(name: str, file: bytes | os.PathLike[str]) -> int:
+    if isinstance(file, bytes):
+        return len(file)
+    if not isinstance(cast("object", file), os.PathLike):
         raise TypeError(
-            f"files: {name!r} is a {type(given).__name__}. Give the path of a file, as Path('sales.csv'), or its "
+            f"files: {name!r} is a {type(file).__name__}. Give the path of a file, as Path('sales.csv'), or its "
             "bytes, as text.encode()"
         )
-    facts = Path(given).stat()
+    facts = Path(file).stat()
     if not stat.S_ISREG(facts.st_mode):
-        what = "a folder" if stat.S_ISDIR(facts.st_mode) else "a device, a pipe or a socket"
-        raise ValueError(f"files: the path of {name!r}, {given}, leads to {what}. Give the path of a file, or bytes")
+        kind = "a folder" if stat.S_ISDIR(facts.st_mode) else "a device, a pipe or a socket"
+        raise ValueError(f"files: the path of {name!r}, {file}, leads to {kind}. Give the path of a file, or bytes")
     return facts.st_size
 
 
-def _read(given: os.PathLike[str], most: int) -> bytes:
-    with Path(given).open("rb") as file:
+def _read(path: os.PathLike[str], most: int) -> bytes:
+    with Path(path).open("rb") as file:
         return file.read(most)
 
 

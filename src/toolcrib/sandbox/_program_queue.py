@@ -70,12 +70,12 @@ class ProgramQueue:
 
     @property
     def running(self) -> int:
-        """How many programs have a place now."""
+        """The number of programs that have a place now."""
         return self._programs
 
     @property
     def waiting(self) -> int:
-        """How many programs wait for one."""
+        """The number of programs that wait for one."""
         return len(self._waiting)
 
     def group(self) -> ControlGroup:
@@ -173,9 +173,9 @@ class ProgramQueue:
 
     def _next(self) -> _Waiting | None:
         """Return the program that may begin: the first one, or one of a session, which needs no more memory."""
-        for place, each in enumerate(self._waiting):
-            if (place == 0 or not each.memory) and self._has_room(each.memory):
-                return each
+        for place, program in enumerate(self._waiting):
+            if (place == 0 or not program.memory) and self._has_room(program.memory):
+                return program
         return None
 
     def _admit(self) -> None:

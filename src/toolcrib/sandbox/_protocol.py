@@ -10,7 +10,7 @@ from toolcrib.calls import Media
 from toolcrib.errors import explain_options
 
 OutputStream: TypeAlias = Literal["stdout", "stderr"]
-"""Where a program wrote."""
+"""The stream that a program wrote to."""
 ErrorKind: TypeAlias = Literal[
     "syntax", "exception", "time", "memory", "output", "calls", "paused", "stopped", "sandbox"
 ]
@@ -143,7 +143,7 @@ class SuspendedReply:
 
 
 Reply: TypeAlias = Value | Raised | SuspendedReply
-"""What a program gets for a call: a value, an exception, or that the call is suspended."""
+"""The reply to a program's call: a value, an exception, or that the call is suspended."""
 
 Emit: TypeAlias = Callable[[Any], Awaitable[None]]
 """Takes one value of a streaming call, of JSON shapes, and returns when the program wants the next one."""
@@ -171,14 +171,14 @@ class Host(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProgramError:
-    """Why a program did not reach its end.
+    """The error that kept a program from its end.
 
     Attributes:
         kind: `syntax`: it cannot run, nothing ran. `exception`: it raised. `time`, `memory`, `output`, `calls`: it came
             to a limit. `paused`: it waits for a person. `stopped`: it was ended from outside. `sandbox`: the sandbox
             failed.
         type: The exception's class name.
-        message: What went wrong, for the model.
+        message: The error's text, for the model.
         line: The program's line, from 1; 0 when unknown.
         traceback: The program's own lines down to the error, as Python writes them.
     """

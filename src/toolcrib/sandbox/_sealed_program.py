@@ -74,8 +74,8 @@ class SealedProgram:
 def _report(command: Sequence[str]) -> Ready:
     ran = _run(command, {})
     if ran.returncode != 0:
-        said = ran.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise OSError(f"the program does not start under it ({said or f'status {ran.returncode}'})")
+        words = ran.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise OSError(f"the program does not start under it ({words or f'status {ran.returncode}'})")
     report = json.loads(ran.stdout)
     return Ready(report["ready"], report["broken"])
 

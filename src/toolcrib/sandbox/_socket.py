@@ -59,7 +59,7 @@ class Wire:
     # --- reading
 
     def next(self) -> Frame | None:
-        """Return the next frame that has come; None when there is none."""
+        """Return the next frame; None when no frame has come."""
         if self._frames:
             return self._frames.popleft()
         if self._ahead > _READ_AHEAD:
@@ -118,10 +118,10 @@ class Wire:
         if not count:
             self._end()
             return
-        whole = self._reader.fill(count)
+        frames = self._reader.fill(count)
         self._charge(time.thread_time() - began)
-        if whole:
-            self._frames.extend(whole)
+        if frames:
+            self._frames.extend(frames)
             self._count(_READ_AHEAD)
 
     def _count(self, size: int) -> None:

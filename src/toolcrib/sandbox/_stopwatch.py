@@ -30,8 +30,8 @@ class Stopwatch:
     """
 
     __slots__ = (
-        *("_due", "_is_late", "_left", "_loop", "_on_look", "_on_over", "_patience", "_seconds", "_since", "_timer"),
-        *("_used", "_waited", "_waited_before"),
+        *("_due", "_is_late", "_loop", "_on_look", "_on_over", "_patience", "_remaining", "_seconds", "_since"),
+        *("_timer", "_used", "_waited", "_waited_before"),
     )
 
     def __init__(
@@ -43,7 +43,7 @@ class Stopwatch:
         used: Callable[[], float | None] | None = None,
     ) -> None:
         self._seconds, self._used, self._patience = seconds, used, seconds * _PATIENCE
-        self._left, self._on_over, self._on_look = seconds, on_over, on_look
+        self._remaining, self._on_over, self._on_look = seconds, on_over, on_look
         self._waited, self._waited_before = waited, 0.0
         self._since: float | None = None
         self._is_late = False
@@ -58,20 +58,20 @@ class Stopwatch:
     def pause(self) -> None:
         """Pause the count: the program waits."""
         if self._since is not None:
-            self._left -= self._computed()
+            self._remaining -= self._computed()
             self._since = None
-            if self._left > 0:  # else it would gain time by a call now and then
+            if self._remaining > 0:  # else it would gain time by a call now and then
                 self._is_late = False
 
     def charge(self, seconds: float) -> None:
         """Count seconds that the host computed for the program, too."""
-        self._left -= seconds
+        self._remaining -= seconds
         self._seconds -= seconds
 
     @property
     def is_over(self) -> bool:
         """Whether the program has had all its time."""
-        return self._left <= 0 and not self._goes_on()
+        return self._remaining <= 0 and not self._goes_on()
 
     def _goes_on(self) -> bool:
         """Return whether a program that had its time by the clock had a processor for less, and give it the rest."""
@@ -80,7 +80,7 @@ class Stopwatch:
         if rest <= 0 or self._patience <= 0:
             return False
         self._patience -= rest
-        self._left = rest
+        self._remaining = rest
         return True
 
     def stop(self) -> None:
@@ -92,14 +92,14 @@ class Stopwatch:
     def _check(self) -> None:
         self._on_look()
         if self._since is not None:
-            self._left -= self._computed()
+            self._remaining -= self._computed()
             self._begin()
             if self.is_over:
                 if self._is_late:
                     self._on_over()
                     return
                 self._is_late = True
-        self._set(max(self._left, _GRACE))
+        self._set(max(self._remaining, _GRACE))
 
     def _begin(self) -> None:
         self._since = time.monotonic()

@@ -11,7 +11,7 @@ _AFTER_NAME: Final = re.compile(r".*\) ", re.DOTALL)  # the name of a process ma
 
 
 class Usage(NamedTuple):
-    """What a process has computed so far, in seconds, and how many threads it has now."""
+    """The seconds that a process has computed so far, and the number of its threads now."""
 
     seconds: float
     threads: int

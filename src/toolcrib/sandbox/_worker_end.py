@@ -17,12 +17,12 @@ _OF_WALLS: Final = 125  # and up: what gVisor and docker end with when they coul
 
 @dataclass(frozen=True, slots=True)
 class WorkerEnd:
-    """How the process of a worker ended.
+    """The end of a worker's process.
 
     Attributes:
         cause: `program`: the program ended or crashed it. `time`: it computed longer than the kernel let it. `outside`:
             another process or the kernel killed it, or it may have been so.
-        how: What happened to it, for messages.
+        how: A text of what happened to it, for messages.
     """
 
     cause: Cause

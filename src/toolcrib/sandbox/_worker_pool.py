@@ -25,7 +25,7 @@ class WorkerStock:
     A process forked off the host has none of the workers and starts its own.
 
     Args:
-        options: What the zygote serves.
+        options: The options that the zygote serves with.
         check: Checks what guests report.
         spares: How many workers are started ahead.
         for_limits: Whether a spare is for the limits that were used last.
@@ -121,9 +121,9 @@ class WorkerStock:
         spares, zygote, closed = self._spares, self._zygote, self._closed
         self._reset()
         self._closed = closed
-        for each in (*spares, zygote):
-            if each is not None:
-                each.forget()
+        for process in (*spares, zygote):
+            if process is not None:
+                process.forget()
 
     # --- zygotes ----------------------------------------------------------------------------------------------------
 
@@ -228,23 +228,23 @@ class WorkerPool(WorkerStock):
 
 
 class _Left(Protocol):
-    """What belongs to one process, and not to those that are forked off it."""
+    """A thing that belongs to one process, and not to those that are forked off it."""
 
     def forget(self) -> None:
         """Leave it to the process that this one was forked from, and begin anew."""
         ...
 
 
-_left: Final[weakref.WeakSet[_Left]] = weakref.WeakSet()
+_forgotten: Final[weakref.WeakSet[_Left]] = weakref.WeakSet()
 
 
 def leave_at_fork(pool: _Left) -> None:
     """Forget a pool in a process that is forked off this one."""
-    _left.add(pool)
+    _forgotten.add(pool)
 
 
 def _forget_all() -> None:
-    for pool in list(_left):
+    for pool in list(_forgotten):
         pool.forget()
 
 

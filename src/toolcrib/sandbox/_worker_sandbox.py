@@ -220,11 +220,11 @@ class WorkerSandbox:
         take = partial(self._take, cpu, program.limits.memory)
         if program.may_block or (self._is_started and self._takes_at_once):
             return take()
-        taken = asyncio.get_running_loop().run_in_executor(None, take)
+        worker = asyncio.get_running_loop().run_in_executor(None, take)
         try:
-            return await asyncio.shield(taken)
+            return await asyncio.shield(worker)
         except asyncio.CancelledError:
-            taken.add_done_callback(_close_unused)
+            worker.add_done_callback(_close_unused)
             raise
 
     def _take(self, cpu: int, memory: int) -> Worker:
@@ -259,9 +259,9 @@ class WorkerSandbox:
 
     def _log_last_words(self) -> None:
         """Log what a wall said of its worker, which has died."""
-        said = self._workers.last_words() if isinstance(self._workers, SpeakingWorkers) else ""
-        if said:
-            _log.warning("a worker of %s died, and its wall said: %r", self._engine, said)
+        words = self._workers.last_words() if isinstance(self._workers, SpeakingWorkers) else ""
+        if words:
+            _log.warning("a worker of %s died, and its wall said: %r", self._engine, words)
 
     def _isolation(self) -> tuple[str, ...]:
         return (self._engine, *self._notes, *self._workers.layers, *LIMITS)
@@ -280,7 +280,7 @@ class ProcessSession:
         self._sandbox = sandbox
         self._worker: Worker | None = None
         self._begin = json_bytes(data)  # as JSON, which takes least memory; so does what is kept
-        self._kept: bytes | None = self._begin if sandbox.keep_values else None
+        self._data: bytes | None = self._begin if sandbox.keep_values else None
         self._memory = 0  # that is kept for its worker
         self._is_busy = self._is_counted = False
         self._end_reason: str | None = None
@@ -293,7 +293,7 @@ class ProcessSession:
         Raises:
             SandboxError: Another one is running, the session is over, or there are too many sessions.
         """
-        result, _ = await self._run(program, host, wanted=self._kept is not None)
+        result, _ = await self._run(program, host, wanted=self._data is not None)
         return result
 
     async def values(self, program: Program, host: Host) -> SessionValues:
@@ -331,22 +331,22 @@ class ProcessSession:
                 names = self._values if self._worker is None else {}
                 worker = await self._ready(program)
                 log = ReplayLog(self._sandbox.engine)
-                given = names if names or wanted else None
-                ended = await self._sandbox.converse(program, host, log, worker, keep=True, names=given)
+                begin_names = names if names or wanted else None
+                ended = await self._sandbox.converse(program, host, log, worker, keep=True, names=begin_names)
                 result, is_reusable = ended.result, ended.is_reusable
-                left = SessionValues(ended.names or {}, ended.left_out)
+                values = SessionValues(ended.names or {}, ended.left_out)
                 if is_reusable:
-                    self._kept = None if self._kept is None else json_bytes(left.data)
+                    self._data = None if self._data is None else json_bytes(values.data)
                     if isinstance(worker, StoppableWorker):
                         worker.stop()
-                    return result, left
+                    return result, values
                 why = f"its last program was ended ({result.error})"
-                return self._with_loss(result), left
+                return self._with_loss(result), values
         finally:
             self._is_busy = False
             if is_reusable:
                 self._wait()
-            elif self._kept is None:
+            elif self._data is None:
                 self._end(why)
             else:
                 self._leave_worker()
@@ -354,7 +354,7 @@ class ProcessSession:
     @property
     def _values(self) -> dict[str, Any]:
         """The data that a new worker of the session begins with, by name."""
-        return from_json(self._begin if self._kept is None else self._kept)
+        return from_json(self._begin if self._data is None else self._data)
 
     async def _ready(self, program: Program) -> Worker:
         """Return the worker, which goes on or is new."""
@@ -373,11 +373,11 @@ class ProcessSession:
         if error is None or error.kind == "paused":
             return result
         lost = "The session ended with it: all that its programs left is gone."
-        if self._kept is not None:
-            kept = ", ".join(list(self._values)[:_NAMES_SHOWN]) or "none"
+        if self._data is not None:
+            names = ", ".join(list(self._values)[:_NAMES_SHOWN]) or "none"
             lost = (
                 "Of what the programs of this session left, only plain values are there as they were before this "
-                f"program ({kept}); functions, imports and other objects are gone."
+                f"program ({names}); functions, imports and other objects are gone."
             )
         return replace(result, error=replace(error, message=f"{error.message.rstrip('.')}. {lost}"))
 
@@ -422,9 +422,9 @@ class ProcessSession:
             self._sandbox.queue.close_session(memory)
 
 
-def _close_unused(taken: asyncio.Future[Worker]) -> None:
-    if not taken.cancelled() and taken.exception() is None:
-        taken.result().close()
+def _close_unused(worker: asyncio.Future[Worker]) -> None:
+    if not worker.cancelled() and worker.exception() is None:
+        worker.result().close()
 
 
 def _end_idle(sandbox: weakref.ref[WorkerSandbox]) -> None:

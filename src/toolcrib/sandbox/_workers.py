@@ -106,7 +106,7 @@ class Workers(Protocol):
             memory: Bytes it may take on top of what it has at its start.
 
         Raises:
-            SandboxError: There is none to be had.
+            SandboxError: No worker can be started.
         """
         ...
 

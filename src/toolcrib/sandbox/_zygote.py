@@ -191,7 +191,7 @@ class Zygote:
     """A running zygote, or starter of commands; its methods may be called from any thread.
 
     Args:
-        options: What it serves; see `_worker/__main__.py`.
+        options: The options that it serves with; see `_worker/__main__.py`.
         group: The control group that it joins.
         errors: A file for what it, and what it starts, says.
 
@@ -292,8 +292,8 @@ class Zygote:
                     return
                 if len(data) != ANSWER.size:
                     return
-                what, number, code = ANSWER.unpack(data)
-                if what == ENDED:
+                kind, number, code = ANSWER.unpack(data)
+                if kind == ENDED:
                     worker = self._numbered.pop(number, None)  # None: it was closed
                     if worker is not None:
                         end = worker_end(code, is_command=self.signals_trees, is_sealed=self._is_filtered)

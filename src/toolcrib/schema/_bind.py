@@ -14,7 +14,7 @@ from toolcrib.schema._parameters import EMPTY, Resolved
 
 
 class Binder:
-    """What a function takes, worked out once, so that a call costs no `inspect.BoundArguments`."""
+    """The parameters of a function, worked out once, so that a call costs no `inspect.BoundArguments`."""
 
     def __init__(self, tool: str, parameters: Sequence[Resolved], fixed: frozenset[str]) -> None:
         self._tool = tool

@@ -19,7 +19,7 @@ def fault_of_json(raw: str, error: str, quoted: bool) -> str:
 
     Args:
         raw: The text.
-        error: What the parser says: `EOF while parsing a string at line 1 column 23`.
+        error: The parser's error: `EOF while parsing a string at line 1 column 23`.
         quoted: Whether some of the text may be in the message; not where an argument is secret.
     """
     if raw.lstrip().startswith("```"):

@@ -114,9 +114,9 @@ class Writer:
         notes = Notes([], [])
         shown = values = self._shapes(self._authors, arguments, notes, False)
         if notes.without_form:
-            given = {name: value for name, value in arguments.items() if not self._stands_for_none(name, value)}
-            if len(given) < len(arguments):
-                return self.canonical(given)
+            rest = {name: value for name, value in arguments.items() if not self._stands_for_none(name, value)}
+            if len(rest) < len(arguments):
+                return self.canonical(rest)
         if self._inputs.secrets or notes.secrets:
             shown = self._shapes(self._authors, arguments, Notes([], []), True)
             if self._inputs.marked is not None:

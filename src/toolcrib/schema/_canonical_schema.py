@@ -152,12 +152,12 @@ def _own_style(schema: _Node) -> bool:
     writing: _Node = schema.get("serialization") or {}
     function: Any = writing.get("function") if "type" in writing else None
     module: str = getattr(function, "__module__", None) or type(function).__module__
-    own = function is not None and not module.startswith(("pydantic.", "toolcrib.schema."))
-    return own or bool(schema.get("serialization_exclude") or schema.get("serialization_exclude_if"))
+    has_style = function is not None and not module.startswith(("pydantic.", "toolcrib.schema."))
+    return has_style or bool(schema.get("serialization_exclude") or schema.get("serialization_exclude_if"))
 
 
 class _Around(NamedTuple):
-    """What stands around a part of a schema.
+    """The surroundings of a part of a schema.
 
     Attributes:
         config: The configuration of the nearest model, dataclass or TypedDict.
@@ -221,13 +221,13 @@ class _Rewriter:
         inner: _Node = schema["schema"]
         kind: type = inner.get("cls") or _KINDS.get(inner["type"]) or NoneType
         empty = type(default).__name__ in (inner["type"], "NoneType") and not default  # an array has no truth value
-        expected = (one for one in inner.get("expected", ()) if type(one) is type(default))
-        if type(default) is kind or empty or any(one == default for one in expected):
+        expected = (literal for literal in inner.get("expected", ()) if type(literal) is type(default))
+        if type(default) is kind or empty or any(literal == default for literal in expected):
             return schema
         found = [] if inner["type"] in _KINDS else list(self._definitions.values())
-        whole: Any = {"type": "definitions", "schema": inner, "definitions": found} if found else inner
+        complete: Any = {"type": "definitions", "schema": inner, "definitions": found} if found else inner
         try:
-            value = validator_of(whole).validate_python(default)
+            value = validator_of(complete).validate_python(default)
             if type(value) is type(default) and value == default:
                 return schema
         except Exception:  # a default that stands for none, and validators of the type's author
@@ -276,8 +276,8 @@ class _Rewriter:
 
     def iterable(self, schema: _Node, around: _Around) -> _Node:
         """Read an iterable as a list: pydantic reads its items when the tool does, and only once."""
-        kept = _without(schema, "type", "serialization")
-        return self.container({"type": "list", "strict": False, **kept}, around)
+        rest = _without(schema, "type", "serialization")
+        return self.container({"type": "list", "strict": False, **rest}, around)
 
     def sequence(self, schema: _Node, around: _Around) -> _Node:
         """Read a sequence as a list, as it is read from JSON."""
@@ -312,8 +312,8 @@ class _Rewriter:
         """Read an instance of a member of the union as that member, though another member be its base class."""
         classes = [self._class_of(choice) for choice in schema["choices"]]
         node: list[Any] = []
-        for choice, own in zip(schema["choices"], classes, strict=True):
-            below = tuple(other for other in classes if own and other and other is not own and issubclass(other, own))
+        for choice, cls in zip(schema["choices"], classes, strict=True):
+            below = tuple(other for other in classes if cls and other and other is not cls and issubclass(other, cls))
             node.append(_without_instances(choice, below) if below else choice)
         changed = any(new is not old for new, old in zip(node, schema["choices"], strict=True))
         return {**schema, "choices": node} if changed else schema

@@ -11,7 +11,7 @@ from typing_extensions import TypeVar
 T = TypeVar("T", default=Any)
 
 ClientFeature: TypeAlias = Literal["elicit", "elicit_url", "sample", "sample_tools", "roots", "log"]
-"""What a client may be asked for: a form, a page to visit, a text of its model, one with tools, folders, a log line."""
+"""The kind of a request: a form, a page to visit, a text of its model, one with tools, folders, a log line."""
 
 LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 """The level of a line that a tool logs, in MCP's words."""
@@ -36,7 +36,7 @@ class ElicitRequest:
 
 @dataclass(frozen=True, slots=True)
 class Elicited(Generic[T]):
-    """What came of a question: `data` is there when it was accepted. It approves no call.
+    """The outcome of a question: `data` is there when it was accepted. It approves no call.
 
     Attributes:
         action: The person filled in the form or went to the page, declined, or closed it without an answer.
@@ -79,7 +79,7 @@ class SampleRequest:
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """What the client's model answered.
+    """The answer of the client's model.
 
     Attributes:
         content: The blocks of the answer, as JSON shapes of the protocol.
@@ -136,12 +136,12 @@ class ClientRoot:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a call has come.
+    """The progress of a call.
 
     Attributes:
-        progress: What is done; it grows with each report.
-        total: What it grows to, if that is known.
-        message: What is done now.
+        progress: The part that is done; it grows with each report.
+        total: The number that it grows to, if that is known.
+        message: The step that is done now.
     """
 
     progress: float
@@ -195,7 +195,7 @@ class ClientLink(Protocol):
 
 
 class CallClient(Protocol):
-    """What a call may ask its client for, where that is missing the host: what `RunContext` passes requests on to."""
+    """The receiver of a call's requests to its client, or else to the host: `RunContext` passes them on to it."""
 
     async def elicit(self, message: str, form: Any, url: str | None, id: str) -> Elicited[Any]:
         """Ask a person; see `RunContext.elicit`."""

@@ -24,12 +24,12 @@ class RunContext(Generic[D]):
     """The run as its tools see it; a parameter annotated with it is filled by the pipeline and hidden from the model.
 
     Attributes:
-        deps: What the host gave the run for its tools, typed by the parameter: `ctx: RunContext[Database]`.
+        deps: The object that the host gave the run for its tools, typed by the parameter: `ctx: RunContext[Database]`.
         metadata: One dict for this call, shared by its hooks and the tool.
-        user_input: What a person typed when they approved the call, after `process_user_input`.
+        user_input: The text that a person typed when they approved the call, after `process_user_input`.
         approved: Whether this call was approved; `approved_by` says by whom.
         idempotency_key: Stays the same when the call is executed again; the call's id unless the adapter knows better.
-        provided: What the run supplies for `Injectable` and `Injected` parameters, by type or by parameter name.
+        provided: The values that the run supplies for `Injectable` and `Injected` parameters, by type or name.
         revealed: The tools that were found in this run, in the order they were; a name put in may be called from then
             on, although it is not offered by default.
         report: Says to sinks how far the call has come, with any value; None where there are no sinks.
@@ -37,7 +37,7 @@ class RunContext(Generic[D]):
         run: The `Run` itself, or None.
         trace: Takes what the tool asks and logs, for sinks, or None.
         hide: Hides the secrets of the call in a text, which it cuts to a number of characters, or in JSON shapes.
-        supplied: What the tool's function was given besides the arguments of the call, each with the spec of the tool.
+        supplied: The values that the tool's function was given besides the call's arguments, each with the tool's spec.
     """
 
     deps: D
@@ -84,7 +84,7 @@ class RunContext(Generic[D]):
 
         Args:
             message: The question.
-            form: What is asked for: a model, a dataclass or a TypedDict whose fields are plain, a plain type such as
+            form: The form: a model, a dataclass or a TypedDict whose fields are plain, a plain type such as
                 `int` or `Literal["a", "b"]`, or a JSON schema; None for a bare yes or no.
             url: A page to visit in the place of a form, for what the client must not see.
             id: Names the question among those of the call, for clients that show it; made up when empty.
@@ -122,9 +122,9 @@ class RunContext(Generic[D]):
         the one with `done == total`.
 
         Args:
-            done: What is done; it grows with each report.
-            total: What it grows to, if that is known.
-            message: What is done now.
+            done: The part that is done; it grows with each report.
+            total: The number that it grows to, if that is known.
+            message: The step that is done now.
         """
         if self.report is not None:
             self.report(schema.Progress(done, total, self.hide(message)))

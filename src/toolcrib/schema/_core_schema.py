@@ -14,12 +14,12 @@ _NOT_SCHEMAS = frozenset({"metadata", "default", "expected", "config", "cls", "s
 
 
 class Fields(NamedTuple):
-    """What an input has inside.
+    """The fields of an input.
 
     Attributes:
         named: The schema of each field.
         extras: The schema of the values that it does not declare; None where it says nothing of them.
-        definitions: What references in these schemas name.
+        definitions: The definitions that references in these schemas name.
     """
 
     named: Mapping[str, Mapping[str, Any]]
@@ -57,15 +57,15 @@ def type_holds_secret(schema: CoreSchema) -> bool:
     return holds_secret(schema, lambda ref: None)  # what a reference names is looked through, too
 
 
-def holds_secret(schema: Any, definition: _Lookup, seen: frozenset[str] = frozenset()) -> bool:
+def holds_secret(schema: Any, definition: _Lookup, followed: frozenset[str] = frozenset()) -> bool:
     """Return whether a core schema has a secret type or a `Redacted` anywhere in it.
 
     Args:
         definition: Looks up what a reference names; None where it is not known.
-        seen: The references that led here.
+        followed: The references that led here.
     """
     if isinstance(schema, list | tuple):
-        return any(holds_secret(part, definition, seen) for part in cast("Sequence[Any]", schema))
+        return any(holds_secret(part, definition, followed) for part in cast("Sequence[Any]", schema))
     if not isinstance(schema, dict):
         return False
     named = cast("dict[str, Any]", schema)
@@ -75,9 +75,9 @@ def holds_secret(schema: Any, definition: _Lookup, seen: frozenset[str] = frozen
         return True
     if named.get("type") == "definition-ref":
         ref = named["schema_ref"]
-        return ref not in seen and holds_secret(definition(ref), definition, seen | {ref})
+        return ref not in followed and holds_secret(definition(ref), definition, followed | {ref})
     skipped = _NOT_SCHEMAS if isinstance(named.get("type"), str) else ()  # else these are fields or choices by name
-    return any(holds_secret(part, definition, seen) for key, part in named.items() if key not in skipped)
+    return any(holds_secret(part, definition, followed) for key, part in named.items() if key not in skipped)
 
 
 def runs_code(schema: Any) -> bool:

@@ -26,11 +26,11 @@ _TYPE = re.compile(r"|[\w.]+|None|[\w.]+ ?[\[|].*", re.DOTALL)  # nothing, a nam
 
 
 class ParsedDoc(NamedTuple):
-    """What a docstring says, beyond its first paragraph.
+    """The parts of a docstring after its first paragraph.
 
     Attributes:
         parameters: Description by parameter (or attribute) name, each on one line.
-        returns: What it says about the result, line by line.
+        returns: The text about the result, line by line.
     """
 
     parameters: dict[str, str]
@@ -45,14 +45,14 @@ def first_paragraph(text: str) -> str:
 
 def docstring_of(target: Any) -> str:
     """Return the whole docstring of a function or class with its indentation removed; a class inherits none."""
-    own: object = getattr(target, "__doc__", None)
-    if not isinstance(own, str) and not isinstance(target, type):
-        own = inspect.getdoc(target)  # a method may inherit
-    if not isinstance(own, str):
+    docstring: object = getattr(target, "__doc__", None)
+    if not isinstance(docstring, str) and not isinstance(target, type):
+        docstring = inspect.getdoc(target)  # a method may inherit
+    if not isinstance(docstring, str):
         return ""
-    text = own.lstrip()
+    text = docstring.lstrip()
     return inspect.cleandoc(
-        f"\n{text}" if re.match(_PATTERNS["google"], text) else own
+        f"\n{text}" if re.match(_PATTERNS["google"], text) else docstring
     )  # a first line has no indentation to compare
 
 

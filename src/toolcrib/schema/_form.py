@@ -18,7 +18,7 @@ _PLAIN = ("string", "integer", "number", "boolean")
 
 
 class Form:
-    """What a person is asked to fill in: a flat object of plain fields.
+    """A form that a person is asked to fill in: a flat object of plain fields.
 
     Args:
         tool: The tool that asks, for errors.
@@ -77,10 +77,10 @@ class Form:
         Raises:
             ClientAnswerError: They do not fit.
         """
-        given = self.filled(fields)
+        answer = self.filled(fields)
         if self._adapter is None:
-            return self._checked(given)
-        wanted: Any = given.get(_VALUE) if self._is_one else given
+            return self._checked(answer)
+        wanted: Any = answer.get(_VALUE) if self._is_one else answer
         try:
             return self._adapter.validate_python(wanted)
         except ValidationError as error:
@@ -88,14 +88,14 @@ class Form:
             place = ".".join(map(str, first["loc"])) or _VALUE
             raise ClientAnswerError(self._tool, f"{place}: {first['msg']}") from None
 
-    def _checked(self, given: dict[str, Any]) -> dict[str, Any]:
+    def _checked(self, answer: dict[str, Any]) -> dict[str, Any]:
         if not self.schema.get("properties"):
-            return given
+            return answer
         checker: Any = importlib.import_module("toolcrib.jsonschema.checker")  # which few tools need
-        problem = next(map(str, checker.misfits(self.schema, given, f"an answer to `{self._tool}`")), None)
+        problem = next(map(str, checker.misfits(self.schema, answer, f"an answer to `{self._tool}`")), None)
         if problem is not None:
             raise ClientAnswerError(self._tool, problem)
-        return given
+        return answer
 
 
 class _FormSchema(GenerateJsonSchema):

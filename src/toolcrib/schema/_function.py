@@ -27,7 +27,7 @@ class Function:
     """A function, method, partial or object with `__call__`, and what can be read off it.
 
     Attributes:
-        code: What holds its code and its module's names, below decorators.
+        code: The object with its code and its module's names, below decorators.
         written: Its parameters with their annotations as they stand.
     """
 
@@ -86,8 +86,8 @@ class Function:
 
     def names(self) -> Annotations:
         """Return the names that its annotations may use."""
-        own = {parameter.__name__: parameter for parameter in getattr(self.code, "__type_params__", ())}
-        return Annotations(getattr(self.code, "__globals__", {}), {**own, **(self._locals or {})})
+        type_parameters = {parameter.__name__: parameter for parameter in getattr(self.code, "__type_params__", ())}
+        return Annotations(getattr(self.code, "__globals__", {}), {**type_parameters, **(self._locals or {})})
 
     def parameters(self) -> tuple[Resolved, ...]:
         """Return its parameters with their annotations resolved."""
@@ -162,8 +162,8 @@ def seen_locals(code: Any, signature: inspect.Signature) -> dict[str, Any] | Non
     if not words:
         return None
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] -- the documented way to the caller's names
-    own: object = getattr(code, "__globals__", None)
-    while frame is not None and not (frame.f_code.co_qualname == outer and frame.f_globals is own):
+    module_names: object = getattr(code, "__globals__", None)
+    while frame is not None and not (frame.f_code.co_qualname == outer and frame.f_globals is module_names):
         frame = frame.f_back
     if frame is None:
         return None

@@ -171,10 +171,10 @@ class InputSpec:
                 self._watched = model.open and bool(self.fixed or self.injected)
             else:
                 model = input_of_model(self.name, self._given_model or BaseModel)
-                given: tuple[Resolved, ...] = vars(self).get(
+                parameters: tuple[Resolved, ...] = vars(self).get(
                     "_resolved", ()
                 )  # by a schema; a model has no such parameters
-                self._watched = model.lenient or any(p.injected is not None for p in given)
+                self._watched = model.lenient or any(p.injected is not None for p in parameters)
                 model.marked = self._marked
             self._input = model
             return model
@@ -217,17 +217,17 @@ class InputSpec:
         self, inputs: InputModel, raw: str | bytes, error: ValidationError | None
     ) -> tuple[BaseModel | None, InvalidArguments | None]:
         """Return the input that JSON text describes after all, or why it does not, or neither."""
-        given = parsed(raw)
+        values = parsed(raw)
         try:
             model = inputs.validate_json(raw)
-        except ValidationError as own:
+        except ValidationError as strict_error:
             if raw.strip() not in _NO_ARGUMENTS:
-                return None, self._refusal(own, given)
+                return None, self._refusal(strict_error, values)
             if self._takes_any():
                 return None, InvalidArguments(self.name, (FieldProblem("", _NOTHING_CAME),))
             return None, None
-        wrong = None if error is None else wrong_kinds(error, given, model)
-        return (model, None) if wrong is None else (None, self._refusal(wrong, given))
+        wrong = None if error is None else wrong_kinds(error, values, model)
+        return (model, None) if wrong is None else (None, self._refusal(wrong, values))
 
     def _takes_any(self) -> bool:
         """Return whether a caller may give any arguments, in any of the choices of the schema."""
@@ -278,14 +278,14 @@ class InputSpec:
             return self._admit(inputs, model, values) if self._watched else model
         raise refused  # as above
 
-    def _admit(self, inputs: InputModel, model: BaseModel, given: Any) -> BaseModel:
-        problems = let_through(inputs, model, given, self._asked())
+    def _admit(self, inputs: InputModel, model: BaseModel, values: Any) -> BaseModel:
+        problems = let_through(inputs, model, values, self._asked())
         if problems:
             raise InvalidArguments(self.name, problems)
         return model
 
-    def _refusal(self, error: ValidationError, given: Any) -> InvalidArguments:
-        return InvalidArguments(self.name, problems_of(error, given, self._asked()))
+    def _refusal(self, error: ValidationError, values: Any) -> InvalidArguments:
+        return InvalidArguments(self.name, problems_of(error, values, self._asked()))
 
     def _asked(self) -> Asked:
         hidden = self.fixed | self.injected.keys()
@@ -310,10 +310,14 @@ class InputSpec:
             InvalidArguments: They do not fit; every problem is named.
             SchemaError: A parameter's type cannot be described: there is nothing to validate by.
         """
-        own = self.fixed | self.injected.keys()
-        given = {name: value for name, value in arguments.items() if name not in own}
-        valid = self.arguments(self.validate_python(given))
-        return {**valid, **{name: value for name, value in arguments.items() if name in own}} if own else valid
+        host_names = self.fixed | self.injected.keys()
+        asked = {name: value for name, value in arguments.items() if name not in host_names}
+        valid = self.arguments(self.validate_python(asked))
+        return (
+            {**valid, **{name: value for name, value in arguments.items() if name in host_names}}
+            if host_names
+            else valid
+        )
 
     @property
     def has_secrets(self) -> bool:
@@ -344,7 +348,7 @@ class InputSpec:
 
     @cached_property
     def _declared_names(self) -> frozenset[str] | None:
-        """The names of properties in the schema; None where there is none."""
+        """The names of properties in the schema; None without a schema."""
         try:
             return property_names(self.parameters)
         except SchemaError:
@@ -386,9 +390,9 @@ class InputSpec:
         """
         if self._writer is None:  # it has no schema
             return True
-        own = self.fixed | self.injected.keys()  # a host's
-        values, given = ({n: v for n, v in part.items() if n not in own} for part in (form.values, arguments))
-        return self._writer.reads_back(values, given)
+        host_names = self.fixed | self.injected.keys()  # a host's
+        values, asked = ({n: v for n, v in part.items() if n not in host_names} for part in (form.values, arguments))
+        return self._writer.reads_back(values, asked)
 
     # --- its docstring and schema ------------------------------------------------------------------------------
 
@@ -406,7 +410,7 @@ class InputSpec:
         """The JSON schema of the arguments.
 
         Raises:
-            SchemaError: A parameter's type has none.
+            SchemaError: A parameter's type has no schema.
         """
         inputs = self._input or self._input_model()
         schema = input_schema(self.name, inputs)

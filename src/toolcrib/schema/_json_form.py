@@ -26,17 +26,17 @@ from toolcrib.schema._core_schema import secrets_of
 from toolcrib.schema._markers import REDACTED, STARS
 
 Context: TypeAlias = Mapping[str, Any]
-"""How values are written: `redact` hides secrets, `notes` are the Notes to add to."""
+"""The context in which values are written: `redact` hides secrets, `notes` are the Notes to add to."""
 
 WITHOUT_FORM = (PydanticSerializationError, ValueError, TypeError, RecursionError)
-"""What is raised where a value has no JSON form."""
+"""The errors that are raised where a value has no JSON form."""
 
 BASE64 = "data:;base64,"
 SCALARS = frozenset({str, int, bool, type(None)})
 
 
 class Notes(NamedTuple):
-    """What was found in values while their JSON form was made.
+    """Findings in values while their JSON form was made.
 
     Attributes:
         without_form: A text for each value that has no JSON form: its type, its identity and its `repr`.

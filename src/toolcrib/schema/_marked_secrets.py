@@ -15,7 +15,7 @@ _OTHERS = ("additionalProperties", "unevaluatedProperties")
 
 
 class MarkedSecrets:
-    """What a JSON schema of arguments marks as secret.
+    """The arguments that a JSON schema marks as secret.
 
     Args:
         read: Returns the schema, whose references lead into itself; it is called when the first call is written.
@@ -52,24 +52,24 @@ class MarkedSecrets:
             return self._parts_hidden(cast("Mapping[str, Any]", value), parts)
         if isinstance(value, list):
             items = enumerate(cast("list[Any]", value))
-            return [self._hidden(item, [one for part in parts for one in _of_item(part, at)]) for at, item in items]
+            return [self._hidden(item, [inner for part in parts for inner in _of_item(part, at)]) for at, item in items]
         return value
 
     def _parts_hidden(self, values: Mapping[str, Any], parts: list[Mapping[str, Any]]) -> dict[str, Any]:
         return {
-            name: self._hidden(value, [one for part in parts for one in _of_property(part, name)])
+            name: self._hidden(value, [inner for part in parts for inner in _of_property(part, name)])
             for name, value in values.items()
         }
 
     def _beside(self, schemas: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
         """Yield schemas, and all that say something of the same value: what they refer to, and their choices."""
-        waiting, seen = [*schemas], set[int]()
+        waiting, visited = [*schemas], set[int]()
         while waiting:
             schema = waiting.pop()
-            if not isinstance(schema, Mapping) or id(cast("object", schema)) in seen:
+            if not isinstance(schema, Mapping) or id(cast("object", schema)) in visited:
                 continue
             named = cast("Mapping[str, Any]", schema)
-            seen.add(id(named))
+            visited.add(id(named))
             yield named
             waiting += [part for key in _BESIDE if isinstance(named.get(key), list) for part in named[key]]
             waiting += [named.get(key) for key in _BRANCHES]
@@ -80,14 +80,14 @@ class MarkedSecrets:
         return None if ref is None or not ref.startswith("#") else pointed_at(self._schema, ref[1:])
 
     def _holds_secret(self, schemas: list[Any]) -> bool:
-        waiting, seen = schemas, set[int]()
+        waiting, visited = schemas, set[int]()
         while waiting:
             for part in subschemas(waiting.pop(), definitions=False):
                 if _is_marked(part):
                     return True
                 target = self._target(part)
-                if target is not None and id(target) not in seen:
-                    seen.add(id(target))
+                if target is not None and id(target) not in visited:
+                    visited.add(id(target))
                     waiting.append(target)
         return False
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 InjectedKind: TypeAlias = Literal["context", "injectable", "injected"]
-"""How a parameter that the run fills was marked."""
+"""The mark of a parameter that the run fills."""
 
 
 def is_field(value: object) -> TypeIs[FieldInfo]:
@@ -128,8 +128,8 @@ def hidden_paths(value: Any, path: str = "") -> list[str]:
     """Return where a JSON value has a secret as it is shown, hidden, in place of the real one."""
     if isinstance(value, Mapping):
         parts = cast("Mapping[str, Any]", value).items()
-        return [found for name, held in parts for found in hidden_paths(held, f"{path}.{name}" if path else name)]
+        return [found for name, part in parts for found in hidden_paths(part, f"{path}.{name}" if path else name)]
     if isinstance(value, list):
         items = enumerate(cast("list[Any]", value))
-        return [found for number, held in items for found in hidden_paths(held, f"{path}[{number}]")]
+        return [found for number, part in items for found in hidden_paths(part, f"{path}[{number}]")]
     return [path] if value in (REDACTED, STARS) else []

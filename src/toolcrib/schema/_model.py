@@ -68,9 +68,9 @@ class InputModel:
         plain: The instance's `__dict__` is the arguments as they are.
         is_root: The model is a RootModel, and its value the one argument `root`.
         names: Every name that an argument may go by, aliases included.
-        core_schema: What pydantic made of the model.
+        core_schema: Pydantic's core schema of the model.
         schema: The same, rewritten for the JSON form.
-        marked: What the JSON schema that it was made of marks as secret; None where it was made of types.
+        marked: The secrets that the JSON schema it was made of marks; None where it was made of types.
         validate_json: The validator's own bound method, fetched once; `strict=True` leaves out pydantic's conversions.
     """
 
@@ -112,11 +112,11 @@ class InputModel:
 
     def arguments(self, instance: BaseModel) -> dict[str, Any]:
         """Return the values of `instance` by parameter name."""
-        given = instance.model_fields_set
+        set_fields = instance.model_fields_set
         values = {
             self.renamed.get(name, name): value
             for name, value in instance.__dict__.items()
-            if name in given or name not in self.omitted
+            if name in set_fields or name not in self.omitted
         }
         values.update(instance.__pydantic_extra__ or {})
         return values
@@ -183,7 +183,7 @@ def input_of_function(tool: str, module: str, parameters: Sequence[Resolved], na
 def _create(
     tool: str, module: str, parameters: Sequence[Resolved], names: Annotations
 ) -> tuple[type[BaseModel], dict[str, str]]:
-    taken = {parameter.name for parameter in parameters}
+    names_in_use = {parameter.name for parameter in parameters}
     renamed: dict[str, str] = {}
     fields: dict[str, Any] = {}
     extra: Any = None
@@ -199,9 +199,9 @@ def _create(
         own_alias = bool(aliases_of(_field_info(parameter)))
         if own_alias:  # the alias is what a caller sees, the name is what the function takes: both will do
             config["validate_by_name"] = config["validate_by_alias"] = True
-        field = _field_name(parameter.name, taken)
+        field = _field_name(parameter.name, names_in_use)
         if field != parameter.name:
-            taken.add(field)
+            names_in_use.add(field)
             renamed[field] = parameter.name
             annotation = annotation if own_alias else Annotated[annotation, pydantic.Field(alias=parameter.name)]
         if _has_redacted(annotation):
@@ -273,12 +273,12 @@ def _field_info(parameter: Resolved) -> FieldInfo:
     return FieldInfo.from_annotation(parameter.annotation)
 
 
-def _field_name(name: str, taken: set[str]) -> str:
+def _field_name(name: str, used: set[str]) -> str:
     """Return a name that a pydantic field can have."""
     if not name.startswith("_") and name not in _TAKEN:
         return name
     field = name.strip("_") or "field"
-    while field in taken or field in _TAKEN:
+    while field in used or field in _TAKEN:
         field += "_"
     return field
 
@@ -377,8 +377,8 @@ def around_root(model: type[BaseModel]) -> type[BaseModel]:
 def inner_of(validate: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that validates the model around a RootModel, and returns the RootModel."""
 
-    def inner(given: Any, **options: Any) -> BaseModel:
-        return validate(given, **options).root
+    def inner(value: Any, **options: Any) -> BaseModel:
+        return validate(value, **options).root
 
     return inner
 
@@ -408,7 +408,7 @@ def input_schema(tool: str, inputs: InputModel) -> dict[str, Any]:
     """Return the JSON schema of a tool's arguments.
 
     Raises:
-        SchemaError: A type has none, though pydantic can validate it.
+        SchemaError: A type has no schema, though pydantic can validate it.
     """
     try:
         schema = inputs.model.model_json_schema(schema_generator=SchemaGenerator)

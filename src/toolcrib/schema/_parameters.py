@@ -27,7 +27,7 @@ _UNPACK = (typing.Unpack, typing_extensions.Unpack)  # two objects in Python 3.1
 
 
 class Annotations(NamedTuple):
-    """What names in a function's annotations mean: its module's globals, and what it could see where it was defined."""
+    """The names that a function's annotations may use: its module's globals, and those seen where it was defined."""
 
     globals: dict[str, Any]
     locals: dict[str, Any]
@@ -171,10 +171,10 @@ def default_in(annotation: Any) -> Any:
     """Return the default that an annotation has in a `Field`, as a field of its own; EMPTY where it has none."""
     if get_origin(annotation) is not Annotated:
         return EMPTY
-    given = [note for note in get_args(annotation)[1:] if is_field(note) and not note.is_required()]
-    if not given:
+    notes = [note for note in get_args(annotation)[1:] if is_field(note) and not note.is_required()]
+    if not notes:
         return EMPTY
-    last = given[-1]
+    last = notes[-1]
     new = pydantic.Field
     return new(default_factory=last.default_factory) if last.default_factory else new(default=last.default)
 
@@ -192,8 +192,8 @@ def resolve(parameters: Sequence[inspect.Parameter], names: Annotations, context
             injected = InjectedParameter(name, RunContext, "context", default is not EMPTY, default is not EMPTY)
         else:
             injected = find_injected(name, annotation, default)
-            given = EMPTY if parameter.annotation is EMPTY else annotation
-            problem = problem or foreign_problem(index, name, given, default)
+            written = EMPTY if parameter.annotation is EMPTY else annotation
+            problem = problem or foreign_problem(index, name, written, default)
         if default is EMPTY and injected is None:
             default = default_in(annotation)
         if default is None and annotation is not Any and not problem:  # `x: int = None` means that None will do

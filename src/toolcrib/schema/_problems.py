@@ -72,7 +72,7 @@ _EXPECTED_BY_TYPE = {kind: words for words, kinds in _EXPECTED.items() for kind 
 
 
 class Asked(NamedTuple):
-    """What a tool asks for, as far as explaining a misfit needs it.
+    """The input that a tool asks for, as far as explaining a misfit needs it.
 
     Attributes:
         schema: The JSON schema of the arguments; empty without one.
@@ -94,13 +94,13 @@ class _Misfit(NamedTuple):
     detail: Mapping[str, Any]
 
 
-def problems_of(error: ValidationError, given: Any, asked: Asked) -> tuple[FieldProblem, ...]:
-    """Return a problem for each argument that does not fit; `given` is the input as it came, parsed."""
+def problems_of(error: ValidationError, values: Any, asked: Asked) -> tuple[FieldProblem, ...]:
+    """Return a problem for each argument that does not fit; `values` is the input as it came, parsed."""
     count = error.error_count()
     if count > _TOO_MANY:  # to have them listed takes seconds
         return (FieldProblem("", f"{count} values in them do not fit; send fewer at a time to see which"),)
     details = cast("list[dict[str, Any]]", error.errors(include_url=False))
-    misfits = [_locate(number, detail, given) for number, detail in enumerate(details[:_LOOKED_AT])]
+    misfits = [_locate(number, detail, values) for number, detail in enumerate(details[:_LOOKED_AT])]
     for _ in range(8):  # unions inside unions; deeper ones show every branch
         if not any(misfit.branches for misfit in misfits):
             break
@@ -108,17 +108,19 @@ def problems_of(error: ValidationError, given: Any, asked: Asked) -> tuple[Field
     by_path: dict[Path, list[_Misfit]] = {}
     for misfit in misfits:
         by_path.setdefault(misfit.path, []).append(misfit)
-    quoted = _secret_leaves(given, asked)
-    named = [_problem(path, given, _explain(path, by_path[path], asked, quoted), asked) for path in [*by_path][:_NAMED]]
-    left = len(by_path) - len(named) + max(0, len(details) - _LOOKED_AT)
-    return (*named, *([FieldProblem("", f"and {left} more")] if left else []))
+    quoted = _secret_leaves(values, asked)
+    named = [
+        _problem(path, values, _explain(path, by_path[path], asked, quoted), asked) for path in [*by_path][:_NAMED]
+    ]
+    unnamed = len(by_path) - len(named) + max(0, len(details) - _LOOKED_AT)
+    return (*named, *([FieldProblem("", f"and {unnamed} more")] if unnamed else []))
 
 
 def output_problems(error: ValidationError, adapter: TypeAdapter[Any], output: Any) -> tuple[FieldProblem, ...]:
     """Return the problems of an output in pydantic's words, without any quotation where a part is secret.
 
     Args:
-        error: What pydantic says.
+        error: Pydantic's error.
         adapter: The type that it has to be of.
         output: The output, or its JSON text.
     """
@@ -144,23 +146,23 @@ def property_names(schema: Any) -> frozenset[str]:
         return frozenset()
     named = cast("dict[str, Any]", schema)
     properties = named.get("properties")
-    own = cast("dict[str, Any]", properties) if isinstance(properties, dict) else {}
-    return frozenset(own).union(property_names([*named.values()]))
+    table = cast("dict[str, Any]", properties) if isinstance(properties, dict) else {}
+    return frozenset(table).union(property_names([*named.values()]))
 
 
-def let_through(inputs: InputModel, model: BaseModel, given: Any, asked: Asked) -> tuple[FieldProblem, ...]:
+def let_through(inputs: InputModel, model: BaseModel, values: Any, asked: Asked) -> tuple[FieldProblem, ...]:
     """Return a problem for each argument that a valid input should not have: unknown ones, and those of the host.
 
     Args:
-        given: The input as it came; looked at only where the model ignores what it does not know.
+        values: The input as it came; looked at only where the model ignores what it does not know.
     """
     names = set(model.__pydantic_extra__ or {}) & asked.hidden
-    if inputs.lenient and isinstance(given, Mapping):
-        names |= set(cast("Mapping[str, Any]", given)) - inputs.names
+    if inputs.lenient and isinstance(values, Mapping):
+        names |= set(cast("Mapping[str, Any]", values)) - inputs.names
     named = sorted(names)[:_NAMED]
     problems = [FieldProblem(path_of((name,)), unknown_argument((name,), asked)) for name in named]
-    left = len(names) - len(named)
-    return (*problems, *([FieldProblem("", f"and {left} more")] if left else []))
+    unnamed = len(names) - len(named)
+    return (*problems, *([FieldProblem("", f"and {unnamed} more")] if unnamed else []))
 
 
 def parsed(raw: str | bytes) -> Any:
@@ -171,16 +173,16 @@ def parsed(raw: str | bytes) -> Any:
         return None
 
 
-def wrong_kinds(error: ValidationError, given: Any, read: BaseModel) -> ValidationError | None:
+def wrong_kinds(error: ValidationError, values: Any, read: BaseModel) -> ValidationError | None:
     """Return the errors about values of another kind of JSON than their type is shown as, or None.
 
     A truth value is not a number, and neither of them is text. Pydantic would convert
     them: what is taken would then be neither what a model is shown, nor what a check by a JSON schema takes.
 
     Args:
-        error: What pydantic says of the input in its strict mode.
-        given: The input as it came, parsed.
-        read: What it makes of the input otherwise.
+        error: Pydantic's error for the input in its strict mode.
+        values: The input as it came, parsed.
+        read: The input as it is read otherwise.
     """
     found: list[InitErrorDetails] = []
     for number, detail in enumerate(error.errors(include_url=False, include_context=False)):
@@ -188,17 +190,17 @@ def wrong_kinds(error: ValidationError, given: Any, read: BaseModel) -> Validati
         kinds, types = _KINDS.get(detail["type"], ((), ()))
         if not kinds or type(value) in kinds or value in _INFINITE:
             continue
-        misfit = _locate(number, detail, given)
-        is_as_sent = _value_at(given, misfit.path) == value  # and not what a validator made of it
+        misfit = _locate(number, detail, values)
+        is_as_sent = _value_at(values, misfit.path) == value  # and not what a validator made of it
         if is_as_sent and (not misfit.branches or isinstance(_value_at(read, misfit.path), types)):
             found.append(InitErrorDetails(type=detail["type"], loc=detail["loc"], input=value))
     return ValidationError.from_exception_data(error.title, found) if found else None
 
 
-def _value_at(given: Any, path: Path) -> Any:
+def _value_at(value: Any, path: Path) -> Any:
     for part in path:
-        given = _step(given, part)[1]
-    return given
+        value = _step(value, part)[1]
+    return value
 
 
 def repeated_keys(raw: str | bytes, asked: Asked) -> tuple[FieldProblem, ...]:
@@ -226,15 +228,15 @@ def repeated_keys(raw: str | bytes, asked: Asked) -> tuple[FieldProblem, ...]:
 # --- where it does not fit -------------------------------------------------------------------------------------------
 
 
-def _locate(number: int, detail: Mapping[str, Any], given: Any) -> _Misfit:
+def _locate(number: int, detail: Mapping[str, Any], holder: Any) -> _Misfit:
     """Separate the keys in an error's location from the names of union branches, by walking the input along it."""
     location: Sequence[int | str] = detail["loc"]
     path: list[int | str] = []
     branches: list[tuple[int, str]] = []
     for index, part in enumerate(location):
-        found, value = _step(given, part)
+        found, value = _step(holder, part)
         if found:
-            given = value
+            holder = value
             path.append(part)
         elif index == len(location) - 1 and detail["type"] in _ABSENT:
             path.append(part)
@@ -260,10 +262,10 @@ def _step(value: Any, part: int | str) -> tuple[bool, Any]:
 def _choose_branches(misfits: list[_Misfit]) -> list[_Misfit]:
     """Of each union's branches keep the one that got furthest; where none got in, keep all for an `or`."""
     unions: dict[Path, dict[str, list[_Misfit]]] = {}
-    kept: list[_Misfit] = []
+    chosen: list[_Misfit] = []
     for misfit in misfits:
         if not misfit.branches:
-            kept.append(misfit)
+            chosen.append(misfit)
             continue
         (depth, branch), rest = misfit.branches[0], misfit.branches[1:]
         union = unions.setdefault(misfit.path[:depth], {})
@@ -271,20 +273,20 @@ def _choose_branches(misfits: list[_Misfit]) -> list[_Misfit]:
     for path, union in unions.items():
         entered = [group for group in union.values() if any(len(misfit.path) > len(path) for misfit in group)]
         for group in [min(entered, key=len)] if entered else union.values():
-            kept.extend(group)
-    return sorted(kept, key=lambda misfit: misfit.number)
+            chosen.extend(group)
+    return sorted(chosen, key=lambda misfit: misfit.number)
 
 
 # --- what to say about it --------------------------------------------------------------------------------------------
 
 
-def _problem(path: Path, given: Any, text: str, asked: Asked) -> FieldProblem:
+def _problem(path: Path, values: Any, text: str, asked: Asked) -> FieldProblem:
     """Return a problem; in a secret argument a key that the schema does not declare is hidden in its path."""
     if not _is_secret(path, asked):
         return FieldProblem(path_of(path), text)
     walk, shown, place = SchemaWalk(asked.schema), [*path[:1]], [*path[:1]]
     for part in path[1:]:
-        is_item = isinstance(part, int) and not isinstance(_value_at(given, path[: len(shown)]), Mapping)
+        is_item = isinstance(part, int) and not isinstance(_value_at(values, path[: len(shown)]), Mapping)
         key = part if is_item else str(part)
         shown.append(key if is_item or key in walk.properties(walk.at(place)) else REDACTED)
         place.append(key)
@@ -338,12 +340,14 @@ def _missing(schema: Mapping[str, Any]) -> str:
     return "missing, it is required" + (f": {words}" if words else "") + (f", {description}" if description else "")
 
 
-def _unknown_beside(path: Path, given: Any, walk: SchemaWalk) -> str:
+def _unknown_beside(path: Path, holder: Any, walk: SchemaWalk) -> str:
     """Return the unknown keys beside a missing key, for an object inside the arguments."""
-    if len(path) < 2 or not isinstance(given, Mapping):
+    if len(path) < 2 or not isinstance(holder, Mapping):
         return ""
     known = walk.properties(walk.at(path[:-1]))
-    unknown = [path_of((key,)) for key in cast("Mapping[Any, Any]", given) if isinstance(key, str) and key not in known]
+    unknown = [
+        path_of((key,)) for key in cast("Mapping[Any, Any]", holder) if isinstance(key, str) and key not in known
+    ]
     return f"; it has the unknown key {' and '.join(unknown[:3])}" if known and unknown else ""
 
 
@@ -356,7 +360,7 @@ def unknown_argument(path: Path, asked: Asked) -> str:
     walk = SchemaWalk(asked.schema)
     names = list(walk.properties(walk.at(path[:-1])))
     if not names:
-        return f"unknown {noun}; there are none to give"
+        return f"unknown {noun}; no {noun}s are allowed"
     near = get_close_matches(name[:_NAME], names, n=1, cutoff=0.6)
     hint = f"did you mean {near[0]}? The" if near else "the"
     return f"unknown {noun}; {hint} {noun}s are {', '.join(names)}"
@@ -388,11 +392,11 @@ def _quotes(detail: Mapping[str, Any], leaves: Sequence[str]) -> bool:
     return is_own and any(_has_part_of(leaf, message) for leaf in _leaves(detail["input"]))
 
 
-def _secret_leaves(given: Any, asked: Asked) -> list[str]:
+def _secret_leaves(values: Any, asked: Asked) -> list[str]:
     """Return the texts in secret arguments: the validator of another argument may know them, too."""
-    if not isinstance(given, Mapping):
+    if not isinstance(values, Mapping):
         return []
-    named = cast("Mapping[str, Any]", given).items()
+    named = cast("Mapping[str, Any]", values).items()
     found = [leaf for name, value in named if _is_secret((name,), asked) for leaf in _leaves(value)]
     declared = property_names(asked.schema) if found else ()
     return [leaf for leaf in found if len(leaf) >= _QUOTED and leaf not in declared]
@@ -403,7 +407,9 @@ def _has_part_of(secret: str, message: str) -> bool:
     if secret in message:
         return True
     secret, message = secret.casefold(), message.casefold()
-    return any(word in text for one, text in ((secret, message), (message, secret)) for word in _WORD.findall(one))
+    return any(
+        word in text for source, text in ((secret, message), (message, secret)) for word in _WORD.findall(source)
+    )
 
 
 def _is_secret(path: Path, asked: Asked) -> bool:

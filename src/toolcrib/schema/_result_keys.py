@@ -30,7 +30,7 @@ def documented_shape(text: str, schema: Mapping[str, Any] | None) -> str:
     Empty where it lists none, or the type of the result is not that of a plain dict.
 
     Args:
-        text: What the docstring says of the result, line by line.
+        text: The docstring's text about the result, line by line.
         schema: The JSON schema of the result.
     """
     kinds = () if schema is None else schema.get("type")
@@ -50,12 +50,12 @@ def _keys_in(text: str) -> list[_Key]:
     for level, found in _lines_of_keys(text):
         while open_keys and open_keys[-1].level >= level:
             open_keys.pop()
-        said = found["type"] or "Any"
-        kind, _, rest = said.partition(", optional")
+        type_text = found["type"] or "Any"
+        kind, _, rest = type_text.partition(", optional")
         kind = kind + rest if _TYPE.fullmatch(kind + rest) else "Any"
         kind = _OLD_TYPES.sub(lambda old: old[0].rpartition(".")[2].lower(), kind)
         name = found["name"] if found["name"].isidentifier() else repr(found["name"])
-        key = _Key(level, name + ("?" if ", optional" in said else ""), kind, [])
+        key = _Key(level, name + ("?" if ", optional" in type_text else ""), kind, [])
         (open_keys[-1].inside if open_keys else top).append(key)
         open_keys.append(key)
     return top

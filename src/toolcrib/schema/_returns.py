@@ -42,25 +42,25 @@ def awaited_type(annotation: Any) -> Any:
     return arguments[-1] if get_origin(annotation) in _AWAITED and arguments else annotation
 
 
-def return_schema_of(tool: str, annotation: Any, given: Any) -> dict[str, Any] | None:
+def return_schema_of(tool: str, annotation: Any, chosen: Any) -> dict[str, Any] | None:
     """Return the JSON schema of a result as it is serialised; None where the type says nothing or has no schema.
 
     Args:
-        given: A schema or type that was asked for by name and stands above the annotation; None for nothing.
+        chosen: A schema or type that was asked for by name and stands above the annotation; None for nothing.
 
     Raises:
-        SchemaError: `given` is a type that has no schema.
+        SchemaError: `chosen` is a type that has no schema.
     """
-    if isinstance(given, Mapping):
-        return dict(well_formed(tool, cast("Mapping[str, Any]", given)).schema)
-    wanted = annotation if given is None else given
+    if isinstance(chosen, Mapping):
+        return dict(well_formed(tool, cast("Mapping[str, Any]", chosen)).schema)
+    wanted = annotation if chosen is None else chosen
     try:
         if wanted in _SILENT:
             return None
         with no_read_only_warning():
             schema = TypeAdapter(modern(wanted)).json_schema(mode="serialization", schema_generator=SchemaGenerator)
     except Exception as error:  # what the author's types raise; a result needs no schema to be a result
-        if given is None:
+        if chosen is None:
             return None
         raise SchemaError(tool, "return", f"has a type without a JSON schema ({one_sentence(error)})") from error
     return tidy(schema) or None

@@ -37,22 +37,22 @@ def secret_texts(value: Any) -> frozenset[str]:
 
 def _secrets_in(value: Any) -> Iterator[Any]:
     """Yield each secret value, in the order of its depth, and None for an object without secrets of its own."""
-    level, seen = [value], set[int]()
+    level, visited = [value], set[int]()
     for _ in range(_DEEPEST + 1):
         deeper = list[Any]()
-        for one in level:
-            if id(one) in seen:
+        for part in level:
+            if id(part) in visited:
                 continue
-            seen.add(id(one))
-            if isinstance(one, pydantic.SecretStr | pydantic.SecretBytes | pydantic.Secret):
-                yield cast("Any", one)
+            visited.add(id(part))
+            if isinstance(part, pydantic.SecretStr | pydantic.SecretBytes | pydantic.Secret):
+                yield cast("Any", part)
                 continue
-            if isinstance(one, _ATOMS):
+            if isinstance(part, _ATOMS):
                 continue
             yield None
-            for name in _marked_in(cast("type[Any]", type(one))):
-                yield getattr(one, name, None)
-            deeper += islice(_parts_of(one), _MOST)
+            for name in _marked_in(cast("type[Any]", type(part))):
+                yield getattr(part, name, None)
+            deeper += islice(_parts_of(part), _MOST)
         level = deeper
 
 

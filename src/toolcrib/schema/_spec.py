@@ -109,7 +109,7 @@ class ToolSpec(InputSpec):
 
         Args:
             fn: The function; None for an input that the host's own code executes.
-            description: What it is for; None for the first paragraph of the function's docstring.
+            description: Its purpose; None for the first paragraph of the function's docstring.
             returns: The JSON schema of what comes back.
             check: Says what fits besides the names of the arguments, which are checked in any case, by raising
                 pydantic's ValidationError; may return other arguments in place of those given.
@@ -163,7 +163,7 @@ class ToolSpec(InputSpec):
 
     @property
     def returns_doc(self) -> str:
-        """What the docstring says about the result, on one line."""
+        """The docstring's text about the result, on one line."""
         return one_line(self._parsed_doc.returns)
 
     @property
@@ -192,11 +192,11 @@ class ToolSpec(InputSpec):
                 if parameter.name not in self.fixed:
                     yield parameter.name
                     yield from annotation_texts(parameter.annotation, names)
-        given: Any = self._given_return
-        if isinstance(given, Mapping):
-            yield from schema_texts(cast("Any", given))
-        elif given is not None:
-            yield from annotation_texts(given, names)
+        returns: Any = self._given_return
+        if isinstance(returns, Mapping):
+            yield from schema_texts(cast("Any", returns))
+        elif returns is not None:
+            yield from annotation_texts(returns, names)
         elif function is not None:
             yield from annotation_texts(function.written_return, names)
 
@@ -216,7 +216,7 @@ class ToolSpec(InputSpec):
         """The JSON schema of what comes back, of one value for a generator; None where nothing is said.
 
         Raises:
-            SchemaError: A type that was given for it has none.
+            SchemaError: A type that was given for it has no schema.
         """
         return return_schema_of(self.name, self._result(), self._given_return)
 
@@ -230,10 +230,14 @@ class ToolSpec(InputSpec):
         """The call as a model would write it: `get_weather(location: str, unit: str = 'celsius') -> dict`."""
         if self._given_schema is not None:
             return self._signature_of_schema
-        returns, untyped, given = self._result(), frozenset[str](), self._given_return
+        returns, untyped, given_return = self._result(), frozenset[str](), self._given_return
         if self._function is not None:
             untyped = self._function.untyped()
-            returns = self._function.shown_return() if given is None or isinstance(given, Mapping) else given
+            returns = (
+                self._function.shown_return()
+                if given_return is None or isinstance(given_return, Mapping)
+                else given_return
+            )
         return signature_text(self.name, self._shown, self._secret_arguments(), untyped, returns)
 
     @cached_property

@@ -14,13 +14,13 @@ from toolcrib.schema._stub_types import SignatureTypes, StubTypes, camel, commen
 
 
 class StubSource(NamedTuple):
-    """What a stub is written from.
+    """The source of a stub.
 
     Attributes:
         keys: The name of a parameter in `schema`, where it differs from the parameter's.
         schema: The JSON schema of the arguments.
         returns: The JSON schema of the result; None where it is not known.
-        returns_name: What the result's type is called, when it is an object without a name of its own.
+        returns_name: The name of the result's type, when it is an object without one of its own.
         returns_none: The function says that it returns None.
         streams: The result is the list of what the tool yields.
     """
@@ -88,8 +88,8 @@ def _parameters(source: StubSource, types: StubTypes) -> tuple[str, list[str]]:
 
 def _unnamed(parts: Mapping[str, Any], source: StubSource, types: StubTypes, walk: SchemaWalk) -> str:
     required = [p.name for p in source.parameters if p.name in parts and not has_default(p)]
-    name, taken = "others", {p.name for p in source.parameters}
-    while name in taken:
+    name, used = "others", {p.name for p in source.parameters}
+    while name in used:
         name += "_"
     return types.unnamed({"properties": parts, "required": required}, walk, f"{source.name}.{name}")
 

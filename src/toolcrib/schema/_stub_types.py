@@ -28,7 +28,7 @@ from toolcrib.jsonschema import (
 from toolcrib.schema._signature import unnamed_text
 
 STUB_IMPORTS = "from typing import Any, Literal, Never, NotRequired, TypedDict, Unpack"
-"""What the stubs of tools import, as a line of Python."""
+"""The imports of the stubs of tools, as a line of Python."""
 
 _TAKEN = frozenset(dir(builtins)) | {"Any", "Literal", "Never", "NotRequired", "TypedDict", "Unpack"}
 _NO_WORD = r"[^0-9A-Za-z_]+"
@@ -98,9 +98,9 @@ class StubTypes:
             yield walk
         except SchemaTooLarge:
             self._unfinished = []
-            self._finished = [one for one in self._finished if one.walk is not walk]
+            self._finished = [definition for definition in self._finished if definition.walk is not walk]
             for name, known in self._by_name.items():
-                self._by_name[name] = [one for one in known if one.walk is not walk]
+                self._by_name[name] = [definition for definition in known if definition.walk is not walk]
             raise
 
     def annotation(self, schema: Any, walk: SchemaWalk, name: str) -> str:
@@ -108,7 +108,7 @@ class StubTypes:
 
         Args:
             walk: The walk over the schema that it is in.
-            name: What an object that has no name of its own is called.
+            name: The name of an object that has none of its own.
 
         Raises:
             SchemaTooLarge: Too much would have to be written.
@@ -194,7 +194,11 @@ class StubTypes:
         walk.count()
         if ref in walk.memo:
             return walk.memo[ref]
-        same = (one for one in self._by_name.get(name, ()) if _same_type(schema, walk, one.schema, one.walk))
+        same = (
+            definition
+            for definition in self._by_name.get(name, ())
+            if _same_type(schema, walk, definition.schema, definition.walk)
+        )
         found = next(same, None)
         if found is not None and ref is not None:
             walk.memo[ref] = found
@@ -239,9 +243,9 @@ def is_record(schema: Mapping[str, Any]) -> bool:
 _WORDS_ABOUT = frozenset({"description", "default", "required", "title", "$defs", "examples"})
 
 
-def _same_type(one: Any, walk: SchemaWalk, other: Any, others: SchemaWalk) -> bool:
+def _same_type(schema: Any, walk: SchemaWalk, other: Any, others: SchemaWalk) -> bool:
     """Return whether two schemas describe one type: references resolved, words and requiredness left out."""
-    waiting: list[tuple[Any, Any]] = [(one, other)]
+    waiting: list[tuple[Any, Any]] = [(schema, other)]
     compared: set[tuple[str, str]] = set()
     while waiting:
         left, right = waiting.pop()

@@ -19,7 +19,7 @@ def annotation_texts(annotation: Any, names: Mapping[str, Any], depth: int = 0) 
     """Yield the words of a type: what a Literal or an Enum allows, the keys of a record, descriptions.
 
     Args:
-        names: What names in an annotation that is a text stand for.
+        names: The objects that names in an annotation that is a text stand for.
     """
     if isinstance(annotation, type):
         if depth < _DEEPEST and annotation.__module__.partition(".")[0] not in _SILENT:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NotRequired, Required, get_args, get_origin
 import typing_extensions
 from typing_extensions import get_type_hints
 
-_made: dict[Any, Any] = {}  # by the author's class: one model for it, wherever it is used
+_models: dict[Any, Any] = {}  # by the author's class: one model for it, wherever it is used
 _typed_dict: Any = typing_extensions.TypedDict  # as a function: it is given the fields of an existing class
 _REQUIRED: tuple[Any, ...] = (Required, typing_extensions.Required)
 _NOT_REQUIRED: tuple[Any, ...] = (NotRequired, typing_extensions.NotRequired)
@@ -51,20 +51,20 @@ def _rebuilt(annotation: Any, arguments: tuple[Any, ...]) -> Any:
 def _equal(cls: Any) -> Any:
     if type(cls).__module__ != "typing":
         return cls
-    if cls in _made:
-        return _made[cls]
-    _made[cls] = dict[str, Any]  # what it finds if it contains itself
+    if cls in _models:
+        return _models[cls]
+    _models[cls] = dict[str, Any]  # what it finds if it contains itself
     try:
         hints = get_type_hints(cls, include_extras=True)
         fields = {name: _wrapped(hint, name in cls.__required_keys__) for name, hint in hints.items()}
     except BaseException:
-        del _made[cls]
+        del _models[cls]
         raise
     typed_dict = _typed_dict(cls.__name__, fields)
     typed_dict.__module__, typed_dict.__qualname__, typed_dict.__doc__ = cls.__module__, cls.__qualname__, cls.__doc__
     if hasattr(cls, "__pydantic_config__"):
         typed_dict.__pydantic_config__ = cls.__pydantic_config__
-    _made[cls] = typed_dict
+    _models[cls] = typed_dict
     return typed_dict
 
 

@@ -164,7 +164,7 @@ def decision(data: Mapping[str, Any], reasons: bool) -> tuple[str, dict[str, Att
         names = ("hook", "decision", *(("reason",) if reasons and data.get("reason") else ()))
         attributes: dict[str, AttributeValue] = {f"toolcrib.decision.{name}": text_of(data[name]) for name in names}
         if data.get("origins"):  # without the values, which are arguments
-            attributes["toolcrib.decision.origins"] = [cut(_origin(each), _SHORT) for each in data["origins"]]
+            attributes["toolcrib.decision.origins"] = [cut(_origin(origin), _SHORT) for origin in data["origins"]]
         return "toolcrib.decision", attributes
     names = {"kind": "answer", "approver": "approver", "at": "at", "request_id": "request.id", "digest": "digest"}
     done: dict[str, AttributeValue] = {"toolcrib.approval.done": True} if answer.get("done") else {}

@@ -29,7 +29,7 @@ class OpenSpan:
         values: How many values of a stream have come.
         notes: How many events have come of what the tool asks and logs.
         is_ours: Whether the span is the sink's own; one of other instrumentation is added to, and ended by that.
-        data: What the event said that it began with.
+        data: The data of the event that it began with.
     """
 
     __slots__ = ("context", "data", "is_ours", "notes", "span", "values")

@@ -264,6 +264,6 @@ def _theirs(event: CallEvent | ActivityEvent, parent: Context | None) -> Span | 
     if isinstance(event, ActivityEvent):
         return get_current_span(parent) if event.activity == "chat" and event.data.get("has_span") else None
     span = get_current_span()
-    said = (span.attributes or {}) if isinstance(span, _Readable) else {}
-    is_it = said.get(named.OPERATION) == "execute_tool" and said.get("gen_ai.tool.call.id") == event.call_id
-    return span if is_it and named.ENTRY not in said else None
+    attributes = (span.attributes or {}) if isinstance(span, _Readable) else {}
+    is_it = attributes.get(named.OPERATION) == "execute_tool" and attributes.get("gen_ai.tool.call.id") == event.call_id
+    return span if is_it and named.ENTRY not in attributes else None

@@ -42,13 +42,13 @@ class ScriptedClient:
 
     async def elicit(self, request: ElicitRequest) -> Elicited[dict[str, Any]]:
         self.asked.append(request)
-        given = self._forms.pop(0)
-        return given if isinstance(given, Elicited) else Elicited("accept", dict(given))
+        answer = self._forms.pop(0)
+        return answer if isinstance(answer, Elicited) else Elicited("accept", dict(answer))
 
     async def sample(self, request: SampleRequest) -> Sampled:
         self.sampled.append(request)
-        given = self._texts.pop(0)
-        return given if isinstance(given, Sampled) else Sampled([{"type": "text", "text": given}], "scripted")
+        answer = self._texts.pop(0)
+        return answer if isinstance(answer, Sampled) else Sampled([{"type": "text", "text": answer}], "scripted")
 
     async def roots(self) -> Sequence[ClientRoot]:
         return [ClientRoot(uri) for uri in self._roots]

@@ -45,8 +45,8 @@ class FakeClock:
         until = self.monotonic() + seconds
         self.waiting.append(until)
         try:
-            while (left := until - self.monotonic()) > 0:
-                await self._pass(left)
+            while (remaining := until - self.monotonic()) > 0:
+                await self._pass(remaining)
             await asyncio.sleep(0)
         finally:
             self.waiting.remove(until)

@@ -48,13 +48,13 @@ class FakeSandbox:
     A paused program is resumed as in a real one: by making all its calls again.
 
     Args:
-        calls: What the program calls, one after the other: a tool's name and its arguments.
+        calls: The program's calls, one after the other: a tool's name and its arguments.
         value: The value of the program's last expression; what the last call gave, when None.
-        output: What the program prints before it calls anything.
+        output: The text that the program prints before it calls anything.
 
     Attributes:
-        programs: What it was given to run.
-        replies: What each call was answered.
+        programs: The programs that it was given to run.
+        replies: The replies to its calls.
     """
 
     def __init__(self, *calls: tuple[str, Mapping[str, Any]], value: Any = None, output: str = "") -> None:
@@ -64,7 +64,7 @@ class FakeSandbox:
 
     @property
     def engine(self) -> str:
-        """What its paused programs are bound to."""
+        """The engine that its paused programs are bound to."""
         return "fake-1"
 
     @property

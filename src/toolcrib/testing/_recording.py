@@ -22,7 +22,7 @@ from toolcrib.toolsets import ToolsetLike
 
 
 class RecordedError(Exception):
-    """What a recorded tool raised, with the class and the message that it had."""
+    """The error of a recorded tool, with the class and the message that it had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Recording:
         path = Path(path)
         with path.open("rb") as file:
             is_sqlite = file.read(16) == b"SQLite format 3\0"
-        found = list(_kept(sqlite_events(path)) if is_sqlite else _lines(path))
+        found = list(_records_in(sqlite_events(path)) if is_sqlite else _lines(path))
         runs = {record["run_id"]: None for record in found}
         if not run_id and len(runs) > 1:
             raise ValueError(
@@ -76,12 +76,12 @@ class Recording:
         A call that came before those of the reply before had ended is of the same reply. Calls that tools and programs
         made are left out.
         """
-        own = {record["call_id"] for record in self.records}
+        ids = {record["call_id"] for record in self.records}
         rounds: list[list[ToolCall]] = []
         until: datetime | None = None
         for record in self.records:
             parent = record["parent_id"] or ""
-            if parent in own or parent.startswith("program_"):
+            if parent in ids or parent.startswith("program_"):
                 continue
             if until is None or _started(record) >= until:
                 rounds.append([])
@@ -115,7 +115,7 @@ def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
             yield record
 
 
-def _kept(log: EventLog) -> Iterator[Mapping[str, Any]]:
+def _records_in(log: EventLog) -> Iterator[Mapping[str, Any]]:
     """Yield the records in a database."""
     for event in log.all():
         if event.source == "call" and event.data.get("record"):
@@ -135,17 +135,17 @@ class _RecordedResults:
     """Answers executions with what was recorded; as a sink, it learns the arguments as a record has them."""
 
     records: tuple[Mapping[str, Any], ...]
-    _left: dict[tuple[str, str], deque[Completed | Failed]] = field(init=False)
+    _remaining: dict[tuple[str, str], deque[Completed | Failed]] = field(init=False)
     _begun: dict[str, Any] = field(init=False, default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
-        self._left = {}
+        self._remaining = {}
         for record in self.records:
             outcome = None if record["outcome"]["kind"] == "cancelled" else outcome_from_dict(record["outcome"])
             if not isinstance(outcome, Completed | Failed) or record["arguments"] is None:
                 continue
             if isinstance(outcome, Failed) or outcome.source == "tool":
-                self._left.setdefault(_key(record["tool"], record["arguments"]), deque()).append(outcome)
+                self._remaining.setdefault(_key(record["tool"], record["arguments"]), deque()).append(outcome)
 
     def emit(self, event: CallEvent) -> None:
         """Keep the arguments that a call began with."""
@@ -155,13 +155,13 @@ class _RecordedResults:
     async def execute(self, call: Call, run: Callable[[], Awaitable[Any]]) -> Any:
         """Return the tool's result, or raise its error."""
         arguments = self._begun.pop(call.id)
-        left = self._left.get(_key(call.name, arguments))
-        if not left:
-            known = [json.loads(text) for name, text in self._left if name == call.name]
+        outcomes = self._remaining.get(_key(call.name, arguments))
+        if not outcomes:
+            known = [json.loads(text) for name, text in self._remaining if name == call.name]
             pytest.fail(
                 f"`{call.name}` was called with {arguments}, which is not recorded (again); recorded are {known}"
             )
-        outcome = left.popleft()
+        outcome = outcomes.popleft()
         if isinstance(outcome, Completed):
             return outcome.value
         if outcome.code == ModelRetry.code:

@@ -17,8 +17,8 @@ def wire_reply(format: WireFormat, calls: Iterable[ToolCall] = (), text: str = "
 
     Args:
         format: The provider.
-        calls: What the model asks for; arguments that are JSON text may be malformed.
-        text: What it says.
+        calls: The calls that the model asks for; arguments that are JSON text may be malformed.
+        text: Its words.
     """
     wanted = list(calls)
     return {

@@ -39,9 +39,9 @@ class ScriptedModel:
 
     def finish(self) -> None:
         """Raise AssertionError when there are steps left."""
-        left = self._steps[len(self.requests) :]
-        if left:
-            raise AssertionError(f"{len(left)} of the script's steps were not asked for; the next is {left[0]!r}")
+        steps = self._steps[len(self.requests) :]
+        if steps:
+            raise AssertionError(f"{len(steps)} of the script's steps were not asked for; the next is {steps[0]!r}")
 
     def _play(self, step: Any, request: ChatRequest) -> object:
         match step:

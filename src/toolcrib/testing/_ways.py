@@ -144,7 +144,7 @@ class Caller:
     Attributes:
         run: The run; for a way in without the ability `run`, only its approver counts.
         records: The records of the calls that ended, as JSON shapes.
-        shown: What the caller was given for each call that ended, as text: media as base64.
+        shown: The texts that the caller was given for each call that ended: media as base64.
     """
 
     def __init__(self, way: Way, toolset: Toolset, options: Mapping[str, Any]) -> None:
@@ -152,8 +152,8 @@ class Caller:
         self.records: list[dict[str, Any]] = []
         self.shown: list[str] = []
         sinks: tuple[Sink, ...] = (*options.get("sinks", ()), _RecordsTo(self.records))
-        given: Channel = options.get("channel", Channel())
-        channel = replace(given, entry=way.title) if given.entry == Channel.entry else given
+        option: Channel = options.get("channel", Channel())
+        channel = replace(option, entry=way.title) if option.entry == Channel.entry else option
         merged: dict[str, Any] = {**options, "channel": channel, "sinks": sinks}
         self.run = Run(**merged)
 

@@ -92,7 +92,7 @@ class BaseTool:
     def get_identity(self) -> Mapping[str, Any] | None:
         """Return the identity of the server behind the tool, as JSON shapes; None for the host's own code.
 
-        An approval holds for this server alone. It is kept as a digest, and shown to nobody.
+        An approval holds for this server alone. It is kept as a digest, which is not shown to anybody.
         """
         return None
 

@@ -28,7 +28,7 @@ from toolcrib.tools._threads import StreamThread, ThreadCall
 
 Hooks: TypeAlias = Mapping[HookType, tuple[Hook[Any], ...]]
 Begin: TypeAlias = Callable[[], Awaitable[None]]
-"""What is awaited right before the function's first line: after the lock and the hooks, and outside of the timeout."""
+"""A function that is awaited right before the tool's own: after the lock and the hooks, outside of the timeout."""
 
 _END: Any = object()
 
@@ -48,6 +48,7 @@ class Body:
     """Runs one tool's function."""
 
     __slots__ = (
+        "_checked_types",
         "_fixed",
         "_gate",
         "_injected",
@@ -55,7 +56,6 @@ class Body:
         "_name",
         "_plain",
         "_results",
-        "_seen",
         "_spec",
         "_threaded",
         "_thunks",
@@ -79,7 +79,7 @@ class Body:
         self._gate = Gate(spec.name, options.lock, options.max_concurrency) if gated else None
         self._threaded = (spec.is_sync or spec.is_sync_generator) and options.thread
         self._results = ResultCheck(spec)
-        self._seen = self._results.seen
+        self._checked_types = self._results.checked_types
         self._injected: dict[str, InjectedParameter] | None = None
         self._plain: bool | None = None  # whether fn(**arguments) is all there is to do; known once injection is
 
@@ -113,8 +113,8 @@ class Body:
         if injected and (lacking := supply(injected, values, ctx)):
             raise MissingProvided(self._name, lacking, wanted(injected[lacking]))
         if ctx is not None and (self._fixed or injected):
-            given = (name for name, parameter in injected.items() if parameter.kind != "context")
-            supplied = {name: values[name] for name in (*self._fixed, *given) if name in values}
+            names = (name for name, parameter in injected.items() if parameter.kind != "context")
+            supplied = {name: values[name] for name in (*self._fixed, *names) if name in values}
             ctx.supplied = [*(ctx.supplied or ()), (self._spec, supplied)]
         return values
 
@@ -162,7 +162,7 @@ class Body:
                 value = await self.fn(**arguments)
             else:
                 value = await self._timed(arguments, timeout)
-            if type(value) not in self._seen:
+            if type(value) not in self._checked_types:
                 self._results.note(value)
             return value
         finally:
@@ -259,7 +259,7 @@ class Body:
     ) -> AsyncIterator[Any]:
         values, hooks = self.merge(arguments, ctx), self.observers.table()
         bare = not hooks and self._gate is None and timeout is None and ctx is None and not self._threaded
-        if bare and self._seen and begin is None:
+        if bare and self._checked_types and begin is None:
             return self._source(values, None)  # as it is: a generator around it costs as much as a value
         return self._values(values, hooks, ctx, timeout, begin)
 
@@ -274,31 +274,31 @@ class Body:
         if ctx is not None:
             ambient.set(ctx)  # in the context of the stream, which no other code runs in
         await self._fire_before(hooks, values, ctx)
-        on_yield, seen, kept = hooks.get(ToolHook.ON_YIELD), self._seen, list[Any]()
+        on_yield, checked_types, values_so_far = hooks.get(ToolHook.ON_YIELD), self._checked_types, list[Any]()
         try:
             async with AsyncExitStack() as stack:  # one generator for all that is around the values: each costs as much
                 source, deadline = await self._opened(stack, values, timeout, begin)
                 async for value in source:
-                    if type(value) not in seen:
+                    if type(value) not in checked_types:
                         self._results.note(value)
                     if deadline is not None:
                         deadline.rest()
                     if hooks:
-                        kept.append(value)
+                        values_so_far.append(value)
                         if on_yield is not None:
                             await fire(on_yield, (copied(value),), ctx=ctx)
                     yield value
                     if deadline is not None:
                         deadline.begin()
         except GeneratorExit:
-            await self._fire_after(hooks, kept, ctx)
+            await self._fire_after(hooks, values_so_far, ctx)
             raise
         except HookRaised:
             raise
         except BaseException as raised:  # the tool's own code
             await self._fire_error(hooks, exception_of(raised), ctx)
             raise
-        await self._fire_after(hooks, kept, ctx)
+        await self._fire_after(hooks, values_so_far, ctx)
 
     async def _opened(
         self,

@@ -62,9 +62,9 @@ def tool(
     """
 
     def make(target: Callable[P, R]) -> Tool[P, R]:
-        own, given = _stood_for(target)
-        options, merged = split_keywords(target, {**given, **keywords}, fixed)
-        made_tool = make_tool(own, options, merged)
+        target_fn, options_of_target = _stood_for(target)
+        options, merged = split_keywords(target, {**options_of_target, **keywords}, fixed)
+        made_tool = make_tool(target_fn, options, merged)
         if register:
             register_tool(made_tool, replace=replace)
         return made_tool
@@ -90,9 +90,9 @@ def ez_tool(
     """
 
     def make(target: Callable[P, R]) -> Tool[P, R]:
-        own, given = _stood_for(target)
-        options, merged = split_keywords(target, {**given, **keywords}, fixed)
-        return _function_tool(own, options, merged)
+        target_fn, options_of_target = _stood_for(target)
+        options, merged = split_keywords(target, {**options_of_target, **keywords}, fixed)
+        return _function_tool(target_fn, options, merged)
 
     return make if fn is None else make(fn)
 
@@ -120,10 +120,10 @@ def tool_input(name: str | None = None, *, output: Any = None, **keywords: Any) 
     def declare(model: M) -> M:
         options = only_options("@tool_input", keywords)
         if not isinstance(model, type) or not issubclass(model, BaseModel):  # pyright: ignore[reportUnnecessaryIsInstance] -- what a user gives
-            given = getattr(model, "__name__", model)
+            shown = getattr(model, "__name__", model)
             raise TypeError(
-                f"@tool_input takes a pydantic model, and {given} is not a model; make it one with a RootModel: "
-                f"`class Input(RootModel[{given}])`"
+                f"@tool_input takes a pydantic model, and {shown} is not a model; make it one with a RootModel: "
+                f"`class Input(RootModel[{shown}])`"
             )
         title = name or _snake_name(model)
         spec = schema.ToolSpec.from_model(model, name=title, description=options.description, output=output)
@@ -158,8 +158,8 @@ def _stood_for(fn: Callable[P, R]) -> tuple[Callable[P, R], dict[str, Any]]:
 
 def _declared(item: object) -> Tool[..., Any] | None:
     """Return the tool that a function or a declared input stands for; a function that wraps one does not."""
-    own: Mapping[str, Any] = getattr(item, "__dict__", {}) if isinstance(item, type | FunctionType) else {}
-    made_tool = None if "__wrapped__" in own else own.get(_MARK)
+    attributes: Mapping[str, Any] = getattr(item, "__dict__", {}) if isinstance(item, type | FunctionType) else {}
+    made_tool = None if "__wrapped__" in attributes else attributes.get(_MARK)
     return cast("Tool[..., Any]", made_tool) if isinstance(made_tool, Tool) else None
 
 
@@ -246,15 +246,15 @@ def object_tools(
         raise TypeError(f"{item.__name__} is a module; give a list of its functions")
     require_own_object(item)
     cls = type(item)
-    seen: set[str] = set()
+    names: set[str] = set()
     for owner in reversed(cls.__mro__[:-1]):
-        own = owner.__module__.partition(".")[0] == "toolcrib"
-        for name in () if own else vars(owner):
-            if name.startswith("_") or name in seen:
+        is_ours = owner.__module__.partition(".")[0] == "toolcrib"
+        for name in () if is_ours else vars(owner):
+            if name.startswith("_") or name in names:
                 continue
             member = inspect.getattr_static(cls, name)  # as the class has it now, which may be an override
             if inspect.isfunction(member) or isinstance(member, classmethod | staticmethod):
-                seen.add(name)
+                names.add(name)
                 method = getattr(item, name)
                 options, merged = split_keywords(method, {**keywords, "name": prefix + name}, fixed)
                 made_tool = _function_tool(method, options, merged)

@@ -23,7 +23,7 @@ _ADAPTERS: Final = {
 def adapter_of(value: object) -> str | None:
     """Return the adapter for an object of another framework, as `toolcrib.adapters` has it; None for any other."""
     modules = [f"{base.__module__}." for base in type(value).__mro__]
-    found = (name for package, name in _ADAPTERS.items() if any(each.startswith(f"{package}.") for each in modules))
+    found = (name for package, name in _ADAPTERS.items() if any(module.startswith(f"{package}.") for module in modules))
     return next(found, None)
 
 
@@ -39,10 +39,10 @@ def require_own_object(value: object) -> None:
             "function; what the provider executes itself are the provider_tools of a session"
         )
     if adapter == "mcp_client":
-        own = "connect(server)" if type(value).__module__.startswith("mcp.") else "connect('python server.py')"
+        call = "connect(server)" if type(value).__module__.startswith("mcp.") else "connect('python server.py')"
         raise TypeError(
-            f"`{name:.60}` ({type(value).__name__}) is of an MCP server: {own} of toolcrib.adapters.mcp_client has its "
-            "tools; a server in a process of its own is given by its command or its URL"
+            f"`{name:.60}` ({type(value).__name__}) is of an MCP server: {call} of toolcrib.adapters.mcp_client has "
+            "its tools; a server in a process of its own is given by its command or its URL"
         )
     if adapter is not None:
         raise TypeError(

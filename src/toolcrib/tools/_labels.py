@@ -12,7 +12,7 @@ from toolcrib.hooks import require_parameters
 Effect: TypeAlias = Literal[
     "none", "fetch", "write", "create", "send", "spend", "delete", "share", "execute", "program"
 ]
-"""What a tool does.
+"""The effect of a tool.
 
 `none` reads, and `fetch` reads from an address that an argument names. `write` and `create` change and add something in
 the user's own space, where it can be undone. `send`, `spend`, `delete`, `share` and `execute` leave that space, or
@@ -24,7 +24,7 @@ INSIDE: Final[frozenset[Effect]] = frozenset({"write", "create"})
 """Effects inside the user's own space: values of strangers are asked about, and unknown ones are not."""
 
 Trust: TypeAlias = Literal["trusted", "name", "untrusted"]
-"""How far a text can be trusted.
+"""The trust in a text.
 
 `trusted` is the host's or the user's own, `untrusted` may be a stranger's. A `name` is one that people choose, such as
 that of a channel: it is trusted as long as it is short, since a longer one may be an instruction, and as long as it is
@@ -67,12 +67,12 @@ def require_source(who: str, source: Any) -> None:
     if callable(source):
         require_parameters("source function", source, "arguments", "result")
         return
-    given = list(cast("Mapping[str, Any]", source).values()) if isinstance(source, Mapping) else [source]
-    for each in given:
-        if each not in _TRUSTS:
+    trusts = list(cast("Mapping[str, Any]", source).values()) if isinstance(source, Mapping) else [source]
+    for trust in trusts:
+        if trust not in _TRUSTS:
             known = ", ".join(map(repr, get_args(Trust)))
             raise ValueError(
-                f"{who}: source is {known}, or these by field name, or a function; {each!r} is not one of them"
+                f"{who}: source is {known}, or these by field name, or a function; {trust!r} is not one of them"
             )
 
 
@@ -149,8 +149,8 @@ def labelled(value: Any, labels: Labels, place: Place | None = None) -> Iterator
     """
     named = _Labels(labels if isinstance(labels, Mapping) else {"*": labels})
     found: list[tuple[LabelledText, bool]] = []
-    for leaf, held, label, is_key in _leaves(value, place or Place(), named):
-        text = LabelledText(leaf, held, _judged(held, label.trust), is_key=is_key)
+    for leaf, part, label, is_key in _leaves(value, place or Place(), named):
+        text = LabelledText(leaf, part, _judged(part, label.trust), is_key=is_key)
         found.append((text, label.is_by_index))
         container = leaf if is_key else leaf.parent
         if container is not None and text.trust == "untrusted":
@@ -183,12 +183,12 @@ class _Labels:
         untrusted = (name for name, trust in labels.items() if trust == "untrusted" and name != "*" and "[" not in name)
         self.untrusted = frozenset(name.rpartition(".")[2] for name in untrusted)
 
-    def lacks(self, held: Mapping[str, Any], missing: frozenset[str]) -> bool:
+    def lacks(self, fields: Mapping[str, Any], missing: frozenset[str]) -> bool:
         """Return whether an untrusted field may be missing in an object, and in what it is in and what is in it."""
         if self._rest.trust == "untrusted":
             return True
-        lists = (cast("Sequence[Any]", part) if isinstance(part, list | tuple) else (part,) for part in held.values())
-        return bool(missing) and not any(isinstance(each, Mapping) for items in lists for each in items)
+        lists = (cast("Sequence[Any]", part) if isinstance(part, list | tuple) else (part,) for part in fields.values())
+        return bool(missing) and not any(isinstance(value, Mapping) for items in lists for value in items)
 
     def path_of(self, path: str | None, key: str | int) -> str | None:
         """Return the path of a key or index below a path; None for one that is longer than each name."""
@@ -223,34 +223,34 @@ def _leaves(value: Any, place: Place, labels: _Labels) -> Iterator[tuple[Place, 
     stack: list[tuple[Place, str | None, _Fields, _Label, frozenset[str], Any]] = []
     stack.append((place, path, None, label, labels.untrusted, value))
     while stack:
-        place, path, fields, label, missing, held = stack.pop()
-        if label.trust == "untrusted" and place.parent is not None and (not held or held is True):
-            place.parent.mark()  # what is null, true, false or empty is no text
-        if isinstance(held, Mapping):
-            parts = [(str(key), part) for key, part in cast("Mapping[Any, Any]", held).items()]
+        place, path, fields, label, missing, part_value = stack.pop()
+        if label.trust == "untrusted" and place.parent is not None and (not part_value or part_value is True):
+            place.parent.mark()  # what is null, true, false or empty is not a text
+        if isinstance(part_value, Mapping):
+            parts = [(str(key), part) for key, part in cast("Mapping[Any, Any]", part_value).items()]
             of_keys, missing = labels.of(path, fields, label, "*"), missing.difference(name for name, _ in parts)
-            if labels.lacks(cast("Mapping[str, Any]", held), missing):
+            if labels.lacks(cast("Mapping[str, Any]", part_value), missing):
                 place.mark()
             for name, part in reversed(parts):
                 below, inner = labels.path_of(path, name), (name, fields)
                 stack.append((Place(place, name), below, inner, labels.of(below, inner, label), missing, part))
             for name, _ in parts:
                 yield place, name, of_keys, True
-        elif isinstance(held, Sequence) and not isinstance(held, str | bytes):
-            items = cast("Sequence[Any]", held)
+        elif isinstance(part_value, Sequence) and not isinstance(part_value, str | bytes):
+            items = cast("Sequence[Any]", part_value)
             place.is_list = True
             for number in reversed(range(len(items))):
                 below = labels.path_of(path, number)
                 stack.append(
                     (Place(place, number), below, fields, labels.of_item(below, label), missing, items[number])
                 )
-        elif held is not None and not isinstance(held, bool):
-            yield place, held, label, False
+        elif part_value is not None and not isinstance(part_value, bool):
+            yield place, part_value, label, False
 
 
-def _judged(held: Any, trust: Trust) -> Trust:
+def _judged(leaf: Any, trust: Trust) -> Trust:
     if trust != "name":
         return trust
-    name = unicodedata.normalize("NFKC", held) if isinstance(held, str) and len(held) <= _NAME_CHARS else ""
+    name = unicodedata.normalize("NFKC", leaf) if isinstance(leaf, str) and len(leaf) <= _NAME_CHARS else ""
     is_name = re.fullmatch(_NAME, name) is not None and any(map(str.isalpha, name))
     return "name" if is_name and sum(map(str.isdigit, name)) <= _NAME_DIGITS else "untrusted"

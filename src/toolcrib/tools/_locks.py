@@ -36,10 +36,10 @@ class _LockTable:
         return lock
 
 
-def _forget_closed(kept: WeakKeyDictionary[asyncio.AbstractEventLoop, Any]) -> None:
+def _forget_closed(by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Any]) -> None:
     """Drop what belongs to closed loops: a lock that a task waited for holds its loop, and would keep it alive."""
-    for loop in [loop for loop in kept if loop.is_closed()]:
-        del kept[loop]
+    for loop in [loop for loop in by_loop if loop.is_closed()]:
+        del by_loop[loop]
 
 
 _shared = _LockTable()  # a lock with a name belongs to all tools that name it
@@ -48,14 +48,14 @@ _shared = _LockTable()  # a lock with a name belongs to all tools that name it
 class Gate:
     """The lock and the concurrency cap that one tool's executions pass."""
 
-    __slots__ = ("_cap", "_caps", "_idle", "_key", "_of", "_own", "_table", "_tool")
+    __slots__ = ("_cap", "_caps", "_idle", "_key", "_locks", "_of", "_table", "_tool")
 
     def __init__(self, tool: str, lock: LockOption, cap: int | None) -> None:
         self._tool, self._cap = tool, cap
         self._key: Hashable = lock if isinstance(lock, str) else None
         self._of: Callable[[dict[str, Any]], Hashable] | None = lock if callable(lock) else None
         self._table = _shared if isinstance(lock, str) else _LockTable() if lock else None
-        self._own: WeakKeyDictionary[asyncio.AbstractEventLoop, OwnedLock] = WeakKeyDictionary()
+        self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, OwnedLock] = WeakKeyDictionary()
         self._idle = OwnedLock()
         self._caps: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
@@ -68,10 +68,10 @@ class Gate:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             return self._idle
-        lock = self._own.get(loop)
+        lock = self._locks.get(loop)
         if lock is None:
-            _forget_closed(self._own)
-            lock = self._own[loop] = self._table.get(self._key)
+            _forget_closed(self._locks)
+            lock = self._locks[loop] = self._table.get(self._key)
         return lock
 
     def _lock_for(self, arguments: dict[str, Any]) -> OwnedLock | None:

@@ -26,7 +26,7 @@ class ToolMetadata:
 
     @property
     def description(self) -> str:
-        """What the tool is for."""
+        """The purpose of the tool."""
         return self._spec.description
 
     @property
@@ -41,12 +41,12 @@ class ToolMetadata:
 
     @property
     def start_time(self) -> datetime | None:
-        """When the last run began, in UTC; None before the first."""
+        """The time at which the last run began, in UTC; None before the first."""
         return None if self.started is None else datetime.fromtimestamp(self.started, UTC)
 
     @property
     def end_time(self) -> datetime | None:
-        """When the last run ended, in UTC; None before that."""
+        """The time at which the last run ended, in UTC; None before that."""
         return None if self.ended is None else datetime.fromtimestamp(self.ended, UTC)
 
     def dict(self) -> dict[str, Any]:

@@ -30,7 +30,7 @@ _VARIABLE = re.compile(r"\{[+#./;?&]?([^{}]+)\}")
 
 
 class ResourceListener(Protocol):
-    """What hears of resources that have changed; called in any thread."""
+    """A listener for resources that have changed; called in any thread."""
 
     def changed(self, uri: str) -> None:
         """Record that a resource has changed."""
@@ -43,7 +43,7 @@ class ResourceOffer:
 
     Attributes:
         uri: Its URI, or the URIs of a family of resources as a template (RFC 6570), whose variables are arguments.
-        listing: What lists show as it is, by its names in MCP: `title`, `icons`, `annotations`, `size`, `_meta`.
+        listing: Fields that lists show, by their names in MCP: `title`, `icons`, `annotations`, `size`, `_meta`.
         meta: The `_meta` of what is read, as MCP Apps have it: `{"ui": {...}}`.
     """
 
@@ -61,7 +61,7 @@ class ResourceOffer:
     def variables(self) -> frozenset[str]:
         """The names of the variables in its URI."""
         lists = _VARIABLE.findall(self.uri)
-        return frozenset(name.strip().rstrip("*").partition(":")[0] for each in lists for name in each.split(","))
+        return frozenset(name.strip().rstrip("*").partition(":")[0] for names in lists for name in names.split(","))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class PromptOffer:
     """A prompt as clients see it.
 
     Attributes:
-        listing: What lists show as it is, by its names in MCP: `title`, `icons`, `_meta`; and `name` and `arguments`
+        listing: Fields that lists show, by their names in MCP: `title`, `icons`, `_meta`; and `name` and `arguments`
             where they are not those of the tool.
     """
 
@@ -99,7 +99,7 @@ class FoundValues:
 
 
 class Offering(BaseTool):
-    """What offers a resource or a prompt in place of a tool: the `source` of its tool."""
+    """The offer of a resource or a prompt in place of a tool: the `source` of its tool."""
 
     def get_offer(self) -> ResourceOffer | PromptOffer | None:
         """Return the resource or prompt that clients see; None for a tool like others."""
@@ -110,7 +110,7 @@ class Offering(BaseTool):
 
         Args:
             argument: Its name.
-            typed: What there is of it.
+            typed: The part that is typed so far.
             others: The other arguments so far.
         """
         return ()
@@ -176,7 +176,7 @@ def resource(
 
     Args:
         uri: Its URI; with variables in braces, those are the function's parameters: `trips://{city}/weather`.
-        mime_type: What its content is; when None, as the content has it.
+        mime_type: The media type of its content; when None, as the content has it.
         complete: Values for the variables, which a client offers to the person who types.
         meta: The `_meta` of its content.
         options: Options of `@tool`; `listing` may have a `size`, too.
@@ -190,7 +190,7 @@ def resource(
     offer = ResourceOffer(uri, mime_type, options.get("listing"), meta)
 
     def make(fn: Callable[P, R]) -> Tool[P, R]:
-        offered = _made(fn, "@resource", offer, complete, {"effect": "none", "tags": ["read_only"], **options})
+        offered = _offer_tool(fn, "@resource", offer, complete, {"effect": "none", "tags": ["read_only"], **options})
         wanted = offer.variables
         names = frozenset(cast("dict[str, Any]", offered.spec.parameters.get("properties", {})))
         if wanted != names:
@@ -230,7 +230,9 @@ def prompt(
     """
 
     def make(target: Callable[P, R]) -> Tool[P, R]:
-        return _made(target, "@prompt", PromptOffer(options.get("listing")), complete, {"effect": "none", **options})
+        return _offer_tool(
+            target, "@prompt", PromptOffer(options.get("listing")), complete, {"effect": "none", **options}
+        )
 
     return make if fn is None else make(fn)
 
@@ -239,7 +241,7 @@ def resource_changed(tool: Tool[..., Any], **variables: str) -> None:
     """Notify the clients that have subscribed to a resource that it has changed.
 
     Args:
-        tool: What `@resource` made.
+        tool: The tool that `@resource` returned.
         variables: The values of the variables in its URI.
 
     Raises:
@@ -255,7 +257,7 @@ def resource_changed(tool: Tool[..., Any], **variables: str) -> None:
     source.changed(_VARIABLE.sub(lambda found: variables[found[1]], offer.uri))
 
 
-def _made(
+def _offer_tool(
     fn: Callable[..., Any],
     maker: str,
     offer: ResourceOffer | PromptOffer,

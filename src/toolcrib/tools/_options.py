@@ -26,13 +26,13 @@ from toolcrib.schema import ToolSpec
 from toolcrib.tools._labels import Effect, Source, require_effect, require_source
 
 LockOption: TypeAlias = bool | str | Callable[[dict[str, Any]], Hashable]
-"""Which calls of a tool wait for each other: all, those of a name, or those of a key made of the arguments."""
+"""The calls of a tool that wait for each other: all, those of a name, or those of a key made of the arguments."""
 
 
 @explain_options({"cost": "amount", "price": "amount", "spend": "amount", "unit": "currency"})
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a call of a tool costs.
+    """The cost of a call of a tool.
 
     Attributes:
         amount: A number from 0 on, or a function of the arguments that returns it.
@@ -56,15 +56,15 @@ class Cost:
         Raises:
             ValueError: It is not a number from 0 on.
         """
-        given: Any = self.amount(arguments) if callable(self.amount) else self.amount
-        number = number_of(str(given) if isinstance(given, Decimal) else given)
+        amount: Any = self.amount(arguments) if callable(self.amount) else self.amount
+        number = number_of(str(amount) if isinstance(amount, Decimal) else amount)
         if number is None or number < 0:
-            raise ValueError(f"a cost is a number from 0 on, and not {given!r:.40}")
+            raise ValueError(f"a cost is a number from 0 on, and not {amount!r:.40}")
         return number
 
 
 class ToolType(StrEnum):
-    """What a tool is for: an `ACTION`, or a `COMPLETION_CHECK` that says whether an agent is done."""
+    """The use of a tool: an `ACTION`, or a `COMPLETION_CHECK` that says whether an agent is done."""
 
     ACTION = "action"
     COMPLETION_CHECK = "completion_check"
@@ -72,17 +72,17 @@ class ToolType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ToolOptions:
-    """How a tool is run and offered.
+    """The options by which a tool is run and offered.
 
     Attributes:
         name: Its name; the function's when None.
-        description: What it is for; the first paragraph of the docstring when None.
+        description: Its purpose; the first paragraph of the docstring when None.
         lock: True for a lock of its own, a name for one shared with other tools, a function of the arguments for one
             per key. It covers the function call alone, or the iteration of a streaming tool.
         max_concurrency: The most executions at a time in one event loop.
         thread: Whether a sync function runs in a worker thread; False keeps a quick one on the event loop.
         tags: Words by which global hooks choose.
-        type: What it is for.
+        type: The use of the tool.
         requires_approval: True, or a function of the final arguments and the run context that says so.
         approvals_needed: How many people have to approve a call that needs approval, each under another name.
         timeout: Seconds for one execution, without the wait for locks and people.
@@ -91,8 +91,8 @@ class ToolOptions:
         idempotent: Whether running it twice is as good as once.
         default: Whether it is offered by default.
         return_schema: A JSON schema or a type, in place of the return annotation.
-        provider: What providers are asked for beside the schema.
-        effect: What it does, for a `Provenance` policy: `none` reads, `fetch` reads from an address that an argument
+        provider: The options of providers beside the schema.
+        effect: Its effect, for a `Provenance` policy: `none` reads, `fetch` reads from an address that an argument
             names, `write` and `create` change and add something in the user's own space, `send` informs others, `spend`
             pays, `delete`, `share` and `execute` do so, `program` runs a program whose own calls are judged one by one.
             None counts as `execute`.
@@ -101,8 +101,8 @@ class ToolOptions:
         content: Parameters that say something and decide nothing, besides those marked with `Content`; `*` is for all
             but those marked with `Decides`.
         readers: To whom its results may be sent, by the values of arguments; None for all.
-        listing: What lists of tools show as it is, by its names in MCP: `title`, `icons`, `annotations`, `_meta`.
-        cost: What a call of it costs, for the budgets of `toolcrib.budgets`.
+        listing: Fields that lists of tools show, by their names in MCP: `title`, `icons`, `annotations`, `_meta`.
+        cost: The cost of a call of it, for the budgets of `toolcrib.budgets`.
     """
 
     name: str | None = None
@@ -138,9 +138,9 @@ class ToolOptions:
             require_effect(who, self.effect)
         if self.source is not None and self.source != "untrusted":
             require_source(who, self.source)
-        for field, given in (("content", self.content), ("readers", self.readers)):
-            if isinstance(given, str):
-                raise ValueError(f"{who}: {field} is a collection, as in {field}=[{given!r}]")
+        for field, value in (("content", self.content), ("readers", self.readers)):
+            if isinstance(value, str):
+                raise ValueError(f"{who}: {field} is a collection, as in {field}=[{value!r}]")
         if self.cost is not None and not isinstance(self.cost, Cost):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
             raise TypeError(f"{who}: cost is a Cost, as in cost=Cost(0.05, 'EUR'), and not {self.cost!r:.40}")
         require_policy(f"{who}: requires_approval", self.requires_approval)
@@ -209,13 +209,13 @@ def only_options(maker: str, keywords: Mapping[str, Any]) -> ToolOptions:
 
 def require_contracts(spec: ToolSpec, options: ToolOptions) -> None:
     """Check that the functions among a tool's options do not take its arguments one by one; raises TypeError."""
-    given = {
+    functions = {
         "approval policy": (options.requires_approval, "arguments", "ctx"),
         "lock function": (options.lock, "arguments"),
         "cost function": (None if options.cost is None else options.cost.amount, "arguments"),
         "source function": (options.source, "arguments", "result"),
     }
-    for kind, (fn, *parameters) in given.items():
+    for kind, (fn, *parameters) in functions.items():
         if callable(fn):
             refuse_argument_names(kind, fn, spec.name, spec.argument_names, *parameters)
 
@@ -243,8 +243,8 @@ def class_options(cls: type, item: object) -> ToolOptions:
         TypeError: An attribute of the user's is a misspelt option: a switch, a number, or what asks for approval.
     """
     known = ToolKeywords.__annotations__
-    own = [base for base in cls.__mro__ if base.__module__.partition(".")[0] != __name__.partition(".")[0]]
-    for name, value in [(name, value) for base in own[:-1] for name, value in vars(base).items()]:
+    bases = [base for base in cls.__mro__ if base.__module__.partition(".")[0] != __name__.partition(".")[0]]
+    for name, value in [(name, value) for base in bases[:-1] for name, value in vars(base).items()]:
         near = None if name.startswith("_") or name in known else near_option(name, known)
         if near is not None and (near == "requires_approval" or isinstance(value, bool | int | float)):
             raise TypeError(

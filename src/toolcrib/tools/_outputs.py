@@ -39,9 +39,9 @@ def require_arguments(tool: Tool[..., Any], arguments: Mapping[str, Any]) -> Non
     spec = tool.spec
     if spec.unresolved or hidden_paths(arguments):
         return
-    given = {key: arguments[key] for key in arguments if key not in spec.fixed and key not in spec.injected}
+    values = {key: arguments[key] for key in arguments if key not in spec.fixed and key not in spec.injected}
     with suppress(SchemaError):  # a tool without a schema says nothing of them
-        spec.validate_model(given)
+        spec.validate_model(values)
 
 
 @lru_cache(maxsize=1024)

@@ -19,7 +19,7 @@ from toolcrib.schema import ClientFeature, ElicitRequest, RunContext
 from toolcrib.tools._deadline import Deadline, stopped_clocks
 
 AskedKind: TypeAlias = ClientFeature | Literal["ask"]
-"""What is asked for: what a client may be asked for, or `ask`, an answer of an approver."""
+"""The kind of a question: what a client may be asked for, or `ask`, an answer of an approver."""
 
 _log = logging.getLogger("toolcrib.tools")
 _TRIES: Final = 2  # times that a person is asked who says yes and leaves out what is required
@@ -31,7 +31,7 @@ _REPORT_SECONDS: Final = 5.0  # between two reports that the question waits
 
 @dataclass(slots=True)
 class Asked:
-    """What comes of a question, filled in by the code that asks.
+    """The outcome of a question, filled in by the code that asks.
 
     Attributes:
         outcome: `accept`, `decline` or `cancel` of a person; else `answered`.
@@ -54,24 +54,24 @@ def asking(
 
     Args:
         ctx: The call.
-        kind: What is asked for.
+        kind: The kind of the question.
         of: Whom: `client`, `approver`, `store`, `host`.
-        about: What sinks are given of the question; never the answer.
+        about: The part of the question that sinks are given; never the answer.
         clocks: The innermost deadline of the call, for code that answers in a task of its own.
     """
     asked, trace, began = Asked(), ctx.trace, time.perf_counter()
     number = None if trace is None else trace.asked({"what": kind, "of": of, **(about or {})})
-    said: dict[str, Any] = {}
+    answer: dict[str, Any] = {}
     try:
         with stopped_clocks(clocks):
             yield asked
-        said = {"outcome": asked.outcome, "by": asked.by}
+        answer = {"outcome": asked.outcome, "by": asked.by}
     except BaseException as error:
-        said = {"outcome": "failed" if isinstance(error, Exception) else "cancelled", "error": type(error).__name__}
+        answer = {"outcome": "failed" if isinstance(error, Exception) else "cancelled", "error": type(error).__name__}
         raise
     finally:
         if trace is not None and number is not None:
-            trace.was_answered(number, said, (time.perf_counter() - began) * 1000)
+            trace.was_answered(number, answer, (time.perf_counter() - began) * 1000)
 
 
 # --- a person, who is not at the client
@@ -83,7 +83,7 @@ class PersonAnswer:
 
     Attributes:
         action: As of `Elicited`.
-        fields: What they filled in, with the defaults that they left.
+        fields: The fields that they filled in, with the defaults that they left.
         problem: Why the fields are not an answer, where they said yes each time and filled in what does not fit.
         by: Who answered.
     """
@@ -120,15 +120,15 @@ async def ask_person(
     problem, fields, by = "", dict[str, Any](), ""
     for _ in range(_TRIES):
         request = _request(asked, ctx, asked_by, problem)
-        given = await person_answer(request, ctx, seconds, waiting)
-        if not isinstance(given, Grant):
-            action = "decline" if isinstance(given, Denial) else "cancel"
-            return PersonAnswer(action, {}, by=given.by if isinstance(given, Denial) else "")
-        by = given.by
+        answer = await person_answer(request, ctx, seconds, waiting)
+        if not isinstance(answer, Grant):
+            action = "decline" if isinstance(answer, Denial) else "cancel"
+            return PersonAnswer(action, {}, by=answer.by if isinstance(answer, Denial) else "")
+        by = answer.by
         if asked.url is not None:
             return PersonAnswer("accept", {}, by=by)
         try:
-            fields = approvals.answered_fields(request, given)
+            fields = approvals.answered_fields(request, answer)
         except RepeatedKeyError as error:
             problem = str(error)
         else:
@@ -143,8 +143,8 @@ async def person_answer(
 ) -> Grant | Denial | None:
     """Return the answer to a request of the approver of a call, or from its approval store; None without one."""
     approver, store = _approver_of(ctx), _store_of(ctx)
-    given: Any = None if approver is None else await approvals.answer_of(approver, request)
-    return await _from_store(request, store, seconds, waiting) if given is None and store is not None else given
+    answer: Any = None if approver is None else await approvals.answer_of(approver, request)
+    return await _from_store(request, store, seconds, waiting) if answer is None and store is not None else answer
 
 
 async def ask_approver(request: ApprovalRequest, ctx: RunContext[Any], approver: approvals.Approver | None) -> Any:
@@ -164,8 +164,8 @@ def _approver_of(ctx: RunContext[Any]) -> Any:
 
 def _store_of(ctx: RunContext[Any]) -> approvals.ApprovalStore | None:
     store = None if ctx.run is None or ctx.run.channel.question_wait <= 0 else ctx.run.approvals
-    held = getattr(store, "store", store)  # of one principal's: what is behind it can be waited for
-    return store if isinstance(held, approvals.WaitableApprovalStore) else None
+    waitable = getattr(store, "store", store)  # of one principal's: what is behind it can be waited for
+    return store if isinstance(waitable, approvals.WaitableApprovalStore) else None
 
 
 def _request(asked: ElicitRequest, ctx: RunContext[Any], asked_by: str, problem: str) -> ApprovalRequest:
@@ -200,7 +200,7 @@ async def _from_store(
     request: ApprovalRequest, store: approvals.ApprovalStore, seconds: float, waiting: Callable[[], None] | None
 ) -> Grant | Denial | None:
     """Put a question into the store, and wait for its answer; it is withdrawn when none comes."""
-    held: Any = getattr(store, "store", store)
+    waitable: Any = getattr(store, "store", store)
     try:
         await store.put(request)
     except PendingLimitReached as error:
@@ -212,7 +212,7 @@ async def _from_store(
             while answer is None:
                 if waiting is not None:
                     waiting()
-                answer = await held.wait(request.id, _REPORT_SECONDS)
+                answer = await waitable.wait(request.id, _REPORT_SECONDS)
     except TimeoutError:
         pass
     finally:

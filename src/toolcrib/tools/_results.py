@@ -19,23 +19,23 @@ class ResultCheck:
     """Logs the first result of a tool that does not fit its return annotation.
 
     Attributes:
-        seen: The types of results that need no look any more.
+        checked_types: The types of results that were checked already.
     """
 
-    __slots__ = ("_said", "_spec", "seen")
+    __slots__ = ("_is_logged", "_spec", "checked_types")
 
     def __init__(self, spec: schema.ToolSpec) -> None:
-        self._spec, self._said = spec, False
-        self.seen: set[type[Any]] = set()
+        self._spec, self._is_logged = spec, False
+        self.checked_types: set[type[Any]] = set()
 
     def note(self, value: Any) -> None:
-        """Check a result of a type that is not in `seen`."""
-        if len(self.seen) >= _MOST:
-            self.seen.clear()
-        self.seen.add(cast("type[Any]", type(value)))
+        """Check a result of a type that is not in `checked_types`."""
+        if len(self.checked_types) >= _MOST:
+            self.checked_types.clear()
+        self.checked_types.add(cast("type[Any]", type(value)))
         annotation = self._spec.return_type
-        if not self._said and annotation is not None and not may_be(value, annotation):
-            self._said = True
+        if not self._is_logged and annotation is not None and not may_be(value, annotation):
+            self._is_logged = True
             _log.warning(
                 "%s: a result is of type %s, and the tool is annotated to give %s; this is said once",
                 self._spec.name,

@@ -54,8 +54,8 @@ class _SignatureOfTool:
                 f"of another framework with `as_tools([{tool.__name__}])` of its adapter in `toolcrib.adapters`; "
                 f"`{tool.__name__}.fn` is the function, without approval."
             )
-        whole, hidden = signature(tool.fn), tool.fixed.keys() | tool.spec.injected.keys()
-        return whole.replace(parameters=[p for p in whole.parameters.values() if p.name not in hidden])
+        full, hidden = signature(tool.fn), tool.fixed.keys() | tool.spec.injected.keys()
+        return full.replace(parameters=[p for p in full.parameters.values() if p.name not in hidden])
 
 
 @explain_missing(
@@ -83,7 +83,7 @@ class Tool(Observed, Generic[P, R]):
         options: How it is run and offered.
         metadata: Name, description, schemas and the times of the last run.
         subtools: The tools attached with `subtool()`.
-        identity: What tells the object whose method it is from others, as JSON shapes; None for a function.
+        identity: The identity of the object whose method it is, as JSON shapes; None for a function.
     """
 
     __code__: CodeType  # of what a call runs: by its flags `inspect` knows a coroutine function
@@ -145,8 +145,8 @@ class Tool(Observed, Generic[P, R]):
         self.__module__ = getattr(fn, "__module__", type(fn).__module__)
         self.__qualname__ = getattr(fn, "__qualname__", self.__name__)
         inner = _without_partial(fn)
-        own: Any = getattr(type(self), "_stream" if self.is_streaming else "_return")
-        called = own if not self.bare else inner if isinstance(inner, _FUNCTIONS) else type(inner).__call__
+        method: Any = getattr(type(self), "_stream" if self.is_streaming else "_return")
+        called = method if not self.bare else inner if isinstance(inner, _FUNCTIONS) else type(inner).__call__
         if isinstance(code := getattr(called, "__code__", None), CodeType):
             self.__code__ = code
 
@@ -159,7 +159,7 @@ class Tool(Observed, Generic[P, R]):
 
     @property
     def description(self) -> str:
-        """What it is for: the first paragraph of the docstring, unless given."""
+        """Its purpose: the first paragraph of the docstring, unless given."""
         return self.spec.description
 
     @property
@@ -174,7 +174,7 @@ class Tool(Observed, Generic[P, R]):
 
     @property
     def provider(self) -> ProviderOptions:
-        """What providers are asked for beside the schema."""
+        """The options of providers beside the schema."""
         return self.options.provider
 
     @property
@@ -194,7 +194,7 @@ class Tool(Observed, Generic[P, R]):
 
     @property
     def body(self) -> Body:
-        """What runs the function; raises NotCallable for a declared input."""
+        """The object that runs the function; raises NotCallable for a declared input."""
         if self._body is None:
             raise NotCallable(self.name)
         return self._body
@@ -368,9 +368,9 @@ def register_tool(tool: Tool[..., Any], *, replace: bool = False) -> None:
     key = tool.__name__
     for other in {key.replace(".", "__"), key.replace("__", ".")} - {key}:
         if other in ToolRegistry and not replace:
-            taken = ToolRegistry.get(other)
+            registered = ToolRegistry.get(other)
             raise DuplicateNameError(
-                tool.name, taken.origin, tool.origin, "Models see both under one name; rename one."
+                tool.name, registered.origin, tool.origin, "Models see both under one name; rename one."
             )
     ToolRegistry.register(key, tool, replace=replace)
 
@@ -389,13 +389,17 @@ def make_tool(
         fn, name=name, description=options.description, fixed=frozenset(fixed), return_schema=options.return_schema
     )
     if spec.is_sync or spec.is_sync_generator:
-        own = function_name(fn)
+        shown = function_name(fn)
         if isinstance(fn, type):
-            raise TypeError(f"`{own}` is a class, and @tool takes async functions; a class of a tool is a `BaseTool`.")
+            raise TypeError(
+                f"`{shown}` is a class, and @tool takes async functions; a class of a tool is a `BaseTool`."
+            )
         if (kind := type(fn).__name__) in ("staticmethod", "classmethod"):
-            raise TypeError(f"`{own}` is a {kind}, and @tool takes functions: write @{kind} above @tool, not below it.")
+            raise TypeError(
+                f"`{shown}` is a {kind}, and @tool takes functions: write @{kind} above @tool, not below it."
+            )
         raise TypeError(
-            f"`{own}` is a sync function, and @tool takes async ones: write `async def {own}(...)`, or use "
+            f"`{shown}` is a sync function, and @tool takes async ones: write `async def {shown}(...)`, or use "
             "@ez_tool, which runs a sync function in a worker thread."
         )
     return Tool(spec, options, fixed=fixed, key=key)

@@ -6,16 +6,15 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any, cast
 
-from toolcrib.errors import FieldProblem, InvalidSchema, MissingExtraError
+from toolcrib._extras import Extra
+from toolcrib.errors import FieldProblem, InvalidSchema
 from toolcrib.jsonschema import of_newer_version
 from toolcrib.schema import ToolSpec
 from toolcrib.tools._options import only_options
 from toolcrib.tools._tool import Tool
 
-try:
+with Extra("a tool from a JSON schema", "schema", ("jsonschema", "referencing")):
     from toolcrib.jsonschema.checker import checks_of, require_schema
-except ModuleNotFoundError as error:
-    raise MissingExtraError("a tool from a JSON schema", "schema") from error
 
 __all__ = ["schema_tool"]
 
@@ -35,12 +34,12 @@ def schema_tool(
     anything runs. The function is given them as JSON values.
 
     Args:
-        name: What models call it.
+        name: The name that models call it by.
         schema: The JSON schema of the arguments, an object.
         fn: The function, sync or async, which takes the arguments by keyword; a generator streams. A parameter that the
             run fills (`RunContext`, `Injected`) need not be in the schema. None for an input that your own code
             executes, as with `tool_input`.
-        description: What it is for; the first paragraph of the function's docstring when None.
+        description: Its purpose; the first paragraph of the function's docstring when None.
         output_schema: The JSON schema of the result, for stubs, prompts and definitions.
         keywords: Options of `@tool`.
 

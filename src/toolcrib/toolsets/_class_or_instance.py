@@ -52,7 +52,7 @@ class DefinitionKeywords(TypedDict, total=False):
         describe: Descriptions in place of the tools' own, by selector or name; the last one for a tool wins.
         revealed: The names that were found in the run (`Run.revealed`). They come last and in the order they were
             found, so that what was sent before stays the beginning of what is sent now.
-        options: What the provider is asked for in this request, by selector or name; over the tool's own options.
+        options: The options of the provider for this request, by selector or name; over the tool's own options.
         refused: `leave_out` a tool that the provider cannot be offered, with an error in the log that names it; or
             `raise` that error; or `not_strict` offers it without strict mode, where that is all that is in the way.
     """

@@ -53,11 +53,11 @@ class _Consents:
             return call.hook_failure("approval", run.approvals or run.approver, error)
         return call.suspend(request)
 
-    async def resume(self, call: Any, given: Grant | Denial | None) -> Outcome | None:
+    async def resume(self, call: Any, given_answer: Grant | Denial | None) -> Outcome | None:
         """Ask a call that was suspended for want of consent again; None, once, where nothing is lacking any more."""
         request, run = call.request, call.run
         try:
-            answer, stored = given, False
+            answer, stored = given_answer, False
             if answer is None and run.approvals is not None:
                 found = await run.approvals.take(request)
                 if isinstance(found, approvals.ApprovalEntry) and found.execution is not None:

@@ -67,7 +67,7 @@ class ToolEntry:
     Views make new entries from old ones by adding to them, so that a gate once there cannot be lost.
 
     Attributes:
-        name: What models call it in this toolset.
+        name: The name that models call it by in this toolset.
         origin: Where the tool comes from, for messages.
         off: Whether it is left out of the default availability.
         pre: Middleware before the tool, in the order it runs.
@@ -76,13 +76,13 @@ class ToolEntry:
         approvals: When approval is needed; one that says so is enough.
         availability: Each must say yes.
         runners: Overridden `_call_tool_func` methods around the execution.
-        provider: What providers are asked for beside the schema.
+        provider: The options of providers beside the schema.
         results: Where a result is kept that is too long for a model; None cuts it.
         scopes: The scopes that the token of a request needs for a call, where the request has a token.
         toolsets: The ids of the toolsets that it is in; of a tool of an MCP server the server's name is one.
-        identities: What tells what is behind it from others, as the host says.
+        identities: The identity of what is behind it, as the host says.
         gates: The gates that its toolsets were given, outermost first.
-        deliveries: What its values pass on the way out, outermost last.
+        deliveries: The functions that its values pass on the way out, outermost last.
     """
 
     name: str
@@ -115,8 +115,8 @@ class ToolEntry:
     @property
     def max_result_chars(self) -> int | None:
         """The most characters of a result that go back to a model: the tool's own, or else those of its store."""
-        own = self.tool.options.max_result_chars
-        return self.results.max_result_chars if own is None and self.results is not None else own
+        of_tool = self.tool.options.max_result_chars
+        return self.results.max_result_chars if of_tool is None and self.results is not None else of_tool
 
     @property
     def description(self) -> str:

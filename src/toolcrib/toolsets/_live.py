@@ -47,9 +47,9 @@ class LiveTools(Toolset):
         def again() -> None:
             nonlocal shown
             now = self._through(steps)
-            gone = [replace(entry, off=True) for name, entry in shown.items() if name not in now]
-            bound._renew(at, [*now.values(), *gone])
-            shown = {**{entry.name: entry for entry in gone}, **now}
+            removed = [replace(entry, off=True) for name, entry in shown.items() if name not in now]
+            bound._renew(at, [*now.values(), *removed])
+            shown = {**{entry.name: entry for entry in removed}, **now}
 
         self._followers.append(again)
 

@@ -65,11 +65,11 @@ EntryFilter: TypeAlias = Callable[[RunContext[Any], ToolEntry], Any]
 
 def listed(tools: object) -> Iterable[Any]:
     """Return tools that were given as a list; TypeError for one tool by itself, or for anything else."""
-    given: Any = tools
+    value: Any = tools
     if isinstance(tools, Iterable) and not isinstance(tools, str | type | Mapping):
         return cast("Iterable[Any]", tools)
-    require_own_object(given)
-    mend = "write [tool] for one" if callable(given) else "give tools, functions or toolsets"
+    require_own_object(value)
+    mend = "write [tool] for one" if callable(value) else "give tools, functions or toolsets"
     raise TypeError(f"{tools!r} is not a list of tools; {mend}")
 
 
@@ -125,12 +125,12 @@ async def is_available(entry: ToolEntry, ctx: RunContext[Any]) -> bool:
 
 def add(members: dict[str, ToolEntry], entry: ToolEntry) -> None:
     """Add an entry, unless its name is taken; DuplicateNameError then."""
-    taken = members.get(entry.name)
-    if taken == entry:
+    present = members.get(entry.name)
+    if present == entry:
         return  # a subtool that was also listed by itself; with other gates it is a clash, lest one set of them is lost
-    if taken is not None:
+    if present is not None:
         mend = "Give one of them another name, or put one set under a prefix."
-        raise DuplicateNameError(entry.name, taken.origin, entry.origin, mend)
+        raise DuplicateNameError(entry.name, present.origin, entry.origin, mend)
     members[entry.name] = entry
 
 
@@ -144,14 +144,14 @@ def merged(
             the others those of a higher rank, else the first, keep their names.
         clash: Called with each entry that is left out, and the one that has its name.
     """
-    taken: dict[str, ToolEntry] = {}
+    members: dict[str, ToolEntry] = {}
     for rank, entries in sorted(parts, key=lambda part: (part[0] is not None, -(part[0] or 0))):
         for entry in entries:
             if rank is None:
-                add(taken, entry)
-            elif taken.setdefault(entry.name, entry) != entry:
-                clash(entry, taken[entry.name])
-    return {entry.name: entry for _, part in parts for entry in part if taken[entry.name] is entry}
+                add(members, entry)
+            elif members.setdefault(entry.name, entry) != entry:
+                clash(entry, members[entry.name])
+    return {entry.name: entry for _, part in parts for entry in part if members[entry.name] is entry}
 
 
 def keeping(entry: ToolEntry, results: _results.ResultStore) -> ToolEntry:

@@ -42,17 +42,17 @@ def check_names(
         are_all: Whether there are no other tools. If there may be, a name that is nearly one of these is an error, and
             any other name is logged; with `ToolNames` it is logged once.
         by_words: Whether a name that is a part of that of a tool, such as one without its prefix, is nearly that, too.
-        kind: What the names are of, where they are not of tools.
+        kind: The kind of things that are named, where they are not tools.
 
     Raises:
         ToolConstraintError: There is no such tool.
     """
-    given = [*named]
-    unnamed = {*known}.difference(given)
-    for name in _unfit(given, known):
+    names = [*named]
+    unnamed = {*known}.difference(names)
+    for name in _unfit(names, known):
         if not is_pattern(name) and (are_all or any(_is_near(name, tool, by_words=by_words) for tool in unnamed)):
             raise ToolConstraintError(name, f"{who} is about it, and there is no such {kind}", tuple(known))
-    log_names(who, given, known, kind=kind)
+    log_names(who, names, known, kind=kind)
 
 
 def log_names(who: str, named: Iterable[str], known: Collection[str], *, kind: str = "tool") -> None:
@@ -69,9 +69,9 @@ def _is_near(name: str, tool: str, *, by_words: bool) -> bool:
     words, words_of_tool = _words(name), _words(tool)
     if by_words and (words <= words_of_tool or words_of_tool <= words):
         return True
-    one, other = "".join(_WORD.findall(name.lower())), "".join(_WORD.findall(tool.lower()))
-    swapped = (one[:at] + one[at : at + 2][::-1] + one[at + 2 :] for at in range(len(one) - 1))
-    return one == other or other in swapped or bool(nearest(one, [other], cutoff=_TYPING_ERROR))
+    letters, other = "".join(_WORD.findall(name.lower())), "".join(_WORD.findall(tool.lower()))
+    swapped = (letters[:at] + letters[at : at + 2][::-1] + letters[at + 2 :] for at in range(len(letters) - 1))
+    return letters == other or other in swapped or bool(nearest(letters, [other], cutoff=_TYPING_ERROR))
 
 
 def _words(name: str) -> set[str]:
@@ -79,7 +79,7 @@ def _words(name: str) -> set[str]:
 
 
 def _unfit(named: Iterable[str], known: Collection[str]) -> list[str]:
-    return [name for name in named if not any(fits(one, name) for one in known)]
+    return [name for name in named if not any(fits(name_or_pattern, name) for name_or_pattern in known)]
 
 
 def check_gates(steps: Iterable[GateStep], tools: Mapping[str, Any]) -> None:

@@ -21,7 +21,7 @@ def shortener_of(entry: ToolEntry, toolset: Iterable[ToolEntry]) -> Shortener | 
     store, limit = entry.results, entry.max_result_chars
     if store is None or limit is None:
         return None
-    reader = next((one for one in toolset if one.tool is store.reader), None)
+    reader = next((candidate for candidate in toolset if candidate.tool is store.reader), None)
     return None if reader is None else _StoredResults(store, reader, limit)
 
 

@@ -15,12 +15,12 @@ _SCOPE = r"[\x21\x23-\x5b\x5d-\x7e]+"  # RFC 6749, section 3.3
 def read_scopes(scopes: Mapping[str, str | Sequence[str]]) -> dict[str, frozenset[str]]:
     """Return the scopes by name or pattern; raises ValueError for one that OAuth does not allow."""
     read: dict[str, frozenset[str]] = {}
-    for name, given in scopes.items():
-        several = (given,) if isinstance(given, str) else tuple(given)
+    for name, words in scopes.items():
+        several = (words,) if isinstance(words, str) else tuple(words)
         wrong = next((scope for scope in several if not re.fullmatch(_SCOPE, scope)), None)
         if wrong is not None or not several:
-            what = "no scope is given" if wrong is None else f"{wrong!r} is not a scope"
-            raise ValueError(f"the scopes of `{name}` are words without spaces and quotes, and {what}")
+            fault = "no scope is given" if wrong is None else f"{wrong!r} is not a scope"
+            raise ValueError(f"the scopes of `{name}` are words without spaces and quotes, and {fault}")
         read[name] = frozenset(several)
     return read
 

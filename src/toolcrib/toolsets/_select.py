@@ -19,7 +19,7 @@ X = TypeVar("X")
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What a model is shown of a tool, before it is put into a wire format.
+    """A tool as a model is shown it, before it is put into a wire format.
 
     Attributes:
         parameters: The JSON schema of the input.
@@ -37,9 +37,9 @@ class Selector(Generic[X]):
     """Stands for one tool of a toolset; `X` is what the member was declared with.
 
     Attributes:
-        name: What models call the tool.
+        name: The name that models call the tool by.
         tool: The tool itself.
-        declared: What the member was declared with; the tool where it is not a member of a class.
+        declared: The object that the member was declared with; the tool where it is not a member of a class.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Group:
     """Stands for all tools of a nested toolset; its selectors are its attributes.
 
     Attributes:
-        names: What models call the tools, in order.
+        names: The names that models call the tools by, in order.
     """
 
     names: tuple[str, ...]
@@ -74,7 +74,7 @@ class Group:
 
 
 Selectable: TypeAlias = "str | Selector[Any] | Group | type[Any] | Tool[..., Any]"
-"""What may stand for tools: a name, a selector, a nested group, a declared input, a tool."""
+"""A way to name tools: a name, a selector, a nested group, a declared input, a tool."""
 
 
 def names_of(selected: Iterable[Any]) -> tuple[str, ...]:
@@ -88,7 +88,7 @@ def names_of(selected: Iterable[Any]) -> tuple[str, ...]:
 @explain_options()
 @dataclass(frozen=True, slots=True)
 class ToolAvailability:
-    """Which tools are offered: the default ones, all, exactly some, or the default ones and some more."""
+    """The tools that are offered: the default ones, all, exactly some, or the default ones and some more."""
 
     kind: Literal["default", "all", "only", "default_plus"] = "default"
     names: tuple[str, ...] = ()
@@ -117,7 +117,7 @@ class ToolAvailability:
 @explain_options()
 @dataclass(frozen=True, slots=True)
 class ToolRequirement:
-    """What a model is asked to do with the tools it is offered.
+    """The use that a model is asked to make of the tools it is offered.
 
     Attributes:
         kind: The requirement.

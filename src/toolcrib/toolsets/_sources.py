@@ -46,7 +46,7 @@ async def open_sources(
         if isinstance(source, ConcurrentSource)
     }
     try:
-        return [await (tasks.get(at) or stack.enter_async_context(one)) for at, one in enumerate(contexts)]
+        return [await (tasks.get(at) or stack.enter_async_context(context)) for at, context in enumerate(contexts)]
     except BaseException:
         for task in tasks.values():
             task.cancel()

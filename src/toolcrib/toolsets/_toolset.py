@@ -67,7 +67,7 @@ _log = logging.getLogger("toolcrib.tools")
 T = TypeVar("T", bound="Toolset | type[Toolset]")
 
 ToolsetLike: TypeAlias = "Toolset | type[Toolset] | Sequence[Any]"
-"""What is taken for a toolset: one, a class of one, or a list of tools and functions."""
+"""A toolset, a class of one, or a list of tools and functions."""
 
 
 @explain_options(
@@ -349,31 +349,33 @@ class Toolset:
             unknown, absent = set[Step](), list[Toolset]()
             bound._parts.append((None, [*bound]))
             opened = await open_sources(stack, sources_of(self), context)
-            for (_, steps), given in zip(self._sources, opened, strict=True):
-                entries: list[ToolEntry] = [*given]
+            for (_, steps), source in zip(self._sources, opened, strict=True):
+                entries: list[ToolEntry] = [*source]
                 for step in steps:
                     found.setdefault(step, {**step.known}).update((entry.name, entry) for entry in entries)
                     entries = [*step.change(entries)]
-                bound._parts.append((given._rank if isinstance(given, Toolset) else None, entries))
+                bound._parts.append((source._rank if isinstance(source, Toolset) else None, entries))
                 bound._entries = merged(bound._parts, bound._note_clash)
-                if isinstance(given, Toolset):
-                    given._send_renewals_to(bound, steps)
-                    if given._fault is not None:
+                if isinstance(source, Toolset):
+                    source._send_renewals_to(bound, steps)
+                    if source._fault is not None:
                         unknown.update(steps)
-                        absent.append(given)
+                        absent.append(source)
                         bound._absent.add(len(bound._parts) - 1)
-            for given in absent:
-                if given._fault is not None and not (bound._entries or given._may_be_empty):
-                    raise given._fault
-            for given in absent:
-                given._note_left_out()
+            for source in absent:
+                if source._fault is not None and not (bound._entries or source._may_be_empty):
+                    raise source._fault
+            for source in absent:
+                source._note_left_out()
             require({step: entries for step, entries in found.items() if step not in unknown})
             bound._late = {step: entries for step, entries in found.items() if step in unknown}
             asked = [entry for entry in bound if hide_unavailable and entry.skip_unavailable]
             hidden = [entry.name for entry in asked if not await is_available(entry, context)]
             for name in hidden:
                 del bound._entries[name]
-            bound._parts = [(rank, [one for one in part if one.name not in hidden]) for rank, part in bound._parts]
+            bound._parts = [
+                (rank, [entry for entry in part if entry.name not in hidden]) for rank, part in bound._parts
+            ]
             yield bound
 
     def _renew(self, at: int, entries: Iterable[ToolEntry]) -> None:
@@ -419,8 +421,8 @@ class Toolset:
             instruction = source.get_instruction(ctx)
             text = await instruction if isawaitable(instruction) else instruction
             if text is not None:
-                one = text if isinstance(text, Instruction) else Instruction(entry.name, text)
-                found.setdefault(one.group, one)
+                found_instruction = text if isinstance(text, Instruction) else Instruction(entry.name, text)
+                found.setdefault(found_instruction.group, found_instruction)
         return list(found.values())
 
     async def description_overrides(self) -> dict[str, str]:
@@ -450,8 +452,8 @@ class Toolset:
         wanted = {self[name].name for name in names_of(names)}
         if include_auto_inherit:
             wanted |= {e.name for e in self if e.tool.source is not None and e.tool.source.auto_inherit}
-        kept = self._view(lambda entries: (e for e in entries if e.name in wanted))
-        return kept if inherit_hooks else kept._view(lambda entries: (replace(e, pre=(), post=()) for e in entries))
+        view = self._view(lambda entries: (e for e in entries if e.name in wanted))
+        return view if inherit_hooks else view._view(lambda entries: (replace(e, pre=(), post=()) for e in entries))
 
     def hiding(self, names: Iterable[Selectable]) -> Toolset:
         """Return the toolset with these tools left out of what is offered by default."""
@@ -543,7 +545,7 @@ class Toolset:
 
         Args:
             names: Names of tools, and patterns.
-            who: What is about them, for errors.
+            who: The gate that is about them, for errors.
 
         Raises:
             ToolConstraintError: There is no such tool. Where tools come later, the toolset raises it when it is opened.

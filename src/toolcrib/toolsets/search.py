@@ -40,7 +40,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s")
 @lru_cache(10_000)
 def _stem(word: str) -> str:
     """Return a word without -ing, -ed and a last e, and with y for i: namespaced -> namespac, policie -> policy."""
-    ending = next((each for each in ("ing", "ed") if word.endswith(each) and len(word) - len(each) > 3), "")
+    ending = next((suffix for suffix in ("ing", "ed") if word.endswith(suffix) and len(word) - len(suffix) > 3), "")
     stem = word.removesuffix(ending)
     if len(stem) < 5:
         return stem
@@ -116,11 +116,13 @@ def searchable(tools: ToolsetLike, *, keep: Iterable[Selectable] = ()) -> Toolse
     toolset = Toolset.of(tools)
     if not toolset.is_open:
         raise ValueError("its tools are not known yet: `async with toolset.open(ctx) as bound`, and search `bound`")
-    kept = {toolset[name].name for name in names_of(keep)}
-    rest = [entry for entry in toolset if entry.name not in kept]
+    kept_names = {toolset[name].name for name in names_of(keep)}
+    rest = [entry for entry in toolset if entry.name not in kept_names]
     search = SearchTools(entry for entry in rest if not entry.off)
     names = [entry.name for entry in rest]
-    return Toolset([toolset.subset(kept), search, toolset.subset(names).hiding(names)], toolset_id=toolset.toolset_id)
+    return Toolset(
+        [toolset.subset(kept_names), search, toolset.subset(names).hiding(names)], toolset_id=toolset.toolset_id
+    )
 
 
 class SearchTools(BaseTool):
@@ -197,5 +199,5 @@ def _summary_of(entry: ToolEntry) -> list[str]:
 
 def _with_phrases(terms: list[str]) -> list[str]:
     """Return the terms, neighbours joined to one (config map -> configmap) but verbs, and the actions of verbs."""
-    joined = [one + two for one, two in pairwise(terms) if one not in _ACTIONS and two not in _ACTIONS]
+    joined = [first + second for first, second in pairwise(terms) if first not in _ACTIONS and second not in _ACTIONS]
     return [*terms, *joined, *(_ACTIONS[term] for term in terms if term in _ACTIONS)]

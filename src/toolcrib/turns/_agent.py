@@ -70,7 +70,7 @@ class Agent(Observed):
     caller of `run()`. Tools and hooks with a `ContextQueue` or `ContextPool` parameter are given this agent's.
 
     Args:
-        name: What it is registered by.
+        name: The name that it is registered by.
         tools: A toolset, a toolset class, or a sequence of tools; a tool brings its subtools.
         context_pool: Items by id; an empty pool when None.
         context_queue: The latest items; an empty queue without a limit when None.
@@ -135,7 +135,7 @@ class Agent(Observed):
 
     @property
     def name(self) -> str:
-        """What it is registered by."""
+        """The name that it is registered by."""
         return self._name
 
     @property
@@ -160,7 +160,7 @@ class Agent(Observed):
 
     @property
     def sinks(self) -> tuple[Sink, ...]:
-        """Where the events of its calls and runs go."""
+        """The sinks of the events of its calls and runs."""
         return self._pipeline.sinks
 
     @property
@@ -175,7 +175,7 @@ class Agent(Observed):
 
     @property
     def requests(self) -> list[ApprovalRequest]:
-        """What people have to answer before turns that wait for approval can go on."""
+        """The requests that people have to answer before turns that wait for approval can go on."""
         return [outcome.request for _, outcome in self._queue.suspended.values()]
 
     @property
@@ -322,8 +322,8 @@ class Agent(Observed):
     def binding(self, run: Run, pipeline: Pipeline, name: str = "agent") -> TurnBinding:
         """Return the binding that turns of a run go through to `pipeline`, whose tools are the agent's; for runs."""
         provided = {**run.provide, **self._provided()}
-        own = {} if run.approver is not None or self._approver is None else {"approver": self._approver}
-        opened = run.view(provide=provided, entry=name, agent=self._name, **own)
+        approver = {} if run.approver is not None or self._approver is None else {"approver": self._approver}
+        opened = run.view(provide=provided, entry=name, agent=self._name, **approver)
         ctx = RunContext[Any](run.deps, "", "", run.id, provided=provided)
         return TurnBinding(pipeline, opened, self._names, ctx=ctx, parent=self._observers)
 
@@ -351,7 +351,7 @@ class Agent(Observed):
             self._context_queue.branch(),
             self.tags,
             self._approver,
-            **_given(self._pipeline.sinks, AgentRegistry.holds(self._name, self)),
+            **_set_keywords(self._pipeline.sinks, AgentRegistry.holds(self._name, self)),
         )
         agent._observers.adopt(self._observers)
         agent._queue.waiting.extend(turn.copy() for turn in self._queue.waiting)
@@ -427,7 +427,7 @@ class Agent(Observed):
             ContextQueue.from_dict(queue) if queue else None,
             data.get("tags"),
             approver,
-            **_given(tuple(sinks), register),
+            **_set_keywords(tuple(sinks), register),
         )
         agent._queue.restore(data, toolset.tools())
         agent._is_paused = data.get("is_paused", False)
@@ -457,7 +457,7 @@ class Agent(Observed):
         return f"<Agent {self._name} with {count_text(len(self._queue.waiting), 'turn')} waiting>"
 
 
-def _given(sinks: tuple[Sink, ...], register: bool) -> dict[str, Any]:
+def _set_keywords(sinks: tuple[Sink, ...], register: bool) -> dict[str, Any]:
     """Return the keywords that differ from their defaults: a subclass need not take those that it is not given."""
     keywords: dict[str, Any] = {"sinks": sinks} if sinks else {}
     return keywords if register else {**keywords, "register": False}

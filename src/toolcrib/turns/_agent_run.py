@@ -120,7 +120,7 @@ class AgentRun:
 
     async def concurrently(self, most: int) -> Results:
         """Run up to `most` turns at a time, and yield values as they come."""
-        work, left = self._queue, False
+        work, was_left = self._queue, False
         self._most = most
         with self._agent.occupied(self._run) as binding:
             try:
@@ -140,11 +140,11 @@ class AgentRun:
                     elif not await self._more():
                         return
             except GeneratorExit:
-                left = True
+                was_left = True
                 raise
             finally:
                 await self._stop_workers()
-                work.settle(left=left)
+                work.settle(left=was_left)
 
     def _start_workers(self, binding: TurnBinding) -> None:
         if len(self._workers) >= self._most or not self._queue.waiting or not self._open():

@@ -56,11 +56,11 @@ class _Portable(Protocol):
     def to_dict(self) -> dict[str, Any]: ...
 
 
-def pack(owner: str, what: str, value: Any) -> Any:
+def pack(owner: str, noun: str, value: Any) -> Any:
     """Return `value` as JSON shapes.
 
     Raises:
-        NotPortableError: It has none; `owner` and `what` say whose and which.
+        NotPortableError: It has none; `owner` and `noun` say whose and which.
     """
     try:
         if is_plain(value):
@@ -68,7 +68,7 @@ def pack(owner: str, what: str, value: Any) -> Any:
         _require_kept(value)
         return _writable(to_jsonable_python(value, inf_nan_mode="strings", fallback=_own_form))
     except (PydanticSerializationError, ValueError, RecursionError) as error:
-        raise _not_portable(owner, what, value, error) from error
+        raise _not_portable(owner, noun, value, error) from error
 
 
 def _writable(shapes: Any) -> Any:
@@ -77,9 +77,9 @@ def _writable(shapes: Any) -> Any:
     return shapes
 
 
-def _not_portable(owner: str, what: str, value: object, error: Exception) -> NotPortableError:
+def _not_portable(owner: str, noun: str, value: object, error: Exception) -> NotPortableError:
     reason = f"{error}" if type(error) in (ValueError, RecursionError) else ""
-    return NotPortableError(owner, what, type(value).__qualname__, reason)
+    return NotPortableError(owner, noun, type(value).__qualname__, reason)
 
 
 def _require_kept(value: Any) -> None:
@@ -128,10 +128,10 @@ def pack_arguments(owner: str, spec: ToolSpec, arguments: Mapping[str, Any]) -> 
             _require_kept(value)
             (packed[name],) = map(_writable, spec.canonical({name: value}).values.values())
             back = _restored(spec, {name: packed[name]})[name]
-            kept = type(back) is type(value) and bool(back == value)
+            is_equal = type(back) is type(value) and bool(back == value)
         except Exception as error:  # the code of any type
             raise _not_portable(owner, f"the argument `{name}`", value, error) from error
-        if not kept:
+        if not is_equal:
             raise NotPortableError(owner, f"the argument `{name}`", type(value).__qualname__)
         typed.append(name)
     return packed, typed

@@ -69,8 +69,8 @@ class TurnBinding:
     Args:
         pipeline: Runs the tools.
         run: The run.
-        names: What the pipeline calls a tool; its own name where it is not in here.
-        ctx: What hooks are supplied from; the surrounding run's when None.
+        names: The pipeline's names of tools; a tool that is not in here has its own.
+        ctx: The context that hooks are supplied from; the surrounding run's when None.
         parent: Whose turn hooks reach each turn, besides its own and the global ones.
 
     Attributes:
@@ -118,17 +118,17 @@ class TurnBinding:
 
     def table(self, turn: ObservedTurn) -> Table:
         """Return the hooks of a turn by event: its own, its agent's, the global ones; each function once."""
-        parent, own = self._parent, turn.own_observers
+        parent, observers = self._parent, turn.own_observers
         if parent is None or not parent.entries:
-            if own is None:
-                own = _without_hooks(turn.tags) if turn.tags else _UNTAGGED
-            return own.table()
-        if own is not None:
-            return _merge(turn.tags, own, parent).table()
-        kept = self._merged.get(turn.tags)
-        if kept is None or kept[0] is not parent.entries:
-            kept = self._merged[turn.tags] = (parent.entries, _merge(turn.tags, parent))
-        return kept[1].table()
+            if observers is None:
+                observers = _without_hooks(turn.tags) if turn.tags else _UNTAGGED
+            return observers.table()
+        if observers is not None:
+            return _merge(turn.tags, observers, parent).table()
+        cached = self._merged.get(turn.tags)
+        if cached is None or cached[0] is not parent.entries:
+            cached = self._merged[turn.tags] = (parent.entries, _merge(turn.tags, parent))
+        return cached[1].table()
 
     async def fire_begin(self, turn: ObservedTurn, table: Table) -> None:
         """Call the hooks in `table` as a turn begins, unless they were called before it was cut off."""
@@ -143,8 +143,8 @@ class TurnBinding:
         elif reason is StopReason.TIMEOUT:
             await fire_event(table, TurnHook.ON_TIMEOUT, turn, ctx=ctx)
         elif reason is StopReason.ERROR and (error is not None or outcome is not None):
-            what = error if error is not None else error_of(cast("Outcome", outcome))
-            await fire_event(table, TurnHook.ON_ERROR, turn, what, ctx=ctx)
+            raised = error if error is not None else error_of(cast("Outcome", outcome))
+            await fire_event(table, TurnHook.ON_ERROR, turn, raised, ctx=ctx)
         await fire_event(table, TurnHook.ON_COMPLETE, turn, reason, ctx=ctx)
 
     @contextmanager

@@ -36,7 +36,7 @@ class ContextItem(Generic[T]):
 
     Attributes:
         content: The thing itself; JSON values, if it is to be written down.
-        description: What it is, in a line; the pool's catalogue shows it.
+        description: A line about it; the pool's catalogue shows it.
         id: Names it in the pool; an item without one is for the queue.
     """
 

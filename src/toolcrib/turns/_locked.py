@@ -19,7 +19,7 @@ class Busy(Protocol):
 
 
 class Locked(Protocol[V]):
-    """What `locked` makes, as a type checker sees it."""
+    """A locked method, as a type checker sees it."""
 
     @overload
     def __get__(self, thing: None, owner: type) -> Any: ...

@@ -17,7 +17,7 @@ END: Any = object()  # stands where a stream's values end
 
 
 class Progress(Enum):
-    """How far a turn that was taken has come."""
+    """The progress of a turn that was taken."""
 
     STARTED = "started"
     DELIVERED = "delivered"  # a stream some of whose values the caller has

@@ -9,7 +9,7 @@ from toolcrib.errors import TurnTimeoutError
 
 
 class StopReason(StrEnum):
-    """How a turn's last run ended; `SUSPENDED` waits for a person."""
+    """The end of a turn's last run; `SUSPENDED` waits for a person."""
 
     COMPLETED = "completed"
     TIMEOUT = "timeout"

@@ -84,7 +84,7 @@ class Turn(Observed, Generic[T, V]):
         metadata: A dict of your own; it may be changed at any time.
 
     Attributes:
-        output: What the last run returned, or the list of values it has yielded.
+        output: The result of the last run, or the list of values it has yielded.
         stop_reason: How the last run ended; None before that.
         outcome: The outcome of the last run as a value; None when it did not come to one.
 
@@ -231,12 +231,12 @@ class Turn(Observed, Generic[T, V]):
 
     @property
     def start_time(self) -> datetime | None:
-        """When the last run began, in UTC."""
+        """The time at which the last run began, in UTC."""
         return None if self.started is None else datetime.fromtimestamp(self.started, UTC)
 
     @property
     def end_time(self) -> datetime | None:
-        """When the last run ended, in UTC; None while it runs."""
+        """The time at which the last run ended, in UTC; None while it runs."""
         return None if self.ended is None else datetime.fromtimestamp(self.ended, UTC)
 
     @property
@@ -246,7 +246,7 @@ class Turn(Observed, Generic[T, V]):
 
     @property
     def request(self) -> ApprovalRequest | None:
-        """What a person is asked, when the turn is suspended."""
+        """The request to a person, when the turn is suspended."""
         return self.outcome.request if isinstance(self.outcome, Suspended) else None
 
     @property
@@ -287,7 +287,7 @@ class Turn(Observed, Generic[T, V]):
             TurnTimeoutError: It did not finish in its time.
             ApprovalRequired: A person has to be asked first; `turn.request` is the question.
             ApprovalDenied: A person or a rule said no.
-            Exception: What the tool raised.
+            Exception: The error that the tool raised.
         """
         if self._tool.is_streaming:
             raise WrongRunMethodError(f"the tool `{self.tool_name}` yields values; run its turn with yielding()")
@@ -328,7 +328,7 @@ class Turn(Observed, Generic[T, V]):
 
         Raises:
             TurnTimeoutError: It did not finish in its time.
-            Exception: What a hook raised.
+            Exception: The error that a hook raised.
         """
         if binding.followed and not (followed or self._is_running):
             with binding.follow(self, self._tool, self._kwargs) as run, UNFOLLOWED if run is None else run.within():

@@ -17,7 +17,7 @@ _SERVES = {"zygote": "_zygote", "commands": "_commands", "channel": "_guest", "p
 
 def _load() -> None:
     """Load the folder as the package `toolcrib_worker`."""
-    sys.path[:] = [each for each in sys.path if os.path.abspath(each) != _FOLDER]
+    sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder) != _FOLDER]
     place = os.path.join(_FOLDER, "__init__.py")
     spec = importlib.util.spec_from_file_location("toolcrib_worker", place, submodule_search_locations=[_FOLDER])
     if spec is None or spec.loader is None:

@@ -30,14 +30,14 @@ _STREAM = "The values of a streaming tool come one by one: write `list(...)` aro
 
 
 def failure(
-    error: BaseException, sources: Sources, own: str, name: str, signatures: Mapping[str, str]
+    error: BaseException, sources: Sources, file: str, name: str, signatures: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the error of a program as a frame's field.
 
     Args:
         error: The exception.
         sources: The texts of the programs that ran here.
-        own: The name that the code of this program has.
+        file: The name that the code of this program has.
         name: The program's file name for the model.
         signatures: How each tool is called.
     """
@@ -52,8 +52,8 @@ def failure(
         "kind": "memory" if isinstance(error, MemoryError) and tool is None else "exception",
         "type": kind,
         "message": message,
-        "line": next((frame.line for frame in reversed(frames) if frame.file == own), 0),
-        "traceback": "\n".join(["Traceback (most recent call last):", *_shown(frames, own, name), last]),
+        "line": next((frame.line for frame in reversed(frames) if frame.file == file), 0),
+        "traceback": "\n".join(["Traceback (most recent call last):", *_shown(frames, file, name), last]),
     }
 
 
@@ -63,27 +63,27 @@ def unreadable() -> dict[str, Any]:
     return {"kind": "exception", "type": "Exception", "message": message, "line": 0, "traceback": ""}
 
 
-def syntax_failure(error: BaseException, sources: Sources, own: str, name: str) -> dict[str, Any]:
+def syntax_failure(error: BaseException, sources: Sources, file: str, name: str) -> dict[str, Any]:
     """Return the field for code that does not parse."""
     line = (error.lineno or 0) if isinstance(error, SyntaxError) else 0
     message = _cut((error.msg if isinstance(error, SyntaxError) else str(error)) or "the code is nested too deep")
-    shown = [f'  File "{name}", line {line}', f"    {sources.line(own, line).strip()[:_LINE_CHARS]}"] if line else []
+    shown = [f'  File "{name}", line {line}', f"    {sources.line(file, line).strip()[:_LINE_CHARS]}"] if line else []
     kind = type(error).__name__ if isinstance(error, SyntaxError) else "SyntaxError"
     text = "\n".join([*shown, f"{kind}: {message}"])
     return {"kind": "syntax", "type": kind, "message": message, "line": line, "traceback": text}
 
 
-def _shown(frames: list[ProgramFrame], own: str, name: str) -> Iterator[str]:
+def _shown(frames: list[ProgramFrame], file: str, name: str) -> Iterator[str]:
     """Yield the lines of a traceback: the last of many frames, and a few of equal ones."""
     if len(frames) > _FRAMES_SHOWN:
         head, skipped = frames[:1], len(frames) - _FRAMES_SHOWN
-        yield from _frame_lines(head, own, name)
+        yield from _frame_lines(head, file, name)
         yield f"  [{skipped} frame{'' if skipped == 1 else 's'} left out]"
         frames = frames[1 + skipped :]
-    yield from _frame_lines(frames, own, name)
+    yield from _frame_lines(frames, file, name)
 
 
-def _frame_lines(frames: list[ProgramFrame], own: str, name: str) -> Iterator[str]:
+def _frame_lines(frames: list[ProgramFrame], file: str, name: str) -> Iterator[str]:
     before: tuple[str, int] | None = None
     repeated = 0
     for frame in frames:
@@ -93,8 +93,8 @@ def _frame_lines(frames: list[ProgramFrame], own: str, name: str) -> Iterator[st
             yield "  [the same line again and again]"
         if repeated >= _REPEATS_SHOWN:
             continue
-        file = name if frame.file == own else frame.file
-        yield f'  File "{file}", line {frame.line}, in {frame.raw.f_code.co_name[:_LINE_CHARS]}'
+        shown_file = name if frame.file == file else frame.file
+        yield f'  File "{shown_file}", line {frame.line}, in {frame.raw.f_code.co_name[:_LINE_CHARS]}'
         text = frame.text.strip()[:_LINE_CHARS]
         if text:
             yield f"    {text}"
@@ -116,13 +116,13 @@ class Sources:
 
     def add(self, name: str, code: str) -> str:
         """Keep a program's text; return the name to compile it under, which is its own unless that is taken."""
-        own, number = name, self._last.get(name, 1)
-        while own in self._lines:
+        file, number = name, self._last.get(name, 1)
+        while file in self._lines:
             number += 1
-            own = f"{name} ({number})"
+            file = f"{name} ({number})"
         self._last[name] = number
-        self._lines[own] = code.splitlines()
-        return own
+        self._lines[file] = code.splitlines()
+        return file
 
     def line(self, name: str, number: int) -> str:
         """Return a line of a program, empty for one that it does not have."""
@@ -264,7 +264,7 @@ def _keys(holder: dict[Any, Any]) -> str:
 
 def _near(name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.6)
-    return f"Did you mean {' or '.join(f'`{one}`' for one in near)}?" if near else ""
+    return f"Did you mean {' or '.join(f'`{match}`' for match in near)}?" if near else ""
 
 
 # --- the value that an expression was about to look into --------------------------------------------------------------
@@ -276,8 +276,8 @@ def _holder(frame: ProgramFrame) -> Any:
     except SyntaxError:  # it goes over several lines, or is none
         return None
     match failed:
-        case ast.Subscript(value=held) | ast.Call(func=ast.Attribute(value=held)):
-            return _value(held, frame)
+        case ast.Subscript(value=holder) | ast.Call(func=ast.Attribute(value=holder)):
+            return _value(holder, frame)
         case _:
             return None
 
@@ -289,8 +289,8 @@ def _value(expression: ast.expr, frame: ProgramFrame) -> Any:
             return value
         case ast.Name(id=name):
             return frame.raw.f_locals.get(name, frame.raw.f_globals.get(name, _NOTHING))
-        case ast.Subscript(value=held, slice=part):
-            return _item(_value(held, frame), _value(part, frame))
+        case ast.Subscript(value=holder, slice=part):
+            return _item(_value(holder, frame), _value(part, frame))
         case _:
             return _NOTHING
 

@@ -76,10 +76,10 @@ class Exchange:
         Raises:
             ValueError: An argument cannot leave the program.
         """
-        given, named = exported_arguments(name, args, kwargs, self._value_size)
+        positional, named = exported_arguments(name, args, kwargs, self._value_size)
         with self._writing:
             call = self._last + 1
-            frame: Frame = {"t": "call", "id": call, "name": name, "args": given, "kwargs": named, "wait": wait}
+            frame: Frame = {"t": "call", "id": call, "name": name, "args": positional, "kwargs": named, "wait": wait}
             frame["line"] = line or _line()
             body = encoded(frame)
             if len(body) > self._value_size + _MARGIN:
@@ -248,7 +248,7 @@ class Exchange:
         self._wire.write(body, blobs, more=more)
 
     def _is_writing(self) -> bool:
-        return self._writing.taken > 0
+        return self._writing.holders > 0
 
     def _print(self, text: str, error: bool) -> None:
         with self._writing:
@@ -264,19 +264,19 @@ class Exchange:
 class _CountedLock:
     """A lock that one thread may take several times, with a count that a signal's handler can read."""
 
-    __slots__ = ("_lock", "taken")
+    __slots__ = ("_lock", "holders")
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self.taken = 0
+        self.holders = 0
 
     def __enter__(self) -> None:
-        self.taken += 1  # before the lock, so that a handler in between holds back
+        self.holders += 1  # before the lock, so that a handler in between holds back
         self._lock.acquire()
 
     def __exit__(self, *error: object) -> None:
         self._lock.release()
-        self.taken -= 1
+        self.holders -= 1
 
 
 def has_threads() -> bool:
@@ -285,7 +285,7 @@ def has_threads() -> bool:
 
 
 def _line() -> int:
-    """Return the program's line that runs now; 0 when there is none."""
+    """Return the program's line that runs now; 0 when no line of it runs."""
     frame: types.FrameType | None = sys._getframe(2)  # pyright: ignore[reportPrivateUsage] -- costs a tenth of inspect
     while frame is not None and not _is_of_program(frame):
         frame = frame.f_back

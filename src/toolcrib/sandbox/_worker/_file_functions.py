@@ -85,7 +85,7 @@ class _Entry:
 
 
 class _Scan:
-    """What `os.scandir` returns."""
+    """The iterator that `os.scandir` returns."""
 
     def __init__(self, folder: str) -> None:
         self._entries = iter([_Entry(folder, name) for name in FILES.names(FILES.path(folder))])
@@ -156,12 +156,12 @@ def _change(path: Any, *args: Any, **options: Any) -> None:
     FILES.status(FILES.path(path))  # it has one owner and one time, which nothing changes
 
 
-def _or_else(own: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
+def _or_else(emulated: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that does for the kernel's files what cannot be done for the program's, where it has some."""
 
     def either(*args: Any, **options: Any) -> Any:
         try:
-            return own(*args, **options)
+            return emulated(*args, **options)
         except OSError:
             if not FILES.are_all:
                 with suppress(OSError):
@@ -178,7 +178,7 @@ _OWN: Final[Mapping[str, Callable[..., Any]]] = {
     **{"rmdir": _rmdir, "chdir": _chdir, "getcwd": lambda: FILES.folder, "getcwdb": lambda: FILES.folder.encode()},
 }
 _REAL: Final = {name: getattr(os, name) for name in _OWN}
-_FUNCTIONS: Final = {name: _or_else(own, _REAL[name]) for name, own in _OWN.items()}
+_FUNCTIONS: Final = {name: _or_else(emulated, _REAL[name]) for name, emulated in _OWN.items()}
 _OPEN: Final = _or_else(_opened, _open)
 
 
@@ -194,10 +194,10 @@ def install() -> None:
 def install_in_packages() -> None:
     """Replace them where a package has taken one for itself; those of Python's modules are left to `install`."""
     found = {id(_open): _OPEN} | {id(real): _FUNCTIONS[name] for name, real in _REAL.items()}
-    own = [id(vars(sys.modules[name])) for name in ("_io", "builtins", "io", "os", os.name, __name__)]
+    own_tables = [id(vars(sys.modules[name])) for name in ("_io", "builtins", "io", "os", os.name, __name__)]
     for owner in gc.get_referrers(_open, *_REAL.values()):
         table = cast("dict[Any, Any]", owner)
-        if type(owner) is dict and id(table) not in own and table is not _REAL:
+        if type(owner) is dict and id(table) not in own_tables and table is not _REAL:
             table.update({name: found[id(value)] for name, value in table.items() if id(value) in found})
     for kind in list(
         vars(glob).values()

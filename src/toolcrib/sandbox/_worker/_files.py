@@ -27,7 +27,7 @@ PACKAGE_DATA: dict[str, bytes] = {}
 
 
 class Saved(Protocol):
-    """What is saved as it is when the program ends: a file, a database."""
+    """An object that is saved as it is when the program ends: a file, a database."""
 
     @property
     def closed(self) -> bool: ...
@@ -46,7 +46,7 @@ class Files:
 
     def __init__(self) -> None:
         self.folder, self.are_all, self.cut = _FOLDER, False, ""
-        self._given: dict[str, bytes] = {}
+        self._inputs: dict[str, bytes] = {}
         self._earlier: dict[str, bytes] = {}  # artifacts of a session's programs
         self._written: dict[str, bytes] = {}
         self._temporary: dict[str, bytes] = {}
@@ -54,19 +54,19 @@ class Files:
         self._writers: weakref.WeakSet[Saved] = weakref.WeakSet()
         self._most, self._room = 0, 0
 
-    def start(self, given: Mapping[str, bytes], most: int, size: int) -> None:
+    def start(self, inputs: Mapping[str, bytes], most: int, size: int) -> None:
         """Begin another program, which can also read what an earlier one of its session wrote.
 
         Args:
-            given: Files that can be read, by names without a folder above.
+            inputs: Files that can be read, by names without a folder above.
             most: Files that may be written.
             size: Bytes that these may take together.
         """
         self._earlier |= self._written
-        self._given = self._earlier | {f"{_FOLDER}/{name}": data for name, data in given.items()}
+        self._inputs = self._earlier | {f"{_FOLDER}/{name}": data for name, data in inputs.items()}
         self._written, self._most, self._room, self.cut = {}, most, size, ""
         self._folders = {_FOLDER, _ARTIFACTS, TEMPORARY}
-        for path in (*self._given, *self._temporary):
+        for path in (*self._inputs, *self._temporary):
             self._add_folders(path)
         self._writers = weakref.WeakSet()
 
@@ -103,8 +103,8 @@ class Files:
         return path[1:] if path.startswith("//") else path
 
     def data(self, path: str) -> bytes | None:
-        """Return the bytes of a file; None where there is none."""
-        for files in (self._written, self._temporary, self._given, PACKAGE_DATA):
+        """Return the bytes of a file; None where no file has this path."""
+        for files in (self._written, self._temporary, self._inputs, PACKAGE_DATA):
             if (found := files.get(path)) is not None:
                 return found
         return None
@@ -122,7 +122,7 @@ class Files:
         if not self.is_folder(path):
             self.refuse(path, errno.ENOENT if self.data(path) is None else errno.ENOTDIR)
         start = "/" if path == "/" else f"{path}/"
-        all_files = (self._given, self._written, self._temporary, self._folders, PACKAGE_DATA)
+        all_files = (self._inputs, self._written, self._temporary, self._folders, PACKAGE_DATA)
         inside = (name for files in all_files for name in files)
         return sorted({name[len(start) :].partition("/")[0] for name in inside if name.startswith(start)} - {""})
 
@@ -130,7 +130,7 @@ class Files:
         """Return the status of a file or folder.
 
         Raises:
-            FileNotFoundError: There is none of that name.
+            FileNotFoundError: No file has that name.
         """
         data = self.data(path)
         if data is None and not self.is_folder(path):
@@ -144,7 +144,7 @@ class Files:
         """Raise the error of that number, which says what there is."""
         why = os.strerror(number)
         if number == errno.ENOENT:
-            there = [_shown(name) for name in [*self._given, *self._written]]
+            there = [_shown(name) for name in [*self._inputs, *self._written]]
             listed = f"there are: {', '.join(there[:_LISTED])}" if there else "the program was given no files"
             why = f"{why}; {listed}. For anything else call a tool"
         elif number == errno.EACCES:
@@ -172,7 +172,7 @@ class Files:
         if self.is_folder(path):
             self.refuse(path, errno.EISDIR)
         place = self._place(path)
-        there = place.get(path, self._given.get(path))
+        there = place.get(path, self._inputs.get(path))
         if there is None and "r" in mode:
             self.refuse(path, errno.ENOENT)
         if path not in place:
@@ -181,9 +181,9 @@ class Files:
             self._add_folders(path)
         if there is not None and "x" in mode:
             self.refuse(path, errno.EEXIST)
-        kept = b"" if "w" in mode else there or b""
-        self.save(path, kept)
-        return _Writer(self, path, mode, kept)
+        content = b"" if "w" in mode else there or b""
+        self.save(path, content)
+        return _Writer(self, path, mode, content)
 
     def _check_name(self, path: str) -> None:
         """Raise OSError where there can be no further artifact of that name."""
@@ -229,7 +229,7 @@ class Files:
             self.refuse(path, errno.EEXIST)
         if not self.is_writable(path):
             self.refuse(path, errno.EACCES)
-        if len(self._folders) > self._most + len(self._given) + _LISTED:
+        if len(self._folders) > self._most + len(self._inputs) + _LISTED:
             self.refuse(path, errno.ENOSPC)
         self._add_folders(f"{path}/")
 

@@ -53,25 +53,25 @@ class Wire(Protocol):
 class Channel:
     """Frames over a stream socket."""
 
-    __slots__ = ("_buffer", "_held", "_is_quick", "_socket", "fd")
+    __slots__ = ("_buffer", "_is_quick", "_socket", "_unsent", "fd")
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fd)
         self._is_quick = True  # whether the host answers so soon that polling is worth it
-        self._buffer, self._held = bytearray(), bytearray()
+        self._buffer, self._unsent = bytearray(), bytearray()
 
     def __del__(self) -> None:
         self._socket.detach()  # the descriptor is the caller's
 
     def write(self, body: bytes, blobs: Sequence[Blob] = (), *, more: bool = False) -> None:
         """Send the JSON of a frame, and its blobs; in one system call, when the socket takes it."""
-        self._held += len(body).to_bytes(_HEAD, "big")
-        self._held += body
-        if more and not blobs and len(self._held) < _PIECE:
+        self._unsent += len(body).to_bytes(_HEAD, "big")
+        self._unsent += body
+        if more and not blobs and len(self._unsent) < _PIECE:
             return
-        held, self._held = self._held, bytearray()
-        for piece in (held, *blobs):
+        unsent, self._unsent = self._unsent, bytearray()
+        for piece in (unsent, *blobs):
             rest = memoryview(piece).cast("B")
             while rest:
                 rest = rest[os.write(self.fd, rest) :]

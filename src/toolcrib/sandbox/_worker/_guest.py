@@ -29,11 +29,11 @@ def main(options: dict[str, Any]) -> None:
     seal, entry = sealed(channel, options, version=version())
     mapped = seal.mapped.read()
     try:
-        given = read_message(channel)
+        limits = read_message(channel)
         seal.count_threads_apart()
         seal.restrict(channel.fileno())
         used = math.ceil(time.process_time())  # a worker of a zygote begins at 0
-        seal.limit(Limits(given["cpu"] + used, given["memory"]), mapped)
+        seal.limit(Limits(limits["cpu"] + used, limits["memory"]), mapped)
         seal.filter()
         entry.serve(CHANNEL)
         os._exit(0)

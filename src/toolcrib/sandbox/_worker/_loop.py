@@ -118,21 +118,21 @@ class _HostSelector:
         self._real = self._pair = None
 
     def _among_threads(self, timeout: float | None) -> None:
-        real, own = self._watched()
+        real, waker = self._watched()
         self._exchange.on_reader_left = self.call
         if self._called:
             return
         asks = timeout is not None or self._exchange.waiting
         if not asks or not self._exchange.start_reading():
             if real.select(timeout):
-                own.recv(4096)
+                waker.recv(4096)
             return
         try:
             self._exchange.wait(timeout)
             real.register(self._exchange.fd, selectors.EVENT_READ)
             ready = {key.fd for key, _ in real.select()}
-            if own.fileno() in ready:
-                own.recv(4096)
+            if waker.fileno() in ready:
+                waker.recv(4096)
             if self._exchange.fd in ready:
                 self._exchange.read_batch()
         finally:
@@ -141,9 +141,9 @@ class _HostSelector:
 
     def _watched(self) -> tuple[selectors.BaseSelector, socket.socket]:
         if self._real is None or self._pair is None:
-            own, other = socket.socketpair()
-            own.setblocking(False)
+            waker, other = socket.socketpair()
+            waker.setblocking(False)
             other.setblocking(False)
-            self._real, self._pair = selectors.DefaultSelector(), (own, other)
-            self._real.register(own, selectors.EVENT_READ)
+            self._real, self._pair = selectors.DefaultSelector(), (waker, other)
+            self._real.register(waker, selectors.EVENT_READ)
         return self._real, self._pair[0]

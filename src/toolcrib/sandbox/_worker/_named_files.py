@@ -119,8 +119,12 @@ def _no_descriptor(*args: Any, **options: Any) -> NoReturn:
 def install_named() -> None:
     """Replace the functions of Python's modules."""
     setattr(sqlite3, "connect", _connected)  # noqa: B010 -- typed as another function
-    own = {"TemporaryFile": _temporary_file, "NamedTemporaryFile": _temporary_file, "mkdtemp": _temporary_folder}
-    for name, function in {**own, "mkstemp": _no_descriptor, "tempdir": TEMPORARY}.items():
+    replacements = {
+        "TemporaryFile": _temporary_file,
+        "NamedTemporaryFile": _temporary_file,
+        "mkdtemp": _temporary_folder,
+    }
+    for name, function in {**replacements, "mkstemp": _no_descriptor, "tempdir": TEMPORARY}.items():
         setattr(tempfile, name, function)
 
 
@@ -167,14 +171,14 @@ def _opening(real: Callable[..., Any], at: int, argument: str) -> Callable[..., 
 
     @functools.wraps(real)
     def call(*args: Any, **options: Any) -> Any:
-        given: Any = args[at] if len(args) > at else options.get(argument)
-        if not isinstance(given, _Name) or options.get("filesystem") is not None:
+        name: Any = args[at] if len(args) > at else options.get(argument)
+        if not isinstance(name, _Name) or options.get("filesystem") is not None:
             return real(*args, **options)
         if argument == "source" and real.__name__ == "dataset":
             why = "pyarrow.dataset opens no file of a program; take pyarrow.parquet.read_table(name)"
-            raise OSError(errno.EPERM, why, os.fsdecode(given))
+            raise OSError(errno.EPERM, why, os.fsdecode(name))
         writes = real.__name__.startswith("write") or real.__name__ == "ParquetWriter"
-        file = open(given, "wb" if writes else "rb")  # noqa: SIM115 -- what is read lazily reads it later
+        file = open(name, "wb" if writes else "rb")  # noqa: SIM115 -- what is read lazily reads it later
         args = (*args[:at], file, *args[at + 1 :]) if len(args) > at else args
         options = options if len(args) > at else {**options, argument: file}
         done = real(*args, **options)

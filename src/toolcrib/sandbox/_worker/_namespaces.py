@@ -51,10 +51,10 @@ def try_to_separate(*, processes: bool) -> None:
         finally:
             os._exit(1)
     os.close(writer)
-    said = os.read(reader, 1000).decode(errors="replace")
+    error_text = os.read(reader, 1000).decode(errors="replace")
     os.close(reader)
     if os.waitpid(child, 0)[1] != 0:
-        raise OSError(said)
+        raise OSError(error_text)
 
 
 def separate(*, processes: bool) -> bool:

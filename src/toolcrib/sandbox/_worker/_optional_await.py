@@ -122,11 +122,11 @@ def _all(function: Callable[..., Any]) -> Callable[..., Any]:
     return taking
 
 
-def _each(function: Callable[..., Any]) -> Callable[..., Any]:
+def _awaiting_each(function: Callable[..., Any]) -> Callable[..., Any]:
     def taking(values: Iterable[Any], **options: Any) -> Any:
         return function([awaitable(value) for value in values], **options)
 
     return taking
 
 
-_TAKING = {"gather": _all, "shield": _first, "wait_for": _first, "as_completed": _each}
+_TAKING = {"gather": _all, "shield": _first, "wait_for": _first, "as_completed": _awaiting_each}

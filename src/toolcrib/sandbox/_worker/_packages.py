@@ -131,7 +131,7 @@ class PackageMissing(Exception):
     """A package that programs are to import cannot be loaded.
 
     Attributes:
-        remedy: What to do about it.
+        remedy: The way to mend it.
     """
 
     def __init__(self, name: str, why: str, remedy: str) -> None:
@@ -152,7 +152,7 @@ def load_packages(names: Iterable[str], folders: Sequence[str]) -> None:
     """Load modules that lie in these folders, and let programs import them and what is in them.
 
     Raises:
-        PackageMissing: There is none of that name, or it cannot be loaded.
+        PackageMissing: No package has that name, or it cannot be loaded.
     """
     sys.path += [folder for folder in folders if folder not in sys.path]  # after the standard library's
     for name in names:
@@ -199,7 +199,7 @@ _LATE: Final = {
 """Modules that packages load late, and that no sample needs, by the packages that they need."""
 
 _SETTINGS: Final = {"pandas.io.parsers.readers": {"_PARALLEL_READ_MIN_BYTES": sys.maxsize}}
-"""What is set in modules of packages: pandas maps the file itself into memory where it reads in several threads."""
+"""The settings of modules of packages: pandas maps the file itself into memory where it reads in several threads."""
 
 
 def samples() -> list[str]:
@@ -209,13 +209,13 @@ def samples() -> list[str]:
 
 def settle() -> None:
     """Keep the data of the packages, and have nothing of them refer to files that are not kept; after the samples."""
-    left = _ALL_DATA
+    room = _ALL_DATA
     for name in sorted(PACKAGES):
         for folder in list(getattr(sys.modules[name], "__path__", ())):
             for path in _data_files(folder):
                 size = os.path.getsize(path)
-                if size <= min(_DATA_SIZE, left):
-                    left -= size
+                if size <= min(_DATA_SIZE, room):
+                    room -= size
                     with open(path, "rb") as file:
                         PACKAGE_DATA[path] = file.read()
     for name, values in _SETTINGS.items():
@@ -224,9 +224,9 @@ def settle() -> None:
                 setattr(sys.modules[name], setting, value)
     _figures.prepare()
     install_in_packages()
-    for each in gc.get_objects():
-        clear: Any = getattr(each, "cache_clear", None) if type(each).__name__ == "_lru_cache_wrapper" else None
-        if clear is not None and f"{each.__module__}".partition(".")[0] in PACKAGES:
+    for cache in gc.get_objects():
+        clear: Any = getattr(cache, "cache_clear", None) if type(cache).__name__ == "_lru_cache_wrapper" else None
+        if clear is not None and f"{cache.__module__}".partition(".")[0] in PACKAGES:
             clear()  # it may hold a path, or an open file
 
 

@@ -26,15 +26,17 @@ def forget_paths() -> None:
     for module in list(sys.modules.values()):
         _forget(module.__dict__, roots)
     rename: Any = vars(_imp)["_fix_co_filename"]  # with which the import system itself renames cached code
-    for each in gc.get_objects():
-        if isinstance(each, types.FunctionType):
-            code = each.__code__
+    for value in gc.get_objects():
+        if isinstance(value, types.FunctionType):
+            code = value.__code__
             rename(code, _neutral(code.co_filename, roots))
-            for cell in each.__closure__ or ():
+            for cell in value.__closure__ or ():
                 with contextlib.suppress(ValueError):  # it is empty
                     cell.cell_contents = _neutral_in(cell.cell_contents, roots)
-        elif f"{type(each).__module__}".partition(".")[0] in PACKAGES and type(getattr(each, "__dict__", None)) is dict:
-            _replace_in(each.__dict__, roots)
+        elif (
+            f"{type(value).__module__}".partition(".")[0] in PACKAGES and type(getattr(value, "__dict__", None)) is dict
+        ):
+            _replace_in(value.__dict__, roots)
     for path in list(PACKAGE_DATA):
         PACKAGE_DATA[_neutral(path, roots)] = PACKAGE_DATA.pop(path)
     FILES.are_all = True
@@ -46,7 +48,7 @@ def _forget(names: dict[str, Any], roots: list[str]) -> None:
     if "__path__" in names:
         names["__path__"] = []  # it stays a package
     spec: Any = names.get("__spec__")
-    parts: list[Any] = [getattr(each, "__dict__", None) for each in (spec, getattr(spec, "loader", None))]
+    parts: list[Any] = [getattr(holder, "__dict__", None) for holder in (spec, getattr(spec, "loader", None))]
     for owner in (names, *parts, *names.values()):  # a table may say how Python was built
         if type(owner) is dict:
             _replace_in(cast("dict[Any, Any]", owner), roots)

@@ -45,8 +45,8 @@ class Interpreter:
     def run(self, frame: Frame) -> Frame:
         """Run the program of a `run` frame, and return the `done` frame."""
         code, name = frame["code"], frame["name"]
-        own = self._sources.add(name, code)
-        linecache.cache[own] = (len(code), None, code.splitlines(keepends=True), own)
+        file = self._sources.add(name, code)
+        linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
         self._exchange.start(frame["value_size"])
         CLOCK.start(frame["clock"])
         _seeded_random.start(frame["seed"])
@@ -56,11 +56,11 @@ class Interpreter:
         self._names.update(tools)
         sys.stdout, sys.stderr, sys.stdin = self._exchange.printed.out, self._exchange.printed.err, None
         if frame["files"] and frame.get("blobs") is None:
-            return {"t": "done", "error": self._failure(MemoryError(), own, frame)}
+            return {"t": "done", "error": self._failure(MemoryError(), file, frame)}
         try:
-            body, last = _compiled(code, own)
+            body, last = _compiled(code, file)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            return {"t": "done", "error": syntax_failure(error, self._sources, own, name)}
+            return {"t": "done", "error": syntax_failure(error, self._sources, file, name)}
         try:
             value = self._value(body, last)
             value = list(value) if isinstance(value, ValueStream) else value
@@ -68,11 +68,11 @@ class Interpreter:
             FILES.flush()
             done = self._done(value, frame)
         except BaseException as error:
-            done = {"t": "done", "error": self._failure(error, own, frame)}
+            done = {"t": "done", "error": self._failure(error, file, frame)}
         for sentence in self._stubs.take_unawaited():
             self._exchange.printed.err.write(f"{sentence}\n")
         if frame.get("names") is not None:
-            done["names"], done["left_out"] = self._left(tools, frame["value_size"] - self._exchange.size(done))
+            done["names"], done["left_out"] = self._session_data(tools, frame["value_size"] - self._exchange.size(done))
         self._add_artifacts(done)
         return done
 
@@ -87,7 +87,7 @@ class Interpreter:
             done["artifacts"] = list(written)
             done["blobs"] = [*done.get("blobs", ()), *written.values()]
 
-    def _left(self, tools: dict[str, Any], most: int) -> tuple[dict[str, Any], dict[str, str]]:
+    def _session_data(self, tools: dict[str, Any], most: int) -> tuple[dict[str, Any], dict[str, str]]:
         try:
             return data_values(self._names, tools, most)
         except BaseException:  # from a value of the program
@@ -107,10 +107,10 @@ class Interpreter:
         value = eval(last, self._names) if last else None
         return await value if asyncio.iscoroutine(value) else value
 
-    def _failure(self, error: BaseException, own: str, frame: Frame) -> dict[str, Any]:
+    def _failure(self, error: BaseException, file: str, frame: Frame) -> dict[str, Any]:
         signatures = {tool: about["signature"] for tool, about in frame["tools"].items()}
         try:
-            return failure(error, self._sources, own, frame["name"], signatures)
+            return failure(error, self._sources, file, frame["name"], signatures)
         except BaseException:  # from the error's own class, or from what the program did to Python
             return unreadable()
 

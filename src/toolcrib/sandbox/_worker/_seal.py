@@ -128,16 +128,16 @@ class Seal:
             os.dup2(channel, CHANNEL)
         self.restrict_to(CHANNEL)
 
-    def restrict_to(self, *kept: int) -> None:
+    def restrict_to(self, *descriptors: int) -> None:
         """Remove files, ports and signals, and every descriptor but those kept, in order."""
         if self._ruleset is not None:
             _landlock.restrict(self._ruleset)
         if self.on("closed_descriptors"):
             first = 0
-            for each in (*kept, _ALL_DESCRIPTORS):
-                if first < each:  # of nothing, it closes all
-                    os.closerange(first, each)
-                first = each + 1
+            for descriptor in (*descriptors, _ALL_DESCRIPTORS):
+                if first < descriptor:  # of nothing, it closes all
+                    os.closerange(first, descriptor)
+                first = descriptor + 1
 
     def limit(self, limits: Limits, mapped: int) -> None:
         """Limit this worker; `mapped` is the memory that it has already."""

@@ -111,7 +111,7 @@ class Filter:
 
 
 def _encode(instructions: Sequence[Instruction]) -> bytes:
-    return b"".join(each.encode() for each in instructions)
+    return b"".join(instruction.encode() for instruction in instructions)
 
 
 def _verdict(value: int) -> list[Instruction]:

@@ -72,9 +72,9 @@ def _let_through(seal: Seal) -> Iterator[tuple[str, str]]:
         ("closed_descriptors", "it has a descriptor too many", _has_one_descriptor),
         ("empty_environment", "there are variables", lambda: not os.environ),
     )
-    for layer, what, holds in trials:
+    for layer, breach, holds in trials:
         if seal.on(layer) and not holds():
-            yield layer, what
+            yield layer, breach
 
 
 def _calls_let_through(*, loads: bool) -> dict[str, str]:
@@ -85,7 +85,7 @@ def _calls_let_through(*, loads: bool) -> dict[str, str]:
         ("the parent can be signalled", lambda: os.kill(os.getppid(), 0)),
         ("a process can be forked", _fork),
     )
-    let_through = [what for what, trial in trials if not _refused(trial)]
+    let_through = [breach for breach, trial in trials if not _refused(trial)]
     return {"seccomp": ", ".join(let_through)} if let_through else {}
 
 

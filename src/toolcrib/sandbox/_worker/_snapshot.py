@@ -51,7 +51,7 @@ def data_values(names: Mapping[str, Any], others: Collection[str], most: int) ->
         others: Names that are not the program's own.
         most: Bytes of JSON that all of them may take.
     """
-    kept: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     left_out: dict[str, str] = {}
     for name, value in list(names.items()):
         if name.startswith("_") or name in others or issubclass(type(value), ExportedByName):
@@ -63,10 +63,10 @@ def data_values(names: Mapping[str, Any], others: Collection[str], most: int) ->
             size, written = most + 1, None
         if size <= most:
             most -= size
-            kept[name] = written
+            values[name] = written
         elif len(left_out) < _NAMED:
             left_out[name] = str(type.__dict__["__name__"].__get__(type(value)))[:_KIND_CHARS]
-    return kept, left_out
+    return values, left_out
 
 
 def read_values(written: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,12 +84,12 @@ class _Writer:
     """Writes a value, looking at no more parts than there is room for."""
 
     def __init__(self, most: int) -> None:
-        self._left = most
+        self._remaining = most
 
     def write(self, value: Any, depth: int) -> Any:
         """Return the JSON shape of a value; raises _NoData."""
-        self._left -= 1
-        if self._left < 0 or depth == 0:
+        self._remaining -= 1
+        if self._remaining < 0 or depth == 0:
             raise _NoData
         kind = cast("type[Any]", type(value))
         if kind in (str, bool, int, type(None)):
@@ -106,12 +106,12 @@ class _Writer:
         return {mark: write(value)}
 
     def _parts(self, values: Collection[Any], depth: int) -> list[Any]:
-        if len(values) > self._left:
+        if len(values) > self._remaining:
             raise _NoData
         return [self.write(value, depth - 1) for value in values]
 
     def _mapping(self, table: dict[Any, Any], depth: int) -> dict[str, Any]:
-        if len(table) > self._left:
+        if len(table) > self._remaining:
             raise _NoData
         if {*map(type, table)} <= {str} and not any(key.startswith("$") for key in table):
             return {key: self.write(value, depth - 1) for key, value in table.items()}

@@ -61,7 +61,7 @@ class ValueStream:
         frame = self._exchange.next(self._call)
         if self._ends(frame):
             raise StopIteration
-        return _given(frame)
+        return _value_of(frame)
 
     def __aiter__(self) -> ValueStream:
         return self
@@ -72,7 +72,7 @@ class ValueStream:
         frame = await self._exchange.next_async(self._call)
         if self._ends(frame):
             raise StopAsyncIteration
-        return _given(frame)
+        return _value_of(frame)
 
     def __await__(self) -> Generator[Any, Any, list[Any]]:
         return self._all().__await__()
@@ -230,8 +230,8 @@ class Stubs:
         if isinstance(function, Tool):
             return functools.partial(self._defer, function)
         if isinstance(function, functools.partial) and isinstance(function.func, Tool):
-            given = cast("functools.partial[Any]", function)
-            return functools.partial(self._defer, function.func, *given.args, **given.keywords)
+            partial = cast("functools.partial[Any]", function)
+            return functools.partial(self._defer, function.func, *partial.args, **partial.keywords)
         if function is builtins.map:
             return self._map
         return cast("Any", function)
@@ -258,13 +258,13 @@ def raised_by(error: BaseException) -> str | None:
 
 def _value(frame: Frame, name: str) -> Any:
     if "err" not in frame:
-        return _given(frame)
+        return _value_of(frame)
     error: BaseException = getattr(builtins, frame["err"]["type"])(frame["err"]["message"])  # the host chose one it has
     setattr(error, _RAISED_BY, name)
     raise error
 
 
-def _given(frame: Frame) -> Any:
+def _value_of(frame: Frame) -> Any:
     """Return the value of a frame, with the tables that came beside it."""
     tables = frame.get("blobs", ())
     if tables is None:

@@ -13,7 +13,7 @@ class Architecture(NamedTuple):
 
     Attributes:
         column: Its place in the tables below.
-        audit: What the kernel calls it where a filter asks.
+        audit: The kernel's name of it where a filter asks.
     """
 
     column: int
@@ -172,7 +172,9 @@ def function(name: str, *arguments: Any) -> int:
     except AttributeError:
         raise OSError(f"this system has no {name}()") from None
     called.restype = ctypes.c_long if name == "syscall" else ctypes.c_int
-    result: int = called(*(ctypes.c_ulong(each) if isinstance(each, int) else each for each in arguments))
+    result: int = called(
+        *(ctypes.c_ulong(argument) if isinstance(argument, int) else argument for argument in arguments)
+    )
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{name}: {os.strerror(number)}")

@@ -107,7 +107,7 @@ class _SampleHost:
         self.fd = readable
         self._replies: deque[Frame] = deque()
         self._ready: deque[Frame] = deque()
-        self._given: set[int] = set()
+        self._begun: set[int] = set()
 
     def write(self, body: bytes, blobs: Sequence[Blob] = (), *, more: bool = False) -> None:
         frame: Frame = json.loads(body)
@@ -117,13 +117,13 @@ class _SampleHost:
         elif kind == "call" and frame["name"] == "echo":
             self._replies.append({"t": "ret", "id": call, "v": frame["args"][0]})
         elif kind == "next":
-            over = call in self._given
-            self._given.add(call)
+            over = call in self._begun
+            self._begun.add(call)
             self._replies.append({"t": "ret", "id": call, "v": None} if over else {"t": "item", "id": call, "v": 1})
         if frame.get("wait") or kind == "wait":
             batch = list(self._replies) or [{"t": "wake"}]
             self._replies.clear()
-            self._ready.extend({**one, "more": one is not batch[-1]} for one in batch)
+            self._ready.extend({**reply, "more": reply is not batch[-1]} for reply in batch)
 
     def read(self) -> Frame:
         return self._ready.popleft()

@@ -205,8 +205,8 @@ class Requests:
             return False
         if len(data) != REQUEST.size:
             return False
-        what, first, second = REQUEST.unpack(data)
-        if what == SIGNAL:
+        request, first, second = REQUEST.unpack(data)
+        if request == SIGNAL:
             if first in self._living:
                 self.signal(first, second)
         elif descriptors:

@@ -54,13 +54,13 @@ class _Flow:
 
     def awaited(self) -> list[ast.Call]:
         found: list[ast.Call] = []
-        seen: set[tuple[int, int]] = set()
+        visited: set[tuple[int, int]] = set()
         while self._todo:
             expression, scope = self._todo.pop()
             key = (id(expression), id(scope))
-            if key in seen:
+            if key in visited:
                 continue
-            seen.add(key)
+            visited.add(key)
             if isinstance(expression, ast.Call):
                 found.append(expression)
                 if isinstance(expression.func, ast.Name):

@@ -100,19 +100,19 @@ def exported_arguments(
     Raises:
         ValueError: One of them cannot leave the program; the message says which.
     """
-    given: list[Any] = []
+    positional: list[Any] = []
     named: dict[str, Any] = {}
     which = ""
     try:
         for value in args:
-            which = f"argument {len(given) + 1}"
-            given.append(exported(value, most, fields))
+            which = f"argument {len(positional) + 1}"
+            positional.append(exported(value, most, fields))
         for key, value in kwargs.items():
             which = f"the argument `{key}`"
             named[key] = exported(value, most, fields)
     except ValueRefused as refused:
         raise ValueError(f"{which} of `{name}` cannot be passed to it: {refused}") from None
-    return given, named
+    return positional, named
 
 
 def exported_result(value: Any, most: int, tables: list[PackedTable] | None = None) -> Any:
@@ -131,12 +131,12 @@ def exported_result(value: Any, most: int, tables: list[PackedTable] | None = No
 
 
 class _Copier:
-    __slots__ = ("_done", "_fields", "_floats", "_left", "_most", "_tables")
+    __slots__ = ("_done", "_fields", "_floats", "_most", "_remaining", "_tables")
 
     def __init__(
         self, most: int, fields: Fields, tables: list[PackedTable] | None = None, *, floats: bool = False
     ) -> None:
-        self._most = self._left = most
+        self._most = self._remaining = most
         self._fields, self._tables, self._floats = fields, tables, floats
         self._done: dict[int, tuple[Any, int, Any]] = {}  # the copy, its cost, and the value, lest its id recur
 
@@ -158,9 +158,9 @@ class _Copier:
             return again[0]
         if depth == 0:
             raise ValueRefused(f"it is nested more than {_DEPTH} deep")
-        before = self._left
+        before = self._remaining
         copied = self._other(value, depth)
-        self._done[id(value)] = (copied, before - self._left, value)
+        self._done[id(value)] = (copied, before - self._remaining, value)
         return copied
 
     def _other(self, value: Any, depth: int) -> Any:
@@ -187,9 +187,9 @@ class _Copier:
         if fields is None and self._tables is not None and type(value).__module__.partition(".")[0] in PACKAGES:
             return self.copy(_ADDRESS.sub("", f"{value!r:.{_TEXT}}"), depth - 1)  # a plot, as a last value
         if fields is None:
-            what = _ADDRESS.sub("", f"{value!r:.100}")
+            value_text = _ADDRESS.sub("", f"{value!r:.100}")
             hint = "read it into a list first" if isinstance(value, Iterator) else "pass text, numbers, lists and dicts"
-            raise ValueRefused(f"{what} has no JSON form; {hint}")
+            raise ValueRefused(f"{value_text} has no JSON form; {hint}")
         return self._mapping(fields, depth)
 
     def _table(self, value: Any, depth: int) -> Any:
@@ -229,7 +229,7 @@ class _Copier:
         return str(value) if isinstance(value, package.Period | package.Interval) else value
 
     def _listed(self, values: Any) -> list[Any]:
-        if values.size * _PER_ITEM > self._left:  # before there are as many objects
+        if values.size * _PER_ITEM > self._remaining:  # before there are as many objects
             self._count(values.size * _PER_ITEM)
         return values.tolist()
 
@@ -260,8 +260,8 @@ class _Copier:
         return value if self._floats else _written(value)
 
     def _count(self, characters: int) -> None:
-        self._left -= characters
-        if self._left < 0:
+        self._remaining -= characters
+        if self._remaining < 0:
             raise ValueRefused(f"it is larger than {self._most} characters as JSON (SandboxLimits.value_size)")
 
 
@@ -292,11 +292,11 @@ def _leaf(value: Any) -> str | None:
 
 def _duration(value: datetime.timedelta) -> str:
     """Return ISO 8601 text, with years of 365 days: `P1DT2H0.5S`."""
-    whole = abs(value)
-    years, days = divmod(whole.days, 365)
-    minutes, seconds = divmod(whole.seconds, 60)
+    duration = abs(value)
+    years, days = divmod(duration.days, 365)
+    minutes, seconds = divmod(duration.seconds, 60)
     hours, minutes = divmod(minutes, 60)
-    fraction = f".{whole.microseconds:06}".rstrip("0") if whole.microseconds else ""
+    fraction = f".{duration.microseconds:06}".rstrip("0") if duration.microseconds else ""
     day = "".join(f"{number}{unit}" for number, unit in ((years, "Y"), (days, "D")) if number)
     clock = "".join(f"{number}{unit}" for number, unit in ((hours, "H"), (minutes, "M")) if number)
     if seconds or fraction:

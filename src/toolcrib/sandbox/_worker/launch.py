@@ -91,10 +91,10 @@ def _exactly(channel: socket.socket, size: int, until: float | None) -> bytes:
     data = b""
     while len(data) < size:
         if until is not None:
-            left = until - time.monotonic()
-            if left <= 0:
+            seconds = until - time.monotonic()
+            if seconds <= 0:
                 raise TimeoutError("it took too long")
-            channel.settimeout(left)
+            channel.settimeout(seconds)
         piece = channel.recv(size - len(data))
         if not piece:
             raise EOFError("the channel was closed")

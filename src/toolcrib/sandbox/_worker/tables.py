@@ -63,7 +63,7 @@ class PackedTable:
     """A table as it leaves a program.
 
     Attributes:
-        facts: What the host needs to know to put it together again.
+        facts: The facts that the host needs to put it together again.
         data: The buffers of its columns.
     """
 
@@ -225,15 +225,15 @@ def _arrow_table(value: Any) -> Any:
 def _own_names(names: Iterable[Any]) -> list[str]:
     """Return a name of its own for each column, as `read_csv` makes them: `a`, and `a.1` for a second one."""
     wanted = [str(name) for name in names]
-    taken, last, found = set(wanted), dict[str, int](), list[str]()
+    used, last, found = set(wanted), dict[str, int](), list[str]()
     for name in wanted:
-        own = name
-        while name in last and own in taken:
+        unique = name
+        while name in last and unique in used:
             last[name] += 1
-            own = f"{name}.{last[name]}"
+            unique = f"{name}.{last[name]}"
         last.setdefault(name, 0)
-        taken.add(own)
-        found.append(own)
+        used.add(unique)
+        found.append(unique)
     return found
 
 
