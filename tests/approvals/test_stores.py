@@ -399,6 +399,37 @@ async def test_an_expired_or_revoked_standing_grant_serves_nobody(store: Store) 
     assert await store.take(asked()) is None
 
 
+async def test_of_several_requests_each_is_answered_or_says_why_it_is_not(store: Store) -> None:
+    ids = ["ask_1", "ask_2", "ask_3", "ask_9", "ask_1"]
+    for number in (1, 2, 3):
+        await store.put(asked(f"ask_{number}", call_id=f"call_{number}", approvals_needed=1 + (number == 3)))
+    await store.answer((await store.show("ask_2")).request.deny(by="ben"))
+
+    found = await store.answer_each(ids, lambda entry: entry.request.grant("ann"))
+
+    states = {id: one.state for id, one in found.items() if isinstance(one, ApprovalEntry)}
+    problems = {id: one.problem for id, one in found.items() if isinstance(one, ApprovalError)}
+    assert states == {"ask_1": "answered", "ask_3": "pending"}
+    assert problems == {"ask_2": "the request ask_2 was answered before by ben", "ask_9": "there is no request ask_9"}
+    assert [entry.request.id for entry in await store.list(pending=True)] == ["ask_3"]
+    assert (await store.show("ask_3")).request.approved_by == ("ann",)
+
+
+async def test_where_an_answer_cannot_be_made_no_request_is_answered(store: Store) -> None:
+    await store.put(asked())
+    await store.put(asked("ask_2", call_id="call_2"))
+
+    def make(entry: ApprovalEntry) -> Grant:
+        if entry.request.id == "ask_2":
+            raise LookupError("no name")
+        return entry.request.grant("ann")
+
+    with pytest.raises(LookupError):
+        await store.answer_each(["ask_1", "ask_2"], make)
+
+    assert len(await store.list(pending=True)) == 2
+
+
 async def test_a_call_that_waits_with_a_revoked_grant_is_asked_about_again(store: Store) -> None:
     grant = asked().always("ann")
     await store.put(asked())

@@ -156,6 +156,17 @@ class LedgerStore(ABC):
         at = time_of(self._clock)
         await self._commit(lambda ledger: keep_answer(ledger, answer, at))
 
+    async def answer_each(
+        self, request_ids: Iterable[str], make: Callable[[ApprovalEntry], Grant | Denial]
+    ) -> dict[str, ApprovalEntry | ApprovalError]:
+        """Store the answer that is made for each request, in one transaction.
+
+        Returns:
+            The entry of each request with its answer, or why it has none; the others are answered all the same.
+        """
+        at, ids = time_of(self._clock), dict.fromkeys(request_ids)
+        return await self._commit(lambda ledger: _answer_each(ledger, ids, make, at))
+
     async def take(self, request: ApprovalRequest) -> Grant | Denial | ApprovalEntry | None:
         """Return the answer to this request, its entry where its call has begun, or one that asks the same already.
 
@@ -321,10 +332,7 @@ class LedgerStore(ABC):
 
     async def show(self, request_id: str) -> ApprovalEntry:
         """Return a request with its answer; raises `ApprovalError` for an unknown one."""
-        entry = await self._read_current(lambda ledger: ledger.entry(request_id))
-        if entry is None:
-            raise unknown_request(request_id)
-        return entry
+        return await self._read_current(lambda ledger: _known(ledger, request_id))
 
     async def unended(self) -> tuple[ApprovalEntry, ...]:
         """Return the requests whose calls are executed now, or are in doubt, oldest first."""
@@ -380,6 +388,33 @@ class LedgerStore(ABC):
     async def revoke(self, grant: Grant) -> bool:
         """Revoke a standing grant, also for the calls that wait with it; return whether there was one."""
         return await self._commit(lambda ledger: revoke_grant(ledger, grant))
+
+
+def _known(ledger: Ledger, request_id: str) -> ApprovalEntry:
+    if (entry := ledger.entry(request_id)) is None:
+        raise unknown_request(request_id)
+    return entry
+
+
+def _answer_each(
+    ledger: Ledger, ids: Iterable[str], make: Callable[[ApprovalEntry], Grant | Denial], at: datetime
+) -> dict[str, ApprovalEntry | ApprovalError]:
+    """Keep the answer that is made for each request; all are made before one is kept."""
+    answers = list[Grant | Denial]()
+    found: dict[str, ApprovalEntry | ApprovalError] = {}
+    for one in ids:
+        try:
+            answers.append(make(_known(ledger, one)))
+        except ApprovalError as error:
+            found[one] = error
+    for answer in answers:
+        one = answer.request_id or ""
+        try:
+            keep_answer(ledger, answer, at)
+            found[one] = _known(ledger, one)
+        except ApprovalError as error:
+            found[one] = error
+    return found
 
 
 def _count_pending(ledger: Ledger) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from toolcrib.approvals._entry import ApprovalEntry
@@ -196,6 +196,12 @@ class ReviewableApprovalStore(WaitableApprovalStore, Protocol):
 
     async def show(self, request_id: str) -> ApprovalEntry:
         """Return a request with its answer; raises `ApprovalError` for an unknown one."""
+        ...
+
+    async def answer_each(
+        self, request_ids: Iterable[str], make: Callable[[ApprovalEntry], Grant | Denial]
+    ) -> dict[str, ApprovalEntry | ApprovalError]:
+        """Store the answer that is made for each request; return its entry with it, or why it has none."""
         ...
 
     async def list(self, *, pending: bool = False) -> tuple[ApprovalEntry, ...]:

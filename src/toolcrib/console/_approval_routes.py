@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore, grant_row
-from toolcrib.calls import IN_DOUBT, ApprovalRequest, Grant
+from toolcrib.calls import IN_DOUBT, ApprovalRequest, Denial, Grant
 from toolcrib.console._answer_form import AnswerError, answer_to, arguments_of
 from toolcrib.console._feed import Feed
 from toolcrib.console._requests import JsonReply, json_body, number, visitor_of
@@ -197,19 +197,16 @@ class ApprovalRoutes:
         if not isinstance(ids, list) or not 0 < len(cast("list[Any]", ids)) <= _MOST_ANSWERS:
             raise AnswerError("requests", [f"Name 1 to {_MOST_ANSWERS} requests."])
         form = {name: sent[name] for name in ("answer", "message", "name") if name in sent}
-        failed: dict[str, str] = {}
-        pending: list[str] = []
-        for one in dict.fromkeys(str(one) for one in cast("list[Any]", ids)):
-            try:
-                entry = await self._approvals.show(one)
-                if entry.request.in_doubt and sent["answer"] == "approve":
-                    failed[one] = f"It {IN_DOUBT}: answer it alone."
-                    continue
-                await self._approvals.answer(answer_to(entry, form, visitor_of(request)))
-                if entry.request.approvals_needed > 1 and (await self._approvals.show(one)).state == "pending":
-                    pending.append(one)
-            except ApprovalError as error:
-                failed[one] = error.problem
+        visitor = visitor_of(request)
+
+        def answer(entry: ApprovalEntry) -> Grant | Denial:
+            if entry.request.in_doubt and sent["answer"] == "approve":
+                raise ApprovalError(entry.request.tool, f"It {IN_DOUBT}: answer it alone.")
+            return answer_to(entry, form, visitor)
+
+        found = await self._approvals.answer_each((str(one) for one in cast("list[Any]", ids)), answer)
+        failed = {id: one.problem for id, one in found.items() if isinstance(one, ApprovalError)}
+        pending = [id for id, one in found.items() if isinstance(one, ApprovalEntry) and one.state == "pending"]
         return JsonReply({"failed": failed, "pending": pending})
 
     async def _standing(self, request: Request) -> Response:

@@ -98,3 +98,5 @@ def answering(*answers: ElicitResult, asked: list[str] | None = None) -> Any:
 
 APPROVE = ElicitResult(action="accept", content={"decision": "approve"})
 DENY = ElicitResult(action="accept", content={"decision": "deny", "message": "not this week"})
+ANY_PLACE = ElicitResult(action="accept", content={"decision": "always", "argument place": "any"})
+ALLOW = ElicitResult(action="accept", content={"decision": "allow"})

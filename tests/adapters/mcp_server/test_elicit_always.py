@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types import ElicitResult, InputRequiredResult
 
-from tests.adapters.mcp_server.clients import APPROVE, IN_MEMORY, Way, answering, every_generation, every_way, text_of
+from tests.adapters.mcp_server.clients import (
+    ALLOW,
+    APPROVE,
+    IN_MEMORY,
+    Way,
+    answering,
+    every_generation,
+    every_way,
+    text_of,
+)
 from toolcrib.adapters.mcp_server import McpServer, ServerOptions, build_server
 from toolcrib.adapters.mcp_server._elicitation import answers_from_forms, forms_for
 from toolcrib.approvals import MemoryApprovalStore
@@ -20,7 +29,6 @@ from toolcrib.testing import RecordingSink
 from toolcrib.tools import ez_tool
 
 DAY = timedelta(days=1)
-ALLOW = ElicitResult(action="accept", content={"decision": "allow"})
 BACK = ElicitResult(action="accept", content={"decision": "back"})
 ASKED = ApprovalRequest("ask_1", "call_1", "refund", {"order": "A", "euros": 20}, "d")
 

@@ -2,12 +2,15 @@
 
 import asyncio
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.adapters.mcp_server.clients import (
+    ALLOW,
+    ANY_PLACE,
     APPROVE,
     DENY,
     Way,
@@ -108,6 +111,18 @@ async def test_the_client_may_be_asked_while_a_program_runs(way: Way, answer: An
 
     assert said in text_of(done)
     assert booked == (["Oslo"] if answer is APPROVE else [])
+
+
+@every_generation
+async def test_a_yes_for_further_calls_lets_a_program_go_on_without_a_further_question(way: Way) -> None:
+    booked, shown = list[str](), list[str]()
+    server = coding(booked, approve_by="elicit", elicit_always=timedelta(hours=1))
+    callback = answering(ANY_PLACE, ALLOW, asked=shown)
+    async with way(server, elicitation_callback=callback) as client:
+        await client.call_tool("run_python", {"code": "print(book('Oslo'), book('Rome'))"})
+
+    assert booked == ["Oslo", "Rome"]
+    assert [text.partition(";")[0] for text in shown] == ['book needs approval\n  place = "Oslo"', "book: place any"]
 
 
 @every_generation

@@ -14,7 +14,17 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitResult, TaskStatusNotificationParams
 from pydantic import BaseModel
 
-from tests.adapters.mcp_server.clients import APPROVE, IN_MEMORY, Way, answering, booking, every_generation, send
+from tests.adapters.mcp_server.clients import (
+    ALLOW,
+    ANY_PLACE,
+    APPROVE,
+    IN_MEMORY,
+    Way,
+    answering,
+    booking,
+    every_generation,
+    send,
+)
 from tests.virtual_time import in_virtual_time
 from toolcrib import RunContext
 from toolcrib.adapters.mcp_server import McpServer, ServerOptions, TaskOptions, acting_as, build_server
@@ -512,6 +522,24 @@ async def test_a_task_asks_its_client_for_approval_by_a_form(way: Way) -> None:
 
     assert (now["status"], asked) == ("input_required", [])
     assert (text, booked) == ("booked Oslo", ["Oslo"])
+
+
+@every_generation
+async def test_a_task_shows_its_client_the_words_of_a_yes_for_further_calls(way: Way) -> None:
+    booked, shown = list[str](), list[str]()
+    options = ServerOptions(approve_by="elicit", elicit_always=timedelta(hours=1))
+    callback = answering(ANY_PLACE, ALLOW, asked=shown)
+    async with of_tasks(way, build_server([booking(booked)], options), elicitation_callback=callback) as client:
+        task = await begin(client, way, "book", {"place": "Oslo"})
+        for answer in (ANY_PLACE, ALLOW) if way.is_new else ():
+            [(key, form)] = (await after_work(client, task))["inputRequests"].items()
+            shown.append(form["params"]["message"])
+            given = {key: answer.model_dump(by_alias=True, mode="json", exclude_none=True)}
+            await send(client, "tasks/update", taskId=task["taskId"], inputResponses=given)
+        text = await result(client, way, task)
+
+    assert (text, booked) == ("booked Oslo", ["Oslo"])
+    assert [one.partition(";")[0] for one in shown] == ['book needs approval\n  place = "Oslo"', "book: place any"]
 
 
 async def test_a_call_that_is_no_task_yet_logs_to_its_client() -> None:
