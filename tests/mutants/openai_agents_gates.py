@@ -81,9 +81,16 @@ OPENAI_AGENTS_GATES: tuple[Gate, ...] = (
     Gate(
         "a guard of the Agents SDK around agents that are handed off to",
         _GUARD,
-        "self.agent(each) if isinstance(each, Agent) else",
-        "each if isinstance(each, Agent) else",
+        "            return self.agent(handoff)\n",
+        "            return handoff\n",
         _TESTS,
+    ),
+    Gate(
+        "a guard of the Agents SDK around what comes later",
+        _GUARD,
+        'if self.gate is not None and name in ("tools", "handoffs")',
+        "if False",
+        ("tests/frameworks/test_late_tools.py",),
     ),
     Gate(
         "a guardrail of the Agents SDK that rejects a call",

@@ -97,7 +97,14 @@ SMOLAGENTS_GATES: tuple[Gate, ...] = (
         "if True:",
         _TESTS,
     ),
-    Gate("a guard of smolagents", _GUARD, "name != FINAL_ANSWER and not guarded.leaves(name)", "False", _TESTS),
+    Gate("a guard of smolagents", _GUARD, "n == FINAL_ANSWER or guarded.leaves(n)", "True", _TESTS),
+    Gate(
+        "a guard of smolagents around what comes later",
+        _GUARD,
+        "value if put is None else _GuardedDict(value, put)",
+        "value if put is None else put(value)",
+        ("tests/frameworks/test_late_tools.py",),
+    ),
     Gate("a guard of smolagents around managed agents", _GUARD, "_put(each, guarded, calls)", "pass", _TESTS),
     Gate(
         "programs of smolagents out of reach of gates",
