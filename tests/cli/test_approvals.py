@@ -33,6 +33,25 @@ def test_pending_requests_are_listed_a_line_each(toolcrib: Command, keep: Keep) 
     assert "c" * 60 not in "".join(everything.stdout.split())
 
 
+@pytest.mark.parametrize("columns", [60, 80, 120])
+@pytest.mark.parametrize("which", [(), ("--all",)])
+def test_a_list_shows_the_arguments_on_a_narrow_screen_too(
+    toolcrib: Command, keep: Keep, monkeypatch: pytest.MonkeyPatch, columns: int, which: tuple[str, ...]
+) -> None:
+    keep("ask_1a", principal="somebody@example.org", arguments={"item": "tea " * 12})
+    keep("ask_2b", principal="somebody@example.org", arguments={"item": "rice"})
+    toolcrib("approvals", "deny", "--yes", "2b")
+    monkeypatch.setenv("COLUMNS", str(columns))
+
+    lines = toolcrib("approvals", "list", *which).stdout.splitlines()
+
+    assert max(map(len, lines)) <= columns
+    assert len(lines) <= 6
+    assert ("id" in lines[0], "state" in lines[0], "arguments" in lines[0]) == (True, True, True)
+    assert lines[1].startswith("ask_1a")
+    assert ('item="rice"' in "".join(lines)) is bool(which)
+
+
 def test_a_list_is_not_cut_where_no_screen_says_how_wide_it_is(
     toolcrib: Command, keep: Keep, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from typer.main import get_group
 
+from tests.cli.conftest import Command
 from toolcrib.cli._app import app
 
 
@@ -24,3 +25,19 @@ def test_an_unknown_command_is_none(name: str) -> None:
     command = commands.get(name)
 
     assert command is None
+
+
+@pytest.mark.parametrize(
+    ("command", "meant"),
+    [
+        ("list", "a toolset, tools, an object, or a module with tools"),
+        ("trace", "A run's, activity's or call's id, or how it begins"),
+        ("resume", "What `exec --pause` wrote"),
+        ("import", "One of claude-desktop, claude-code, cursor, vscode"),
+    ],
+)
+def test_an_argument_that_is_missing_is_explained(toolcrib: Command, command: str, meant: str) -> None:
+    refused = toolcrib(command)
+
+    assert refused.exit_code == 2
+    assert meant in " ".join(refused.stderr.replace("│", " ").split())

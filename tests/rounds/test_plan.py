@@ -417,3 +417,61 @@ async def test_what_is_neither_a_hook_set_nor_a_function_is_refused(hooks: Any) 
         await round.apply_hooks(hooks)
 
     assert (await round.apply_hooks()).issues == []
+
+
+@ez_tool(requires_approval=True)
+def pay(cents: int) -> str:
+    return f"paid {cents}"
+
+
+def asked_again(messages: list[Any], number: int, **options: Any) -> ToolRound:
+    """Return the round of a reply to the messages, as a loop has it that looks at no plan."""
+    call = {"id": f"call_{number}", "type": "function", "function": {"name": "pay", "arguments": '{"cents": 5}'}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    return decode([pay], {"choices": [{"finish_reason": "tool_calls", "message": message}]}, **options)
+
+
+async def test_a_loop_that_asks_again_while_a_round_waits_is_told() -> None:
+    messages = [{"role": "user", "content": "Pay."}]
+    first, second = asked_again(messages, 1, transcript=messages), asked_again(messages, 2)
+    await first.run(messages)
+
+    with pytest.raises(RoundError, match=r"the round before this one still waits .* `round.discard\(\)`"):
+        asked_again(messages, 3, transcript=messages)
+    with pytest.raises(RoundError, match="the model was asked again with the same messages"):
+        await second.run(messages)
+
+    plan = await first.run(messages)
+    assert second.settled
+    assert [call.call.id for call in plan.suspended] == ["call_1"]
+
+
+@pytest.mark.parametrize("end", ["answer", "discard", "add", "copy"])
+async def test_a_loop_may_ask_again_where_no_round_waits_or_the_messages_are_others(end: str) -> None:
+    messages = [{"role": "user", "content": "Pay."}]
+    first = asked_again(messages, 1, transcript=messages)
+    plan = await first.run(messages)
+    if end == "answer":
+        await plan.resolve([plan.suspended[0].request.grant("ann")])
+        await first.run(messages)
+    elif end == "discard":
+        first.discard()
+    elif end == "add":
+        messages.append({"role": "user", "content": "Well?"})
+    else:
+        messages = [*messages]
+
+    second = asked_again(messages, 2, transcript=messages)
+
+    assert [call.call.id for call in (await second.run(messages)).suspended] == ["call_2"]
+
+
+async def test_a_round_that_was_stored_goes_on_beside_itself() -> None:
+    messages = [{"role": "user", "content": "Pay."}]
+    first = asked_again(messages, 1, transcript=messages)
+    await first.run(messages)
+
+    again = await ToolRound.from_json([pay], first.to_json(), run=Run(approver=approve_all))
+    await again.run(messages)
+
+    assert again.settled

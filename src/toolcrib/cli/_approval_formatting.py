@@ -27,6 +27,10 @@ _SCOPES = {
 _COMMANDS = {"approve": "approve ID", "done": "done ID --result JSON", "deny": "deny ID"}
 _BY = {"approved": "approved by", "done": "said to be done by", "denied": "denied by"}
 _WIDE = 60  # characters of the arguments in a list
+_NARROW = 24  # characters that the arguments have at least, as long as another column can be left out
+_COLUMNS = ("id", "tool", "since", "for", "state", "by", "until")
+_OF_ANSWERS = ("by", "until")
+_LEAVING = ("until", "since", "for", "by")  # what is left out, the first one first
 
 
 def entry_json(entry: ApprovalEntry) -> dict[str, Any]:
@@ -41,24 +45,39 @@ def entry_json(entry: ApprovalEntry) -> dict[str, Any]:
     }
 
 
-def entries_table(entries: Iterable[ApprovalEntry], *, answers: bool) -> Table:
-    """Return requests as a table, a line each.
+def entries_table(entries: Iterable[ApprovalEntry], *, answers: bool, width: int) -> Table:
+    """Return requests as a table, a line each; some columns are left out where the arguments would have no room.
 
     Args:
         answers: Whether to show the answers, too.
+        width: The characters of a line of the screen.
     """
-    answered = ("by", "until") if answers else ()
-    table = table_of("id", "tool", "since", "for", "state", *answered, no_wrap=True)
+    rows = [_cells(entry) for entry in entries]
+    columns = [name for name in _COLUMNS if answers or name not in _OF_ANSWERS]
+    widths = {name: max(len(name), *(len(row[name]) for row in rows)) + 2 for name in columns}
+    for name in _LEAVING:
+        if name in columns and sum(widths[one] for one in columns) + _NARROW > width:
+            columns.remove(name)
+    table = table_of(*columns, no_wrap=True)
     table.add_column("arguments", overflow="fold")
-    for entry in entries:
-        row = entry.row()
-        since, whose = _age(entry.request.created_at), row["principal"] or "-"
-        cells = [row["id"][:SHORT_ID], row["tool"], since, whose, row["status"]]
-        if answers:
-            cells += [entry.answer.by if entry.answer is not None else "-", _until(entry)]
-        cells.append(arguments_text(entry.request.arguments))
-        table.add_row(*(Text(cell_text(cell, _WIDE)) for cell in cells))
+    for row in rows:
+        table.add_row(*(Text(row[name]) for name in (*columns, "arguments")))
     return table
+
+
+def _cells(entry: ApprovalEntry) -> dict[str, str]:
+    row = entry.row()
+    cells = {
+        "id": row["id"][:SHORT_ID],
+        "tool": row["tool"],
+        "since": _age(entry.request.created_at),
+        "for": row["principal"] or "-",
+        "state": row["status"],
+        "by": entry.answer.by if entry.answer is not None else "-",
+        "until": _until(entry),
+        "arguments": arguments_text(entry.request.arguments),
+    }
+    return {name: cell_text(text, _WIDE) for name, text in cells.items()}
 
 
 def entry_text(entry: ApprovalEntry) -> str:

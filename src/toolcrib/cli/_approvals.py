@@ -89,7 +89,8 @@ def list_requests(
         if as_json:
             print_json([entry_json(entry) for entry in entries])
         elif entries:
-            console().print(entries_table(entries, answers=everything))
+            screen = console()
+            screen.print(entries_table(entries, answers=everything, width=screen.width))
         else:
             say(f"there is no {'' if everything else 'pending '}request in {shown_name(database)}")
 

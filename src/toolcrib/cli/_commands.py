@@ -22,15 +22,19 @@ _OPTIONS = {
 
 _OF_OTHERS = {"--as": "--by", "--approver": "--by", "--db": "--database"}  # options that are called otherwise here
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # by its own name, it is in a package that differs
+_MissingParameter = next(one for one in typer.BadParameter.__subclasses__() if one.__name__ == "MissingParameter")
 
 
 class _Command(TyperCommand):
-    """A command that says what an option of another name is called here."""
+    """A command that says what an option of another name is called here, and what a missing argument is."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
             return super().parse_args(ctx, args)
         except _UsageError as error:
+            if isinstance(error, _MissingParameter):
+                missing: Any = error
+                missing.message = missing.param.help or ""
             here = _OF_OTHERS.get(getattr(error, "option_name", ""))
             if here is not None and any(here in parameter.opts for parameter in self.params):
                 cast("Any", error).possibilities = [here]

@@ -196,7 +196,7 @@ class ToolRound(StoredRound):
             NotCallable: There is no `dispatch`, and a tool has no function; nothing of the round was executed.
             CommitError: The transcript would not be valid; it is as it was.
             RoundError: The round is over, or a `dispatch` that raised has begun its calls: it is not known which of
-                them are done.
+                them are done. Or another round over the same messages still waits for an answer; this one is discarded.
             TypeError: An option is unknown; a run, an approver or `deps` are given to `decode(..., run=Run(...))`.
         """
         refuse_unknown_options("round.run()", unknown, ("dispatch", "hooks"), _OF_RUNS)
@@ -204,17 +204,21 @@ class ToolRound(StoredRound):
         self._state.require_open()
         if self._state.dispatched:
             raise RoundError(("`dispatch` has begun its calls: commit what they came to, or discard the round",))
+        self._state.require_none_waits(transcript)
         waited = any(isinstance(call.outcome, Suspended) for call in self._state.calls)
         plan = await self.apply_hooks(hooks)
         if waited:
             await plan.resolve()
         if plan.suspended or plan.unhandled:
+            self._state.wait(transcript)
             return plan
         if dispatch is None and (names := functionless(plan)):
             raise NotCallable(names[0])
         self._state.dispatched = dispatch is not None
         results = await _results(plan, dispatch)
-        if not plan.suspended:  # a tool may ask itself
+        if plan.suspended:  # a tool may ask itself
+            self._state.wait(transcript)
+        else:
             await plan.commit(transcript, results)
         return plan
 
@@ -324,6 +328,7 @@ def decode(
         TypeError: The reply is neither a dict nor an SDK's object.
         ValueError: It is in no known format, or plainly in another one than `format`.
         ToolConstraintError: `available` names a tool that is not in the toolset.
+        RoundError: Another round over the same messages still waits for an answer; this one is discarded.
     """
     if isinstance(reply, Toolset):
         raise TypeError("the reply is a toolset: the toolset comes first: decode(tools, reply)")
@@ -343,7 +348,9 @@ def decode(
         read_reply(run, reply)
     if available is not None:
         run = run.view(available=pipeline.toolset.offered(available))
-    return ToolRound(RoundState(rules, wire, pipeline, run, strict=strict))
+    state = RoundState(rules, wire, pipeline, run, strict=strict)
+    state.require_none_waits(transcript)
+    return ToolRound(state)
 
 
 async def decode_stream(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
+from weakref import WeakValueDictionary
 
 from toolcrib.calls import Failed, ToolCall
 from toolcrib.errors import RoundError
@@ -15,6 +16,12 @@ from toolcrib.rounds._call import DecodedCall, readable_call
 from toolcrib.rounds._recalled import read_provider_parts
 from toolcrib.rounds._tool_calls import ToolCalls
 from toolcrib.toolsets import Toolset, ToolsetLike
+
+_ASKED_AGAIN = (
+    "the round before this one still waits for an answer, and the model was asked again with the same messages. Leave "
+    "the loop where `round.settled` is false, then answer (`await plan.resolve([request.grant(...)])`) and run that "
+    "round again; or give `decode(..., run=Run(approver=...))`, or drop the round with `round.discard()`"
+)
 
 
 class RoundState:
@@ -30,9 +37,22 @@ class RoundState:
         others: What else in the reply waits for an answer.
         ended: `committed` or `discarded`; empty while the round is open.
         dispatched: Whether the host's own code has begun to execute the calls.
+        asked_of: The messages that the reply is to, and their number, where the round waits for an answer; else None.
     """
 
-    __slots__ = ("calls", "dispatched", "ended", "format", "others", "pipeline", "reply", "run", "strict")
+    __slots__ = (
+        "__weakref__",
+        "asked_of",
+        "calls",
+        "dispatched",
+        "ended",
+        "format",
+        "others",
+        "pipeline",
+        "reply",
+        "run",
+        "strict",
+    )
 
     def __init__(
         self,
@@ -58,11 +78,29 @@ class RoundState:
         self.others = tuple(call for call in reply.calls if call.id not in of_tools)
         self.ended = ""
         self.dispatched = False
+        self.asked_of: tuple[list[Any], int] | None = None
 
     def require_open(self, error: type[RoundError] = RoundError) -> None:
         """Raise the error when the round is over."""
         if self.ended:
             raise error((f"the round was {self.ended} before",))
+
+    def wait(self, messages: object) -> None:
+        """Record that the round waits for an answer, and which messages the model was asked with."""
+        if isinstance(messages, list):
+            self.asked_of = cast("list[Any]", messages), len(cast("list[Any]", messages))
+            _waiting[id(self.asked_of[0])] = self
+
+    def require_none_waits(self, messages: object) -> None:
+        """Discard the round, and raise RoundError, where one that answers the same messages still waits."""
+        other = _waiting.get(id(messages))
+        if other is None or other.ended or other.asked_of is None:
+            return
+        asked, number = other.asked_of
+        is_same = [call.id for call in other.calls] == [call.id for call in self.calls]  # as it was stored, perhaps
+        if not is_same and asked is messages and len(asked) == number:
+            self.discard()
+            raise RoundError((_ASKED_AGAIN,))
 
     def discard(self) -> None:
         """Drop the round."""
@@ -72,6 +110,10 @@ class RoundState:
             live = readable_call(call)
             if live is not None:
                 self.pipeline.discard(live)
+
+
+_waiting: WeakValueDictionary[int, RoundState] = WeakValueDictionary()
+"""The rounds that wait for an answer, by the id of their messages, as long as somebody has the round."""
 
 
 def received(call: WireCall, reader: ToolCalls, reply: WireReply, pipeline: Pipeline, run: Run) -> DecodedCall[Any]:
