@@ -46,6 +46,8 @@ PARTS: dict[str, list[tuple[str, str, Any]]] = {
         ("pay 305\u00b710 to them", "amount", 305.0),
         ("pay 616\u066b50 to them", "amount", 616.0),
         ("pay 1'250.50 to them", "amount", 250.5),
+        ("pay 8\u02d9769.25 to them", "amount", 8.0),
+        ("pay 8\u00b4769.25 to them", "amount", 8.0),
         ("pay 12 345.67 to them", "amount", 345.67),
         ("set the price to \u00a397\u00a0732", "version", "\u00a397"),
         ("set the price to $30 330 please", "version", "$30"),

@@ -70,6 +70,10 @@ _ROWS: Final[Mapping[str, Sequence[Row]]] = {
     ),
     "a group of a number": (
         *(("amount", f"pay {{n}}{mark}{{p3}}.50 to {_IBAN}", "{p3}.5") for mark in (" ", "'", "\u2019", "\u00b7")),
+        *(
+            ("amount", f"pay {{n}}{mark}{{p3}}.50 to {_IBAN}", "{n}")
+            for mark in ("\u02d9", "\u00b4", "\u00af", "\u02dd")
+        ),
         ("amount", f"pay {{n}} {{p3}}.50 to {_IBAN}", "{n}"),
         ("amount", f"pay {{p3}}\u066b50 to {_IBAN}", "{p3}"),
         ("price", "set the price of pens to ${n} {p3}", "${n}"),

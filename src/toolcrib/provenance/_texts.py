@@ -71,6 +71,9 @@ _LONGEST_MARKS: Final = 8  # characters before a value that are looked at
 _FIGURES: Final = re.compile(  # fractions, and digits that are raised, lowered or in circles
     r"([\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u2094\u2150-\u215f\u2189\u2460-\u249b\u24ea-\u24ff])"
 )
+_SPACE_OF_MARK: Final = re.compile(
+    r" (?=[\u0300-\u036f\u064b-\u0652\u3099\u309a])"
+)  # which `\u02d9` has, between digits
 _LISTED: Final = re.compile(r"(?m)^[^\w\n]+(?=\s)|(?<=\d)[^\S\n]+[*/+-][^\S\n]+(?=\d)")  # items of lists, and sums
 _JOINT: Final = re.compile(r"[:=/?&#]+")
 _UNITS: Final = "$\u20ac\u00a3#%"
@@ -92,7 +95,8 @@ def _plain(text: str) -> str:
 def _compatible(text: str) -> str:
     """Return a text in compatible characters; a fraction and a raised digit, which would join a number, stay."""
     parts = _FIGURES.split(text)
-    return "".join(part if at % 2 else unicodedata.normalize("NFKC", part) for at, part in enumerate(parts))
+    plain = "".join(part if at % 2 else unicodedata.normalize("NFKC", part) for at, part in enumerate(parts))
+    return _SPACE_OF_MARK.sub("", plain)
 
 
 def words_in(text: str) -> list[str]:
