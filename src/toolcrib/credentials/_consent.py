@@ -67,13 +67,8 @@ class ConsentFlow:
         row = await ticket_row(self._store, ticket)
         if row is None:
             raise ConsentError(_GONE)
-        ticket_data = row.value
-        return Arrival(
-            ticket_data["principal"],
-            ticket_data["server"],
-            ticket_data["kind"] == KEY,
-            f"{ticket_data['pages']}/{ticket}",
-        )
+        data = row.value
+        return Arrival(data["principal"], data["server"], data["kind"] == KEY, f"{data['pages']}/{ticket}")
 
     async def keep_key(self, ticket: str, key: str) -> Arrival:
         """Keep the API key that a principal has entered; raises ConsentError for an invalid key or link."""

@@ -176,10 +176,7 @@ class TokenExchange:
         if stored is not None and stored.is_good(_digest(subject)):
             return stored
         async with self._locks.setdefault((id(asyncio.get_running_loop()), *key), asyncio.Lock()):
-            subject, stored = (
-                self._subject_of(principal),
-                self._exchanged.get(key),
-            )  # another one may have come meanwhile
+            subject, stored = self._subject_of(principal), self._exchanged.get(key)  # it may have come meanwhile
             if subject is None:
                 return None
             if stored is None or not stored.is_good(_digest(subject)):

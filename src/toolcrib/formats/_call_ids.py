@@ -71,12 +71,10 @@ def unused_id(seed: str, make: IdMaker, used_ids: Collection[str], also: Collect
     return candidate
 
 
-def are_unique(
-    calls: Sequence[WireCall], used_ids: Collection[str], takes: Callable[[str], bool] = is_sendable
-) -> bool:
+def are_unique(calls: Sequence[WireCall], used: Collection[str], takes: Callable[[str], bool] = is_sendable) -> bool:
     """Return whether each call has an id that no other has and that the provider takes; as for `unique_ids`."""
     ids = {call.id for call in calls}
-    return len(ids) == len(calls) and ids.isdisjoint(used_ids) and all(map(takes, ids))
+    return len(ids) == len(calls) and ids.isdisjoint(used) and all(map(takes, ids))
 
 
 def unique_ids(

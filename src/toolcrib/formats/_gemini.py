@@ -186,10 +186,8 @@ class _Gemini(OptionalIds):
                     calls += 1
                 parts.append(part)
         items: tuple[Item, ...] = ({"role": "model", "parts": parts},) if parts else ()
-        message = text_or_empty(candidate.get("finishMessage")) if draft.stop_kind != "error" else ""
-        finished = replace(
-            draft, items=items, text=_text_of(parts), stop=message or draft.stop, problems=tuple(problems)
-        )
+        note = text_or_empty(candidate.get("finishMessage")) if draft.stop_kind != "error" else ""
+        finished = replace(draft, items=items, text=_text_of(parts), stop=note or draft.stop, problems=tuple(problems))
         read = self.with_calls(finished.with_misread(misread), taken, broken)
         return replace(read, stop=draft.with_misread(misread).stop)
 
@@ -325,9 +323,8 @@ def _is_dump(shape: Mapping[str, Any]) -> bool:
     candidates = list(objects_in(shape.get("candidates")))
     contents = [object_or_empty(candidate.get("content")) for candidate in candidates]
     parts = [part for content in contents for part in objects_in(content.get("parts"))]
-    inner_objects = [
-        inner for part in parts for inner in part.values() if is_object(inner)
-    ]  # a blob, and what a program did
+    # a blob, and what a program did
+    inner_objects = [inner for part in parts for inner in part.values() if is_object(inner)]
     return any(
         not _TELLING.isdisjoint(fields) or any(isinstance(value, bytes | Enum) for value in fields.values())
         for fields in (shape, *candidates, *parts, *inner_objects)

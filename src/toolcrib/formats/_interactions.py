@@ -224,12 +224,8 @@ class _Interactions(ProviderFormat):
         if text_or_empty(item.get("type")) not in _RESULTS:
             return ()
         call = WireCall(text_or_empty(item.get("call_id")), text_or_empty(item.get("name")), "")
-        output: object = item.get("result")
-        text = (
-            output
-            if isinstance(output, str)
-            else "".join(text_or_empty(part.get("text")) for part in objects_in(output))
-        )
+        body: object = item.get("result")
+        text = body if isinstance(body, str) else "".join(text_or_empty(part.get("text")) for part in objects_in(body))
         return (WireResult(call, text, bool(item.get("is_error"))),)
 
     def answer(self, results: Sequence[WireResult]) -> list[Item]:

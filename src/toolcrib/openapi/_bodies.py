@@ -119,12 +119,8 @@ class Body:
     def _parts(self, value: Any) -> list[tuple[str, tuple[str | None, bytes, str]]]:
         parts: list[tuple[str, tuple[str | None, bytes, str]]] = []
         for name, part in _properties(value).items():
-            content_type = self.encodings.get(name, {}).get("contentType")
-            kind = (
-                content_type
-                if isinstance(content_type, str) and "*" not in content_type and "," not in content_type
-                else None
-            )
+            kind = self.encodings.get(name, {}).get("contentType")
+            kind = kind if isinstance(kind, str) and "*" not in kind and "," not in kind else None
             for item in cast("list[Any]", part) if isinstance(part, list) else [part]:
                 if item is None:
                     continue

@@ -109,9 +109,7 @@ class Signer:
 
     def _within_reach(self, has: Mapping[str, Any]) -> list[Requirement]:
         """Return the requirements for which there are all credentials, those that need none left out."""
-        return [
-            requirement for requirement in self.requirements if requirement and all(name in has for name in requirement)
-        ]
+        return [entry for entry in self.requirements if entry and all(name in has for name in entry)]
 
     async def signing(self, principal: str | None, user: str) -> Signing:
         """Return the additions of the credentials to a request, by the first requirement for which all are given.

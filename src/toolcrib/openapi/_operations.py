@@ -175,9 +175,7 @@ def endpoint_of(document: Document, route: Route, schemas: Schemas, secret: Coll
         parameters=parameters,
         body=body,
         servers=next((found for part in parts if (found := list_of(part.get("servers")))), None),
-        security=tuple(
-            cast("Any", requirement) for requirement in list_of(security) if isinstance(requirement, Mapping)
-        ),
+        security=tuple(cast("Any", entry) for entry in list_of(security) if isinstance(entry, Mapping)),
         accepts=accepts,
         answer=answer,
         links=links,

@@ -184,10 +184,8 @@ class Schemas:
             place = self._places[name]
             variants = self._variants(place)
             facts = mapping_of(place.value).get("discriminator")
-            converted = (
-                _discriminated(facts, {"oneOf": variants}) if variants else self.converted(place.value, place.base)
-            )
-            self._converted[name] = converted
+            schema = _discriminated(facts, {"oneOf": variants}) if variants else self.converted(place.value, place.base)
+            self._converted[name] = schema
         return self._converted[name]
 
     def _refs_of(self, name: str) -> tuple[str, ...]:

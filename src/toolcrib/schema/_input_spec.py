@@ -310,14 +310,10 @@ class InputSpec:
             InvalidArguments: They do not fit; every problem is named.
             SchemaError: A parameter's type cannot be described: there is nothing to validate by.
         """
-        host_names = self.fixed | self.injected.keys()
-        asked = {name: value for name, value in arguments.items() if name not in host_names}
+        hidden = self.fixed | self.injected.keys()
+        asked = {name: value for name, value in arguments.items() if name not in hidden}
         valid = self.arguments(self.validate_python(asked))
-        return (
-            {**valid, **{name: value for name, value in arguments.items() if name in host_names}}
-            if host_names
-            else valid
-        )
+        return {**valid, **{name: value for name, value in arguments.items() if name in hidden}} if hidden else valid
 
     @property
     def has_secrets(self) -> bool:
@@ -390,8 +386,8 @@ class InputSpec:
         """
         if self._writer is None:  # it has no schema
             return True
-        host_names = self.fixed | self.injected.keys()  # a host's
-        values, asked = ({n: v for n, v in part.items() if n not in host_names} for part in (form.values, arguments))
+        hidden = self.fixed | self.injected.keys()  # a host's
+        values, asked = ({n: v for n, v in part.items() if n not in hidden} for part in (form.values, arguments))
         return self._writer.reads_back(values, asked)
 
     # --- its docstring and schema ------------------------------------------------------------------------------

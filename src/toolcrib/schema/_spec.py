@@ -230,14 +230,10 @@ class ToolSpec(InputSpec):
         """The call as a model would write it: `get_weather(location: str, unit: str = 'celsius') -> dict`."""
         if self._given_schema is not None:
             return self._signature_of_schema
-        returns, untyped, given_return = self._result(), frozenset[str](), self._given_return
+        returns, untyped, chosen = self._result(), frozenset[str](), self._given_return
         if self._function is not None:
             untyped = self._function.untyped()
-            returns = (
-                self._function.shown_return()
-                if given_return is None or isinstance(given_return, Mapping)
-                else given_return
-            )
+            returns = self._function.shown_return() if chosen is None or isinstance(chosen, Mapping) else chosen
         return signature_text(self.name, self._shown, self._secret_arguments(), untyped, returns)
 
     @cached_property

@@ -194,11 +194,7 @@ class StubTypes:
         walk.count()
         if ref in walk.memo:
             return walk.memo[ref]
-        same = (
-            definition
-            for definition in self._by_name.get(name, ())
-            if _same_type(schema, walk, definition.schema, definition.walk)
-        )
+        same = (other for other in self._by_name.get(name, ()) if _same_type(schema, walk, other.schema, other.walk))
         found = next(same, None)
         if found is not None and ref is not None:
             walk.memo[ref] = found

@@ -39,11 +39,9 @@ class NestedMember:
         self.item, self.off = item, off
 
     def __get__(self, toolset: object, owner: type) -> Group:
-        names = tuple(member.name for member in self.item.all())
+        names = tuple(part.name for part in self.item.all())
         cls: Any = self.item if isinstance(self.item, type) else type(self.item)
-        members = {
-            name: getattr(cls, name) for name, member in cls.declared() if not isinstance(member.item, ToolSource)
-        }
+        members = {name: getattr(cls, name) for name, part in cls.declared() if not isinstance(part.item, ToolSource)}
         return Group(names, MappingProxyType(members))
 
 

@@ -116,13 +116,11 @@ def searchable(tools: ToolsetLike, *, keep: Iterable[Selectable] = ()) -> Toolse
     toolset = Toolset.of(tools)
     if not toolset.is_open:
         raise ValueError("its tools are not known yet: `async with toolset.open(ctx) as bound`, and search `bound`")
-    kept_names = {toolset[name].name for name in names_of(keep)}
-    rest = [entry for entry in toolset if entry.name not in kept_names]
+    shown = {toolset[name].name for name in names_of(keep)}
+    rest = [entry for entry in toolset if entry.name not in shown]
     search = SearchTools(entry for entry in rest if not entry.off)
     names = [entry.name for entry in rest]
-    return Toolset(
-        [toolset.subset(kept_names), search, toolset.subset(names).hiding(names)], toolset_id=toolset.toolset_id
-    )
+    return Toolset([toolset.subset(shown), search, toolset.subset(names).hiding(names)], toolset_id=toolset.toolset_id)
 
 
 class SearchTools(BaseTool):

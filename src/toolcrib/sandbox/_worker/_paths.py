@@ -26,17 +26,15 @@ def forget_paths() -> None:
     for module in list(sys.modules.values()):
         _forget(module.__dict__, roots)
     rename: Any = vars(_imp)["_fix_co_filename"]  # with which the import system itself renames cached code
-    for value in gc.get_objects():
-        if isinstance(value, types.FunctionType):
-            code = value.__code__
+    for item in gc.get_objects():
+        if isinstance(item, types.FunctionType):
+            code = item.__code__
             rename(code, _neutral(code.co_filename, roots))
-            for cell in value.__closure__ or ():
+            for cell in item.__closure__ or ():
                 with contextlib.suppress(ValueError):  # it is empty
                     cell.cell_contents = _neutral_in(cell.cell_contents, roots)
-        elif (
-            f"{type(value).__module__}".partition(".")[0] in PACKAGES and type(getattr(value, "__dict__", None)) is dict
-        ):
-            _replace_in(value.__dict__, roots)
+        elif f"{type(item).__module__}".partition(".")[0] in PACKAGES and type(getattr(item, "__dict__", None)) is dict:
+            _replace_in(item.__dict__, roots)
     for path in list(PACKAGE_DATA):
         PACKAGE_DATA[_neutral(path, roots)] = PACKAGE_DATA.pop(path)
     FILES.are_all = True

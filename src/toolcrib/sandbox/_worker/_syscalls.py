@@ -172,9 +172,7 @@ def function(name: str, *arguments: Any) -> int:
     except AttributeError:
         raise OSError(f"this system has no {name}()") from None
     called.restype = ctypes.c_long if name == "syscall" else ctypes.c_int
-    result: int = called(
-        *(ctypes.c_ulong(argument) if isinstance(argument, int) else argument for argument in arguments)
-    )
+    result: int = called(*(ctypes.c_ulong(value) if isinstance(value, int) else value for value in arguments))
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{name}: {os.strerror(number)}")
