@@ -11,13 +11,19 @@ from typing import Any
 
 import httpx2
 import pytest
+from mcp.client import Client
+from mcp.client.extension import advertise
+from mcp.shared.exceptions import MCPError
 
 from tests.adapters.mcp_client.servers import outcome_of
+from tests.adapters.mcp_server.clients import NEW, booking, send
 from tests.adapters.mcp_server.http import COMMAND, command_over_http
+from tests.adapters.mcp_server.test_tasks import after_work
 from tests.gateway.test_options import written
 from tests.gateway.test_servers import ENVIRONMENT, small
 from toolcrib.adapters.mcp_client import connect
-from toolcrib.adapters.mcp_server import HttpEndpoint, HttpOptions, serve_endpoints
+from toolcrib.adapters.mcp_server import HttpEndpoint, HttpOptions, ServerOptions, serve_endpoints
+from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.calls import Suspended
 from toolcrib.errors import TargetError
 from toolcrib.gateway import read_gateway, toolset_of_file
@@ -134,6 +140,37 @@ async def test_each_path_has_its_own_tools_and_its_own_callers() -> None:
 
     assert found == [["pay"], ["answer"]]
     assert (crossed, nowhere, health) == (401, 404, [200, 200])
+
+
+async def test_a_task_of_one_endpoint_is_found_and_cancelled_at_no_other(tmp_path: Path) -> None:
+    done: list[str] = []
+    store = SqliteApprovalStore(tmp_path / "approvals.db")
+    options = ServerOptions(approvals=store)
+    endpoints = [
+        HttpEndpoint([tool], options, HttpOptions(port=0, path=path, grace_seconds=0.2))
+        for tool, path in zip((booking(done), answer), ENDPOINTS, strict=True)
+    ]
+    urls = asyncio.Queue[str]()
+    serving = asyncio.create_task(serve_endpoints(endpoints, started=urls.put_nowait))
+    client: dict[str, Any] = {"mode": NEW, "extensions": [advertise("io.modelcontextprotocol/tasks")]}
+    try:
+        async with (
+            Client(await urls.get(), **client) as finance,
+            Client(await urls.get(), **client) as support,
+        ):
+            task = await send(finance, "tools/call", name="book", arguments={"place": "Oslo"})
+            while not (asked := await store.list()):  # noqa: ASYNC110 -- the server puts it there
+                await asyncio.sleep(0.05)
+            for method in ("tasks/get", "tasks/cancel"):
+                with pytest.raises(MCPError, match="there is no such task"):
+                    await send(support, method, taskId=task["taskId"])
+            await store.answer(asked[0].request.grant("ann"))
+            end = await after_work(finance, task)
+    finally:
+        serving.cancel()
+        await asyncio.wait([serving])
+
+    assert (end["status"], done) == ("completed", ["Oslo"])
 
 
 async def test_two_endpoints_at_one_path_are_refused() -> None:

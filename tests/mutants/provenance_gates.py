@@ -382,8 +382,8 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "true and false are asked about",
         "provenance/_memory.py",
-        'self._names_flag(path) else "flag"',
-        'self._names_flag(path) else "user"',
+        'self._names_flag(tool, path) else "flag"',
+        'self._names_flag(tool, path) else "user"',
         _MEMORY,
     ),
     Gate(

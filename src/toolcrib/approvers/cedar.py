@@ -356,7 +356,9 @@ def _places(found: Mapping[str, Statement], for_all: frozenset[str]) -> tuple[st
     shared = [(key, one) for key, one in found.items() if one.counted == ("", None)]
     names = list(dict.fromkeys(one.who for _, one in shared))
     together = " or ".join(names) if names and all(names) else _APPROVERS
-    known = {("", None): ANYBODY if any(key in for_all and one.is_for_all for key, one in shared) else together}
+    known: dict[tuple[str, float | None], str] = {
+        ("", None): ANYBODY if any(key in for_all and one.is_for_all for key, one in shared) else together
+    }
     for one in found.values():
         if one.counted not in known:
             name = one.place or one.who or _APPROVERS
@@ -429,7 +431,7 @@ def _part(schema: Any, name: str) -> Any:
         return None
     given = cast("Mapping[str, Any]", schema)
     found: list[Any] = [given.get(name), *(_part(one, name) for one in _items(given.get("anyOf")))]
-    return next(filter(None, found), None)
+    return next((one for one in found if one), None)
 
 
 def _items(part: Any) -> Sequence[Any]:

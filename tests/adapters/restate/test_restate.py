@@ -12,15 +12,20 @@ from uuid import uuid4
 
 import httpx2
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
 
 from tests.npm.restate import RestateServer, free_port
 from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.calls import Completed, Suspended
 from toolcrib.errors import EngineError
 from toolcrib.tools import ez_tool
+from toolcrib.toolsets import Toolset
 from toolcrib.turns import Agent, Turn
 
 restate = pytest.importorskip("toolcrib.adapters.restate", exc_type=ImportError)
+Config: Any = pytest.importorskip("hypercorn.config").Config
+serve_http: Any = pytest.importorskip("hypercorn.asyncio").serve
 
 
 @ez_tool()
@@ -150,6 +155,120 @@ async def test_the_journal_of_a_turn_has_the_shape_that_turns_of_older_workers_h
             *("Run execute 0.0", "SetState", "Run execute 0.1", "SetState", "Run execute 0.2", *ends),
         ],
     ]
+
+
+@pytest.mark.parametrize("kind", ["gate", "stream"])
+async def test_what_is_silent_for_long_is_not_cut_off(shop: Shop, kind: str) -> None:
+    """The server has no inactivity timeout for it; a turn that waits for a person has ended its attempt meanwhile."""
+
+    @ez_tool()
+    async def silent() -> Any:
+        yield 1
+        await asyncio.sleep(2)
+        yield 2
+
+    class SlowGate:
+        stage, name = "approve", "slow"
+
+        async def check(self, call: Any) -> None:
+            await asyncio.sleep(2)
+
+    tools = Toolset([charge]).with_gates(SlowGate()) if kind == "gate" else Toolset([silent])
+    agent = restate.RestateAgent(Agent(shop.name, "Tested.", tools), shop.client)
+    async with shop.working(agent):
+        handle = await agent.put(Turn(charge, kwargs={"amount": 1}) if kind == "gate" else Turn(silent))
+
+        outcome = await handle.outcome()
+
+    assert isinstance(outcome, Completed), outcome.text()
+    assert outcome.value == ("charged 1" if kind == "gate" else [1, 2])
+
+
+async def test_a_turn_waits_for_a_person_without_a_connection_and_goes_on_however_often_it_was_woken(
+    shop: Shop,
+) -> None:
+    agent = shop.agent()
+    async with shop.working(agent):
+        handle = await agent.put(Turn(pay, kwargs={"amount": 1}))
+        asked = await handle.outcome()
+        assert isinstance(asked, Suspended)
+        for _ in range(2):
+            while await handle.status() != "suspended":  # noqa: ASYNC110 -- the server has it
+                await asyncio.sleep(0.05)
+            await shop.client.ask(agent.name, handle.id, "answered", asked.request.id)  # there is no answer
+            asked = await handle.outcome()
+            assert isinstance(asked, Suspended)
+
+        await agent.approve(asked.request, "ann")
+
+        assert (await handle.outcome(through=True)).text() == "paid 1"
+
+
+class Faults:
+    """A server's ingress that answers some requests itself with a text, so many whose path ends with a name."""
+
+    def __init__(self, ingress: str) -> None:
+        self.url, self._ingress, self.left = f"http://127.0.0.1:{free_port()}", ingress, dict[str, int]()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        name = scope["path"].rpartition("/")[2]
+        if self.left.get(name):
+            self.left[name] -= 1
+            reply = Response("<html>", status_code=503 if name == "output" else 200)
+        else:
+            path = scope["raw_path"].decode() + (f"?{request.url.query}" if request.url.query else "")
+            kind = {"content-type": request.headers["content-type"]} if "content-type" in request.headers else None
+            async with httpx2.AsyncClient() as http:
+                got = await http.request(
+                    request.method, self._ingress + path, content=await request.body(), headers=kind
+                )
+            reply = Response(got.content, got.status_code)
+        await reply(scope, receive, send)
+
+    @asynccontextmanager
+    async def between(self) -> AsyncGenerator[None]:
+        config, ended = Config(), asyncio.Event()
+        config.bind = [self.url.removeprefix("http://")]
+        serving = asyncio.create_task(serve_http(self, config, mode="asgi", shutdown_trigger=ended.wait))
+        yield
+        ended.set()
+        await serving
+
+
+class FailingStore(SqliteApprovalStore):
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.left = {"store": 0}
+
+    async def answered(self) -> Any:
+        if self.left["store"]:
+            self.left["store"] -= 1
+            raise RuntimeError("the disk")
+        return await super().answered()
+
+
+@pytest.mark.parametrize("fault", ["output", "answered", "store"])
+async def test_a_turn_goes_on_though_a_look_for_its_answer_failed(
+    server: RestateServer, tmp_path: Path, fault: str
+) -> None:
+    store, faults = FailingStore(tmp_path / "approvals.db"), Faults(server.ingress)
+    async with faults.between(), restate.RestateClient(faults.url, server.admin, approvals=store) as client:
+        shop = Shop(client)
+        agent = shop.agent()
+        async with shop.working(agent):
+            handle = await agent.put(Turn(pay, kwargs={"amount": 1}))
+            asked = await handle.outcome()
+            assert isinstance(asked, Suspended)
+            failing = store.left if fault == "store" else faults.left
+            failing[fault] = 1
+            await store.answer(asked.request.grant("ann"))
+
+            while failing[fault]:  # noqa: ASYNC110 -- a look of the worker counts it down
+                await asyncio.sleep(0.05)
+            assert (await handle.outcome(through=True)).text() == "paid 1"
 
 
 async def test_an_unknown_turn_is_an_error_that_names_it(shop: Shop) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -34,6 +34,7 @@ from toolcrib.adapters.mcp_server._incoming import UniqueKeys
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._server import McpServer, build_server
 from toolcrib.adapters.mcp_server._session_limit import SessionLimit
+from toolcrib.approvals import SuspendedCall, SuspendedCallStore, suspended_calls_beside
 from toolcrib.errors import explain_options
 from toolcrib.serving.http import BodyDeadline, HttpGuard, HttpLimits, Site, TokenTable, listen, serve_app
 from toolcrib.serving.oauth import TokenCheck, TokenRefused, metadata_path, metadata_url, token_check
@@ -161,6 +162,40 @@ class HttpEndpoint:
     http: HttpOptions = field(default_factory=HttpOptions)
 
 
+class _CallsOfPath:
+    """The suspended calls and tasks of one of several endpoints, in the store of all: no other one finds them."""
+
+    def __init__(self, path: str, store: SuspendedCallStore) -> None:
+        self._prefix, self._store = f"{path}:", store
+
+    async def keep(self, call: SuspendedCall) -> None:
+        await self._store.keep(replace(call, key=self._prefix + call.key))
+
+    async def find(self, key: str) -> SuspendedCall | None:
+        return self._own(await self._store.find(self._prefix + key))
+
+    async def find_request(self, principal: str, request_id: str) -> SuspendedCall | None:
+        return self._own(await self._store.find_request(principal, request_id))
+
+    async def drop(self, key: str, requests: Collection[str]) -> bool:
+        return await self._store.drop(self._prefix + key, requests)
+
+    async def tools(self) -> frozenset[str]:
+        return await self._store.tools()
+
+    def _own(self, call: SuspendedCall | None) -> SuspendedCall | None:
+        if call is None or not call.key.startswith(self._prefix):
+            return None
+        return replace(call, key=call.key.removeprefix(self._prefix))
+
+
+def _of_path(one: HttpEndpoint) -> ServerOptions:
+    """Return the options of one of several endpoints, with suspended calls of its own."""
+    options = one.options or ServerOptions()
+    kept = options.suspended_calls or suspended_calls_beside(options.approvals)
+    return replace(options, suspended_calls=_CallsOfPath(one.http.path, kept))
+
+
 class _HttpApps:
     """Several toolsets over HTTP, each at its path, as one ASGI application."""
 
@@ -228,9 +263,11 @@ async def serve_endpoints(endpoints: Sequence[HttpEndpoint], *, started: Callabl
     limits = HttpLimits(first.max_connections, first.body_seconds, first.read_seconds)
     with listen(first.host, first.port) as listener:
         port = listener.socket.getsockname()[1]
+        plain = [endpoint.options for endpoint in endpoints]
+        options = plain if len(endpoints) == 1 else [_of_path(endpoint) for endpoint in endpoints]
         apps = [
-            http_app(endpoint.toolset, endpoint.options, replace(endpoint.http, host=first.host, port=port))
-            for endpoint in endpoints
+            http_app(endpoint.toolset, of_path, replace(endpoint.http, host=first.host, port=port))
+            for endpoint, of_path in zip(endpoints, options, strict=True)
         ]
 
         def say() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import socket
 from collections.abc import Awaitable, Callable, Mapping
@@ -12,6 +13,7 @@ from os import getpid
 from typing import Any, Never, cast
 
 from restate import InvocationRetryPolicy, TerminalError, Workflow, WorkflowContext, WorkflowSharedContext
+from restate.exceptions import RetryableError
 from restate.serde import JsonSerde
 
 from toolcrib._numbers import require_seconds
@@ -43,7 +45,7 @@ _DAY = 86_400.0
 _JSON = JsonSerde[Any]()
 _DELAY = "delay"
 _WAITS = "waits"  # in the state of a turn: the request that it waits for
-_IDLE = timedelta(seconds=1)  # of a turn that waits for a person, before it holds no connection
+_IDLE = 1.0  # seconds in which an attempt waits for a person, before it ends and holds no connection
 _NEVER = timedelta(days=36_500)
 _RETRIES = InvocationRetryPolicy(
     initial_interval=timedelta(milliseconds=100), max_interval=timedelta(seconds=10), max_attempts=2**31 - 1
@@ -173,8 +175,8 @@ class RestateAgent(Answers):
     def _workflow(self, retention: timedelta) -> Workflow:
         service = Workflow(
             service_of(self.name),
-            inactivity_timeout=_IDLE,
-            abort_timeout=_NEVER,  # what takes long is a tool, which is not to be cut off
+            inactivity_timeout=_NEVER,  # what takes long is a tool or a gate, which is not to be cut off
+            abort_timeout=_NEVER,
             invocation_retry_policy=_RETRIES,
         )
         main = service.main(MAIN, input_serde=_JSON, output_serde=_JSON, workflow_retention=retention)
@@ -200,7 +202,7 @@ class RestateAgent(Answers):
                 break
             ctx.set(_WAITS, {"request": asked, "number": number, "record": record}, _JSON)
             try:
-                await ctx.promise(_answer(number), _JSON).value()
+                await _released(ctx, ctx.promise(_answer(number), _JSON).value())
             except TerminalError:  # the turn was cancelled
                 await ctx.run_typed(f"deny {number}", partial(deny_cancelled, self.client.approvals, asked, "turn"))
                 raise
@@ -251,6 +253,25 @@ class RestateAgent(Answers):
 
     def __repr__(self) -> str:
         return f"<RestateAgent {self.name}>"
+
+
+async def _released(ctx: Any, answer: Awaitable[Any]) -> None:
+    """Wait for an answer; this attempt ends soon, so that it holds no connection, and one with the answer goes on.
+
+    It does what the SDK does when the server ends its side of the connection after an inactivity timeout. With such a
+    timeout the server would cut off a gate or a stream as well that is silent for that long.
+    """
+    waiting = asyncio.ensure_future(answer)
+    try:
+        done, _ = await asyncio.wait({waiting}, timeout=_IDLE)
+        if not done:
+            ctx.vm.notify_input_closed()
+            await ctx.receive.enqueue_restate_event({"type": "restate.run_completed", "data": None})  # it looks then
+        await waiting
+    finally:
+        waiting.cancel()
+    if not done:
+        raise RetryableError("the answer came as this attempt ended", retry_after=timedelta(0))
 
 
 def _answer(number: int) -> str:

@@ -167,16 +167,22 @@ class RestateClient:
         should not wait for their next look.
         """
         entries = await answered_entries(self.approvals)
-        states = await asyncio.gather(*map(self._continue, entries))
+        states = await asyncio.gather(*map(self._continue, entries), return_exceptions=True)
         self._settled = {_key(entry) for entry, state in zip(entries, states, strict=True) if state == "settled"}
+        if failed := [state for state in states if isinstance(state, BaseException)]:
+            raise failed[0]  # the others go on
         return [entry.request.call_id for entry, state in zip(entries, states, strict=True) if state == "goes on"]
 
     async def _continue(self, entry: ApprovalEntry) -> Literal["goes on", "not yet", "settled"]:
         """Continue the turn that waits for an answer; it is settled where no turn does, or will."""
         agent, turn_id = entry.request.agent, entry.request.call_id
-        if agent is None or _key(entry) in self._settled or await self._is_over(agent, turn_id):
+        if agent is None or _key(entry) in self._settled:
             return "settled"
-        return "goes on" if await self.ask(agent, turn_id, "answered", entry.request.id) else "not yet"
+        reply = await self._output(agent, turn_id)
+        if reply.is_success or reply.status_code in (_UNKNOWN, _CANCELLED):
+            return "settled"  # it has ended, or is not of this server; any other reply may be of a moment
+        waits = reply.status_code == _NOT_READY and await self.ask(agent, turn_id, "answered", entry.request.id)
+        return "goes on" if waits else "not yet"
 
     # --- requests
 
@@ -186,10 +192,6 @@ class RestateClient:
     async def _output(self, agent: str, turn_id: str) -> httpx2.Response:
         path = f"{service_of(agent)}/{quote(turn_id, safe='')}"
         return await self._reply("GET", f"{self.ingress}/restate/workflow/{path}/output")
-
-    async def _is_over(self, agent: str, turn_id: str) -> bool:
-        """Return whether a turn has ended, or is not of this server."""
-        return (await self._output(agent, turn_id)).status_code != _NOT_READY
 
     async def _query(self, query: str) -> list[dict[str, Any]]:
         headers = {"accept": "application/json"}

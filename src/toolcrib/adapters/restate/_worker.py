@@ -16,7 +16,7 @@ from toolcrib.adapters.restate._agent import RestateAgent
 from toolcrib.adapters.restate._client import RestateClient
 from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.durable import outlast
-from toolcrib.errors import EngineError, explain_options
+from toolcrib.errors import explain_options
 
 _log = logging.getLogger("toolcrib.durable")
 _MANY = 2**31 - 1
@@ -75,14 +75,14 @@ async def serve(
 
 
 async def _keep_continuing(client: RestateClient, seconds: float, clock: Clock) -> None:
-    """Continue what is answered, at each look, however long the server or the store is away."""
+    """Continue what is answered, at each look, however long the server or the store is away, or whatever one raises."""
     is_away = False
     while True:
         try:
             await outlast(client.continue_answered)
             is_away = False
-        except EngineError as error:
+        except Exception as error:  # the server's, or the store's
             if not is_away:
-                _log.warning("answers are not passed on: %s", error)
+                _log.warning("answers are not passed on: %s: %s", type(error).__name__, error)
             is_away = True
         await clock.sleep(seconds)
