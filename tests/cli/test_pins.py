@@ -133,7 +133,7 @@ def test_a_name_that_has_not_changed_is_an_error(toolcrib: Command, pinned: str)
 
 
 def test_a_target_without_pins_is_an_error(toolcrib: Command, tools: str) -> None:
-    assert "no server of it is pinned; give it `pins`" in toolcrib("pins", "list", tools).stderr
+    assert "no MCP server of it is pinned: name a file of servers" in toolcrib("pins", "list", tools).stderr
 
 
 CHANGING = """

@@ -54,6 +54,23 @@ def test_the_runs_with_an_outcome_show_the_tool_and_the_reason(
     assert max(map(len, lines)) <= int(columns)
 
 
+@pytest.mark.parametrize("columns", [60, 80, 160])
+def test_runs_are_a_line_each_on_a_narrow_screen_too(
+    toolcrib: Command, tools: str, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    toolcrib("call", tools, "add", '{"a": 1}', "--record", "a.db")
+    toolcrib("call", tools, "buy", '{"item": "tea"}', "--suspend", "--record", "a.db")
+    monkeypatch.setenv("COLUMNS", str(columns))
+
+    lines = toolcrib("runs", "a.db").stdout.splitlines()
+
+    assert len(lines) == 3
+    assert max(map(len, lines)) <= columns
+    assert "1 suspended" in lines[1]
+    assert "buy" in lines[1]
+    assert "1 completed" in lines[2]
+
+
 def test_runs_are_chosen_by_when_they_began(toolcrib: Command, tools: str) -> None:
     toolcrib("call", tools, "add", '{"a": 1}', "--record", "a.db")
 

@@ -167,6 +167,14 @@ def test_methods_of_a_class_of_another_package_are_no_tools(module: str, problem
         tools_of("theirs.py:theirs")
 
 
+@pytest.mark.parametrize("name", ["notes.txt", "notes.db", "notes"])
+def test_a_file_of_another_kind_is_said_to_be_one(name: str) -> None:
+    write(name, "hello")
+
+    with pytest.raises(TargetError, match=r"it is a file of another kind; give Python \(tools.py\)"):
+        tools_of(name)
+
+
 def test_the_only_toolset_of_a_module_is_the_module() -> None:
     write("crib.py", CRIB + "\ncrib = Toolset([plain])\nalso = crib\n")
 

@@ -104,7 +104,10 @@ def test_a_bare_function_is_given_what_is_fixed() -> None:
 @pytest.mark.parametrize("needs", [True, lambda arguments, ctx: False], ids=["always", "by a function"])
 @pytest.mark.parametrize("around", [lambda made: made, partial, lambda made: wraps(made)(lambda: made())])
 def test_a_tool_that_needs_approval_shows_no_signature_and_is_called_as_before(needs: Any, around: Any) -> None:
-    made = ez_tool(requires_approval=needs)(lambda: "paid")
+    @ez_tool(requires_approval=needs)
+    def made() -> str:
+        """Pay."""
+        return "paid"
 
     with pytest.raises(ValueError, match=r"needs approval, .*`as_tools\(\["):
         inspect.signature(around(made))

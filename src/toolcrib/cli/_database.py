@@ -193,4 +193,5 @@ def database_errors(database: str | None) -> Generator[None]:
         if isinstance(error, ToolcribError):
             raise
         problem = (error.strerror if isinstance(error, OSError) else None) or " ".join(str(error).split())
-        raise DatabaseError(database_name(database), problem, _FORMS) from error
+        hint = DATABASE_HINT if problem == "file is not a database" else _FORMS
+        raise DatabaseError(database_name(database), problem, hint) from error

@@ -97,7 +97,10 @@ def _servers() -> Any:
 def _stores(toolset: Toolset) -> list[ToolPins]:
     found: list[ToolPins] = _servers().pin_stores(toolset)
     if not found:
-        say("no server of it is pinned; give it `pins`, the name of a SQLite file")
+        say(
+            "no MCP server of it is pinned: name a file of servers, or tools of `connect(..., pins=...)`, whose `pins` "
+            "is the name of a SQLite file"
+        )
         raise typer.Exit(Status.MISUSED)
     return found
 

@@ -34,6 +34,7 @@ _SYNONYMS = {
 _STYLES = {"completed": "green", "failed": "red", "rejected": "yellow", "suspended": "yellow", "cancelled": "red"}
 
 _WIDE = 120  # columns of a screen with room for all that is known of a run, and for a reason
+_LEAVING = ("cost", "took", "way in", "begun")  # columns, left out in this order where there is no room
 _REASON = 80  # characters of a call's reason
 _MATCHING = 3  # calls of a run, each in a line
 
@@ -118,11 +119,16 @@ def _print_runs(found: list[RunSummary], outcome: str) -> None:
             for name in columns
             if name in ("id", "for", outcome) or (screen.width >= _WIDE and name != "waits for")
         ]
+    matching = partial(_matching, named=" or " in outcome)
+    rows = [{name: _CELLS.get(name, matching)(one) for name in columns} for one in found]
+    widths = {name: max(len(name), *(row[name].cell_len for row in rows)) + 2 for name in columns}
+    for name in () if outcome else _LEAVING:
+        if sum(widths[one] for one in columns) > screen.width:
+            columns.remove(name)
     table = table_of(*columns)
     table.columns[0].no_wrap = True  # an id is there to be copied
-    matching = partial(_matching, named=" or " in outcome)
-    for one in found:
-        table.add_row(*(_CELLS.get(name, matching)(one) for name in columns))
+    for row in rows:
+        table.add_row(*(row[name] for name in columns))
     screen.print(table)
 
 

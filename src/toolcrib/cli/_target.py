@@ -42,6 +42,9 @@ def load(target: str) -> object:
 
 
 def _import_module(target: str, name: str) -> ModuleType:
+    if Path(target).is_file():
+        hint = "give Python (tools.py), an OpenAPI document (.json, .yaml), or a file of MCP servers (.json, .toml)"
+        raise TargetError(target, f"it is a file of another kind; {hint}")
     if not all(part.isidentifier() for part in name.split(".")):
         hint = "give a Python file (tools.py) or a module (package.module), with `:attribute` for one thing in it"
         raise TargetError(target, f"{f'`{name}`' if name else 'it'} is neither a module nor a Python file; {hint}")
