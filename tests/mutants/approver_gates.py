@@ -97,18 +97,18 @@ APPROVER_GATES: tuple[Gate, ...] = (
     Gate(
         "a look-alike of the one who asked",
         _REQUIRED,
-        "names = people_of(one.id, *required.ids_of(one.id), *(",
-        "names = (lambda *ids: {*ids})(one.id, *required.ids_of(one.id), *(",
+        "names = people_of(identity.id, *required.ids_of(identity.id), *",
+        "names = (lambda *ids: {*ids})(identity.id, *required.ids_of(identity.id), *",
         _OF_GATE,
     ),
     Gate(
         "one person under several ids",
         _REQUIRED,
-        "names = people_of(one.id, *required.ids_of(one.id), *(",
-        "names = people_of(one.id, *(",
+        "names = people_of(identity.id, *required.ids_of(identity.id), *",
+        "names = people_of(identity.id, *",
         _OF_GATE,
     ),
-    Gate("one place for each person", _REQUIRED, "taken[place] = person", "pass", _OF_GATE),
+    Gate("one place for each person", _REQUIRED, "seats[place] = person", "pass", _OF_GATE),
     Gate(
         "groups that the login may say",
         _IDENTITY,
@@ -128,7 +128,7 @@ APPROVER_GATES: tuple[Gate, ...] = (
     Gate(
         "all rules before a call is approved",
         _SEVERAL,
-        "return any(approvers_lacking(one, identities, request.created_at) for one in rules)",
+        "return any(approvers_lacking(rule, identities, request.created_at) for rule in rules)",
         "return False",
         _OF_GATE,
     ),
@@ -357,14 +357,14 @@ APPROVER_GATES: tuple[Gate, ...] = (
     Gate(
         "an answer is judged at its time",
         _REQUIRED,
-        "known = [one if is_own else _later(one, at) for one in identities]",
-        "known = [_later(one, at) for one in identities]",
+        "known = [identity if is_own else _later(identity, at) for identity in identities]",
+        "known = [_later(identity, at) for identity in identities]",
         _OF_DELEGATION,
     ),
     Gate(
         "a standing answer is judged at the time of the call",
         _REQUIRED,
-        "known = [one if is_own else _later(one, at) for one in identities]",
+        "known = [identity if is_own else _later(identity, at) for identity in identities]",
         "known = list(identities)",
         _OF_DELEGATION,
     ),
@@ -391,9 +391,13 @@ APPROVER_GATES: tuple[Gate, ...] = (
         "for name in notice.covers]",
         _OF_REMINDERS,
     ),
-    Gate("a notice before its time", _NOTICES, "if one[0] <= at and one[2]", "if one[2]", _OF_REMINDERS),
+    Gate("a notice before its time", _NOTICES, "if notice[0] <= at and notice[2]", "if notice[2]", _OF_REMINDERS),
     Gate(
-        "a notice that was sent", _NOTICES, "if one[0] <= at and one[2] not in sent]", "if one[0] <= at]", _OF_REMINDERS
+        "a notice that was sent",
+        _NOTICES,
+        "if notice[0] <= at and notice[2] not in sent]",
+        "if notice[0] <= at]",
+        _OF_REMINDERS,
     ),
     Gate(
         "a notice to people who may not answer",

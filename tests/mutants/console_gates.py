@@ -133,14 +133,14 @@ CONSOLE_GATES: tuple[Gate, ...] = (
     Gate(
         "console: edited arguments fit",
         "approvals/_answer_problems.py",
-        "return [] if given is None else [",
-        "return [] if given is None or request.asked_by is None else [",
+        "return [] if fields is None else [",
+        "return [] if fields is None or request.asked_by is None else [",
         _API,
     ),
     Gate(
         "console: hidden values in edited arguments",
         "approvals/_answer_problems.py",
-        "if hidden := [] if given is None else hidden_paths(given):",
+        "if hidden := [] if fields is None else hidden_paths(fields):",
         "if hidden := list[str]():",
         _API,
     ),

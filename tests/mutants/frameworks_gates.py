@@ -60,7 +60,7 @@ FRAMEWORKS_GATES: tuple[Gate, ...] = (
         "run, grant=suspended.request.grant())",
         _TESTS,
     ),
-    Gate("a run that may ask", _RUNS, "return given is not None", "return False", _TESTS),
+    Gate("a run that may ask", _RUNS, "return host_run is not None", "return False", _TESTS),
     Gate(
         "arguments that a framework does not show",
         _DECISIONS,
@@ -68,7 +68,7 @@ FRAMEWORKS_GATES: tuple[Gate, ...] = (
         "True",
         _TESTS,
     ),
-    Gate("False as an answer", _DECISIONS, "request.grant() if said else request.deny()", "request.grant()", _TESTS),
+    Gate("False as an answer", _DECISIONS, "request.grant() if reply else request.deny()", "request.grant()", _TESTS),
     Gate(
         "what is no answer",
         _DECISIONS,

@@ -35,14 +35,14 @@ FRONT_END_GATES: tuple[Gate, ...] = (
     Gate(
         "front end: a conversation that another process answers",
         "serving/_front_end.py",
-        'if kept is not None and state["claimed"] and not is_gone and now() - kept.since < _CLAIMED_FOR:',
+        'if stored is not None and state["claimed"] and not is_gone and now() - stored.since < _CLAIMED_FOR:',
         "if False:",
         _SESSIONS,
     ),
     Gate(
         "front end: of two processes one goes on",
         "serving/_front_end.py",
-        "if kept is not None and not await self.kept.drop(key, kept.requests):",
+        "if stored is not None and not await self.kept.drop(key, stored.requests):",
         "if False:",
         _SESSIONS,
     ),
@@ -63,7 +63,7 @@ FRONT_END_GATES: tuple[Gate, ...] = (
     Gate(
         "front end: every request is answered before anything runs",
         "serving/_front_end.py",
-        "if not any(one.request.id in pending for one in plan.suspended):",
+        "if not any(waiting.request.id in pending for waiting in plan.suspended):",
         "if True:",
         _SESSIONS,
     ),
@@ -98,7 +98,7 @@ FRONT_END_GATES: tuple[Gate, ...] = (
     Gate(
         "front end: the size of a request",
         "serving/http/_front_end_app.py",
-        "if len(came) > most:",
+        "if len(received) > most:",
         "if False:",
         _SESSIONS,
     ),

@@ -68,8 +68,8 @@ GRANT_GATES: tuple[Gate, ...] = (
     Gate(
         "values of others in a grant within bounds",
         "approvals/_fit.py",
-        'each.get("mark") in grant.values for each',
-        "True for each",
+        'origin.get("mark") in grant.values for origin',
+        "True for origin",
         _OF_BOUNDS,
     ),
     Gate(

@@ -34,7 +34,7 @@ HTTP_GATES: tuple[Gate, ...] = (
     Gate(
         "whose token it is",
         _TOKENS,
-        "if hmac.compare_digest(given, known):",
+        "if hmac.compare_digest(digest, known):",
         "if True:",
         _TESTS,
     ),

@@ -95,15 +95,15 @@ MCP_GATES: tuple[Gate, ...] = (
     Gate(
         "call that waits again when another ends",
         _WAITING,
-        "if kept is None or set(kept.requests) != set(requests):\n                return False\n            del self",
-        "if kept is None:\n                return False\n            del self",
+        "if stored is None or set(stored.requests) != set(requests):\n                return False\n            del self",
+        "if stored is None:\n                return False\n            del self",
         _OF_STORE,
     ),
     Gate(
         "call in a file that waits again when another ends",
         _WAITING,
-        "if kept is None or set(kept.requests) != set(requests):\n                return False\n            delete",
-        "if kept is None:\n                return False\n            delete",
+        "if stored is None or set(stored.requests) != set(requests):\n                return False\n            delete",
+        "if stored is None:\n                return False\n            delete",
         _OF_CALLS,
     ),
     # --- what answers
@@ -172,8 +172,8 @@ MCP_GATES: tuple[Gate, ...] = (
         "if False:",
         _OF_PENDING,
     ),
-    Gate("whose questions are counted", _PENDING, "if one.principal == self._principal and", "if", _OF_PENDING),
-    Gate("age of questions that are counted", _PENDING, " and one.created_at > since}", "}", _OF_PENDING),
+    Gate("whose questions are counted", _PENDING, "if other.principal == self._principal and", "if", _OF_PENDING),
+    Gate("age of questions that are counted", _PENDING, " and other.created_at > since}", "}", _OF_PENDING),
     Gate("forms among the questions", _PENDING, "            self._forms.add(request.id)\n", "", _OF_PENDING),
     Gate(
         "a store that cannot be counted", _PENDING, "if not isinstance(store, ListsRequests):", "if False:", _OF_PENDING

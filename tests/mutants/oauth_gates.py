@@ -30,8 +30,8 @@ OAUTH_GATES: tuple[Gate, ...] = (
     Gate(
         "audience that is the whole of it",
         _TOKEN,
-        'one.removesuffix("/") in wanted',
-        "one.startswith(tuple(wanted))",
+        'resource_name.removesuffix("/") in wanted',
+        "resource_name.startswith(tuple(wanted))",
         _TESTS,
     ),
     Gate("issuer of a JWT", _CHECK, "                issuer=self._server.issuer,\n", "", _TESTS),
@@ -84,7 +84,9 @@ OAUTH_GATES: tuple[Gate, ...] = (
         "return self._keys",
         _TESTS,
     ),
-    Gate("issuer of the metadata", _METADATA, 'if (said := found.get("issuer")) != issuer:', "if False:", _TESTS),
+    Gate(
+        "issuer of the metadata", _METADATA, 'if (issuer_found := found.get("issuer")) != issuer:', "if False:", _TESTS
+    ),
     Gate("address of the keys", _METADATA, "checked_url(name, address)", "pass", _TESTS),
     Gate("length of an answer", _FETCH, "if len(body) > _BYTES:", "if False:", _TESTS),
     Gate(

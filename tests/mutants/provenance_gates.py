@@ -228,7 +228,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a standing grant for values is for no other values",
         "approvals/_fit.py",
-        '    if not all(each.get("mark") and each["mark"] in grant.values for each in request.origins):\n',
+        '    if not all(origin.get("mark") and origin["mark"] in grant.values for origin in request.origins):\n',
         "    if False:\n",
         _GRANTS,
     ),

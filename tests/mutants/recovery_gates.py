@@ -669,7 +669,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "a request that is pending is asked once",
         _LEDGER,
-        "return _pending_like(ledger, request) if answer is None and own is None else answer",
+        "return _pending_like(ledger, request) if answer is None and of_request is None else answer",
         "return answer",
         _OF_DOUBTS,
     ),

@@ -11,9 +11,9 @@ from toolcrib.schema import hidden_paths
 
 def answer_problems(request: ApprovalRequest, answer: Grant) -> list[str]:
     """Return the problems of the arguments, fields or result in an answer, a sentence each."""
-    given = answer.override_args
+    fields = answer.override_args
     try:
-        if hidden := [] if given is None else hidden_paths(given):
+        if hidden := [] if fields is None else hidden_paths(fields):
             return [f"{path}: type the real value in place of the hidden one" for path in hidden]
     except RecursionError:
         return ["The arguments are too deeply nested."]
@@ -21,7 +21,7 @@ def answer_problems(request: ApprovalRequest, answer: Grant) -> list[str]:
         return [str(problem) for problem in misfits(request.returns or {}, answer.done.value)]
     if request.asked_by is not None:
         try:
-            given = answered_fields(request, answer)
+            fields = answered_fields(request, answer)
         except RepeatedKeyError as error:
             return [str(error)]
-    return [] if given is None else [str(problem) for problem in misfits(request.parameters or {}, given)]
+    return [] if fields is None else [str(problem) for problem in misfits(request.parameters or {}, fields)]

@@ -21,19 +21,19 @@ def answered_fields(request: ApprovalRequest, answer: Grant) -> dict[str, Any]:
     Raises:
         ValueError: The text has a key twice.
     """
-    given: Any = answer.user_input if answer.override_args is None else answer.override_args
+    filled: Any = answer.user_input if answer.override_args is None else answer.override_args
     parts: Mapping[str, Mapping[str, Any]] = (request.parameters or {}).get("properties", {})
     fields = dict(request.arguments)
-    one = next(iter(parts)) if len(parts) == 1 else None
-    found = _object_in(given)
+    only = next(iter(parts)) if len(parts) == 1 else None
+    found = _object_in(filled)
     if found is not None:
         return {**fields, **found}
-    if one is None:
+    if only is None:
         return fields
-    if given is not None:
-        return {one: field_value(parts[one], given) if isinstance(given, str) else given}
-    if parts[one].get("type") == "boolean" and one not in fields:
-        return {one: True}
+    if filled is not None:
+        return {only: field_value(parts[only], filled) if isinstance(filled, str) else filled}
+    if parts[only].get("type") == "boolean" and only not in fields:
+        return {only: True}
     return fields
 
 
@@ -56,15 +56,15 @@ def typed_bounds(request: ApprovalRequest, typed: Mapping[str, str]) -> dict[str
     return bounds
 
 
-def _object_in(given: Any) -> Mapping[str, Any] | None:
-    if isinstance(given, str):
+def _object_in(value: Any) -> Mapping[str, Any] | None:
+    if isinstance(value, str):
         try:
-            given = read_json(given)
+            value = read_json(value)
         except RepeatedKeyError:
             raise
         except (ValueError, RecursionError):
             return None
-    return cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else None
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else None
 
 
 def field_value(part: Mapping[str, Any], text: str) -> Any:
@@ -90,7 +90,7 @@ def field_choices(part: Mapping[str, Any]) -> list[tuple[Any, str]]:
     """Return the values that a field, or an item of a list, may have, each with its title; empty where any will do."""
     listed = cast("Mapping[str, Any]", part.get("items", {})) if part.get("type") == "array" else part
     several: Sequence[Mapping[str, Any]] = listed.get("oneOf") or listed.get("anyOf") or ()
-    titled = [(one["const"], str(one.get("title", one["const"]))) for one in several if "const" in one]
+    titled = [(choice["const"], str(choice.get("title", choice["const"]))) for choice in several if "const" in choice]
     named: Sequence[Any] = [listed["const"]] if "const" in listed else listed.get("enum", ())
     return titled or [(value, str(value)) for value in named]
 

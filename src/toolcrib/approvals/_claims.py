@@ -72,5 +72,5 @@ def _is_recent(execution: Execution, since: datetime) -> bool:
     return execution.ended_at is None or (execution.ended_at > since and execution.process != "")
 
 
-def _is_like(one: ApprovalRequest, other: ApprovalRequest) -> bool:
-    return (one.tool, one.digest, one.principal) == (other.tool, other.digest, other.principal)
+def _is_like(request: ApprovalRequest, other: ApprovalRequest) -> bool:
+    return (request.tool, request.digest, request.principal) == (other.tool, other.digest, other.principal)

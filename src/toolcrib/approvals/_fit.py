@@ -24,8 +24,8 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
     if why := grant.time_problem(at or now()):
         return why
     if not _serves(grant, request.principal):
-        given, asked = (principal or "no principal" for principal in (grant.principal, request.principal))
-        return f"it was given on behalf of {given}, and this call is of {asked}"
+        granted_for, asked_for = (principal or "no principal" for principal in (grant.principal, request.principal))
+        return f"it was given on behalf of {granted_for}, and this call is of {asked_for}"
     if grant.definition is not None and grant.definition != request.definition:
         return _other_definition(grant.definition, request.definition or "")
     if request.consent is not None and (grant.standing or grant.override_args is not None):
@@ -35,7 +35,7 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
     if grant.scope == "values" and grant.request_id != request.id and (why := _other_values(grant, request)):
         return why
     if request.origins and grant.scope in ("tool", "within") and grant.request_id != request.id:
-        known = grant.scope == "within" and all(each.get("mark") in grant.values for each in request.origins)
+        known = grant.scope == "within" and all(origin.get("mark") in grant.values for origin in request.origins)
         if not known:
             return "it was given for the tool, and not for values that others wrote; answer the call's own request"
     if grant.scope == "within" and (why := grant.limit_reached(request, GrantUse())):
@@ -60,9 +60,9 @@ def people_behind(grant: Grant, request: ApprovalRequest) -> int:
     return count_people((*grant.also, grant.by), identities_in(grant), request.required)
 
 
-def _other_definition(given: str, now: str) -> str:
+def _other_definition(before: str, now: str) -> str:
     """Return why a grant for one definition does not fit another; the server's identity follows the tool's."""
-    if given.partition("@")[2] != now.partition("@")[2]:
+    if before.partition("@")[2] != now.partition("@")[2]:
         return "the server or object behind the tool is another one than that it was given for. Ask again"
     return "the tool has changed after it was given: what it takes, or says that it does, is something else. Ask again"
 
@@ -71,7 +71,7 @@ def _other_values(grant: Grant, request: ApprovalRequest) -> str:
     """Return why a grant for values does not answer a later request."""
     if not request.values_alone:
         return "it was given for values of others, and the call needs approval for more than these"
-    if not all(each.get("mark") and each["mark"] in grant.values for each in request.origins):
+    if not all(origin.get("mark") and origin["mark"] in grant.values for origin in request.origins):
         return "it was given for other values, or for values that come from elsewhere"
     return ""
 
@@ -93,21 +93,21 @@ def meant_by(answer: Grant | Denial, asked: Iterable[tuple[T, ApprovalRequest]])
     Raises:
         ApprovalError: It is meant for nothing of it.
     """
-    found = [one for one, request in asked if is_answer_to(answer, request)]
+    found = [thing for thing, request in asked if is_answer_to(answer, request)]
     if not found:
         raise ApprovalError(answer.tool, f"no call that waits is meant by it ({answer.request_id or answer.call_id})")
     return found
 
 
-def counts_before(stored: Grant | Denial, given: Grant | Denial) -> bool:
+def counts_before(stored: Grant | Denial, attached: Grant | Denial) -> bool:
     """Return whether the answer that a store has counts in the place of one that comes with the call.
 
     That is a denial, and a grant that says the same: a request may be answered in both places.
     """
     if isinstance(stored, Denial):
         return True
-    return isinstance(given, Grant) and all(
-        getattr(stored, name) == getattr(given, name) for name in ("scope", "override_args", "user_input", "done")
+    return isinstance(attached, Grant) and all(
+        getattr(stored, name) == getattr(attached, name) for name in ("scope", "override_args", "user_input", "done")
     )
 
 

@@ -59,7 +59,7 @@ class GrantForm:
         """
         if longest is not None:
             require_span("grant", "longest", longest)
-        if too_long := [one for one in (*self._texts(), *self.bounds.values()) if len(one) > _LONGEST]:
+        if too_long := [text for text in (*self._texts(), *self.bounds.values()) if len(text) > _LONGEST]:
             raise ValueError(f"{too_long[0]:.40}... is longer than {_LONGEST} characters")
         if not self.fits(request):
             raise ValueError("this request is answered for its call alone")

@@ -157,9 +157,9 @@ def keep_request(ledger: Ledger, request: ApprovalRequest) -> None:
     if known is None or (known.answer is not None and known.state == "pending") or _is_overruled(known, request):
         ledger.write(ApprovalEntry(request))
     elif known.state == "pending":
-        said = {"reason": request.reason, "metadata": request.metadata} if _says_nothing(known.request) else {}
+        words = {"reason": request.reason, "metadata": request.metadata} if _says_nothing(known.request) else {}
         rules: dict[str, Any] = {"required": request.required, "approvals_needed": request.approvals_needed}
-        if (now_asked := replace(known.request, **said, **rules)) != known.request:
+        if (now_asked := replace(known.request, **words, **rules)) != known.request:
             ledger.write(replace(known, request=now_asked))
 
 
@@ -245,20 +245,20 @@ def take_answer(ledger: Ledger, request: ApprovalRequest) -> Grant | Denial | Ap
         The entry of the request where its call has begun; for a new request, the entry of an equal one about its call
         that is pending.
     """
-    own = ledger.entry(request.id)
-    if own is not None and own.execution is not None:
-        return own
-    if own is not None and own.used_at is not None:
-        if isinstance(own.answer, Denial):
-            return own.answer
-        raise _used(own)
+    of_request = ledger.entry(request.id)
+    if of_request is not None and of_request.execution is not None:
+        return of_request
+    if of_request is not None and of_request.used_at is not None:
+        if isinstance(of_request.answer, Denial):
+            return of_request.answer
+        raise _used(of_request)
     found = _answer_for(ledger, request)
     answer = found.answer if found is not None else _standing_for(ledger, request)
     if isinstance(answer, Denial):
-        for entry in _closed_with(found, own):
+        for entry in _closed_with(found, of_request):
             ledger.write(replace(entry, answer=answer, used_at=now()))
         _end_followed(ledger, request)
-    return _pending_like(ledger, request) if answer is None and own is None else answer
+    return _pending_like(ledger, request) if answer is None and of_request is None else answer
 
 
 def use_answer(ledger: Ledger, request: ApprovalRequest, answer: Grant | Denial) -> ApprovalEntry | None:
@@ -293,7 +293,11 @@ def use_answer(ledger: Ledger, request: ApprovalRequest, answer: Grant | Denial)
         _end_followed(ledger, request)
     else:
         ledger.write(replace(entry, answer=answer))
-    if isinstance(answer, Grant) and standing and not any(_same(answer, kept) for kept in ledger.standing(answer.tool)):
+    if (
+        isinstance(answer, Grant)
+        and standing
+        and not any(_same(answer, stored) for stored in ledger.standing(answer.tool))
+    ):
         ledger.stand(answer)
     return None
 
@@ -317,8 +321,8 @@ def begin_execution(
         ApprovalError: The request was denied, or is closed; or the grant has expired meanwhile.
     """
     answered = _entry_for(ledger, request, grant)
-    own = ledger.entry(request.id) or ApprovalEntry(request)
-    entries = [answered] if answered.request.id == own.request.id else [answered, own]
+    of_request = ledger.entry(request.id) or ApprovalEntry(request)
+    entries = [answered] if answered.request.id == of_request.request.id else [answered, of_request]
     for entry in entries:
         if entry.execution is not None:
             _require_same_call(entry, request)
@@ -411,9 +415,9 @@ def _pending_like(ledger: Ledger, request: ApprovalRequest) -> ApprovalEntry | N
     )
 
 
-def _asks_same(one: ApprovalRequest, other: ApprovalRequest) -> bool:
+def _asks_same(request: ApprovalRequest, other: ApprovalRequest) -> bool:
     names = ("digest", "definition", "in_doubt", "approvals_needed", "origins", "asked_by", "consent")
-    return all(getattr(one, name) == getattr(other, name) for name in names)
+    return all(getattr(request, name) == getattr(other, name) for name in names)
 
 
 def _is_same_call(asked: ApprovalRequest, request: ApprovalRequest) -> bool:
@@ -460,13 +464,13 @@ def _count_use(ledger: Ledger, grant: Grant | None, request: ApprovalRequest) ->
 
 def _revoked(ledger: Ledger, grant: Grant) -> str:
     """Return that a standing grant was taken back, since it was found; empty where it was not, or is for one call."""
-    if not grant.standing or any(_same(kept, grant) for kept in ledger.standing(grant.tool)):
+    if not grant.standing or any(_same(stored, grant) for stored in ledger.standing(grant.tool)):
         return ""
     return "it was taken back; ask again"
 
 
-def _same(one: Grant | Denial | None, other: Grant | Denial) -> bool:
-    return one is not None and _text(one) == _text(other)
+def _same(answer: Grant | Denial | None, other: Grant | Denial) -> bool:
+    return answer is not None and _text(answer) == _text(other)
 
 
 def _text(answer: Grant | Denial) -> str:

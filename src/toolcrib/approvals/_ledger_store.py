@@ -402,18 +402,18 @@ def _answer_each(
     """Keep the answer that is made for each request; all are made before one is kept."""
     answers = list[Grant | Denial]()
     found: dict[str, ApprovalEntry | ApprovalError] = {}
-    for one in ids:
+    for id in ids:
         try:
-            answers.append(make(_known(ledger, one)))
+            answers.append(make(_known(ledger, id)))
         except ApprovalError as error:
-            found[one] = error
+            found[id] = error
     for answer in answers:
-        one = answer.request_id or ""
+        id = answer.request_id or ""
         try:
             keep_answer(ledger, answer, at)
-            found[one] = _known(ledger, one)
+            found[id] = _known(ledger, id)
         except ApprovalError as error:
-            found[one] = error
+            found[id] = error
     return found
 
 

@@ -117,7 +117,7 @@ class _MemoryLedger:
         self._grants.append(grant)
 
     def revoke(self, grant: Grant) -> bool:
-        before, self._grants = self._grants, [kept for kept in self._grants if kept != grant]
+        before, self._grants = self._grants, [stored for stored in self._grants if stored != grant]
         return len(self._grants) < len(before)
 
     def grant_use(self, request_id: str) -> GrantUse:

@@ -99,7 +99,7 @@ def _due_notice(
         at: The time.
         groups: Groups whose people read it; when empty, of everybody.
     """
-    due = [one for one in _notices(request, groups) if one[0] <= at and one[2] not in sent]
+    due = [notice for notice in _notices(request, groups) if notice[0] <= at and notice[2] not in sent]
     if not due:
         return None
     _, kind, _ = due[-1 if sent else 0]
@@ -118,4 +118,4 @@ def _notices(request: ApprovalRequest, groups: Collection[str]) -> list[tuple[da
     remind_at = request.remind_at
     if remind_at is not None and any(at < remind_at for at, _, _ in found):
         found.append((remind_at, "reminder", "reminder"))
-    return sorted(found, key=lambda one: one[0])
+    return sorted(found, key=lambda notice: notice[0])

@@ -41,9 +41,9 @@ def _takes_request(approver: Callable[..., Any]) -> bool:
     code: Any = getattr(approver, "__code__", None)
     if code is None:
         return True
-    given = 1 + (getattr(approver, "__self__", None) is not None)
+    parameters = 1 + (getattr(approver, "__self__", None) is not None)
     required = code.co_argcount - len(getattr(approver, "__defaults__", None) or ())
-    return required <= given <= code.co_argcount or bool(required <= given and code.co_flags & CO_VARARGS)
+    return required <= parameters <= code.co_argcount or bool(required <= parameters and code.co_flags & CO_VARARGS)
 
 
 async def answer_of(approver: Approver, request: ApprovalRequest) -> Any:
@@ -52,8 +52,8 @@ async def answer_of(approver: Approver, request: ApprovalRequest) -> Any:
     Raises:
         ApprovalError: It is neither an answer nor None, as a bool, which does not say who approves what.
     """
-    given: Any = approver(request)
-    answer: Any = await given if isawaitable(given) else given
+    reply: Any = approver(request)
+    answer: Any = await reply if isawaitable(reply) else reply
     if answer is not None and not isinstance(answer, Grant | Denial):
         name = getattr(approver, "__name__", type(approver).__name__)
         problem = (

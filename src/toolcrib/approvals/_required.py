@@ -13,7 +13,7 @@ from toolcrib.calls import ANYBODY, ApprovalRequest, Grant, Identity, RequiredAp
 def identities_in(grant: Grant) -> tuple[Identity, ...]:
     """Return the identities of all who give a grant, as far as they showed one, each with the time of its answer."""
     identities = (*(() if grant.identity is None else (grant.identity,)), *grant.identities)
-    return tuple(one if one.at is not None else replace(one, at=grant.at) for one in identities)
+    return tuple(identity if identity.at is not None else replace(identity, at=grant.at) for identity in identities)
 
 
 def approvers_problem(
@@ -32,11 +32,11 @@ def approvers_problem(
     """
     rules = request.required if rules is None else rules
     identities, is_own = identities_in(grant), grant.request_id == request.id
-    known = [one if is_own else _later(one, at) for one in identities]
+    known = [identity if is_own else _later(identity, at) for identity in identities]
     if grant.done is not None:
-        lacking = [one for one in rules if not is_of_use(one, known[:1], (), request.created_at)]
+        lacking = [rule for rule in rules if not is_of_use(rule, known[:1], (), request.created_at)]
     else:
-        lacking = [one for one in rules if approvers_lacking(one, known, request.created_at)]
+        lacking = [rule for rule in rules if approvers_lacking(rule, known, request.created_at)]
     return f"{who_counts_not(grant)} {lacking[0].text()}" if lacking else ""
 
 
@@ -62,11 +62,11 @@ def approvers_lacking(required: RequiredApprovers, identities: Iterable[Identity
         asked_at: The time of the request.
     """
     people: list[tuple[set[str], set[str]]] = []
-    for one in identities:
-        at = asked_at if one.at is None else one.at
-        names = _names(required, one, at)
+    for identity in identities:
+        at = asked_at if identity.at is None else identity.at
+        names = _names(required, identity, at)
         if not names & people_of(*required.excluded):
-            people = _joined(people, names, required.groups_of(one, asked_at, at))
+            people = _joined(people, names, required.groups_of(identity, asked_at, at))
     return required.people - _filled(required, [groups for _, groups in people])
 
 
@@ -90,7 +90,7 @@ def can_be_met(required: RequiredApprovers, at: datetime) -> bool:
     escalation = tuple((0.0, group) for _, group in required.escalation)
     listed = replace(required, of=of, from_login=(), counts_as={}, escalation=escalation, instead=False)
     people = (ids[0] for people in required.members.values() for ids in people)
-    return approvers_lacking(listed, [Identity(one, escalated=True, at=at) for one in people], at) == 0
+    return approvers_lacking(listed, [Identity(person, escalated=True, at=at) for person in people], at) == 0
 
 
 def people_of_group(required: RequiredApprovers, group: str, at: datetime) -> list[str]:
@@ -98,35 +98,37 @@ def people_of_group(required: RequiredApprovers, group: str, at: datetime) -> li
     people: list[Identity] = []
     for ids in required.members.get(group, ()):
         people.append(Identity(ids[0]))
-        delegates = dict.fromkeys(each.to for each in required.delegations)
+        delegates = dict.fromkeys(delegation.to for delegation in required.delegations)
         people += [
-            Identity(one, stands_for=ids[0])
-            for one in delegates
-            if any(person in ids for person in required.stood_for_by(one, at))
+            Identity(delegate, stands_for=ids[0])
+            for delegate in delegates
+            if any(person in ids for person in required.stood_for_by(delegate, at))
         ]
     excluded = people_of(*required.excluded)
-    return [str(one) for one in people if not _names(required, one, at) & excluded]
+    return [str(member) for member in people if not _names(required, member, at) & excluded]
 
 
 def count_people(names: Sequence[str], identities: Sequence[Identity], rules: Sequence[RequiredApprovers]) -> int:
     """Return how many people approve a request, by their names and identities: a delegate is who they stand for."""
-    shown = {str(one) for one in identities}
+    shown = {str(identity) for identity in identities}
     people: list[tuple[set[str], set[str]]] = []
     for name in names:
         people = people if name in shown else _joined(people, people_of(name), set())
-    for one in identities:
-        people = _joined(people, people_of(one.id).union(*(_names(each, one, one.at) for each in rules)), set())
+    for answerer in identities:
+        names_of = (_names(rule, answerer, answerer.at) for rule in rules)
+        people = _joined(people, people_of(answerer.id).union(*names_of), set())
     known = len([shown for shown, _ in people if shown != {""}]) or len(people)
     return min(known, len(people_of(*names)))  # who shows an identity under another name is no second person
 
 
-def _names(required: RequiredApprovers, one: Identity, at: datetime | None) -> set[str]:
+def _names(required: RequiredApprovers, identity: Identity, at: datetime | None) -> set[str]:
     """Return the names of a person, and of all who count as one with them by the delegations that hold at a time."""
-    names = people_of(one.id, *required.ids_of(one.id), *(required.ids_of(one.stands_for) if one.stands_for else ()))
+    of_other = required.ids_of(identity.stands_for) if identity.stands_for else ()
+    names = people_of(identity.id, *required.ids_of(identity.id), *of_other)
     pairs = [
-        people_of(*required.ids_of(each.person), *required.ids_of(each.to))
-        for each in required.delegations
-        if at is None or each.holds(at)
+        people_of(*required.ids_of(delegation.person), *required.ids_of(delegation.to))
+        for delegation in required.delegations
+        if at is None or delegation.holds(at)
     ]
     for _ in pairs:  # as often as a chain of them is long
         names = names.union(*(pair for pair in pairs if pair & names))
@@ -137,22 +139,22 @@ def _joined(
     people: Sequence[tuple[set[str], set[str]]], names: set[str], groups: set[str]
 ) -> list[tuple[set[str], set[str]]]:
     """Return people, by their names and groups, with one more, or with those as one who have a name of theirs."""
-    same = [one for one in people if one[0] & names]
+    same = [person for person in people if person[0] & names]
     joined = names.union(*(known for known, _ in same)), groups.union(*(found for _, found in same))
-    return [*(one for one in people if not one[0] & names), joined]
+    return [*(person for person in people if not person[0] & names), joined]
 
 
 def _filled(required: RequiredApprovers, people: Sequence[set[str]]) -> int:
     """Return how many places of a rule can be filled with people, each at one place (a matching in a graph)."""
     places = [group for group, number in required.of.items() for _ in range(number)]
-    taken: dict[int, int] = {}
+    seats: dict[int, int] = {}
 
     def seat(person: int, seen: set[int]) -> bool:
         for place, group in enumerate(places):
             if group in people[person] and place not in seen:
                 seen.add(place)
-                if place not in taken or seat(taken[place], seen):
-                    taken[place] = person
+                if place not in seats or seat(seats[place], seen):
+                    seats[place] = person
                     return True
         return False
 

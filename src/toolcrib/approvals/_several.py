@@ -41,8 +41,8 @@ def with_others(grant: Grant, request: ApprovalRequest) -> Grant:
 def _of_no_use(grant: Grant, request: ApprovalRequest) -> str:
     """Return the rule that a further approver brings no nearer to be met; empty where they do, for one at least."""
     added, so_far = identities_in(grant), request.approved_as
-    unmet = [one for one in request.required if approvers_lacking(one, so_far, request.created_at)]
-    if not unmet or any(is_of_use(one, added, so_far, request.created_at) for one in unmet):
+    unmet = [rule for rule in request.required if approvers_lacking(rule, so_far, request.created_at)]
+    if not unmet or any(is_of_use(rule, added, so_far, request.created_at) for rule in unmet):
         return ""
     return f"{who_counts_not(grant)} {unmet[0].text()}"
 
@@ -52,7 +52,7 @@ def lacks_approvers(grant: Grant, request: ApprovalRequest) -> bool:
     if people_behind(grant, request) < request.approvals_needed:
         return True
     identities, rules = identities_in(grant), request.required
-    return any(approvers_lacking(one, identities, request.created_at) for one in rules) and not _is_single(request)
+    return any(approvers_lacking(rule, identities, request.created_at) for rule in rules) and not _is_single(request)
 
 
 def _is_single(request: ApprovalRequest) -> bool:

@@ -120,7 +120,7 @@ class MemorySuspendedCalls:
         with self._lock:
             self._calls.pop(call.key, None)
             self._calls[call.key] = call
-            mine = [key for key, kept in self._calls.items() if kept.principal == call.principal]
+            mine = [key for key, stored in self._calls.items() if stored.principal == call.principal]
             for key in mine[:-MAX_SUSPENDED]:
                 del self._calls[key]
 
@@ -137,8 +137,8 @@ class MemorySuspendedCalls:
     async def drop(self, key: str, requests: Collection[str]) -> bool:
         """Forget the call with this key, if it still waits for these requests; return whether it did."""
         with self._lock:
-            kept = self._calls.get(key)
-            if kept is None or set(kept.requests) != set(requests):
+            stored = self._calls.get(key)
+            if stored is None or set(stored.requests) != set(requests):
                 return False
             del self._calls[key]
             return True
@@ -191,11 +191,11 @@ class SqlSuspendedCalls:
         """Forget the call with this key, if it still waits for these requests; return whether it did."""
 
         def write(execute: Execute) -> bool:
-            kept = _first(execute, "key = ?", key)
-            if kept is None or set(kept.requests) != set(requests):
+            stored = _first(execute, "key = ?", key)
+            if stored is None or set(stored.requests) != set(requests):
                 return False
             delete = f"DELETE FROM {_TABLE} WHERE key = ? AND requests = ? RETURNING key"
-            return execute(delete, (key, json.dumps(kept.requests))).fetchone() is not None
+            return execute(delete, (key, json.dumps(stored.requests))).fetchone() is not None
 
         return await self._run(write, write=True)
 

@@ -60,12 +60,12 @@ def arguments_of(request: ApprovalRequest, sent: Any) -> dict[str, Any]:
         AnswerError: They are not an object, hold a hidden secret, or do not fit the tool's schema.
     """
     try:
-        given: Any = read_json(sent) if isinstance(sent, str) else sent
+        typed: Any = read_json(sent) if isinstance(sent, str) else sent
     except (ValueError, RecursionError) as error:
         raise AnswerError("arguments", [f"This is not JSON: {error}"]) from None
-    if not isinstance(given, dict):
+    if not isinstance(typed, dict):
         raise AnswerError("arguments", ["The arguments are a JSON object: {...}"])
-    arguments = cast("dict[str, Any]", given)
+    arguments = cast("dict[str, Any]", typed)
     _require_fit(request, request.grant(override_args=arguments), "arguments")
     return arguments
 
@@ -125,18 +125,18 @@ def _always(request: ApprovalRequest, sent: Mapping[str, Any], by: str | Identit
 
 
 def _total(sent: Mapping[str, Any]) -> tuple[str, Any] | None:
-    given: Any = sent.get("total")
-    if given is None:
+    total: Any = sent.get("total")
+    if total is None:
         return None
-    listed = cast("list[Any]", given) if isinstance(given, list) else []
+    listed = cast("list[Any]", total) if isinstance(total, list) else []
     if len(listed) != 2:
         raise AnswerError("total", ['It is an argument and its limit, as in ["amount", 200], or null.'])
     return str(listed[0]), listed[1]
 
 
 def _typed_bounds(sent: Mapping[str, Any]) -> dict[str, str]:
-    given: Any = sent.get("within")
-    typed: dict[str, Any] = cast("dict[str, Any]", given) if isinstance(given, dict) else {"": None}
+    fields: Any = sent.get("within")
+    typed: dict[str, Any] = cast("dict[str, Any]", fields) if isinstance(fields, dict) else {"": None}
     if not all(isinstance(text, str) for text in typed.values()):
         raise AnswerError("within", ['It is a bound for each argument that may differ: {"amount": "<= 50"}.'])
     return typed

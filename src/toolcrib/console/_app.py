@@ -219,7 +219,7 @@ class ConsoleApp:
         found = await asyncio.to_thread(self._log.activities, wanted, before=before, limit=limit)
         await self._feed.refresh()
         asked = await asyncio.to_thread(calls_asked_about, self._log, self._feed.pending.values())
-        shown = await asyncio.to_thread(lambda: [activity_view(self._log, one, asked) for one in found])
+        shown = await asyncio.to_thread(lambda: [activity_view(self._log, activity, asked) for activity in found])
         return JsonReply({"activities": shown, "more": len(found) == limit})
 
     async def _activity(self, request: Request) -> Response:

@@ -75,17 +75,20 @@ def _fits(entry: ApprovalEntry, origin: Ancestors, wanted: Wanted, words: list[s
         return False
     if not words:
         return True
-    said = [request.tool, request.reason, request.id, request.call_id, request.run_id]
-    said += [text for text in (request.principal, request.agent, request.conversation_id) if text]
-    said += [text for one in origin for text in (one.name, one.id)]
-    said.append(json.dumps([dict(request.arguments), request.metadata], ensure_ascii=False, default=str)[:_SEARCHED])
-    text = " ".join(said).lower()
+    texts = [request.tool, request.reason, request.id, request.call_id, request.run_id]
+    texts += [text for text in (request.principal, request.agent, request.conversation_id) if text]
+    texts += [text for ancestor in origin for text in (ancestor.name, ancestor.id)]
+    texts.append(json.dumps([dict(request.arguments), request.metadata], ensure_ascii=False, default=str)[:_SEARCHED])
+    text = " ".join(texts).lower()
     return all(word in text for word in words)
 
 
 def _agents(request: ApprovalRequest, origin: Ancestors) -> set[str]:
     """Return the agent, session or program that asks, by name."""
-    return {*(one.name for one in origin if one.source != "turn"), *((request.agent,) if request.agent else ())}
+    return {
+        *(ancestor.name for ancestor in origin if ancestor.source != "turn"),
+        *((request.agent,) if request.agent else ()),
+    }
 
 
 def facets(entries: Iterable[ApprovalEntry], origins: Mapping[str, Ancestors]) -> dict[str, Any]:
@@ -204,9 +207,11 @@ class ApprovalRoutes:
                 raise ApprovalError(entry.request.tool, f"It {IN_DOUBT}: answer it alone.")
             return answer_to(entry, form, visitor)
 
-        found = await self._approvals.answer_each((str(one) for one in cast("list[Any]", ids)), answer)
-        failed = {id: one.problem for id, one in found.items() if isinstance(one, ApprovalError)}
-        pending = [id for id, one in found.items() if isinstance(one, ApprovalEntry) and one.state == "pending"]
+        found = await self._approvals.answer_each((str(outcome) for outcome in cast("list[Any]", ids)), answer)
+        failed = {id: outcome.problem for id, outcome in found.items() if isinstance(outcome, ApprovalError)}
+        pending = [
+            id for id, outcome in found.items() if isinstance(outcome, ApprovalEntry) and outcome.state == "pending"
+        ]
         return JsonReply({"failed": failed, "pending": pending})
 
     async def _standing(self, request: Request) -> Response:

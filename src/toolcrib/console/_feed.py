@@ -91,7 +91,10 @@ class Feed:
         """Return by how many people each request is approved, and how often it is escalated, in one number."""
         at = now()
         requests = [(id, entry.request) for id, entry in self.pending.items()]
-        return {id: len(one.approved_by) + sum(since <= at for since, _ in one.escalations) for id, one in requests}
+        return {
+            id: len(request.approved_by) + sum(since <= at for since, _ in request.escalations)
+            for id, request in requests
+        }
 
     async def _changes(self) -> bool:
         """Wait until a poll finds a change; False when none was found for a while."""
@@ -103,7 +106,7 @@ class Feed:
             return False
 
     async def _poll(self) -> None:
-        said: tuple[object, ...] | None = None
+        state: tuple[object, ...] | None = None
         try:
             while self._listeners:
                 began = time.monotonic()
@@ -114,8 +117,8 @@ class Feed:
                     if not self._trouble:
                         _log.warning("the console cannot read its database: %s", error)
                     self._trouble = "The database cannot be read now."
-                if said != self._state():  # also what a request found between two polls
-                    said = self._state()
+                if state != self._state():  # also what a request found between two polls
+                    state = self._state()
                     await self.look_again()
                 await asyncio.sleep(max(_POLL_SECONDS, _REST * (time.monotonic() - began)))
         finally:

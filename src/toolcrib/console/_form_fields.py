@@ -90,24 +90,24 @@ class _Form:
             for name in names
         ]
 
-    def _kind(self, about: Mapping[str, Any], given: bool, value: Any, depth: int) -> dict[str, Any]:
+    def _kind(self, about: Mapping[str, Any], is_given: bool, value: Any, depth: int) -> dict[str, Any]:
         """Return the kind of a field with its value; `json` where no other shows the value."""
         about, nullable = self._resolved(about)
-        shown: dict[str, Any] = {"value": _text(value) if given else "", "nullable": nullable}
+        shown: dict[str, Any] = {"value": _text(value) if is_given else "", "nullable": nullable}
         kind = about.get("type")
         choices = values_of(about) or ([True, False] if kind == "boolean" else [])
         if 0 < len(choices) <= _MOST_CHOICES:
-            texts = [_text(one) for one in (*choices, *((None,) if nullable and None not in choices else ()))]
-            if not given or shown["value"] in texts:
+            texts = [_text(choice) for choice in (*choices, *((None,) if nullable and None not in choices else ()))]
+            if not is_given or shown["value"] in texts:
                 return {**shown, "kind": "choice", "choices": texts}
         is_closed = bool(properties_of(about)) and not about.get("additionalProperties")
-        if kind == "object" and depth < _DEEPEST and is_closed and (isinstance(value, Mapping) or not given):
+        if kind == "object" and depth < _DEEPEST and is_closed and (isinstance(value, Mapping) or not is_given):
             return {**shown, "kind": "group", "fields": self.fields(about, _mapping(value), depth + 1)}
-        if kind == "string" and _is_of(value, (str,), given, nullable):
+        if kind == "string" and _is_of(value, (str,), is_given, nullable):
             text = value if isinstance(value, str) else ""
             long = "\n" in text or len(text) > _LONG_TEXT
-            return {**shown, "kind": "text", "value": text, "long": long, "null": given and value is None}
-        if kind in ("integer", "number") and _is_of(value, (int, float), given, nullable):
+            return {**shown, "kind": "text", "value": text, "long": long, "null": is_given and value is None}
+        if kind in ("integer", "number") and _is_of(value, (int, float), is_given, nullable):
             return {**shown, "kind": "number", "value": "" if value is None else shown["value"]}
         return {**shown, "kind": "json"}
 
@@ -116,17 +116,17 @@ class _Form:
         nullable = False
         for _ in range(_MOST_LEVELS):
             about = as_one({"allOf": [about]}, self._walk)
-            parts = [_mapping(one) for one in alternatives(about)]
+            parts = [_mapping(alternative) for alternative in alternatives(about)]
             parts = parts or [{**about, "type": kind} for kind in kinds_of(about)]
-            others = [one for one in parts if one.get("type") != "null"]
+            others = [part for part in parts if part.get("type") != "null"]
             if len(others) != 1 or others == [about]:
                 break
             about, nullable = others[0], nullable or len(parts) > 1
         return about, nullable
 
 
-def _is_of(value: Any, types: tuple[type, ...], given: bool, nullable: bool) -> bool:
-    if not given or (value is None and nullable):
+def _is_of(value: Any, types: tuple[type, ...], is_given: bool, nullable: bool) -> bool:
+    if not is_given or (value is None and nullable):
         return True
     return isinstance(value, types) and not isinstance(value, bool)
 

@@ -55,7 +55,7 @@ class Sessions:
     def end(self, session: str) -> None:
         if self.holder(session) is not None:
             name, until, _ = session.split(".")
-            self._ended = {kept: over for kept, over in self._ended.items() if over > time.time()}
+            self._ended = {token: over for token, over in self._ended.items() if over > time.time()}
             self._ended[name] = int(until)
 
 

@@ -99,11 +99,11 @@ def _run_view(log: EventLog, activity: Activity, children: Iterable[Activity]) -
     if opened is not None and closed is not None and closed.position < opened.position:
         closed = None  # it was resumed
     view: dict[str, Any] = {"values": [], "facts": []}
-    said: Mapping[str, Any] = {} if opened is None else opened.data["data"]
-    source = said.get("source")
+    opened_data: Mapping[str, Any] = {} if opened is None else opened.data["data"]
+    source = opened_data.get("source")
     if isinstance(source, str):
         view["source"] = {"code": source, "lines": _lines(log, children)}
-    for name, value in said.items():
+    for name, value in opened_data.items():
         if opened is not None and name not in _SHOWN_ELSEWHERE and value not in (None, "", [], {}):
             text = _joined(value)
             if isinstance(text, str | int | float) and len(str(text)) <= _SHORT_FACT:
@@ -179,7 +179,10 @@ def row_view(entry: ApprovalEntry, origin: Ancestors, ended: Mapping[tuple[str, 
     return {
         **entry.row(),
         "text": one_line(request.arguments),
-        "origin": [{"source": one.source, "id": one.id, "run_id": one.run_id, "name": one.name} for one in origin],
+        "origin": [
+            {"source": ancestor.source, "id": ancestor.id, "run_id": ancestor.run_id, "name": ancestor.name}
+            for ancestor in origin
+        ],
         "ended": ended.get((request.call_id, request.run_id)),
     }
 
@@ -199,10 +202,10 @@ def entry_view(entry: ApprovalEntry, ended: Mapping[tuple[str, str], str], origi
             value_view(str(name), value, request=request.id, path=["metadata", name])
             for name, value in request.to_dict()["metadata"].items()
         ]
-        + [value_view("rule", one.text(), request=request.id, path=["required"]) for one in request.required],
+        + [value_view("rule", rule.text(), request=request.id, path=["required"]) for rule in request.required],
         "result": result_field(request.returns) if request.in_doubt else None,
         "doubt_answers": dict(DOUBT_ANSWERS) if request.in_doubt else None,
-        "origins": [dict(each) for each in request.origins],
+        "origins": [dict(origin) for origin in request.origins],
         "state": entry.state,
         "approvals_needed": request.approvals_needed,
         "approved_by": list(request.approved_by),
@@ -235,20 +238,20 @@ def waterfall(log: EventLog, root: Activity) -> dict[str, Any]:
 
 
 def _rows(
-    one: Activity, inside: dict[str, list[Activity]], depth: int, shown: set[tuple[str, str, str]]
+    activity: Activity, inside: dict[str, list[Activity]], depth: int, shown: set[tuple[str, str, str]]
 ) -> Iterator[dict[str, Any]]:
     yield {
-        "source": one.source,
-        "id": one.id,
-        "run_id": one.run_id,
-        "name": one.name,
-        "status": one.status,
-        "started_at": one.started_at,
-        "ended_at": one.ended_at,
-        "duration_ms": one.duration_ms,
+        "source": activity.source,
+        "id": activity.id,
+        "run_id": activity.run_id,
+        "name": activity.name,
+        "status": activity.status,
+        "started_at": activity.started_at,
+        "ended_at": activity.ended_at,
+        "duration_ms": activity.duration_ms,
         "depth": depth,
     }
-    for child in inside.get(one.id, ()):
+    for child in inside.get(activity.id, ()):
         if child.key not in shown:  # a call and a run may have one id
             shown.add(child.key)
             yield from _rows(child, inside, depth + 1, shown)
@@ -289,10 +292,10 @@ def _parts_of(value: Mapping[str, Any]) -> list[tuple[str, str, str]] | None:
     return [
         (
             name,
-            held if isinstance(held, str) and "\n" in held else json.dumps(held, indent=2, ensure_ascii=False),
-            _kind(held),
+            part if isinstance(part, str) and "\n" in part else json.dumps(part, indent=2, ensure_ascii=False),
+            _kind(part),
         )
-        for name, held in value.items()
+        for name, part in value.items()
     ]
 
 

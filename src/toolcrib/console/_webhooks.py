@@ -83,12 +83,14 @@ class Webhook:
         if self.shape == "json":
             content: Any = {"type": f"approvals.{kind}", "requests": listed, "more": more}
         else:
-            lines = [f"<{one['url']}|{_plain(one['tool'])}> {_plain(_about(one))}" for one in listed]
+            lines = [f"<{row['url']}|{_plain(row['tool'])}> {_plain(_about(row))}" for row in listed]
             content = {"text": "\n".join([_TITLES[kind], *lines, *([f"and {more} more"] if more else [])])}
         return json.dumps(content).encode()
 
     def _view(self, request: ApprovalRequest, console: str) -> dict[str, Any]:
-        may_answer = dict.fromkeys(one["group"] for one in ApprovalEntry(request).answerers() if one["now"])
+        may_answer = dict.fromkeys(
+            answerer["group"] for answerer in ApprovalEntry(request).answerers() if answerer["now"]
+        )
         return {
             "id": request.id,
             "tool": request.tool,
@@ -163,10 +165,10 @@ class Notifier:
             await self._deliver(queue.webhook, await queue.next())
 
     async def _deliver(self, webhook: Webhook, notices: Sequence[Notice]) -> None:
-        delivery, delay, taken = str(uuid4()), self._first_delay, list[Notice]()
+        delivery, delay, delivered = str(uuid4()), self._first_delay, list[Notice]()
         host = urlsplit(webhook.url).hostname
         for number in range(1, _TRIES + 1):
-            problem, again = await self._try(webhook, notices, delivery, taken, is_last=number == _TRIES)
+            problem, again = await self._try(webhook, notices, delivery, delivered, is_last=number == _TRIES)
             if not problem:
                 return
             if not again or number == _TRIES:
@@ -177,7 +179,7 @@ class Notifier:
             delay *= 2
 
     async def _try(
-        self, webhook: Webhook, notices: Sequence[Notice], delivery: str, taken: list[Notice], *, is_last: bool
+        self, webhook: Webhook, notices: Sequence[Notice], delivery: str, delivered: list[Notice], *, is_last: bool
     ) -> tuple[str, bool]:
         """Send notices whose requests still wait, and which no other process sent; return as `_post` does.
 
@@ -185,20 +187,20 @@ class Notifier:
             webhook: To where.
             notices: The notices.
             delivery: Names the delivery in all tries.
-            taken: What was begun here and not sent: also where the database was away when that was to be taken back.
+            delivered: What was begun here and not sent, also where the database was away as it was to be taken back.
             is_last: Whether there is no further try.
         """
         try:
-            if taken:
-                await self._approvals.undo_notices(webhook.address, taken)
-            taken[:] = begun = await self._approvals.begin_notices(webhook.address, notices)
+            if delivered:
+                await self._approvals.undo_notices(webhook.address, delivered)
+            delivered[:] = begun = await self._approvals.begin_notices(webhook.address, notices)
             if not begun:
                 return "", False
             body = webhook.body(begun[0].kind, [notice.request for notice in begun], self._console)
             problem, again = await asyncio.to_thread(_post, webhook, body, delivery)
             if problem and again and not is_last:
                 await self._approvals.undo_notices(webhook.address, begun)
-                taken.clear()
+                delivered.clear()
         except Exception as error:  # the database may be away for a while
             return f"the database cannot be used now: {error}", True
         return problem, again
@@ -239,7 +241,7 @@ class _Queue:
 class _NoRedirect(HTTPRedirectHandler):
     """Takes no redirect: the notice is for the address that was given, and for no other."""
 
-    def redirect_request(self, *given: Any, **options: Any) -> None:
+    def redirect_request(self, *arguments: Any, **options: Any) -> None:
         return None
 
 
@@ -261,10 +263,10 @@ def _post(webhook: Webhook, body: bytes, delivery: str) -> tuple[str, bool]:
         return str(error) or type(error).__name__, True
 
 
-def _about(one: Mapping[str, Any]) -> str:
-    whose = f"for {one['principal']}" if one["principal"] else ""
-    doubt = f"it {IN_DOUBT}" if one["in_doubt"] else ""
-    return ", ".join(part for part in (one.get("reason"), whose, doubt) if part)
+def _about(request: Mapping[str, Any]) -> str:
+    whose = f"for {request['principal']}" if request["principal"] else ""
+    doubt = f"it {IN_DOUBT}" if request["in_doubt"] else ""
+    return ", ".join(part for part in (request.get("reason"), whose, doubt) if part)
 
 
 def _plain(text: str) -> str:

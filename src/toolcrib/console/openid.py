@@ -69,7 +69,7 @@ def load_login(path: str | os.PathLike[str], environment: Mapping[str, str] | No
         ValueError: The file cannot be read, a field is wrong, or the variable is not set.
     """
     try:
-        given = _File.model_validate(tomllib.loads(Path(path).read_text("utf-8")))
+        settings = _File.model_validate(tomllib.loads(Path(path).read_text("utf-8")))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join(map(str, first["loc"]))
@@ -77,21 +77,21 @@ def load_login(path: str | os.PathLike[str], environment: Mapping[str, str] | No
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from None
     secret = None
-    if (name := given.client_secret_env) is not None:
+    if (name := settings.client_secret_env) is not None:
         secret = (os.environ if environment is None else environment).get(name)
         if not secret:
             raise ValueError(f"{path}: the environment variable {name} is not set")
     provider = OpenIDProvider(
-        given.issuer,
-        given.client_id,
+        settings.issuer,
+        settings.client_id,
         secret,
-        given.client_auth,
-        given.scopes,
-        given.id_claim,
-        given.groups_claim,
+        settings.client_auth,
+        settings.scopes,
+        settings.id_claim,
+        settings.groups_claim,
     )
-    lasts = timedelta(hours=given.hours)
-    return OpenIDLogin(provider, given.address, approvers=given.approvers, viewers=given.viewers, lasts=lasts)
+    lasts = timedelta(hours=settings.hours)
+    return OpenIDLogin(provider, settings.address, approvers=settings.approvers, viewers=settings.viewers, lasts=lasts)
 
 
 @dataclass(frozen=True, slots=True)

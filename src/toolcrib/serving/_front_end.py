@@ -145,10 +145,10 @@ class FrontEndSessions:
         self._active.discard(key)
 
     async def _claimed(self, principal: str, request: FrontEndRequest, key: str) -> Exchange:
-        kept = await self.kept.find(key)
-        state: Mapping[str, Any] = {} if kept is None else kept.state
+        stored = await self.kept.find(key)
+        state: Mapping[str, Any] = {} if stored is None else stored.state
         is_gone = is_running(state.get("process", "")) is False
-        if kept is not None and state["claimed"] and not is_gone and now() - kept.since < _CLAIMED_FOR:
+        if stored is not None and state["claimed"] and not is_gone and now() - stored.since < _CLAIMED_FOR:
             raise FrontEndError("this conversation is being answered elsewhere; ask again later", 409)
         exchange = Exchange(self, request, principal, key)
         exchange.session = session = await self._session(exchange, state)
@@ -158,7 +158,7 @@ class FrontEndSessions:
             exchange.message = state["message"]
         else:
             raise FrontEndError("a call waits for approval: answer it first, then write again", 409)
-        if kept is not None and not await self.kept.drop(key, kept.requests):
+        if stored is not None and not await self.kept.drop(key, stored.requests):
             raise FrontEndError("this conversation is being answered elsewhere; ask again later", 409)
         await exchange.save(claimed=True, text=state["session"] if session.open_round is not None else None)
         return exchange
@@ -281,7 +281,7 @@ class Exchange:
         session = self.session
         asked: list[ApprovalRequest] = []
         if session.open_round is not None:
-            asked = [one.request for one in (await session.open_round.apply_hooks()).suspended]
+            asked = [waiting.request for waiting in (await session.open_round.apply_hooks()).suspended]
         answered = self._answered or bool(asked)
         text = session.to_json() if text is None else text
         state = {
@@ -291,10 +291,10 @@ class Exchange:
             "claimed": claimed,
             "process": this_process(),
         }
-        requests = (f"claim_{uuid4().hex}",) if claimed else tuple(one.id for one in asked)
+        requests = (f"claim_{uuid4().hex}",) if claimed else tuple(waiting.id for waiting in asked)
         tool = asked[0].tool if asked else ""
-        kept = SuspendedCall(self._key, self.principal, tool, requests, json.loads(json.dumps(state)))
-        await self._sessions.kept.keep(kept)
+        stored = SuspendedCall(self._key, self.principal, tool, requests, json.loads(json.dumps(state)))
+        await self._sessions.kept.keep(stored)
 
     # --- the loop
 
@@ -366,7 +366,7 @@ class Exchange:
                 await self._answer(suspended.request, answer)
         store = cast("PendingApprovals", self.session.host_run.approvals).store
         pending = {entry.request.id for entry in await cast("ListsRequests", store).list(pending=True)}
-        if not any(one.request.id in pending for one in plan.suspended):
+        if not any(waiting.request.id in pending for waiting in plan.suspended):
             await plan.resolve()
             await self._execute(plan)
         return plan
@@ -375,13 +375,13 @@ class Exchange:
         """Keep the person's answer; the first that a request got counts."""
         who, store = Identity(self.principal), cast("ApprovalStore", self.session.host_run.approvals)
         if answer.done is not None:
-            said = request.done(answer.done.value, who, answer.reason)
+            decision = request.done(answer.done.value, who, answer.reason)
         elif answer.approved:
-            said = request.grant(who, message=answer.reason, override_args=answer.arguments)
+            decision = request.grant(who, message=answer.reason, override_args=answer.arguments)
         else:
-            said = request.deny(message=answer.reason, by=who)
+            decision = request.deny(message=answer.reason, by=who)
         try:
-            await store.answer(said)
+            await store.answer(decision)
         except ApprovalError as error:
             _log.info("the answer of %s was not taken: %s", who, error)
 
@@ -397,7 +397,7 @@ class Exchange:
             self._events.put_nowait(CallEnded(id, outcome))
 
     def _asks(self, plan: ToolRoundPlan) -> list[FrontEndEvent]:
-        return [*(ApprovalAsked(one.request) for one in plan.suspended), self._ended("suspended")]
+        return [*(ApprovalAsked(waiting.request) for waiting in plan.suspended), self._ended("suspended")]
 
     def _ended(self, reason: Any, problem: str = "") -> ExchangeEnded:
         return ExchangeEnded(reason, problem, self.session.usage - self._before)

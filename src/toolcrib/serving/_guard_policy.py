@@ -42,8 +42,8 @@ def takes_policy(guard: Callable[P, T]) -> Callable[P, T]:
         if is_function:
             guarded = next(iter(bound.arguments.values()))
             several = cast("Collection[object]", guarded) if isinstance(guarded, list | tuple | set) else [guarded]
-            for one in several:
-                require_theirs(one, guard.__module__)
+            for value in several:
+                require_theirs(value, guard.__module__)
         return guard(*args, **options)
 
     return checked
@@ -254,12 +254,12 @@ def _require_names(option: str, names: Collection[str]) -> None:
         raise TypeError(f"GuardPolicy: {option} takes several names, as in {option}=[{names!r}]")
     if isinstance(names, Mapping):
         raise TypeError(f"GuardPolicy: {option} is a list of names, as in {option}={[*cast('Any', names)]!r:.200}")
-    for given in cast("Collection[Any]", names):
-        if not isinstance(given, str):
-            name = getattr(given, "name", None) or getattr(given, "__name__", "NAME")
-            raise TypeError(f"GuardPolicy: {option} has {given!r:.60}; give the name of the tool: {option}=[{name!r}]")
-        if is_pattern(given):
-            raise ValueError(f"GuardPolicy: {option} has {given!r}, a pattern; name each tool, or give approve=True")
+    for value in cast("Collection[Any]", names):
+        if not isinstance(value, str):
+            name = getattr(value, "name", None) or getattr(value, "__name__", "NAME")
+            raise TypeError(f"GuardPolicy: {option} has {value!r:.60}; give the name of the tool: {option}=[{name!r}]")
+        if is_pattern(value):
+            raise ValueError(f"GuardPolicy: {option} has {value!r}, a pattern; name each tool, or give approve=True")
 
 
 def _takes(function: Callable[..., Any], count: int) -> bool:

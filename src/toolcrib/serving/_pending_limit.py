@@ -82,7 +82,7 @@ class PendingApprovals(WrappedApprovalStore):
             return
         since = now() - self._counts_for
         listed = [entry.request for entry in await self._listed.list(pending=True)]
-        pending = {one.id for one in listed if one.principal == self._principal and one.created_at > since}
+        pending = {other.id for other in listed if other.principal == self._principal and other.created_at > since}
         pending |= self._forms
         if request.id not in pending and len(pending) >= self._limit:
             raise PendingLimitReached(request.tool, self._principal, self._limit, self._counts_for)

@@ -86,14 +86,14 @@ class Principals:
         return known if access is None else replace(known, run=known.run.view(access=access))
 
     def _open(self, name: str) -> Principal:
-        given = self._open_run(name)
-        store = self._approvals if given.approvals is None else given.approvals
+        opened = self._open_run(name)
+        store = self._approvals if opened.approvals is None else opened.approvals
         pending = PendingApprovals(store, name, self._max_pending, self._kept_for)
-        run = given.view(
+        run = opened.view(
             principal=name,
             approvals=pending,
-            store=None if given.durability.store is None else pending,
-            entry="mcp" if given.channel.entry == "pipeline" else given.channel.entry,
+            store=None if opened.durability.store is None else pending,
+            entry="mcp" if opened.channel.entry == "pipeline" else opened.channel.entry,
             hook_errors="fail",
         )
         return Principal(name, run, pending)

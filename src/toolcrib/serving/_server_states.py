@@ -44,7 +44,7 @@ class ServerStates:
         self._write(
             "INSERT INTO toolcrib_server_states (gateway, servers, seen_at) VALUES (?, ?, ?) ON CONFLICT (gateway) "
             "DO UPDATE SET servers = excluded.servers, seen_at = excluded.seen_at",
-            (gateway, json.dumps([dict(one) for one in servers]), now().isoformat()),
+            (gateway, json.dumps([dict(server) for server in servers]), now().isoformat()),
         )
         self._write("DELETE FROM toolcrib_server_states WHERE seen_at < ?", ((now() - _FORGOTTEN).isoformat(),))
 

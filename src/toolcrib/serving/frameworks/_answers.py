@@ -55,26 +55,26 @@ def require_plain(answer: Given, mend: str) -> None:
         )
 
 
-def answered(asked: Iterable[tuple[T, ApprovalRequest]], given: Iterable[Given]) -> Iterator[tuple[T, Given]]:
+def answered(asked: Iterable[tuple[T, ApprovalRequest]], answers: Iterable[Given]) -> Iterator[tuple[T, Given]]:
     """Yield each of what is asked that an answer is meant for, with the answer.
 
     Args:
         asked: What the framework asks, in its own shape, each with the request.
-        given: The answers of a person, and requests whose answers the store has.
+        answers: The answers of a person, and requests whose answers the store has.
 
     Raises:
         ApprovalError: An answer is for nothing that is asked.
     """
     waiting = [*asked]
-    for answer in given:
+    for answer in answers:
         if not isinstance(cast("object", answer), Grant | Denial | ApprovalRequest):
             raise TypeError(
                 f"an answer is `request.grant(...)`, `request.deny(...)`, or the request, and not {answer!r:.80}; "
                 "several are given one by one: answers(..., *given)"
             )
         named = answer.deny() if isinstance(answer, ApprovalRequest) else answer  # a denial names the request
-        for one in meant_by(named, waiting):
-            yield one, answer
+        for match in meant_by(named, waiting):
+            yield match, answer
 
 
 def answer_payload(answer: Given) -> dict[str, Any]:
@@ -82,51 +82,51 @@ def answer_payload(answer: Given) -> dict[str, Any]:
     return {"kind": "stored", "request_id": answer.id} if isinstance(answer, ApprovalRequest) else answer.to_dict()
 
 
-def answer_of(request: ApprovalRequest, said: object) -> Grant | Denial | None:
+def answer_of(request: ApprovalRequest, reply: object) -> Grant | Denial | None:
     """Return the answer to a request that a person's word is; None where it says that the approval store has it.
 
     Args:
-        said: What `answer_payload` made, an answer, True or False, or a decision as front ends for agents give it:
+        reply: What `answer_payload` made, an answer, True or False, or a decision as front ends for agents give it:
             `{"type": "approve"}`, `{"type": "edit", "edited_action": {"args": {...}}}`, and `{"type": "reject"}` or
             `{"type": "respond"}` with a `message`. A list of one decision counts as that decision.
 
     Raises:
         ApprovalError: `said` is of another type or shape.
     """
-    match said:
+    match reply:
         case Grant() | Denial():
-            return said
+            return reply
         case bool():
-            return request.grant() if said else request.deny()
-        case list() if len(cast("list[Any]", said)) == 1:
-            return answer_of(request, cast("list[Any]", said)[0])
-        case Mapping() if cast("Mapping[str, Any]", said).get("kind") == "stored":
+            return request.grant() if reply else request.deny()
+        case list() if len(cast("list[Any]", reply)) == 1:
+            return answer_of(request, cast("list[Any]", reply)[0])
+        case Mapping() if cast("Mapping[str, Any]", reply).get("kind") == "stored":
             return None
         case Mapping():
-            answer = _decided(request, cast("Mapping[str, Any]", said))
+            answer = _decided(request, cast("Mapping[str, Any]", reply))
         case _:
             answer = None
     if answer is None:
         forms = 'a grant or a denial, True, False, or {"type": "approve"}, "edit" or "reject"'
-        raise ApprovalError(request.tool, f"{said!r:.80} is not an answer; give {forms}")
+        raise ApprovalError(request.tool, f"{reply!r:.80} is not an answer; give {forms}")
     return answer
 
 
-def _decided(request: ApprovalRequest, said: Mapping[str, Any]) -> Grant | Denial | None:
-    edited: Any = said.get("edited_action")
-    match said.get("kind") or said.get("type") or "":
+def _decided(request: ApprovalRequest, fields: Mapping[str, Any]) -> Grant | Denial | None:
+    edited: Any = fields.get("edited_action")
+    match fields.get("kind") or fields.get("type") or "":
         case "grant":
-            return Grant.from_dict(said)
+            return Grant.from_dict(fields)
         case "denial":
-            return Denial.from_dict(said)
+            return Denial.from_dict(fields)
         case "approve":
             return request.grant()
         case "edit" if isinstance(edited, Mapping) and "args" in edited:
             return request.grant(override_args=dict(cast("Mapping[str, Any]", edited)["args"]))
         case "reject" | "respond":
-            return request.deny(message=str(said.get("message") or ""))
-        case "" if "decisions" in said:
-            return answer_of(request, said["decisions"])
+            return request.deny(message=str(fields.get("message") or ""))
+        case "" if "decisions" in fields:
+            return answer_of(request, fields["decisions"])
         case _:
             return None
 

@@ -80,11 +80,11 @@ class FrameworkRuns:
         """
         known = self._opened.get(key)
         if known is None:
-            given = self._given(context) if callable(self._given) else self._given
+            host_run = self._given(context) if callable(self._given) else self._given
             about = conversation or defaults.get("conversation_id") or key
-            given = self._conversations.find(about, given, context)
-            own = {} if deps is None or (given is not None and given.deps is not None) else {"deps": deps}
-            known = run_for(given, self.entry, run_id=run_id, **own), context
+            host_run = self._conversations.find(about, host_run, context)
+            injected = {} if deps is None or (host_run is not None and host_run.deps is not None) else {"deps": deps}
+            known = run_for(host_run, self.entry, run_id=run_id, **injected), context
             self._opened.keep(key, known)
         self._opened.move_to_end(key)
         run = known[0]
@@ -97,10 +97,10 @@ class FrameworkRuns:
     @property
     def may_ask(self) -> bool:
         """Whether a run itself may ask for approval: by its features and gates, or by its `deps`."""
-        given = self._given
-        if isinstance(given, Run):
-            return bool(given.features or given.gates) or given.has_asking_deps
-        return given is not None
+        host_run = self._given
+        if isinstance(host_run, Run):
+            return bool(host_run.features or host_run.gates) or host_run.has_asking_deps
+        return host_run is not None
 
     def rejoin(self, run: Run, suspended: Suspended) -> None:
         """Count a run that goes on with a suspended call in the conversation that the call was made in."""
@@ -128,9 +128,9 @@ class FrameworkRuns:
 
     async def find_request(self, request_id: str, run: Run) -> tuple[str, Suspended] | None:
         """Return the suspended call that waits for a request, with the key that it is kept under."""
-        kept = await self.store_of(run).find_request(run.principal or "", request_id)
-        suspended = None if kept is None else outcome_from_dict(kept.state)
-        return (kept.key, suspended) if kept is not None and isinstance(suspended, Suspended) else None
+        stored = await self.store_of(run).find_request(run.principal or "", request_id)
+        suspended = None if stored is None else outcome_from_dict(stored.state)
+        return (stored.key, suspended) if stored is not None and isinstance(suspended, Suspended) else None
 
 
 _MOST_CONVERSATIONS = 1_000
@@ -151,32 +151,32 @@ class ConversationRuns:
         self._limits = limits
         self._runs: OrderedDict[Hashable, tuple[Run, object]] = OrderedDict()
 
-    def find(self, conversation: Hashable, given: Run | None, context: object) -> Run | None:
+    def find(self, conversation: Hashable, host_run: Run | None, context: object) -> Run | None:
         """Return the run of the host as one that is counted with the others of its conversation.
 
         Args:
             conversation: What only this conversation has, where the host's run names none (`Channel`).
-            given: The host's run, whose gates, deliveries and features are those of the conversation's first run.
+            host_run: The host's run, whose gates, deliveries and features are those of the conversation's first run.
             context: What the conversation is kept with, so that no other one gets its identity.
 
         Raises:
             TypeError: The host's run has limits, too.
         """
         if self._limits is None:
-            return given
-        if given is not None and given.limits is not None:
+            return host_run
+        if host_run is not None and host_run.limits is not None:
             raise TypeError("the limits are given twice: by GuardPolicy(limits=...), and by the run that it opens")
-        if given is not None and given.channel.conversation_id is not None:
-            conversation = given.channel.conversation_id
-        each: dict[str, Any] = {} if given is None else {name: getattr(given, name) for name in _OF_EACH}
+        if host_run is not None and host_run.channel.conversation_id is not None:
+            conversation = host_run.channel.conversation_id
+        options: dict[str, Any] = {} if host_run is None else {name: getattr(host_run, name) for name in _OF_EACH}
         known = self._runs.get(conversation)
         if known is None:
-            first = {} if given is None else {name: getattr(given, name) for name in _OF_THE_FIRST}
-            known = self._runs[conversation] = Run(limits=self._limits, **first, **each), context
+            first = {} if host_run is None else {name: getattr(host_run, name) for name in _OF_THE_FIRST}
+            known = self._runs[conversation] = Run(limits=self._limits, **first, **options), context
         self._runs.move_to_end(conversation)
         if len(self._runs) > _MOST_CONVERSATIONS:
             self._runs.popitem(last=False)
-        return known[0].view(**each)
+        return known[0].view(**options)
 
     def rejoin(self, run: Run, run_id: str) -> bool:
         """Count a run in the conversation that the run of an id belongs to; return whether that is another one.

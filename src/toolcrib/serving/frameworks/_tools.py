@@ -199,15 +199,15 @@ class FrameworkTools:
         """
         admitted = self._admitted.pop(self._key(call, run), None) if self._admitted else None
         if admitted is not None:
-            return await self._kept(await self._go_on(admitted), call, run)
+            return await self._keep_suspended(await self._go_on(admitted), call, run)
         suspended = await self.find_suspended(call, run)
         grant = None if suspended is None or answer is None else answer(suspended.request)
-        outcome = await self._kept(await self._run(suspended or call, run, grant, report), call, run)
+        outcome = await self._keep_suspended(await self._run(suspended or call, run, grant, report), call, run)
         if suspended is None and lost is not None and isinstance(outcome, Suspended):
-            said = lost(outcome.request)
-            grant = None if said is None else rebound(said, outcome.request, run)
+            reply = lost(outcome.request)
+            grant = None if reply is None else rebound(reply, outcome.request, run)
             if grant is not None:
-                return await self._kept(await self._run(outcome, run, grant, report), call, run)
+                return await self._keep_suspended(await self._run(outcome, run, grant, report), call, run)
         return outcome
 
     async def call_once(
@@ -250,7 +250,7 @@ class FrameworkTools:
         if found is None or found[1].tool not in self.entries:
             return None
         key, suspended = found
-        outcome = await self._settled(suspended, answer, run)
+        outcome = await self._apply_answer(suspended, answer, run)
         if isinstance(outcome, Suspended):
             await self._keep(key, outcome, run)
         return suspended.request, outcome
@@ -293,7 +293,7 @@ class FrameworkTools:
         """
         if run.principal is None:
             run = run.view(principal=suspended.request.principal)
-        return await self._settled(suspended, denial, run)
+        return await self._apply_answer(suspended, denial, run)
 
     async def deny_calls(self, name: str, messages: Mapping[str, str], run: Run) -> None:
         """End suspended calls of a tool that the framework alone knows to be denied; the run's store has them.
@@ -311,7 +311,7 @@ class FrameworkTools:
 
     # --- inside
 
-    async def _settled(self, suspended: Suspended, answer: Grant | Denial | None, run: Run) -> Outcome:
+    async def _apply_answer(self, suspended: Suspended, answer: Grant | Denial | None, run: Run) -> Outcome:
         outcome = await self.pipeline.run(suspended, run, grant=answer)
         if isinstance(outcome, Failed) and isinstance(outcome.exception, ApprovalError):
             raise outcome.exception
@@ -335,7 +335,7 @@ class FrameworkTools:
         executed = await self.pipeline.execute(admitted)
         return await self.pipeline.finish(executed) if is_call(executed) else executed
 
-    async def _kept(self, outcome: Outcome, call: ToolCall, run: Run) -> Outcome:
+    async def _keep_suspended(self, outcome: Outcome, call: ToolCall, run: Run) -> Outcome:
         """Return an outcome, and keep it where it is a suspended call."""
         if isinstance(outcome, Suspended):
             await self._keep(self._key(call, run), outcome, run)
@@ -345,8 +345,8 @@ class FrameworkTools:
         state = json.loads(json.dumps(suspended.to_dict()))
         request = suspended.request
         asked = (request.id, *filter(None, (request.follows, request.replaces)))  # old answers name the others
-        kept = SuspendedCall(key, run.principal or "", suspended.tool, asked, state)
-        await self.runs.store_of(run).keep(kept)
+        stored = SuspendedCall(key, run.principal or "", suspended.tool, asked, state)
+        await self.runs.store_of(run).keep(stored)
 
     def _key(self, call: ToolCall, run: Run) -> str:
         raw = call.arguments

@@ -78,21 +78,27 @@ def record_usage(run: Run, requests: Iterable[CountedRequest], sinks: tuple[Sink
     """
     if not wants_activities(sinks, run.sinks):
         return
-    for one in requests:
-        if not run.claim(f"usage of {one.id}"):
+    for request in requests:
+        if not run.claim(f"usage of {request.id}"):
             continue
-        counts = one.input_tokens, one.output_tokens, one.cached_tokens, one.cache_written_tokens, one.reasoning_tokens
+        counts = (
+            request.input_tokens,
+            request.output_tokens,
+            request.cached_tokens,
+            request.cache_written_tokens,
+            request.reasoning_tokens,
+        )
         usage = Usage(1, *(count or 0 for count in counts), cost=None)
         trace = trace_activity(
             "chat",
-            one.model or "model",
+            request.model or "model",
             run.view(parent_id=run.id),
             sinks,
-            activity_id=f"chat_{sha256(f'{run.id} {one.id}'.encode()).hexdigest()[:32]}",
-            about=lambda one=one: {"model": one.model or "", "principal": run.principal, "has_span": True},
+            activity_id=f"chat_{sha256(f'{run.id} {request.id}'.encode()).hexdigest()[:32]}",
+            about=lambda request=request: {"model": request.model or "", "principal": run.principal, "has_span": True},
         )
         if trace is not None:
-            trace.closed("completed", usage=usage.to_dict(), model=one.model or "", duration_ms=None)
+            trace.closed("completed", usage=usage.to_dict(), model=request.model or "", duration_ms=None)
 
 
 def _total(usage: object, names: str) -> int | None:

@@ -257,9 +257,9 @@ class TokenTable:
 
     def holder(self, token: str) -> str | None:
         """Return the name of a token's holder; None for an unknown token."""
-        given, found = _hash(token), None
+        digest, found = _hash(token), None
         for name, known in self._hashes:
-            if hmac.compare_digest(given, known):
+            if hmac.compare_digest(digest, known):
                 found = name
         return found
 

@@ -84,13 +84,13 @@ class _Endpoint:
         return StreamingResponse(text, headers={**_HEADERS, **self._protocol.headers}, media_type="text/event-stream")
 
     async def _json(self, request: Request) -> Mapping[str, Any]:
-        most, came = self._sessions.limits.request_bytes, bytearray()
+        most, received = self._sessions.limits.request_bytes, bytearray()
         async for chunk in request.stream():
-            came += chunk
-            if len(came) > most:
+            received += chunk
+            if len(received) > most:
                 raise FrontEndError(f"a request has at most {most} bytes", 413)
         try:
-            body: object = read_valid_json(bytes(came))
+            body: object = read_valid_json(bytes(received))
         except RepeatedKeyError as error:
             raise FrontEndError(str(error)) from None
         except (ValueError, RecursionError):

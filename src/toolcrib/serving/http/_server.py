@@ -145,9 +145,9 @@ class _Timer:
         self._loop = loop
         self._handle: asyncio.TimerHandle | None = None
 
-    def start(self, seconds: float, call: Callable[..., object], *given: Any) -> None:
+    def start(self, seconds: float, call: Callable[..., object], *arguments: Any) -> None:
         self.stop()
-        self._handle = self._loop.call_later(seconds, call, *given)
+        self._handle = self._loop.call_later(seconds, call, *arguments)
 
     def stop(self) -> None:
         if self._handle is not None:
@@ -161,8 +161,8 @@ class _TimedProtocol(H11Protocol):
     not reading its replies.
     """
 
-    def __init__(self, limits: HttpLimits, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **options)
+    def __init__(self, limits: HttpLimits, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self._limits = limits
         self._late, self._slow = _Timer(self.loop), _Timer(self.loop)
 

@@ -132,8 +132,8 @@ def _places(issuer: str) -> list[str]:
 
 
 def _problem(issuer: str, found: dict[str, Any], addresses: Sequence[str]) -> str:
-    if (said := found.get("issuer")) != issuer:
-        return f"its metadata is of {said!r:.200}"
+    if (issuer_found := found.get("issuer")) != issuer:
+        return f"its metadata is of {issuer_found!r:.200}"
     for name in addresses:
         address = found.get(name)
         if not isinstance(address, str):

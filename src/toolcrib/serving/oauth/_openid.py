@@ -208,8 +208,10 @@ class OpenIDClient:
             raise TokenRefused("the token is for several applications, and was not issued to this one")
         if claims.get("azp", client) != client:
             raise TokenRefused("the token was issued to another application")
-        said: Any = claims.get("nonce")
-        if nonce is not None and not (isinstance(said, str) and hmac.compare_digest(said.encode(), nonce.encode())):
+        claimed: Any = claims.get("nonce")
+        if nonce is not None and not (
+            isinstance(claimed, str) and hmac.compare_digest(claimed.encode(), nonce.encode())
+        ):
             raise TokenRefused("the token is of another login")
         return LoggedIn(self._id(claims), _groups(claims, self.provider.groups_claim), float(claims["exp"]))
 
@@ -231,4 +233,4 @@ def _groups(claims: Mapping[str, Any], name: str) -> tuple[str, ...]:
         for part in name.split("."):
             found = cast("Mapping[str, Any]", found).get(part) if isinstance(found, Mapping) else None
     several: Sequence[Any] = cast("list[Any]", found) if isinstance(found, list) else [found]
-    return tuple(one for one in several if isinstance(one, str) and one)
+    return tuple(group for group in several if isinstance(group, str) and group)

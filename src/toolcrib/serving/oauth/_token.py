@@ -55,10 +55,12 @@ def checked_token(claims: Mapping[str, Any], server: AuthorizationServer) -> Che
 
 def is_for(claims: Mapping[str, Any], audiences: Collection[str]) -> bool:
     """Return whether the audience in claims is one of these; an address may have a slash more at its end."""
-    given = claims.get("aud")
-    several = cast("list[Any]", given) if isinstance(given, list) else [given]
+    claim = claims.get("aud")
+    several = cast("list[Any]", claim) if isinstance(claim, list) else [claim]
     wanted = {audience.removesuffix("/") for audience in audiences}
-    return any(isinstance(one, str) and one.removesuffix("/") in wanted for one in several)
+    return any(
+        isinstance(resource_name, str) and resource_name.removesuffix("/") in wanted for resource_name in several
+    )
 
 
 def _principal(claims: Mapping[str, Any], server: AuthorizationServer, subject: str | None, client: str | None) -> str:
@@ -87,8 +89,8 @@ def _scopes(claims: Mapping[str, Any]) -> frozenset[str]:
     """Return the scopes of a token: a text or a list, in `scope`, or in `scp` as some servers have it."""
     found: set[str] = set()
     for name in ("scope", "scp"):
-        given: Any = claims.get(name)
-        several: Any = given.split() if isinstance(given, str) else given
+        claim: Any = claims.get(name)
+        several: Any = claim.split() if isinstance(claim, str) else claim
         if isinstance(several, list):
-            found.update(one for one in cast("list[Any]", several) if isinstance(one, str))
+            found.update(scope for scope in cast("list[Any]", several) if isinstance(scope, str))
     return frozenset(found)

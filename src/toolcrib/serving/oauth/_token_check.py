@@ -72,8 +72,8 @@ class KeySet:
                 return False
             finally:
                 self._tried_at = self._clock()  # those who wait here do not try, one after another
-            given: Any = document.get("keys")
-            keys = cast("list[Any]", given)[:_MOST] if isinstance(given, list) else []
+            listed: Any = document.get("keys")
+            keys = cast("list[Any]", listed)[:_MOST] if isinstance(listed, list) else []
             self._keys = [cast("dict[str, Any]", key) for key in keys if isinstance(key, dict)]
             self._read_at = self._tried_at
             return True
