@@ -22,7 +22,7 @@ from tests.adapters.mcp_server.test_tasks import after_work
 from tests.gateway.test_options import written
 from tests.gateway.test_servers import ENVIRONMENT, small
 from toolcrib.adapters.mcp_client import connect
-from toolcrib.adapters.mcp_server import HttpEndpoint, HttpOptions, ServerOptions, serve_endpoints
+from toolcrib.adapters.mcp_server import AuthorizationServer, HttpEndpoint, HttpOptions, ServerOptions, serve_endpoints
 from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.calls import Suspended
 from toolcrib.errors import TargetError
@@ -171,6 +171,27 @@ async def test_a_task_of_one_endpoint_is_found_and_cancelled_at_no_other(tmp_pat
         await asyncio.wait([serving])
 
     assert (end["status"], done) == ("completed", ["Oslo"])
+
+
+async def test_each_endpoint_behind_a_proxy_has_its_metadata_where_its_clients_look() -> None:
+    issuer = AuthorizationServer(issuer="https://id.example.org")
+    public = [f"https://tools.example.org/{name}" for name in ("f", "s")]
+    endpoints = [
+        HttpEndpoint([tool], http=HttpOptions(port=0, path=path, public_url=url, authorization_server=issuer))
+        for tool, path, url in zip((pay, answer), ENDPOINTS, public, strict=True)
+    ]
+    urls = asyncio.Queue[str]()
+    serving = asyncio.create_task(serve_endpoints(endpoints, started=urls.put_nowait))
+    try:
+        base = (await urls.get()).removesuffix("/finance/mcp")
+        async with httpx2.AsyncClient(headers={"host": "tools.example.org"}) as client:
+            places = [f"{base}/.well-known/oauth-protected-resource/{name}" for name in ("f", "s")]
+            found = [(await client.get(place)).json()["resource"] for place in places]
+    finally:
+        serving.cancel()
+        await asyncio.wait([serving])
+
+    assert found == public
 
 
 async def test_two_endpoints_at_one_path_are_refused() -> None:

@@ -210,7 +210,7 @@ class _HttpApps:
         await asyncio.gather(*(app.close() for app in self._apps))
 
     async def _app_of(self, path: str) -> HttpApp:
-        """Return the one whose path a path ends with, as that of its metadata does; for anything else, the first.
+        """Return the one whose path a path ends with, or whose metadata it is of; for anything else, the first.
 
         Of the health of all, one that is not ready answers.
         """
@@ -218,6 +218,9 @@ class _HttpApps:
             for app in self._apps:
                 if not await app.is_ready():
                     return app
+        for app in self._apps:
+            if path == metadata_path(app.options.resource):  # as clients write it, behind a proxy
+                return app
         found = [app for app in self._apps if path.endswith(app.options.path)]
         return max(found, key=lambda app: len(app.options.path), default=self._apps[0])
 
