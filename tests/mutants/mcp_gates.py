@@ -95,8 +95,8 @@ MCP_GATES: tuple[Gate, ...] = (
     Gate(
         "call that waits again when another ends",
         _WAITING,
-        "if stored is None or set(stored.requests) != set(requests):\n                return False\n            del self",
-        "if stored is None:\n                return False\n            del self",
+        "set(stored.requests) != set(requests):\n                return False\n            del self",
+        "False:\n                return False\n            del self",
         _OF_STORE,
     ),
     Gate(
