@@ -79,8 +79,8 @@ AGENT_FRAMEWORK_GATES: tuple[Gate, ...] = (
     Gate(
         "an answer to what Agent Framework asked",
         _TOOLS,
-        "in answered(((one, one[1]) for one in asked_in(asked)), given)",
-        "in ((one, answer) for one in asked_in(asked) for answer in given)",
+        "in answered(((gate, gate[1]) for gate in asked_in(asked)), given)",
+        "in ((gate, answer) for gate in asked_in(asked) for answer in given)",
         _TESTS,
     ),
     Gate(
@@ -118,7 +118,7 @@ AGENT_FRAMEWORK_GATES: tuple[Gate, ...] = (
     Gate(
         "middleware of Agent Framework around the tools of a target",
         "adapters/agent_framework/_guard.py",
-        "if any(not isinstance(each, AgentMiddleware | ChatMiddleware)",
+        "if any(not isinstance(layer, AgentMiddleware | ChatMiddleware)",
         "if any(False",
         ("tests/frameworks/test_targets.py",),
     ),

@@ -11,7 +11,7 @@ _OF_STORES, _OF_GATE = ("tests/budgets/test_stores.py",), ("tests/budgets/test_g
 _OF_SEAM = ("tests/pipeline/test_gates.py",)
 
 BUDGET_GATES: tuple[Gate, ...] = (
-    Gate("what is over is not counted", _STORE, "all(one.charge.may_exceed for one in over)", "True", _OF_STORES),
+    Gate("what is over is not counted", _STORE, "all(excess.charge.may_exceed for excess in over)", "True", _OF_STORES),
     Gate(
         "the last part of a time",
         _STORE,

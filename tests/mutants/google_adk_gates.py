@@ -21,8 +21,8 @@ GOOGLE_ADK_GATES: tuple[Gate, ...] = (
     Gate(
         "a confirmation of ADK's for what was shown",
         _CALLS,
-        "said if isinstance(said, Denial) or is_as_seen(request) or _is_bound(theirs) else None",
-        "said",
+        "answer if isinstance(answer, Denial) or is_as_seen(request) or _is_bound(theirs) else None",
+        "answer",
         _TESTS,
     ),
     Gate(

@@ -21,7 +21,7 @@ OPENAI_AGENTS_GATES: tuple[Gate, ...] = (
     Gate(
         "approval that the Agents SDK gives",
         _TOOLS,
-        "return plain_grant(request) if given is None and self._is_approved(ctx) else given",
+        "return plain_grant(request) if known is None and self._is_approved(ctx) else known",
         "return request.grant()",
         _TESTS,
     ),
@@ -95,14 +95,14 @@ OPENAI_AGENTS_GATES: tuple[Gate, ...] = (
     Gate(
         "a guardrail of the Agents SDK that rejects a call",
         "adapters/openai_agents/_members.py",
-        'said.behavior["type"] == "reject_content"',
+        'verdict.behavior["type"] == "reject_content"',
         "False",
         _TESTS,
     ),
     Gate(
         "a guardrail of the Agents SDK that ends a run",
         "adapters/openai_agents/_members.py",
-        'said.behavior["type"] == "raise_exception"',
+        'verdict.behavior["type"] == "raise_exception"',
         "False",
         _TESTS,
     ),

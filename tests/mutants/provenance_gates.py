@@ -67,7 +67,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "earlier results of a transcript are read",
         "rounds/_recalled.py",
-        "            run.read(replace(given, is_error=result.is_error))\n",
+        "            run.read(replace(restored, is_error=result.is_error))\n",
         "            pass\n",
         _RECALLED,
     ),

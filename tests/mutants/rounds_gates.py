@@ -24,8 +24,8 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "calls of a response of Pydantic AI that was cut",
         "adapters/pydantic_ai/_toolset.py",
-        "ToolCall(name, given, call_id, fault=fault)",
-        "ToolCall(name, given, call_id)",
+        "ToolCall(name, arguments, call_id, fault=fault)",
+        "ToolCall(name, arguments, call_id)",
         ("tests/adapters/pydantic_ai/test_toolset.py",),
     ),
     Gate(

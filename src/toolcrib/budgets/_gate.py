@@ -70,9 +70,9 @@ class Budgets:
         name: str = "budgets",
         clock: Clock = WALL_CLOCK,
     ) -> None:
-        if isinstance(limits, Limit) or not all(isinstance(one, Limit) for one in limits):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+        if isinstance(limits, Limit) or not all(isinstance(limit, Limit) for limit in limits):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
             raise TypeError("Budgets: limits is a list of limits, as in Budgets([Limit(calls=10, per='minute')])")
-        if groups is None and any("group" in one.shares for one in limits):
+        if groups is None and any("group" in limit.shares for limit in limits):
             raise ValueError("Budgets: a limit is by group, and no groups are given")
         if store is not None and not isinstance(store, UsageStore):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
             raise TypeError(f"Budgets: store is {store!r:.80}; give a store, as in SqliteUsageStore('usage.db')")
@@ -88,7 +88,7 @@ class Budgets:
         self.limits, self.name = tuple(limits), name
         self._store = MemoryUsageStore() if store is None else store
         self._groups, self._costs, self._clock = groups, dict(costs or {}), clock
-        self.tool_names = tuple(dict.fromkeys((*(name for one in self.limits for name in one.tools), *self._costs)))
+        self.tool_names = tuple(dict.fromkeys((*(name for limit in self.limits for name in limit.tools), *self._costs)))
         self._unchecked = [limit for limit in self.limits if limit.spend is not None]
 
     def check_tools(self, tools: Mapping[str, Tool[..., Any]], *, is_complete: bool) -> None:
@@ -126,11 +126,11 @@ class Budgets:
         """Count a call that begins; return why it may not, where a limit was reached meanwhile."""
         at = self._clock.monotonic()
         over = await self._store.charge(self._charges(call, is_approved=call.grant is not None), at)
-        return self._answer(call, [one for one in over if not one.charge.may_exceed], at)
+        return self._answer(call, [excess for excess in over if not excess.charge.may_exceed], at)
 
     def _answer(self, call: Any, over: Sequence[Overrun], at: float) -> Rejected | Ask | None:
-        refusing = [one for one in over if one.charge.limit.over == "refuse"]
-        texts = [one.text(call.name, at) for one in refusing or over]
+        refusing = [excess for excess in over if excess.charge.limit.over == "refuse"]
+        texts = [excess.text(call.name, at) for excess in refusing or over]
         if refusing:
             return Rejected(call.name, call.id, " ".join(texts), "limit")
         return Ask(" ".join(texts)) if texts else None
@@ -146,8 +146,8 @@ class Budgets:
                 yield Charge(self._share(limit, call), amount, limit, is_approved and limit.over == "ask")
 
     def _cost_of(self, name: str, tool: Tool[..., Any]) -> Cost | None:
-        given = (cost for pattern, cost in self._costs.items() if fnmatchcase(name, pattern))
-        return next(given, tool.options.cost)
+        costs = (cost for pattern, cost in self._costs.items() if fnmatchcase(name, pattern))
+        return next(costs, tool.options.cost)
 
     def _is_listed(self, limit: Limit) -> bool:
         """Return whether the price list may price a tool that a limit counts, be it one of a toolset beside this."""

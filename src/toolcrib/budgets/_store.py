@@ -82,7 +82,7 @@ class UsageStore:
         with self._tables.transaction(write=write) as execute:
             used = [(charge, _slots(execute, charge, at)) for charge in charges]
             over = tuple(filter(None, (_overrun(charge, slots) for charge, slots in used)))
-            if write and all(one.charge.may_exceed for one in over):
+            if write and all(excess.charge.may_exceed for excess in over):
                 for charge, slots in {charge.share: (charge, slots) for charge, slots in used}.values():
                     _add(execute, charge, slots, at)
         return over

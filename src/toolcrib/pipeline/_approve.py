@@ -69,7 +69,7 @@ async def _equal_call(call: LiveCall) -> Outcome | None:
         entries = () if store is None else await store.like(request_for(call, []))
     except Exception as error:  # the store is the user's code; a gate that fails is shut
         return call.hook_failure("approval", store, error)
-    entry = next((one for one in entries if one.execution_state == "in doubt"), None)
+    entry = next((known for known in entries if known.execution_state == "in doubt"), None)
     if entry is not None:
         return await begun_before(call, entry)
     last = entries[-1].execution if entries else None

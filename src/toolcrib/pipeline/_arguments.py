@@ -361,10 +361,10 @@ def changed_since(plan: CompiledTool, before: Mapping[str, Any], after: Mapping[
     return InvalidArguments(plan.name, tuple(problems) or (FieldProblem("", _WITHOUT_FORM),))
 
 
-def equal_values(one: Any, other: Any) -> bool:
+def equal_values(value: Any, other: Any) -> bool:
     """Return whether two values are equal, such as a call's arguments; what cannot be compared counts as edited."""
     try:
-        return one is other or bool(one == other)
+        return value is other or bool(value == other)
     except Exception:  # the `__eq__` of any type
         return False
 

@@ -198,10 +198,12 @@ class CompiledTool:
         spec = self.spec
         if reading == "python":
             return self.validated(values) if host else spec.arguments(spec.validate_python(values))
-        own = {name: value for name, value in values.items() if host and (name in spec.fixed or name in spec.injected)}
-        given = {name: value for name, value in values.items() if name not in own}
+        of_host = {
+            name: value for name, value in values.items() if host and (name in spec.fixed or name in spec.injected)
+        }
+        of_model = {name: value for name, value in values.items() if name not in of_host}
         try:
-            return {**spec.arguments(spec.validate_json(json.dumps(given), convert)), **own}
+            return {**spec.arguments(spec.validate_json(json.dumps(of_model), convert)), **of_host}
         except SchemaError:
             if not host:
                 raise

@@ -71,11 +71,11 @@ async def _deliver_result(call: LiveCall) -> Failed | None:
 
 
 async def _delivered_value(call: LiveCall) -> Any:
-    whole: Any = call.value
-    if not (call.plan.streaming and isinstance(whole, list)):
-        return await deliver(call, whole)
+    result: Any = call.value
+    if not (call.plan.streaming and isinstance(result, list)):
+        return await deliver(call, result)
     values: list[Any] = []
-    for value in cast("list[Any]", whole):
+    for value in cast("list[Any]", result):
         values.append(await deliver(call, value))
         if call.execution.gave_value and call.trace is not None:
             call.trace.yielded(values[-1])
@@ -142,8 +142,8 @@ async def _shorten(call: LiveCall) -> KeptResult | None:
 
 def _shown_limit(plan: CompiledTool, run: Run) -> int | None:
     """Return the most characters that are shown of a result; None for a program where longer ones are kept."""
-    whole = plan.shortener is not None and run.channel.reader.value_chars is not None
-    return None if whole else plan.max_result_chars
+    is_whole = plan.shortener is not None and run.channel.reader.value_chars is not None
+    return None if is_whole else plan.max_result_chars
 
 
 async def finish(call: LiveCall) -> Outcome:

@@ -102,15 +102,15 @@ class CallWatcher:
 
     def close(self, calls: Iterable[DecodedCall[Any]]) -> None:
         """Report the calls that the round has, whole: those that could be read."""
-        whole = [(call, required_call(call).raw_arguments) for call in calls]
+        calls_read = [(call, required_call(call).raw_arguments) for call in calls]
         by_id = {call.id: place for place, call in reversed([*enumerate(self._calls)]) if call.id}
-        reported = {by_id[call.id] for call, _ in whole if call.id in by_id}
+        reported = {by_id[call.id] for call, _ in calls_read if call.id in by_id}
         others: defaultdict[str, deque[int]] = defaultdict(deque)  # to which the round gave another id
         for place, call in enumerate(self._calls):
             if place not in reported:
                 others[call.name].append(place)
         new = count(len(self._calls))
-        for call, raw in whole:
+        for call, raw in calls_read:
             place = by_id.get(call.id)
             if place is None:
                 place = others[call.name].popleft() if others[call.name] else next(new)
@@ -134,10 +134,10 @@ class CallWatcher:
             self._report(call, reader)
 
     def _report(self, call: _ArrivingCall, reader: ToolCalls) -> None:
-        came = call.read() if call.place is not None and call.has_news else None
-        if came is None or call.place is None:
+        arguments = call.read() if call.place is not None and call.has_news else None
+        if arguments is None or call.place is None:
             return
-        shown = reader.arguments_of(WireCall(call.id, call.name, came, call.kind))
+        shown = reader.arguments_of(WireCall(call.id, call.name, arguments, call.kind))
         if isinstance(shown, Mapping) and shown != call.shown:
             call.shown = copied(shown)
             self._listener(CallProgress(call.place, call.id, call.name, copied(shown)))
@@ -175,7 +175,9 @@ class _ArrivingCall:
 
     def ends_before(self, piece: CallPiece) -> bool:
         """Return whether a piece in its place is of another call: some servers say index 0 for each."""
-        return any(one and other and one != other for one, other in ((self.id, piece.id), (self.name, piece.name)))
+        return any(
+            known and other and known != other for known, other in ((self.id, piece.id), (self.name, piece.name))
+        )
 
     def add(self, piece: CallPiece) -> None:
         """Add a piece."""
@@ -184,7 +186,7 @@ class _ArrivingCall:
             self._texts.append(piece.text)
         merged = [self._values.merge(piece.values), *map(self._values.put, piece.placed)]
         self._is_broken = self._is_broken or not all(merged)
-        values = [piece.text, *piece.values.values(), *(one.value for one in piece.placed)]
+        values = [piece.text, *piece.values.values(), *(placed.value for placed in piece.placed)]
         self._length += sum(map(_size, values))
 
     def read(self) -> str | Mapping[str, Any] | None:

@@ -72,9 +72,9 @@ def joined_tools(tools: Iterable[Item], provider_tools: Iterable[Mapping[str, An
     A definition gives way to a provider's tool of the same name, which the model then calls by that name, and to one of
     the same type where neither has a name.
     """
-    own = [dict(tool) for tool in provider_tools]
-    keys = [_key(tool) for tool in own]
-    return (*(tool for tool in tools if _key(tool) not in keys), *own)
+    of_provider = [dict(tool) for tool in provider_tools]
+    keys = [_key(tool) for tool in of_provider]
+    return (*(tool for tool in tools if _key(tool) not in keys), *of_provider)
 
 
 def _key(tool: Mapping[str, Any]) -> object:

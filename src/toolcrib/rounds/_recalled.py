@@ -85,8 +85,8 @@ def recall_transcript(
             call = recalled.calls.get(result.call.id or result.call.name, result.call)
             name, key = call.name or result.call.name, f"{result.call.id} {result.call.name} {result.content}"
             asked, entry = ToolCall(name, call.arguments or "{}", result.call.id), tools.entries.get(name)
-            given = ModelInput("restored", result.content, request=asked, entry=entry, key=key, is_text=True)
-            run.read(replace(given, is_error=result.is_error))
+            restored = ModelInput("restored", result.content, request=asked, entry=entry, key=key, is_text=True)
+            run.read(replace(restored, is_error=result.is_error))
         is_misplaced = shape.get("role") in _RESULTS and not results
         read_provider_parts(run, {**shape, "role": "result"} if is_misplaced else shape)
         recalled.calls |= {call.id or call.name: call for call in rules.calls_of(shape)}
@@ -111,8 +111,8 @@ def _says_something(item: Mapping[str, Any]) -> bool:
     is_models = item.get("role") in ("assistant", "model") or item.get("type") == "model_output"
     if not is_models and item.get("kind") != "response":
         return False
-    held: Any = item.get("content") or item.get("parts") or ()
-    parts: list[Any] = [{"text": held}] if isinstance(held, str) else [*held]
+    content: Any = item.get("content") or item.get("parts") or ()
+    parts: list[Any] = [{"text": content}] if isinstance(content, str) else [*content]
     shapes = [cast("Mapping[str, Any]", part) for part in parts if isinstance(part, Mapping)]
     spoken = (part for part in shapes if _CALLS.isdisjoint((part.get("type"), part.get("part_kind"), *part)))
     return any(map(item.get, _SAID)) or any(any(map(part.get, (*_SAID, "content"))) for part in spoken)

@@ -389,13 +389,13 @@ async def decode_stream(
     pipeline = pipeline_of(tools)
     listeners = reply_listeners({"on_chunk": on_chunk, "on_text": on_text, "on_call": on_call})
     watcher = ReplyWatcher(pipeline, keywords.get("format"), listeners, strict=keywords.get("strict", False))
-    kept: list[object] = []
+    chunks_read: list[object] = []
     async for chunk in chunks:
         if isinstance(chunk, str):
             raise TypeError("a stream of text has no calls: give the stream itself, and on_text=... has its text")
-        kept.append(chunk)
+        chunks_read.append(chunk)
         watcher.add(chunk)
-    round = decode(pipeline, kept, available, **keywords)
+    round = decode(pipeline, chunks_read, available, **keywords)
     watcher.close(round)
     return round
 

@@ -109,14 +109,16 @@ async def _loaded(
         stop=sent["stop"],
         problems=tuple(sent["problems"]),
         stop_kind=sent["stop_kind"],
-        unknown=tuple(WireCall(**one) for one in sent["unknown"]),
+        unknown=tuple(WireCall(**data_of_call) for data_of_call in sent["unknown"]),
         container=sent.get("container", ""),
     )
     pipeline, run, strict = pipeline_of(tools), run_from(data["run"], run, "round"), data["strict"]
     reader = ToolCalls(pipeline.toolset, rules, strict=strict)
     calls = [
-        received(wire, reader, reply, pipeline, run) if one is None else await _loaded_call(wire, pipeline, run, one)
-        for wire, one in zip(reader.of(reply), data["calls"], strict=True)
+        received(wire, reader, reply, pipeline, run)
+        if data_of_call is None
+        else await _loaded_call(wire, pipeline, run, data_of_call)
+        for wire, data_of_call in zip(reader.of(reply), data["calls"], strict=True)
     ]
     return RoundState(rules, reply, pipeline, run, strict=strict, calls=calls)
 

@@ -219,14 +219,14 @@ class SessionState:
             await self._take_up(data)
         if keeper is not None:
             keeper.is_loaded = True
-        said, self._waiting = self._waiting, []
-        unkept = [text for text, keep in said if not keep]
+        waiting, self._waiting = self._waiting, []
+        unkept = [text for text, keep in waiting if not keep]
         if unkept and self._unkept.turns:
             self._unkept.replace(unkept)
-            said = [(text, keep) for text, keep in said if keep]
+            waiting = [(text, keep) for text, keep in waiting if keep]
             for text in unkept:
                 self.host_run.add_user_message(text)
-        for text, keep in said:
+        for text, keep in waiting:
             self.say(text, keep=keep)
         return self
 

@@ -215,7 +215,7 @@ def what_waits(suspended: Iterable[str], unhandled: Iterable[Unhandled]) -> tupl
             "(`await waiting.resolve([request.grant()])`) and run the session again"
         )
         return f"a person has to approve {names} first", mend
-    kinds = ", ".join(f"`{one.kind}`" for one in unhandled) or "a call"
+    kinds = ", ".join(f"`{item.kind}`" for item in unhandled) or "a call"
     mend = "commit what `answer` or `refuse` of each returns (`waits_for`), and run the session again"
     return f"{kinds} waits for an answer of yours", mend
 

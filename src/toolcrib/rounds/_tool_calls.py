@@ -77,8 +77,8 @@ class ToolCalls:
             value: object = read_json(raw) if isinstance(raw, str) else raw
             if not isinstance(value, Mapping):
                 return raw
-            own = own_arguments(cast("Mapping[str, Any]", value), names)
-            arguments = without_filler(own, parameters) if self._strict else own
+            known = own_arguments(cast("Mapping[str, Any]", value), names)
+            arguments = without_filler(known, parameters) if self._strict else known
         except (ValueError, RecursionError, SchemaError):  # the pipeline says what is wrong with the call
             return raw
         return json.dumps(arguments) if isinstance(raw, str) else arguments
@@ -103,9 +103,9 @@ def own_copy(value: Any) -> Any:
         return dict(source)
 
 
-def are_equal(tool: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def are_equal(tool: str, before: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Return whether the arguments of a tool are the same, as a grant tells them apart."""
     try:
-        return one == other or digest(tool, one) == digest(tool, other)
+        return before == other or digest(tool, before) == digest(tool, other)
     except Exception:  # a user's __eq__; what cannot be compared is taken to be edited
         return False

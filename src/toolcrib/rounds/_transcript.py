@@ -253,9 +253,9 @@ def _names(rules: ProviderFormat, item: Mapping[str, Any]) -> bool:
     return bool(keys) and all(keys)
 
 
-def _same(one: Sequence[Any], other: list[Any]) -> bool:
+def _same(before: Sequence[Any], other: list[Any]) -> bool:
     """Return whether a list has these items; ones that are the same objects are not compared."""
     try:
-        return bool(one == other)
+        return bool(before == other)
     except Exception:  # the __eq__ of an SDK's object; what cannot be compared is read again
         return False

@@ -59,8 +59,8 @@ def _answer_in(text: str, schema: Mapping[str, Any]) -> str:
         case {"value": inner} if len(read) == 1 and not _is_object(schema):
             return json.dumps(inner)
         case dict() if _is_object(schema):
-            kept = without_filler(cast("dict[str, Any]", read), schema)
-            return text if kept == read else json.dumps(kept)
+            filled = without_filler(cast("dict[str, Any]", read), schema)
+            return text if filled == read else json.dumps(filled)
         case _:
             return text
 

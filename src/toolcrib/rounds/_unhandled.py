@@ -82,7 +82,7 @@ def unhandled_in(others: Iterable[WireCall], reply: WireReply, format: ProviderF
 
     What did not come whole is not to be done, and is refused by itself: it is left out.
     """
-    calls = [(call, True) for call in others] + [(one, False) for one in reply.unknown]
+    calls = [(call, True) for call in others] + [(item, False) for item in reply.unknown]
     return [
         Unhandled(call.kind, call.name, call.id, call.sent or {}, known, format.needs(call.kind) if known else ())
         for call, known in calls

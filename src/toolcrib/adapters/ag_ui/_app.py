@@ -97,29 +97,29 @@ def doubt_schema(request: ApprovalRequest) -> dict[str, Any]:
     return {"type": "object", "properties": answers, "oneOf": [{"required": ["approved"]}, {"required": ["result"]}]}
 
 
-def request_in(given: RunAgentInput) -> FrontEndRequest:
+def request_in(sent: RunAgentInput) -> FrontEndRequest:
     """Return the person's last message and their answers; a message with more than text is refused.
 
     Raises:
         FrontEndError: The payload of an answer says neither yes nor no, or the message has no text.
     """
-    answers = {entry.interrupt_id: _answer(entry) for entry in given.resume or ()}
-    last = next((message for message in reversed(given.messages) if isinstance(message, UserMessage)), None)
+    answers = {entry.interrupt_id: _answer(entry) for entry in sent.resume or ()}
+    last = next((message for message in reversed(sent.messages) if isinstance(message, UserMessage)), None)
     if last is None:
-        return FrontEndRequest(given.thread_id, answers=answers)
-    return FrontEndRequest(given.thread_id, last.id, _text(last), answers)
+        return FrontEndRequest(sent.thread_id, answers=answers)
+    return FrontEndRequest(sent.thread_id, last.id, _text(last), answers)
 
 
 def _answer(entry: ResumeEntry) -> FrontEndAnswer:
     if entry.status == "cancelled":
         return FrontEndAnswer(approved=False)
     try:
-        said = _Payload.model_validate(entry.payload)
+        payload = _Payload.model_validate(entry.payload)
     except (ValidationError, RecursionError):
         form = '{"approved": true}, {"approved": false, "reason": "..."}, or of a call in doubt {"result": ...}'
         raise FrontEndError(f"the payload of the answer to {entry.interrupt_id:.100} must be {form}", 422) from None
-    done = Done(said.result) if "result" in said.model_fields_set else None
-    return FrontEndAnswer(said.approved, said.reason, said.editedArgs, done)
+    done = Done(payload.result) if "result" in payload.model_fields_set else None
+    return FrontEndAnswer(payload.approved, payload.reason, payload.editedArgs, done)
 
 
 def _text(message: UserMessage) -> str:
@@ -263,10 +263,10 @@ def _input_in(body: Mapping[str, Any]) -> RunAgentInput:
         raise FrontEndError(f"the request is not a RunAgentInput of AG-UI: {what}", 422) from None
 
 
-async def _texts(given: RunAgentInput, exchange: Exchange) -> AsyncGenerator[str]:
-    encoder, writer = EventEncoder(), EventWriter(given.thread_id, given.run_id)
+async def _texts(sent: RunAgentInput, exchange: Exchange) -> AsyncGenerator[str]:
+    encoder, writer = EventEncoder(), EventWriter(sent.thread_id, sent.run_id)
     started: BaseEvent = RunStartedEvent(
-        thread_id=given.thread_id, run_id=given.run_id, protocol_version=PROTOCOL_VERSION
+        thread_id=sent.thread_id, run_id=sent.run_id, protocol_version=PROTOCOL_VERSION
     )
     async with aclosing(exchange.events()) as events:
         yield encoder.encode(started)

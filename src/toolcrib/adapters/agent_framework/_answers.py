@@ -87,8 +87,8 @@ def answer_in(context: FunctionInvocationContext, request: ApprovalRequest, *, i
     if not isinstance(response, Content) or response.approved is not True:
         return None
     payload = response.additional_properties.get(_KEY)
-    given = cast("Mapping[str, Any]", payload if isinstance(payload, Mapping) else {})
-    if "kind" in given:
-        return answer_of(request, given)
-    was_shown = is_known or bool(given) or context.function.approval_mode == "always_require"
-    return plain_grant(request, given.get("approver", "host")) if was_shown and is_as_seen(request) else None
+    fields = cast("Mapping[str, Any]", payload if isinstance(payload, Mapping) else {})
+    if "kind" in fields:
+        return answer_of(request, fields)
+    was_shown = is_known or bool(fields) or context.function.approval_mode == "always_require"
+    return plain_grant(request, fields.get("approver", "host")) if was_shown and is_as_seen(request) else None

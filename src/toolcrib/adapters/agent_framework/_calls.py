@@ -64,9 +64,9 @@ class CallOfAgent:
     def __init__(self, context: FunctionInvocationContext, run: Run) -> None:
         self.arguments: dict[str, Any] = to_jsonable_python(context.arguments, fallback=str)
         self._context = context
-        given = {name: value for name, value in context.kwargs.items() if name != "session"}  # by the agent's caller
-        own = {} if run.deps is not None or not given else {"deps": given}
-        self.run = run.view(provide={**run.provide, FunctionInvocationContext: context}, **own)
+        extras = {name: value for name, value in context.kwargs.items() if name != "session"}  # by the agent's caller
+        deps = {} if run.deps is not None or not extras else {"deps": extras}
+        self.run = run.view(provide={**run.provide, FunctionInvocationContext: context}, **deps)
 
     async def make(self, tools: FrameworkTools, provide: Mapping[Any, Any] | None = None) -> Outcome | None:
         """Make the call, or go on with it; None where the framework has to ask a person, which its result does then."""

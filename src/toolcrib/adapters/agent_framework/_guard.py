@@ -54,7 +54,7 @@ def guard(agent: A, policy: GuardPolicy, *, suspended: SuspendedCallStore | None
     guarded, provider = copy(agent), GuardProvider(policy, suspended=suspended)
     tools: Sequence[Any] = agent.default_options.get("tools") or ()
     are_functions = all(isinstance(tool, FunctionTool) and _adds_none(tool) for tool in tools)
-    brings_more = any(not isinstance(each, HistoryProvider) for each in agent.context_providers)
+    brings_more = any(not isinstance(provider, HistoryProvider) for provider in agent.context_providers)
     if tools and are_functions and not agent.mcp_tools and not brings_more:
         GuardPolicy.checked(policy).check_names(_name_of(tool) for tool in tools)
     guarded.context_providers = [*agent.context_providers, provider]
@@ -108,15 +108,15 @@ class _GuardGates(Gates):
 
     async def before_model(self, context: ChatContext, run: Run) -> None:
         await super().before_model(context, run)
-        given: Sequence[Any] = (context.options or {}).get("tools") or ()
-        self._tools.check_names(_name_of(tool) for tool in given)
-        for tool in given:
+        tools: Sequence[Any] = (context.options or {}).get("tools") or ()
+        self._tools.check_names(_name_of(tool) for tool in tools)
+        for tool in tools:
             if not isinstance(tool, FunctionTool):
                 self._tools.refuse(_name_of(tool))
 
     def known(self, context: ChatContext) -> Toolset:
-        given = [tool for tool in (context.options or {}).get("tools") or () if isinstance(tool, FunctionTool)]
-        return Toolset([Member(tool).tool() for tool in given])
+        functions = [tool for tool in (context.options or {}).get("tools") or () if isinstance(tool, FunctionTool)]
+        return Toolset([Member(tool).tool() for tool in functions])
 
     def tools_of(self, name: str) -> FrameworkTools | None:
         return self._tools.find(name)
@@ -190,7 +190,7 @@ def member_of(value: object) -> Toolset | Tool[..., Any] | None:
         return None if value.declaration_only else from_tools([value])[0]
     if not isinstance(value, Agent):
         return None
-    if any(not isinstance(each, AgentMiddleware | ChatMiddleware) for each in value.middleware or ()):
+    if any(not isinstance(layer, AgentMiddleware | ChatMiddleware) for layer in value.middleware or ()):
         raise gates_lost("the middleware")
     return Toolset([AgentTools(partial(_opened, value))])
 
@@ -202,7 +202,7 @@ async def _opened(agent: Agent[Any], ctx: RunContext[Any]) -> AsyncGenerator[Too
         for server in agent.mcp_tools:
             given += (await stack.enter_async_context(server)).functions
         theirs = [tool for tool in given if isinstance(tool, FunctionTool) and not tool.declaration_only]
-        ours = [each.toolset for each in agent.context_providers if isinstance(each, ToolProvider)]
+        ours = [provider.toolset for provider in agent.context_providers if isinstance(provider, ToolProvider)]
         tools = Toolset([*from_tools(theirs), *ours])
         for provider in agent.context_providers:
             if isinstance(provider, GuardProvider):

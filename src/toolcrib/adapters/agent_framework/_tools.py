@@ -77,12 +77,12 @@ async def answers(asked: Iterable[Content], *given: Given, agent: Agent[Any], se
     Raises:
         ApprovalError: An answer is for nothing that is asked, or a request was answered before.
     """
-    gates = [each.gates for each in agent.context_providers if isinstance(each, GatedProvider)]
+    gates = [provider.gates for provider in agent.context_providers if isinstance(provider, GatedProvider)]
     contents: list[Content] = []
-    for (content, request), answer in answered(((one, one[1]) for one in asked_in(asked)), given):
+    for (content, request), answer in answered(((gate, gate[1]) for gate in asked_in(asked)), given):
         if isinstance(answer, Denial):
-            for one in gates:
-                if await one.deny(content, request, answer, session):
+            for gate in gates:
+                if await gate.deny(content, request, answer, session):
                     break
         contents.append(response_content(content, answer))
     return Message(role="user", contents=contents)
@@ -147,13 +147,13 @@ class _ToolGates(Gates):
 
     async def before_model(self, context: ChatContext, run: Run) -> None:
         await super().before_model(context, run)
-        given: Sequence[Any] = (context.options or {}).get("tools") or ()
+        tools: Sequence[Any] = (context.options or {}).get("tools") or ()
         shown = [
             tool
-            for tool in given
+            for tool in tools
             if tool is not self.listed.get(getattr(tool, "name", "")) or await self._tools.shows(tool.name, run)
         ]
-        if len(shown) < len(given):
+        if len(shown) < len(tools):
             context.options = {**(context.options or {}), "tools": shown}
 
     def known(self, context: ChatContext) -> Toolset:

@@ -69,18 +69,18 @@ class Gates(ABC):
         """Return the options with which a session goes on."""
         return options
 
-    async def pre_tool_use(self, given: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
+    async def pre_tool_use(self, data: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
         """Pass a call through the gates before Claude Code runs it; defer it where a person has to answer."""
-        name: str = given["tool_name"]
+        name: str = data["tool_name"]
         tools = self.tools_of(name)
         if tools is None:
             return {}
-        run = self.run_of(given)
-        call = ToolCall(self.our_name(name), dict(given["tool_input"]), tool_use_id or given["tool_use_id"])
+        run = self.run_of(data)
+        call = ToolCall(self.our_name(name), dict(data["tool_input"]), tool_use_id or data["tool_use_id"])
         asked = await self.ask(tools, call, run)
         match asked:
             case Suspended():
-                self.note(given["session_id"], asked.request)
+                self.note(data["session_id"], asked.request)
                 return decision("defer", asked.request.text())
             case str():
                 return decision("deny", asked)
@@ -92,14 +92,14 @@ class Gates(ABC):
         told = await self.denial_of(tools, call, run)
         return told if told is not None else await tools.admit(call, run, answer=self.runs.answer_to)
 
-    def run_of(self, given: Mapping[str, Any]) -> Run:
+    def run_of(self, data: Mapping[str, Any]) -> Run:
         """Return the run of a prompt's calls, given what a hook is given."""
-        session, prompt = str(given.get("session_id", "")), str(given.get("prompt_id", ""))
-        provide = {PreToolUseHookInput: given}
-        run = self.runs.find((session, prompt), given, run_id=prompt, provide=provide, conversation_id=session)
+        session, prompt = str(data.get("session_id", "")), str(data.get("prompt_id", ""))
+        provide = {PreToolUseHookInput: data}
+        run = self.runs.find((session, prompt), data, run_id=prompt, provide=provide, conversation_id=session)
         self._run_of_session.keep(session, run)
-        if given.get("tool_use_id"):
-            self._run_of_call.keep(str(given["tool_use_id"]), run)
+        if data.get("tool_use_id"):
+            self._run_of_call.keep(str(data["tool_use_id"]), run)
         return run
 
     def run_of_call(self, tool_use_id: str) -> Run:
@@ -161,5 +161,5 @@ class Gates(ABC):
 
 def decision(verdict: Literal["allow", "deny", "defer"], why: str = "", **more: Any) -> dict[str, Any]:
     """Return the answer of a `PreToolUse` hook about a call."""
-    said: dict[str, Any] = {"hookEventName": "PreToolUse", "permissionDecision": verdict, **more}
-    return {"hookSpecificOutput": {**said, "permissionDecisionReason": why} if why else said}
+    output: dict[str, Any] = {"hookEventName": "PreToolUse", "permissionDecision": verdict, **more}
+    return {"hookSpecificOutput": {**output, "permissionDecisionReason": why} if why else output}

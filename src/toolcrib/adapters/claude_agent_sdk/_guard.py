@@ -103,8 +103,8 @@ def guard(
     """
     if GuardPolicy.checked(policy).timeout is not None:
         raise ValueError("GuardPolicy: timeout is for tools that run here; for Claude Code set BASH_DEFAULT_TIMEOUT_MS")
-    given = options.tools if isinstance(options.tools, list) else ()
-    named = (*options.allowed_tools, *options.disallowed_tools, *given)
+    listed = options.tools if isinstance(options.tools, list) else ()
+    named = (*options.allowed_tools, *options.disallowed_tools, *listed)
     of_servers = [name for name in policy.tool_names if name.startswith("mcp__")]
     replace(policy).check_names([*_OWN, *of_servers, *(rule.partition("(")[0] for rule in named)])
     gates = _GuardGates(options, policy, GuardedTools(ENTRY, policy, suspended))
@@ -137,12 +137,12 @@ class _GuardGates(Gates):
     def known(self, name: str) -> FrameworkTools | None:
         return self.tools_of(name)
 
-    async def pre_tool_use(self, given: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
+    async def pre_tool_use(self, data: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
         """Pass a call through the gates; end the session where one of them is about a name of no tool."""
         try:
-            return await super().pre_tool_use(given, tool_use_id, context)
+            return await super().pre_tool_use(data, tool_use_id, context)
         except ToolConstraintError as error:
-            _log.error("the session ends before its call of `%s`: %s", given["tool_name"], error)
+            _log.error("the session ends before its call of `%s`: %s", data["tool_name"], error)
             return {**decision("deny", str(error)), "continue_": False, "stopReason": str(error)}
 
     async def passed(self, tools: FrameworkTools, call: ToolCall, run: Run) -> dict[str, Any]:
@@ -156,16 +156,16 @@ class _GuardGates(Gates):
             return decision("allow", "", **given)
         return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **given}} if given else {}
 
-    async def post_tool_use(self, given: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
+    async def post_tool_use(self, data: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
         """Finish a call with what its tool gave, or with how it failed."""
         tools, call = self._running.pop(tool_use_id or "", (None, None))
         if tools is None or call is None:
             return {}
-        if given["hook_event_name"] == "PostToolUseFailure":
-            error = ToolcribError(str(given["error"]))
+        if data["hook_event_name"] == "PostToolUseFailure":
+            error = ToolcribError(str(data["error"]))
             await tools.pipeline.finish(tools.pipeline.executed(call, error=error))
             return {}
-        value = given["tool_response"]
+        value = data["tool_response"]
         outcome = await tools.pipeline.finish(tools.pipeline.executed(call, value))
         if not isinstance(outcome, Completed):
             return {"continue_": False, "stopReason": outcome.text()}
@@ -173,7 +173,7 @@ class _GuardGates(Gates):
             return {}
         return {"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": outcome.value}}
 
-    async def stop(self, given: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
+    async def stop(self, data: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
         """Close the records of calls that Claude Code did not make."""
         for id in [*self._running]:
             tools, call = self._running.pop(id)
@@ -192,14 +192,16 @@ class _GuardGates(Gates):
             return options
         return replace(options, settings=asking(options, names), can_use_tool=self.can_use_tool)
 
-    async def can_use_tool(self, name: str, given: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
+    async def can_use_tool(
+        self, name: str, arguments: dict[str, Any], context: ToolPermissionContext
+    ) -> PermissionResult:
         """Pass a call through the gates where its hook was not called; ask as Claude Code would do without us."""
         tools, id = self.tools_of(name), context.tool_use_id or ""
         if tools is None:
-            return await self._their_word(name, given, context)
+            return await self._their_word(name, arguments, context)
         if id not in self._running:
             run = self.run_of_call(id)
-            call = ToolCall(name, dict(given), id)
+            call = ToolCall(name, dict(arguments), id)
             asked = await self.ask(tools, call, run)
             if isinstance(asked, Suspended):
                 self.note(run.channel.conversation_id or "", asked.request)
@@ -212,10 +214,12 @@ class _GuardGates(Gates):
             return PermissionResultAllow(updated_input=dict(call.arguments))
         return await self._their_word(name, dict(call.arguments), context)
 
-    async def _their_word(self, name: str, given: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
+    async def _their_word(
+        self, name: str, arguments: dict[str, Any], context: ToolPermissionContext
+    ) -> PermissionResult:
         options = self._options
         if options.can_use_tool is not None:
-            return await options.can_use_tool(name, given, context)
+            return await options.can_use_tool(name, arguments, context)
         servers = (
             [f"mcp__{server}" for server in options.mcp_servers] if isinstance(options.mcp_servers, Mapping) else []
         )
@@ -223,7 +227,7 @@ class _GuardGates(Gates):
             name.startswith(f"{server}__") and server in options.allowed_tools for server in servers
         )
         if allowed or options.permission_mode == "bypassPermissions":
-            return PermissionResultAllow(updated_input=given)
+            return PermissionResultAllow(updated_input=arguments)
         return PermissionResultDeny(
             message=f"`{name}` needs permission: list it in allowed_tools, or give can_use_tool"
         )

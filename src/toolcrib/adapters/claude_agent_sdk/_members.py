@@ -46,7 +46,7 @@ def servers_of(value: object) -> dict[str, Toolset | Mapping[str, Any]] | Path |
     if isinstance(value.mcp_servers, str | Path):
         return Path(value.mcp_servers)
     gates: tuple[Gates, ...] = value.gates if isinstance(value, GatedOptions) else ()
-    ours = {each.name: each.toolset for each in gates if isinstance(each, ToolGates)}
+    ours = {gate.name: gate.toolset for gate in gates if isinstance(gate, ToolGates)}
     return {name: ours.get(name, cast("Mapping[str, Any]", server)) for name, server in value.mcp_servers.items()}
 
 
@@ -67,12 +67,12 @@ class _Member(FrameworkMember):
 
 def _schema(theirs: SdkMcpTool[Any]) -> dict[str, Any]:
     """Return the JSON schema of a tool's input, which the SDK takes as such, as a dict of types, or as a TypedDict."""
-    given: Any = theirs.input_schema
-    if isinstance(given, dict) and isinstance(cast("dict[str, Any]", given).get("type"), str):
-        return cast("dict[str, Any]", given)
-    is_dict = isinstance(given, dict)
-    kinds = cast("dict[str, Any]", given) if is_dict else get_type_hints(given, include_extras=True)
-    required: Any = kinds if is_dict else given.__required_keys__
+    schema: Any = theirs.input_schema
+    if isinstance(schema, dict) and isinstance(cast("dict[str, Any]", schema).get("type"), str):
+        return cast("dict[str, Any]", schema)
+    is_dict = isinstance(schema, dict)
+    kinds = cast("dict[str, Any]", schema) if is_dict else get_type_hints(schema, include_extras=True)
+    required: Any = kinds if is_dict else schema.__required_keys__
     wanted: dict[str, Any] = {name: (kind, ... if name in required else None) for name, kind in kinds.items()}
     return create_model(theirs.name, **wanted).model_json_schema()
 

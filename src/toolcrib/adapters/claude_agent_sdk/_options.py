@@ -42,14 +42,14 @@ async def answers(options: GatedOptions, session_id: str, *given: Given) -> Gate
     Raises:
         ApprovalError: An answer is for nothing that waits, or a request was answered before.
     """
-    for each in given:
-        if not [gates for gates in options.gates if await gates.answer(session_id, each)]:
-            meant = each.id if isinstance(each, ApprovalRequest) else each.request_id or each.call_id or ""
+    for answer in given:
+        if not [gates for gates in options.gates if await gates.answer(session_id, answer)]:
+            meant = answer.id if isinstance(answer, ApprovalRequest) else answer.request_id or answer.call_id or ""
             if not options.gates:
                 raise ApprovalError(
-                    each.tool, "the options have no gates: give those that `as_tools` or `guard` returned"
+                    answer.tool, "the options have no gates: give those that `as_tools` or `guard` returned"
                 )
-            raise unknown_call(each.tool, options.gates[0].run_of({"session_id": session_id}), meant)
+            raise unknown_call(answer.tool, options.gates[0].run_of({"session_id": session_id}), meant)
     resumed = replace(options, resume=session_id)
     for gates in options.gates:
         gates.resumed = session_id
@@ -71,7 +71,9 @@ def record_usage(options: GatedOptions, message: object) -> None:
 
 def gated(options: ClaudeAgentOptions, gates: Gates, **changes: Any) -> GatedOptions:
     """Return options with more gates, and other values of these fields."""
-    values: dict[str, Any] = {each.name: getattr(options, each.name) for each in fields(ClaudeAgentOptions)}
+    values: dict[str, Any] = {
+        attribute.name: getattr(options, attribute.name) for attribute in fields(ClaudeAgentOptions)
+    }
     others = options.gates if isinstance(options, GatedOptions) else ()
     return GatedOptions(**{**values, **changes}, gates=(*others, gates))
 

@@ -49,8 +49,8 @@ async def make(
         return _said(theirs, request)
 
     def lost(request: ApprovalRequest) -> Grant | Denial | None:
-        said = _said(theirs, request)
-        return said if isinstance(said, Denial) or is_as_seen(request) or _is_bound(theirs) else None
+        answer = _said(theirs, request)
+        return answer if isinstance(answer, Denial) or is_as_seen(request) or _is_bound(theirs) else None
 
     outcome = await tools.call(call, run, answer=answer, lost=lost)
     if isinstance(outcome, Suspended) and theirs.function_call_id:

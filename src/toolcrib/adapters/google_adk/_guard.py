@@ -120,8 +120,10 @@ class GuardPlugin(UsagePlugin):
             self._tools.refuse(name, _APART)
         run_of(self._tools.none, ToolContext(callback_context.get_invocation_context()))
         for tool in llm_request.config.tools or []:
-            given: Any = tool
-            described: dict[str, Any] = given.model_dump(exclude_none=True) if hasattr(given, "model_dump") else {}
+            candidate: Any = tool
+            described: dict[str, Any] = (
+                candidate.model_dump(exclude_none=True) if hasattr(candidate, "model_dump") else {}
+            )
             for name in described.keys() - {"function_declarations"}:
                 self._tools.refuse(name)
         return None

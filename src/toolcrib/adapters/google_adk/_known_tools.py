@@ -33,11 +33,11 @@ class KnownTools:
         if not isinstance(agent, BaseAgent):
             self.may_be_more = True
             return
-        for each in agent.sub_agents:
-            self.names.add(each.name)
-            self.add(each)
-        given: Any = agent
-        for tool in given.tools if isinstance(agent, LlmAgent) else ():
+        for sub_agent in agent.sub_agents:
+            self.names.add(sub_agent.name)
+            self.add(sub_agent)
+        node: Any = agent
+        for tool in node.tools if isinstance(agent, LlmAgent) else ():
             self._add_tool(tool, agent.name)
 
     def _add_tool(self, tool: Any, agent: str) -> None:

@@ -50,7 +50,7 @@ def member_of(value: object) -> Toolset | Tool[..., Any] | None:
         return _member(value) if _is_declared(value) else None
     if isinstance(value, App):
         base = BasePlugin.before_tool_callback
-        guards = [each.name for each in value.plugins if type(each).before_tool_callback is not base]
+        guards = [plugin.name for plugin in value.plugins if type(plugin).before_tool_callback is not base]
         if guards:
             raise gates_lost(f"the plugin `{guards[0]}`")
         return member_of(value.root_agent)
@@ -70,8 +70,8 @@ async def _opened(agent: LlmAgent, ctx: RunContext[Any]) -> AsyncGenerator[list[
     try:
         yield [_member(tool) for tool in await agent.canonical_tools() if _is_declared(tool)]
     finally:
-        given: Any = agent
-        for toolset in (each for each in given.tools if isinstance(each, BaseToolset)):
+        owner: Any = agent
+        for toolset in (tool for tool in owner.tools if isinstance(tool, BaseToolset)):
             await toolset.close()
 
 
@@ -89,10 +89,10 @@ class Member(FrameworkMember):
         if declaration is None:
             raise TypeError(f"`{theirs.name}` has no declaration: the model's provider runs it itself")
         schema = declaration.parameters
-        given: Any = declaration.parameters_json_schema
-        if given is None and schema is not None:
-            given = schema.json_schema.model_dump(mode="json", exclude_none=True)
-        super().__init__(theirs.name, theirs.description, given or {"type": "object", "properties": {}})
+        parameters: Any = declaration.parameters_json_schema
+        if parameters is None and schema is not None:
+            parameters = schema.json_schema.model_dump(mode="json", exclude_none=True)
+        super().__init__(theirs.name, theirs.description, parameters or {"type": "object", "properties": {}})
 
     @property
     def may_ask(self) -> bool:

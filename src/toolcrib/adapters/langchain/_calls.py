@@ -141,10 +141,10 @@ def _said(request: ApprovalRequest, value: dict[str, Any]) -> tuple[Any, Grant |
     A reference to the answer in the approval store does not do: the store was asked before.
     """
     while True:
-        said = interrupt(value)
-        answer = answer_of(request, said)
+        resumed = interrupt(value)
+        answer = answer_of(request, resumed)
         if answer is not None:
-            return said, answer
+            return resumed, answer
 
 
 def _value_of(request: ApprovalRequest, call_id: str) -> dict[str, Any]:
@@ -159,15 +159,15 @@ def _value_of(request: ApprovalRequest, call_id: str) -> dict[str, Any]:
     }
 
 
-def _is_for(request: ApprovalRequest, said: Any) -> bool:
+def _is_for(request: ApprovalRequest, answer: Any) -> bool:
     """Return whether an answer names the request that it is for."""
-    named: Any = cast("dict[str, Any]", said).get("request_id") if isinstance(said, dict) else None
-    return named == request.id or (isinstance(said, Grant | Denial) and said.request_id == request.id)
+    named: Any = cast("dict[str, Any]", answer).get("request_id") if isinstance(answer, dict) else None
+    return named == request.id or (isinstance(answer, Grant | Denial) and answer.request_id == request.id)
 
 
-def _is_bound(said: Any) -> bool:
+def _is_bound(answer: Any) -> bool:
     """Return whether an answer names the arguments that it is for."""
-    return isinstance(said, Grant) or (isinstance(said, dict) and "digest" in said)
+    return isinstance(answer, Grant) or (isinstance(answer, dict) and "digest" in answer)
 
 
 def _run_of(
@@ -181,8 +181,8 @@ def _run_of(
     info, context = runtime.execution_info, runtime.context
     thread = None if info is None else info.thread_id
     messages = _messages(runtime.state)
-    said = next((message.id for message in reversed(messages) if isinstance(message, HumanMessage)), None)
-    about = (thread, said or (None if info is None else info.task_id), None if context is None else id(context))
+    message_id = next((message.id for message in reversed(messages) if isinstance(message, HumanMessage)), None)
+    about = (thread, message_id or (None if info is None else info.task_id), None if context is None else id(context))
     run = tools.runs.find(
         about,
         runtime,
@@ -208,9 +208,9 @@ def run_of_step(tools: FrameworkTools, runtime: Runtime[Any], state: Any) -> Run
 def record_answers(tools: FrameworkTools, runtime: Runtime[Any], state: Any, answers: Iterable[Any]) -> None:
     """Record the usage of the requests that these messages answer."""
     requests = [
-        _USAGE.request(said.id or uuid4().hex, said.usage_metadata, said.response_metadata.get("model_name"))
-        for said in answers
-        if isinstance(said, AIMessage)
+        _USAGE.request(answer.id or uuid4().hex, answer.usage_metadata, answer.response_metadata.get("model_name"))
+        for answer in answers
+        if isinstance(answer, AIMessage)
     ]
     tools.record_usage(run_of_step(tools, runtime, state), requests)
 
@@ -228,8 +228,8 @@ def _block(create: Callable[..., Any]) -> Callable[[Media], Any]:
     """Return a maker of content blocks of media, by the maker of LangChain's."""
 
     def block(media: Media) -> Any:
-        given: dict[str, Any] = {"url": media.url} if media.data is None else {"base64": media.base64}
-        return create(**given, mime_type=media.mime_type)
+        source: dict[str, Any] = {"url": media.url} if media.data is None else {"base64": media.base64}
+        return create(**source, mime_type=media.mime_type)
 
     return block
 

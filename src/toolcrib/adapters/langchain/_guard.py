@@ -291,10 +291,10 @@ def _input_of(request: ToolCallRequest, runtime: ToolRuntime[Any, Any]) -> Any:
     return {"__type": "tool_call_with_context", "tool_call": request.tool_call, "state": runtime.state}
 
 
-def _result_in(given: Any) -> Any:
+def _result_in(value: Any) -> Any:
     """Return the result of a node of one call: a message or a command, or the tool's list of them."""
     found: list[Any] = []
-    for part in cast("list[Any]", given) if isinstance(given, list) else [given]:
+    for part in cast("list[Any]", value) if isinstance(value, list) else [value]:
         found += cast("dict[str, list[Any]]", part)["messages"] if isinstance(part, dict) else [part]
     return found[0] if len(found) == 1 else found
 

@@ -86,8 +86,8 @@ def _messages_in(part: Any) -> list[ToolMessage]:
     if isinstance(part, ToolMessage):
         return [part]
     update: Any = cast("Command[Any]", part).update if isinstance(part, Command) else None
-    given: Any = cast("dict[str, Any]", update).get("messages") if isinstance(update, dict) else update
-    items = cast("list[Any]", given) if isinstance(given, list) else [given]
+    messages: Any = cast("dict[str, Any]", update).get("messages") if isinstance(update, dict) else update
+    items = cast("list[Any]", messages) if isinstance(messages, list) else [messages]
     return [item for item in items if isinstance(item, ToolMessage)]
 
 

@@ -22,7 +22,7 @@ async def approval_requests(state: RunState[Any, Any]) -> list[ApprovalRequest]:
     Raises:
         ApprovalError: A call waits that another process asked about, and no approval store knows it here.
     """
-    return [one.asked.request for one in await _interruptions(state) if one.asked.is_open]
+    return [interruption.asked.request for interruption in await _interruptions(state) if interruption.asked.is_open]
 
 
 async def answers(state: RunState[Any, Any], *given: Given) -> RunState[Any, Any]:
@@ -42,16 +42,16 @@ async def answers(state: RunState[Any, Any], *given: Given) -> RunState[Any, Any
             that another process asked about, and no approval store knows it here.
     """
     interruptions = await _interruptions(state)
-    waiting = [(one, one.asked.request) for one in interruptions]
+    waiting = [(interruption, interruption.asked.request) for interruption in interruptions]
     for each in given:
         is_answer = isinstance(each, Grant | Denial)
-        earlier = [(one, each) for one, request in waiting if is_answer and is_to_earlier(each, request)]
-        for one, answer in earlier or [*answered(waiting, [each])]:
+        earlier = [(item, each) for item, request in waiting if is_answer and is_to_earlier(each, request)]
+        for item, answer in earlier or [*answered(waiting, [each])]:
             if not isinstance(answer, ApprovalRequest):
-                one.decide(state, await one.take(answer))
-    for one in interruptions:
-        if not one.asked.is_open and not one.is_decided:
-            one.decide(state, await one.stored())
+                item.decide(state, await item.take(answer))
+    for item in interruptions:
+        if not item.asked.is_open and not item.is_decided:
+            item.decide(state, await item.stored())
     return state
 
 

@@ -58,8 +58,8 @@ def guard(
 class _GuardedList(list[V]):
     """Tools, or handoffs, of a guarded agent: what is added later is guarded, too."""
 
-    def __init__(self, given: Iterable[V], put: Callable[[V], V]) -> None:
-        super().__init__(map(put, given))
+    def __init__(self, values: Iterable[V], put: Callable[[V], V]) -> None:
+        super().__init__(map(put, values))
         self._put = put
 
     def append(self, value: V) -> None:
@@ -141,8 +141,10 @@ class _Gate:
         if agent.mcp_servers:
             self._unlisted.add(agent.name)
             self._are_all &= not any(callable(getattr(server, "tool_filter", None)) for server in agent.mcp_servers)
-        values: dict[str, Any] = {each.name: getattr(agent, each.name) for each in fields(agent) if each.init}
-        if not values.keys() <= {each.name for each in fields(GuardedAgent)}:
+        values: dict[str, Any] = {
+            attribute.name: getattr(agent, attribute.name) for attribute in fields(agent) if attribute.init
+        }
+        if not values.keys() <= {attribute.name for attribute in fields(GuardedAgent)}:
             raise TypeError(f"`{agent.name}` is a {type(agent).__name__}, which brings further tools: guard an Agent")
         values |= {"handoffs": [], "gate": self}
         guarded: GuardedAgent[Any] = GuardedAgent(**values)
@@ -205,8 +207,8 @@ class UsageHooks(RunHooks[Any]):
         if isinstance(tools, GuardedAgent) and tools.gate is not None:
             found = [tools.gate.agent_itself]
         else:
-            given = tools.tools if isinstance(tools, Agent) else tools
-            found = [invocation for invocation in map(Invocation.of, given) if invocation is not None]
+            values = tools.tools if isinstance(tools, Agent) else tools
+            found = [invocation for invocation in map(Invocation.of, values) if invocation is not None]
         self._of_runs = {id(invocation.tools.runs): invocation for invocation in found}
 
     async def on_llm_end(self, context: RunContextWrapper[Any], agent: Agent[Any], response: ModelResponse) -> None:

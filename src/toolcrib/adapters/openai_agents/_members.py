@@ -126,20 +126,20 @@ class _CheckedMember(_Member):
     async def invoke(self, context: ToolContext[Any], arguments: str) -> Any:
         agent: Any = context.agent or Agent("toolcrib")
         for before in self._theirs.tool_input_guardrails or ():
-            said = await before.run(ToolInputGuardrailData(context, agent))
-            _check(said, ToolInputGuardrailTripwireTriggered(before, said))
+            verdict = await before.run(ToolInputGuardrailData(context, agent))
+            _check(verdict, ToolInputGuardrailTripwireTriggered(before, verdict))
         output = await super().invoke(context, arguments)
         for after in self._theirs.tool_output_guardrails or ():
-            said = await after.run(ToolOutputGuardrailData(context, agent, output))
-            _check(said, ToolOutputGuardrailTripwireTriggered(after, said))
+            verdict = await after.run(ToolOutputGuardrailData(context, agent, output))
+            _check(verdict, ToolOutputGuardrailTripwireTriggered(after, verdict))
         return output
 
 
-def _check(said: ToolGuardrailFunctionOutput, tripped: Exception) -> None:
+def _check(verdict: ToolGuardrailFunctionOutput, tripped: Exception) -> None:
     """Raise what a guardrail has against a call."""
-    if said.behavior["type"] == "reject_content":
-        raise ModelRetry(said.behavior["message"])
-    if said.behavior["type"] == "raise_exception":
+    if verdict.behavior["type"] == "reject_content":
+        raise ModelRetry(verdict.behavior["message"])
+    if verdict.behavior["type"] == "raise_exception":
         raise tripped
 
 

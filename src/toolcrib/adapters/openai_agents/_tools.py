@@ -98,11 +98,13 @@ class Invocation:
         recorded, as the SDK tells no tool of it.
         """
         decisions = [*ctx._approvals.values()]  # pyright: ignore[reportPrivateUsage] -- there is no other way to them
-        approved = [one.approved for one in decisions if isinstance(one.approved, list) and one.approved]
+        approved = [
+            decision.approved for decision in decisions if isinstance(decision.approved, list) and decision.approved
+        ]
         denied = {
-            id: one.rejection_messages.get(id, "")
-            for one in decisions
-            for id in (one.rejected if isinstance(one.rejected, list) else ())
+            id: decision.rejection_messages.get(id, "")
+            for decision in decisions
+            for id in (decision.rejected if isinstance(decision.rejected, list) else ())
         }
         for call_id in await self.tools.calls_in_doubt(self.run_of(ctx)) if approved else ():
             for ids in approved:
@@ -120,8 +122,8 @@ class Invocation:
         run, call = self.run_of(ctx), ToolCall(self.name, normal(arguments), ctx.tool_call_id)
 
         def answer(request: ApprovalRequest) -> Grant | None:
-            given = self.tools.runs.answer_to(request)
-            return plain_grant(request) if given is None and self._is_approved(ctx) else given
+            known = self.tools.runs.answer_to(request)
+            return plain_grant(request) if known is None and self._is_approved(ctx) else known
 
         def lost(request: ApprovalRequest) -> Grant | None:
             return answer(request) if is_as_seen(request) else None  # they may have approved every call of the tool

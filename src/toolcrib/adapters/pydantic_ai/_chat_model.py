@@ -129,10 +129,10 @@ class PydanticChatModel:
         ]
         if request.output is None:
             return ModelRequestParameters(function_tools=tools)
-        held = self._model.profile.get("supports_json_schema_output", False)  # else it is asked for in words
+        is_supported = self._model.profile.get("supports_json_schema_output", False)  # else it is asked for in words
         return ModelRequestParameters(
             function_tools=tools,
-            output_mode="native" if held else "prompted",
+            output_mode="native" if is_supported else "prompted",
             output_object=OutputObjectDefinition(json_schema=dict(request.output), name="answer"),
         )
 
@@ -203,13 +203,13 @@ def _text(content: object) -> str:
 
 def _answered(item: Item) -> Iterator[TextPart | ThinkingPart | ToolCallPart]:
     calls: list[Any] = item.get("tool_calls") or []
-    kept = [_stored_calls.validate_python(call.get(_EXTRA, {}).get(_OURS, [])) for call in calls]
-    yield from (part for parts in kept for part in parts if isinstance(part, ThinkingPart))
+    stored = [_stored_calls.validate_python(call.get(_EXTRA, {}).get(_OURS, [])) for call in calls]
+    yield from (part for parts in stored for part in parts if isinstance(part, ThinkingPart))
     if text := _text(item.get("content")):
         yield TextPart(text)
-    for call, parts in zip(calls, kept, strict=True):
-        said, before = call["function"], next((part for part in parts if isinstance(part, ToolCallPart)), None)
-        plain = ToolCallPart(said["name"], said["arguments"], call["id"])
+    for call, parts in zip(calls, stored, strict=True):
+        function, before = call["function"], next((part for part in parts if isinstance(part, ToolCallPart)), None)
+        plain = ToolCallPart(function["name"], function["arguments"], call["id"])
         yield plain if before is None else replace(before, args=plain.args, tool_call_id=plain.tool_call_id)
 
 

@@ -45,7 +45,7 @@ async def answers(
         ValueError: There are denials and no toolset to record them at, or the agent has several.
     """
     waiting = _waiting(requests)
-    asked = [(call_id, one.request) for call_id, one in waiting.items()]
+    asked = [(call_id, suspended.request) for call_id, suspended in waiting.items()]
     results = DeferredToolResults()
     for call_id, answer in answered(asked, given):
         if isinstance(answer, ApprovalRequest):
@@ -78,7 +78,7 @@ def _toolset_of(toolset: ToolcribToolset[Any] | AbstractAgent[Any, Any] | None) 
         return toolset
     if isinstance(toolset, GuardedAgent):
         return toolset.guarded
-    ours = [] if toolset is None else [one for one in toolset.toolsets if isinstance(one, ToolcribToolset)]
+    ours = [] if toolset is None else [member for member in toolset.toolsets if isinstance(member, ToolcribToolset)]
     if len(ours) != 1:
         mend = "answers(..., toolset=what as_tools returned), or the agent when it has one such toolset"
         raise ValueError(f"a denial is recorded at the toolset: {mend}")

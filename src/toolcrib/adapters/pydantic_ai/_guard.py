@@ -221,16 +221,16 @@ class GuardedAgent(WrapperAgent[Any, Any]):
         ends: Any = self.wrapped.output_type if output_type is None else output_type
         ends = [*ends] if isinstance(ends, list | tuple) else [ends]
         outputs = None if DeferredToolRequests in ends else [*ends, DeferredToolRequests]
-        given: Any = {**options, "capabilities": [*(capabilities or ()), self._gates]}
+        run_options: Any = {**options, "capabilities": [*(capabilities or ()), self._gates]}
         if outputs is not None:
-            given["output_type"] = outputs
+            run_options["output_type"] = outputs
         elif output_type is not None:
-            given["output_type"] = output_type
+            run_options["output_type"] = output_type
         agent = self.wrapped
         if outputs is not None and output_type is None and _with_requests(agent) is not agent:
             agent = _with_requests(agent)
-            given.pop("output_type")
-        async with cast("Agent[Any, Any]", agent).iter(user_prompt, **given) as run:
+            run_options.pop("output_type")
+        async with cast("Agent[Any, Any]", agent).iter(user_prompt, **run_options) as run:
             yield run
 
 
@@ -238,11 +238,11 @@ def _require_plain_run(agent: AbstractAgent[Any, Any]) -> None:
     """Check that a run takes a capability of its own; raises UserError in a workflow of one that makes it durable."""
     capabilities: list[Any] = []
     agent.root_capability.apply(capabilities.append)
-    for each in capabilities:
-        is_durable = any(base.__module__.startswith(_DURABLE) for base in type(each).__mro__)
-        if not is_durable or not each.in_durable_context:
+    for capability in capabilities:
+        is_durable = any(base.__module__.startswith(_DURABLE) for base in type(capability).__mro__)
+        if not is_durable or not capability.in_durable_context:
             continue
-        name = type(each).__name__
+        name = type(capability).__name__
         raise UserError(
             f"an agent with the capability {name} takes no gates in a workflow: put them around its toolsets, "
             "Agent(toolsets=[guard(FunctionToolset([...], id='tools'), policy)], capabilities=[...])"
@@ -264,9 +264,9 @@ def _with_requests(agent: AbstractAgent[Any, Any]) -> AbstractAgent[Any, Any]:
         return wrapper
     if not isinstance(agent, Agent):
         return agent
-    own = copy(cast("Any", agent))  # what a run may end with is set in its constructor alone
-    if not own._output_validators:
+    changed = copy(cast("Any", agent))  # what a run may end with is set in its constructor alone
+    if not changed._output_validators:
         return agent
-    own._output_schema = copy(own._output_schema)
-    own._output_schema.allows_deferred_tools = True
-    return own
+    changed._output_schema = copy(changed._output_schema)
+    changed._output_schema.allows_deferred_tools = True
+    return changed

@@ -40,8 +40,8 @@ class MessageHistory:
         before = list(self.transcript)
         mended, done = MESSAGES.repair(before)
         if done:
-            kept = {_key(shape): message for shape, message in zip(before, self.messages, strict=True)}
-            self.messages[:] = [kept.get(_key(shape)) or message_of(shape) for shape in mended]
+            known = {_key(shape): message for shape, message in zip(before, self.messages, strict=True)}
+            self.messages[:] = [known.get(_key(shape)) or message_of(shape) for shape in mended]
         return done
 
 
@@ -82,14 +82,14 @@ class _Shapes(MutableSequence[Any]):
     def __getitem__(self, index: slice) -> list[Item]: ...
     def __getitem__(self, index: int | slice) -> Item | list[Item]:
         found = self._messages[index]
-        return [shape_of_message(one) for one in found] if isinstance(found, list) else shape_of_message(found)
+        return [shape_of_message(message) for message in found] if isinstance(found, list) else shape_of_message(found)
 
     def __len__(self) -> int:
         return len(self._messages)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(index, slice):
-            self._messages[index] = [message_of(one) for one in value]
+            self._messages[index] = [message_of(message) for message in value]
         else:
             self._messages[index] = message_of(value)
 

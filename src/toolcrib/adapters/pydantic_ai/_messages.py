@@ -118,10 +118,10 @@ class _Messages(ProviderFormat):
             item = dict(cast("Mapping[str, Any]", reply))
         else:
             raise TypeError(f"a reply is a ModelResponse, and this is a {type(reply).__qualname__}")
-        said = "".join(str(part.get("content") or "") for part in _parts(item) if part.get("part_kind") == "text")
+        text = "".join(str(part.get("content") or "") for part in _parts(item) if part.get("part_kind") == "text")
         stop = stop_of(_word(item, "finish_reason"), _word(item, "state"), _word(item, "provider_name"))
         draft = self.ended([stop], streamed=False)
-        return self.with_calls(replace(draft, items=(item,) if item.get("parts") else (), text=said), taken)
+        return self.with_calls(replace(draft, items=(item,) if item.get("parts") else (), text=text), taken)
 
     def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
         return ((part.get("part_kind"), part) for part in _parts(item))
@@ -131,10 +131,10 @@ class _Messages(ProviderFormat):
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
         """Return the reply in a stream's last response: each response is the whole so far."""
-        whole = [chunk for chunk in chunks if isinstance(chunk, ModelResponse)]
-        if not whole:
+        responses = [chunk for chunk in chunks if isinstance(chunk, ModelResponse)]
+        if not responses:
             raise TypeError("a stream is read from its responses: `[response async for response in stream.stream...]`")
-        return self.parse(whole[-1], taken)
+        return self.parse(responses[-1], taken)
 
     # --- transcripts
 
@@ -167,8 +167,8 @@ class _Messages(ProviderFormat):
         return [dict(part) for part in _answered(item)]
 
     def leading(self, item: Mapping[str, Any]) -> int:
-        given = [_is_result(item, part) for part in _parts(item)]
-        return next((place for place, is_result in enumerate(given) if not is_result), len(given))
+        are_results = [_is_result(item, part) for part in _parts(item)]
+        return next((place for place, is_result in enumerate(are_results) if not is_result), len(are_results))
 
     def rest_of(self, item: Mapping[str, Any]) -> Item | None:
         rest = [part for part in _parts(item) if not _is_result(item, part)]
@@ -191,9 +191,11 @@ class _Messages(ProviderFormat):
         return {**raw, "tool_call_id": id}
 
     def words_of(self, item: Mapping[str, Any]) -> UserWords:
-        said = [part for part in _parts(item) if part.get("part_kind") == "user-prompt"]
-        found = [user_words({"content": [*_prompts(part)]}) for part in said]
-        return UserWords(tuple(t for one in found for t in one.texts), tuple(t for one in found for t in one.attached))
+        prompts = [part for part in _parts(item) if part.get("part_kind") == "user-prompt"]
+        found = [user_words({"content": [*_prompts(part)]}) for part in prompts]
+        return UserWords(
+            tuple(t for words in found for t in words.texts), tuple(t for words in found for t in words.attached)
+        )
 
     # --- requests
 

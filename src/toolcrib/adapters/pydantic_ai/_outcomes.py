@@ -90,8 +90,8 @@ def _beside(outcome: Completed, content: Any, shown: Rendered) -> str | list[Any
     if content is None:
         return None
     limit = outcome.max_result_chars
-    taken = 0 if outcome.kept is not None else len(shown.text)
-    rest = None if limit is None else max(limit - taken, 0)
+    used = 0 if outcome.kept is not None else len(shown.text)
+    rest = None if limit is None else max(limit - used, 0)
     value = content if isinstance(content, str) else list(content)
     beside = _rendered(replace(outcome, value=value, max_result_chars=rest, kept=None), text_in)
     return list(beside.parts) or beside.text

@@ -64,9 +64,9 @@ def from_tools(
     """
     if isinstance(cast("object", tools), AbstractAgent):
         raise TypeError("the tools of an agent are those of the agent as a member: Toolset([agent])")
-    given: list[Any] = [tools] if isinstance(tools, AbstractToolset) else [*tools]
-    toolsets: list[AbstractToolset[Any]] = [each for each in given if isinstance(each, AbstractToolset)]
-    alone = [each for each in given if not isinstance(each, AbstractToolset)]
+    members: list[Any] = [tools] if isinstance(tools, AbstractToolset) else [*tools]
+    toolsets: list[AbstractToolset[Any]] = [member for member in members if isinstance(member, AbstractToolset)]
+    alone = [member for member in members if not isinstance(member, AbstractToolset)]
     if alone:
         toolsets.append(FunctionToolset(alone))
     return [PydanticToolset(toolset, model, usage) for toolset in toolsets]

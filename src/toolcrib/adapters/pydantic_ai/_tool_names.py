@@ -27,7 +27,7 @@ def names_of(guarded: AbstractAgent[Any, Any] | AbstractToolset[Any]) -> tuple[s
             capabilities: list[AbstractCapability[Any]] = []
             guarded.root_capability.apply(capabilities.append)
             names, are_all = names_of(CombinedToolset(guarded.toolsets))
-            return names, are_all and not any(_is_around_tools(type(each)) for each in capabilities)
+            return names, are_all and not any(_is_around_tools(type(capability)) for capability in capabilities)
         case CombinedToolset():
             parts = [names_of(part) for part in guarded.toolsets]
             return set[str]().union(*(names for names, _ in parts)), all(are_all for _, are_all in parts)

@@ -94,12 +94,12 @@ class ToolcribToolset(AbstractToolset[AgentDepsT]):
 
     def open_run(self, ctx: pydantic_ai.RunContext[Any]) -> Run:
         """Return the run of ours that the calls of one run of the agent belong to."""
-        given = self._run(ctx) if callable(self._run) else self._run
-        given = self._conversations.find(ctx.conversation_id or ctx.run_id, given, None)
-        own: dict[str, Any] = {"reader": ResultReader(content_in)}
-        if ctx.deps is not None and (given is None or given.deps is None):
-            own["deps"] = ctx.deps
-        run = run_for(given, "pydantic_ai", run_id=ctx.run_id or "", **own)
+        host_run = self._run(ctx) if callable(self._run) else self._run
+        host_run = self._conversations.find(ctx.conversation_id or ctx.run_id, host_run, None)
+        of_toolset: dict[str, Any] = {"reader": ResultReader(content_in)}
+        if ctx.deps is not None and (host_run is None or host_run.deps is None):
+            of_toolset["deps"] = ctx.deps
+        run = run_for(host_run, "pydantic_ai", run_id=ctx.run_id or "", **of_toolset)
         return run if run.channel.conversation_id is not None else run.view(conversation_id=ctx.conversation_id)
 
     async def get_tools(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:
@@ -173,11 +173,11 @@ class ToolsetRun(AbstractToolset[AgentDepsT]):
         ctx: pydantic_ai.RunContext[AgentDepsT],
         tool: ToolsetTool[AgentDepsT],
     ) -> Any:
-        given = tool_args.given() if isinstance(tool_args, RawText) else tool_args
+        arguments = tool_args.given() if isinstance(tool_args, RawText) else tool_args
         waiting = resumed(name, tool_args, ctx)
         call_id = ctx.tool_call_id or new_call_id()
         fault = fault_of_call(ctx.messages, ctx.tool_call_id)
-        call, grant = waiting if waiting is not None else (ToolCall(name, given, call_id, fault=fault), None)
+        call, grant = waiting if waiting is not None else (ToolCall(name, arguments, call_id, fault=fault), None)
         watched = True
 
         async def report(value: Any) -> None:
@@ -203,10 +203,10 @@ class ToolsetRun(AbstractToolset[AgentDepsT]):
             return returned
         beside: Any = value.content
         if beside is not None and self._opened.has_deliveries(name, run):
-            said = await self._opened.completed(name, call_id, beside, run)
-            if isinstance(said, Failed):
-                return said
-            beside = said.value
+            completed = await self._opened.completed(name, call_id, beside, run)
+            if isinstance(completed, Failed):
+                return completed
+            beside = completed.value
         delivered = replace(value, return_value=returned.value, content=beside)
         return replace(outcome, value=delivered, kept=returned.kept)
 
@@ -224,9 +224,13 @@ class ToolsetRun(AbstractToolset[AgentDepsT]):
         """Record the usage of the requests that the run's messages answer, and not those of an earlier run."""
         run_id, messages = self._latest.run_id, self._latest.messages
         requests = [
-            _USAGE.request(f"{one.provider_response_id or ''} {one.timestamp.isoformat()}", one.usage, one.model_name)
-            for one in messages
-            if isinstance(one, ModelResponse) and run_id and one.run_id == run_id
+            _USAGE.request(
+                f"{message.provider_response_id or ''} {message.timestamp.isoformat()}",
+                message.usage,
+                message.model_name,
+            )
+            for message in messages
+            if isinstance(message, ModelResponse) and run_id and message.run_id == run_id
         ]
         record_usage(self._agent_run, requests, self._toolset.sinks)
 

@@ -33,17 +33,17 @@ def answers(agent: MultiStepAgent, *given: Given) -> str:
     Raises:
         ApprovalError: No call of the agent waits for an answer, or its request was answered before.
     """
-    said: list[str] = []
-    for each in given or approval_requests(agent):
-        tools = _tools_for(agent, each)
+    lines: list[str] = []
+    for answer in given or approval_requests(agent):
+        tools = _tools_for(agent, answer)
         for tool in tools:
-            text = tool.calls.loop.run(_take_up(tool, each))
+            text = tool.calls.loop.run(_take_up(tool, answer))
             if text is not None:
-                said.append(text)
+                lines.append(text)
                 break
         else:
-            raise _unknown(each, tools)
-    return "\n".join([ANSWERED, *said, "Go on with the task."])
+            raise _unknown(answer, tools)
+    return "\n".join([ANSWERED, *lines, "Go on with the task."])
 
 
 async def run_agent(agent: MultiStepAgent, task: str = "", *, given: Iterable[Given] = (), **options: Any) -> Any:
@@ -101,10 +101,10 @@ def _calls_of(agent: MultiStepAgent) -> Iterator[AgentCalls]:
     return iter({id(tool.calls): tool.calls for tool in _tools_of(agent)}.values())
 
 
-def _tools_for(agent: MultiStepAgent, each: Given) -> list[AgentTool]:
+def _tools_for(agent: MultiStepAgent, answer: Given) -> list[AgentTool]:
     """Return the tools that a call may be of: first those that know of it."""
-    named = [tool for tool in _tools_of(agent) if tool.name == each.tool]
-    return sorted(named, key=lambda tool: not any(_is_for(each, one) for one in tool.calls.waiting.values()))
+    named = [tool for tool in _tools_of(agent) if tool.name == answer.tool]
+    return sorted(named, key=lambda tool: not any(_is_for(answer, request) for request in tool.calls.waiting.values()))
 
 
 def _tools_of(agent: MultiStepAgent) -> Iterator[AgentTool]:
@@ -113,18 +113,18 @@ def _tools_of(agent: MultiStepAgent) -> Iterator[AgentTool]:
         yield from _tools_of(managed)
 
 
-def _is_for(each: Given, request: ApprovalRequest) -> bool:
-    return each.id == request.id if isinstance(each, ApprovalRequest) else is_answer_to(each, request)
+def _is_for(answer: Given, request: ApprovalRequest) -> bool:
+    return answer.id == request.id if isinstance(answer, ApprovalRequest) else is_answer_to(answer, request)
 
 
-def _request_id(each: Given) -> str:
-    return each.id if isinstance(each, ApprovalRequest) else each.request_id or ""
+def _request_id(answer: Given) -> str:
+    return answer.id if isinstance(answer, ApprovalRequest) else answer.request_id or ""
 
 
-def _unknown(each: Given, tools: list[AgentTool]) -> ApprovalError:
+def _unknown(answer: Given, tools: list[AgentTool]) -> ApprovalError:
     if not tools:
-        return ApprovalError(each.tool, "the agent has no such tool with gates: give `as_tools` or `guard` the agent")
-    return unknown_call(each.tool, tools[0].calls.run_of(tools[0].tools), _request_id(each))
+        return ApprovalError(answer.tool, "the agent has no such tool with gates: give `as_tools` or `guard` the agent")
+    return unknown_call(answer.tool, tools[0].calls.run_of(tools[0].tools), _request_id(answer))
 
 
 # --- memory that is kept for another process

@@ -102,8 +102,8 @@ class AgentCalls:
                 if isinstance(step, TaskStep):
                     break
                 self._record(step)
-        own = {"reader": _PROGRAM} if isinstance(self.agent, CodeAgent) else {}
-        run = run.view(provide={**run.provide, OriginalResults: originals, MultiStepAgent: self.agent}, **own)
+        options = {"reader": _PROGRAM} if isinstance(self.agent, CodeAgent) else {}
+        run = run.view(provide={**run.provide, OriginalResults: originals, MultiStepAgent: self.agent}, **options)
         call = ToolCall(name, dict(arguments), new_call_id())
         outcome = await tools.call(call, run)
         if isinstance(outcome, Suspended):
@@ -190,11 +190,11 @@ class AgentCalls:
         for step in self.agent.memory.steps:
             now = now or step is self._task
             if isinstance(step, TaskStep):
-                said, _, attached = step.task.partition(_ATTACHED)
-                if managed or said.startswith(ANSWERED):
-                    said, attached = "", step.task
-                if said:
-                    yield {"role": "user", "content": said}
+                text, _, attached = step.task.partition(_ATTACHED)
+                if managed or text.startswith(ANSWERED):
+                    text, attached = "", step.task
+                if text:
+                    yield {"role": "user", "content": text}
                 if attached:
                     yield from _result("task", f"task {len(attached)}", attached)
             elif isinstance(step, ActionStep) and step.observations and not (now and self._knows(step)):

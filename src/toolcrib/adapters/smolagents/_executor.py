@@ -69,9 +69,9 @@ class SandboxExecutor(PythonExecutor):
         """
         session = self._opened()
         for name, text in self._variables.items():
-            given = session.execute(f"import json as _json\n{name} = _json.loads({text!r})")
-            if not given.success:
-                raise InterpreterError(f"the variable `{name}` could not be given to the program: {given.error}")
+            loaded = session.execute(f"import json as _json\n{name} = _json.loads({text!r})")
+            if not loaded.success:
+                raise InterpreterError(f"the variable `{name}` could not be given to the program: {loaded.error}")
         self._variables = {}
         self._answers.clear()
         result = session.execute(code_action)

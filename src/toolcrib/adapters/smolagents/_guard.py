@@ -51,7 +51,7 @@ def _check(agent: MultiStepAgent, guarded: GuardedTools) -> set[str]:
                 f"`{name}` has gates already. Put those of the policy on its toolset, or leave it as it is: "
                 f"GuardPolicy(leave=[{name!r}])"
             )
-    names = [_check(each, guarded) for each in managed_by(agent)]
+    names = [_check(managed, guarded) for managed in managed_by(agent)]
     return {*tools_of(agent)}.union(*names)
 
 
@@ -59,20 +59,24 @@ def _put(agent: MultiStepAgent, guarded: GuardedTools, above: AgentCalls | None)
     calls = AgentCalls(agent, guarded.runs, above)
 
     def put(theirs: Mapping[str, Any]) -> dict[str, Any]:
-        kept = {n: t for n, t in theirs.items() if n == FINAL_ANSWER or guarded.leaves(n) or isinstance(t, AgentTool)}
-        bridge = guarded.around(*(Member(tool).tool() for name, tool in theirs.items() if name not in kept))
-        return {name: kept[name] if name in kept else _tool(calls, bridge, name, theirs[name]) for name in theirs}
+        unguarded = {
+            n: t for n, t in theirs.items() if n == FINAL_ANSWER or guarded.leaves(n) or isinstance(t, AgentTool)
+        }
+        bridge = guarded.around(*(Member(tool).tool() for name, tool in theirs.items() if name not in unguarded))
+        return {
+            name: unguarded[name] if name in unguarded else _tool(calls, bridge, name, theirs[name]) for name in theirs
+        }
 
     def put_managed(theirs: Mapping[str, Any]) -> dict[str, Any]:
-        for each in theirs.values():
-            if getattr(each, "_toolcrib_guard", None) is not guarded:
-                _check(each, guarded)
-                _put(each, guarded, calls)
+        for their in theirs.values():
+            if getattr(their, "_toolcrib_guard", None) is not guarded:
+                _check(their, guarded)
+                _put(their, guarded, calls)
         return {**theirs}
 
     kind: Any = type(agent)
-    own = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__setattr__": _guard_and_set}
-    agent.__class__ = type(kind.__name__, (kind,), own)
+    namespace = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__setattr__": _guard_and_set}
+    agent.__class__ = type(kind.__name__, (kind,), namespace)
     vars(agent).update({"_toolcrib_guard": guarded, "_toolcrib_put": {"tools": put, "managed_agents": put_managed}})
     for name in ("tools", "managed_agents"):
         setattr(agent, name, getattr(agent, name))
@@ -104,9 +108,9 @@ class _GuardedDict(dict[str, Any]):
             self[name] = default
         return self[name]
 
-    def update(self, *given: Any, **named: Any) -> None:
-        super().update(self._put(dict(*given, **named)))
+    def update(self, *items: Any, **named: Any) -> None:
+        super().update(self._put(dict(*items, **named)))
 
-    def __ior__(self, given: Any) -> Self:
-        self.update(given)
+    def __ior__(self, items: Any) -> Self:
+        self.update(items)
         return self

@@ -58,9 +58,9 @@ def as_tools(
     """
     bridge = FrameworkTools(tools, FrameworkRuns(ENTRY, run, suspended), sinks)
     calls = AgentCalls(agent, bridge.runs)
-    taken = next((name for name in bridge.entries if name in tools_of(agent)), None)
-    if taken is not None:
-        raise ValueError(f"the agent has a tool `{taken}` already; give one of them another name: toolset.renamed(...)")
+    known = next((name for name in bridge.entries if name in tools_of(agent)), None)
+    if known is not None:
+        raise ValueError(f"the agent has a tool `{known}` already; give one of them another name: toolset.renamed(...)")
     for entry in bridge.entries.values():
         returns = entry.return_schema
         AgentTool(

@@ -87,19 +87,19 @@ def request_in(body: Mapping[str, Any]) -> FrontEndRequest:
 def _answers(chat: _Chat) -> Iterator[tuple[str, FrontEndAnswer]]:
     for message in chat.messages:
         for part in message.parts:
-            said = part.approval
-            if part.state == "approval-responded" and said is not None and said.approved is not None:
-                done = _done(said.reason) if said.approved else None
-                yield said.id, FrontEndAnswer(said.approved, "" if done else said.reason or "", done=done)
+            approval = part.approval
+            if part.state == "approval-responded" and approval is not None and approval.approved is not None:
+                done = _done(approval.reason) if approval.approved else None
+                yield approval.id, FrontEndAnswer(approval.approved, "" if done else approval.reason or "", done=done)
 
 
 def _done(reason: str | None) -> Done | None:
     """Return the result of a call in doubt, from the reason of a yes: `{"result": ...}` as JSON; None for another."""
     try:
-        said: Any = json.loads(reason or "")
+        value: Any = json.loads(reason or "")
     except (ValueError, RecursionError):
         return None
-    return Done(said["result"]) if isinstance(said, dict) and said.keys() == {"result"} else None
+    return Done(value["result"]) if isinstance(value, dict) and value.keys() == {"result"} else None
 
 
 Chunk: TypeAlias = dict[str, Any]
