@@ -214,7 +214,8 @@ def test_a_file_may_be_toml(tmp_path: Path) -> None:
         ),
         (
             {"command": "x", "toolcrib": {"approval": "always"}},
-            "or a valid list or 'unless_read_only'; got 'always'; write [\"always\"]",
+            "`toolcrib.approval`: input should be a valid boolean or a valid list or 'unless_read_only'; got 'always'; "
+            'write ["always"]',
         ),
         (
             {"command": "x", "toolcrib": {"ask_client": {"forms": True}}},

@@ -45,7 +45,7 @@ _FEATURES: Final[Mapping[str, str]] = {
         "@tool(requires_approval=True), or toolset.with_approval(names=[...])",
     ),
 }
-"""How a feature is used that is no option where it is looked for."""
+"""How a feature is used, where its name is looked for as an option and is not one."""
 _CALLED: Final = {"ToolOptions": "@tool", "StepKeywords": "Session.run"}
 _INNER: Final = {**_OWNERS, **dict.fromkeys(("HttpOptions", "ServerOptions"), "toolcrib.adapters.mcp_server")}
 """What has options and is an option itself, of what is imported by then."""

@@ -106,7 +106,7 @@ class GateStep:
 
 _MENDS: Final = {
     "ApproverRule": "rules are those of one gate: ApproverRules([ApproverRule(...)], groups)",
-    "CallLimits": "limits of a run are no gate: Run(limits=CallLimits(...))",
+    "CallLimits": "the limits of a run are an option of it: Run(limits=CallLimits(...))",
     "Limit": "limits are those of one gate: Budgets([Limit(...)])",
     "Provenance": "a policy of provenance is a feature: Run(features=[Provenance()])",
 }

@@ -262,7 +262,7 @@ _FILES: Final = {
     ".py": "write what runs it, as in connect(['python', {0!r}])",
     ".js": "write what runs it, as in connect(['node', {0!r}])",
 }
-"""What to write for a file that is no command, by how its name ends."""
+"""What to write for a file that is not a command, by how its name ends."""
 
 
 def read_source(source: Any, options: Options) -> Any:
