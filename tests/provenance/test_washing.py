@@ -33,7 +33,7 @@ def wash(made: Memory, text: str, *, is_said: bool = True) -> None:
 def test_what_the_model_wrote_is_not_trusted_where_it_is_read_again(
     first: str, last: str, shape: str, place: str, is_said: bool
 ) -> None:
-    value, made = shape.format(first, last), memory("note what the mail says")
+    value, made = shape.format(first, last), memory("do it now")  # in words that are never drawn
     wash(made, place.format(value), is_said=is_said)
 
     for effect in ("send", "delete", "execute", "share", "spend", "fetch"):

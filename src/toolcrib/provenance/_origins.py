@@ -590,7 +590,7 @@ def _is_named_alike(path: str, piece: Piece) -> bool:
 
 
 def _things_of(tool: str) -> set[str]:
-    """Return what a tool is about, by its name: `file` of `share_file` and of `list_files`."""
+    """Return the things that a tool is about, by its name: `file` of `share_file` and of `list_files`."""
     return {word.removesuffix("s") for word in words_named(tool)[1:] if len(word) > _SHORT}
 
 
