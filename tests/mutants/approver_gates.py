@@ -149,14 +149,14 @@ APPROVER_GATES: tuple[Gate, ...] = (
     Gate(
         "a look at the grant as the call begins",
         _GATE,
-        "if why := approvals.approvers_problem(grant, call.request, now(), [one.required for one in verdicts]):",
+        "if why := approvals.approvers_problem(grant, call.request, now(), [verdict.required for verdict in verdicts]):",
         "if why := '':",
         _OF_GATE,
     ),
     Gate(
         "a call that nobody could approve",
         _GATE,
-        "if why := next((one.hopeless for",
+        "if why := next((verdict.hopeless for",
         "if why := next(('' for",
         _OF_RULES,
     ),
@@ -322,8 +322,8 @@ APPROVER_GATES: tuple[Gate, ...] = (
     Gate(
         "a delegation outside its time",
         _IDENTITY,
-        "(each for each in self.delegations if at is None or each.holds(at))",
-        "(each for each in self.delegations)",
+        "(delegation for delegation in self.delegations if at is None or delegation.holds(at))",
+        "(delegation for delegation in self.delegations)",
         _OF_DELEGATION,
     ),
     Gate(
@@ -368,8 +368,8 @@ APPROVER_GATES: tuple[Gate, ...] = (
         "known = list(identities)",
         _OF_DELEGATION,
     ),
-    Gate("a right that comes back", _GROUPS, "self._refuse_circle([each], set())", "pass", _OF_DELEGATION),
-    Gate("a right of nobody", _GROUPS, "self._require_right(each)", "pass", _OF_DELEGATION),
+    Gate("a right that comes back", _GROUPS, "self._refuse_circle([delegation], set())", "pass", _OF_DELEGATION),
+    Gate("a right of nobody", _GROUPS, "self._require_right(delegation)", "pass", _OF_DELEGATION),
     Gate(
         "a denial by expiry where the answer is refused",
         _STORE,

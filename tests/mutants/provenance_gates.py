@@ -200,7 +200,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a rule for a toolset is for no other",
         "provenance/_policy.py",
-        'and (self.toolset == "*" or any(fnmatchcase(each, self.toolset) for each in toolsets))',
+        'and (self.toolset == "*" or any(fnmatchcase(toolset, self.toolset) for toolset in toolsets))',
         "",
         _MEMORY,
     ),
@@ -347,7 +347,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a key of an object is a value",
         "provenance/_feature.py",
-        "    found += [each for each in keys if each.argument not in content]\n",
+        "    found += [key for key in keys if key.argument not in content]\n",
         "",
         _PIPELINE,
     ),

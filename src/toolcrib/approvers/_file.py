@@ -164,7 +164,7 @@ def _rules_in(document: Any, where: str, folder: Path) -> tuple[list[CallRule], 
 
 
 def _rule(given: Mapping[str, Any], number: str, where: str) -> ApproverRule:
-    _refuse_unknown(given, [each.name for each in fields(ApproverRule)], number, where)
+    _refuse_unknown(given, [field.name for field in fields(ApproverRule)], number, where)
     try:
         return _RULE.validate_python({**given, **_times(given)}, strict=False)
     except ValidationError as error:
@@ -197,7 +197,7 @@ def _delegation(given: Mapping[str, Any], number: str, where: str) -> Delegation
         if lacking := [name for name in ("from", "to", "until") if name not in given]:
             raise ValueError(f"`{lacking[0]}` is missing; it has from, to and until")
         texts = {name: given[name] for name in ("from", "to")}
-        if wrong := [one for one in texts.values() if not isinstance(one, str)]:
+        if wrong := [text for text in texts.values() if not isinstance(text, str)]:
             raise ValueError(f"{wrong[0]!r} is not the id of a person")
         until = _read("until", _moment, given["until"])
         since = _read("since", _moment, given["since"]) if "since" in given else None

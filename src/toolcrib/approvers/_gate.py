@@ -37,7 +37,7 @@ class ApproverRules:
     occasions = WITH_ARGUMENTS
 
     def __init__(self, rules: Sequence[CallRule], groups: Groups | None = None, *, name: str = "approvers") -> None:
-        if isinstance(rules, CallRule) or not all(isinstance(one, CallRule) for one in rules):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+        if isinstance(rules, CallRule) or not all(isinstance(rule, CallRule) for rule in rules):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
             raise TypeError("ApproverRules: rules is a list of rules, as in ApproverRules([ApproverRule(...)])")
         if groups is not None and not isinstance(groups, Groups):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
             raise TypeError(f"ApproverRules: groups is {groups!r:.80}; give Groups({{'finance': ['ann']}})")
@@ -75,10 +75,10 @@ class ApproverRules:
         key = APPROVER_RULES + self.name
         if not verdicts and key not in call.approval.metadata:
             return None
-        if why := next((one.hopeless for one in verdicts if one.hopeless), ""):
+        if why := next((verdict.hopeless for verdict in verdicts if verdict.hopeless), ""):
             return Rejected(call.name, call.id, why, "hook")
-        asked = {key: [one.required.to_dict() for one in verdicts]}
-        if reasons := [one.required.text() for one in verdicts if one.asks]:
+        asked = {key: [verdict.required.to_dict() for verdict in verdicts]}
+        if reasons := [verdict.required.text() for verdict in verdicts if verdict.asks]:
             return Ask("; ".join(reasons), asked)
         call.update_approval(metadata={**call.approval.metadata, **asked})
         return None
@@ -110,9 +110,9 @@ class ApproverRules:
             return why
         verdicts = self._verdicts(call)
         if grant is None:
-            asking = [one.required.rule for one in verdicts if one.asks]
+            asking = [verdict.required.rule for verdict in verdicts if verdict.asks]
             return f"`{call.name}` needs approval: {asking[0]}" if asking else ""
-        if why := approvals.approvers_problem(grant, call.request, now(), [one.required for one in verdicts]):
+        if why := approvals.approvers_problem(grant, call.request, now(), [verdict.required for verdict in verdicts]):
             return why
         return next(filter(None, (rule.refusal(call, self.groups) for rule in self.rules)), "")
 

@@ -53,9 +53,9 @@ class Groups:
         if isinstance(delegations, Delegation):
             raise TypeError("Groups: delegations is a list, as in delegations=[Delegation(...)]")
         self.delegations = tuple(delegations)
-        for each in self.delegations:
-            self._require_right(each)
-            self._refuse_circle([each], set())
+        for delegation in self.delegations:
+            self._require_right(delegation)
+            self._refuse_circle([delegation], set())
 
     def ids_of(self, one: str) -> tuple[str, ...]:
         """Return all ids of the person with an id."""
@@ -74,7 +74,7 @@ class Groups:
 
     def aliases(self, delegations: Iterable[Delegation]) -> tuple[tuple[str, ...], ...]:
         """Return the ids of the people in delegations who have several."""
-        found = (self.ids_of(one) for each in delegations for one in (each.person, each.to))
+        found = (self.ids_of(one) for delegation in delegations for one in (delegation.person, delegation.to))
         return tuple(dict.fromkeys(ids for ids in found if len(ids) > 1))
 
     def _require_right(self, given: Delegation) -> None:
@@ -83,7 +83,7 @@ class Groups:
             return
         ids = self.ids_of(given.person)
         listed = {one for people in self._members.values() for one in people}
-        if not listed.union(each.to for each in self.delegations) & {*ids}:
+        if not listed.union(delegation.to for delegation in self.delegations) & {*ids}:
             raise ValueError(
                 f"Groups: the delegation of {given.person} to {given.to}: no group lists {given.person}, who has no "
                 "right to give; write the id as the groups have it"

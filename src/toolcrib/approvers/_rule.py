@@ -240,7 +240,7 @@ class ApproverRule(CallRule):
 
     def _required(self, groups: Groups, principal: str | None, asked_at: datetime) -> RequiredApprovers:
         named = dict.fromkeys((*self.groups, *self.escalate.values()))
-        delegations = tuple(each for each in groups.delegations if each.until > asked_at)
+        delegations = tuple(delegation for delegation in groups.delegations if delegation.until > asked_at)
         return RequiredApprovers(
             self.name,
             self.groups,

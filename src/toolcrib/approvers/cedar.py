@@ -143,12 +143,12 @@ class _Call:
         statements, said = self._policy.statements, result.diagnostics
         is_forbidden = not result.allowed and bool(said.reasons)
         problems: list[str] = []
-        for one in said.errors:
-            found = _OF_POLICY.match(one)
+        for error in said.errors:
+            found = _OF_POLICY.match(error)
             # a policy that forbids and cannot be evaluated forbids; Cedar itself passes it over
             is_forbidden |= found is None or statements[found[1]].effect == "forbid"
             what = "" if found is None else f"error while evaluating policy `{statements[found[1]].name}`"
-            problems.append(what + (one.rpartition("]: ")[2] if found is None else one[found.end() :]))
+            problems.append(what + (error.rpartition("]: ")[2] if found is None else error[found.end() :]))
         return _Decision(frozenset(() if is_forbidden else said.reasons), is_forbidden, tuple(problems))
 
 
@@ -175,7 +175,9 @@ class CedarPolicy(CallRule):
             raise PolicyError(name, ("it has a template with ?principal or ?resource; write the group or the tool",))
         self.names = CedarNames()
         self.statements = {key: self._statement(key, one) for key, one in parsed["staticPolicies"].items()}
-        if not any("approve" in one.actions for one in self.statements.values() if one.effect == "permit"):
+        if not any(
+            "approve" in statement.actions for statement in self.statements.values() if statement.effect == "permit"
+        ):
             mend = 'write permit (principal in Group::"...", action == Action::"approve", resource);'
             raise PolicyError(name, (f"it permits nobody to approve anything: {mend}",))
         self._texts = {key: _text_of(one) for key, one in parsed["staticPolicies"].items()}
@@ -219,10 +221,10 @@ class CedarPolicy(CallRule):
         return ""
 
     def explain(self, name: str, tool: Tool[..., Any], groups: Groups) -> str:
-        return "; ".join(one.text() for one in self.statements.values() if one.tool in ("", name))
+        return "; ".join(statement.text() for statement in self.statements.values() if statement.tool in ("", name))
 
     def lines(self, groups: Groups) -> list[str]:
-        return [one.text() for one in self.statements.values()]
+        return [statement.text() for statement in self.statements.values()]
 
     # --- inside
 
@@ -245,7 +247,7 @@ class CedarPolicy(CallRule):
             schemas = parameters_of(tool)
             if schemas is None:
                 return
-            types = {one: type_of(schemas[one]) for one in self.names.arguments if one in schemas}
+            types = {argument: type_of(schemas[argument]) for argument in self.names.arguments if argument in schemas}
             known = {one: kind for one, kind in types.items() if kind is not None}
             problem = _type_problem(self._texts[key], tuple((one, json.dumps(kind)) for one, kind in known.items()))
             if not problem or any(f"arguments.{one}" in problem for one in types.keys() - known):
@@ -261,7 +263,7 @@ class CedarPolicy(CallRule):
         logins = {group: asked.add([group]) for group in groups.from_login if group in self.names.groups}
         logins[ANYBODY] = asked.add([])
         persons = list(dict.fromkeys((*people.values(), *logins.values())))
-        run, *found = asked.decisions([("run", asked.caller), *(("approve", one) for one in persons)])
+        run, *found = asked.decisions([("run", asked.caller), *(("approve", person) for person in persons)])
         permits = {one: decision.permits for one, decision in zip(persons, found, strict=True)}
         required = self._required(
             {ids: permits[one] for ids, one in people.items()},
@@ -310,7 +312,7 @@ class CedarPolicy(CallRule):
         open_to = {group: {place_of[key] for key in keys} for group, keys in logins.items() if keys}
         places = dict.fromkeys((*of, *(place for _, place in sorted(later))))
         requester = groups.ids_of(call.run.principal) if call.run.principal is not None else ()
-        delegations = tuple(each for each in groups.delegations if each.until > asked_at(call))
+        delegations = tuple(delegation for delegation in groups.delegations if delegation.until > asked_at(call))
         return RequiredApprovers(
             ", ".join(at_once) or self.name,
             of or {shared: 1},
@@ -430,7 +432,7 @@ def _part(schema: Any, name: str) -> Any:
     if not isinstance(schema, Mapping):
         return None
     given = cast("Mapping[str, Any]", schema)
-    found: list[Any] = [given.get(name), *(_part(one, name) for one in _items(given.get("anyOf")))]
+    found: list[Any] = [given.get(name), *(_part(item, name) for item in _items(given.get("anyOf")))]
     return next((one for one in found if one), None)
 
 
@@ -456,7 +458,7 @@ def _type_problem(policy: str, types: tuple[tuple[str, str], ...]) -> str:
     """Return the problem of a policy for calls whose arguments have these types of Cedar, as JSON; or empty."""
     schema = json.dumps(schema_of({name: json.loads(kind) for name, kind in types}))
     validate: Any = cedarpy.validate_policies  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] -- of dicts
-    found = [str(one.error) for one in validate(policy, schema).errors]
+    found = [str(error.error) for error in validate(policy, schema).errors]
     problems = [_FOR_POLICY.sub("", one).replace(_ANY, "") for one in found if _EMPTY_SET not in one]
     if not problems:
         return ""

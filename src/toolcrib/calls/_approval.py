@@ -216,7 +216,7 @@ class ApprovalRequest(ShortRepr):
         return who
 
     def _marks(self) -> tuple[str, ...]:
-        return tuple(mark for each in self.origins if (mark := each.get("mark")))
+        return tuple(mark for origin in self.origins if (mark := origin.get("mark")))
 
     def done(self, result: Any, by: str | Identity = "host", message: str = "", **unknown: Never) -> Grant:
         """Return a `Grant` that says what a call in doubt came to: its tool is not executed, and has this result.
@@ -365,7 +365,7 @@ class ApprovalRequest(ShortRepr):
             **({} if self.approvals_needed == 1 else several),
             **({} if self.agent is None else {"agent": self.agent}),
             **({} if self.conversation_id is None else {"conversation_id": self.conversation_id}),
-            **({"origins": [dict(each) for each in self.origins]} if self.origins else {}),
+            **({"origins": [dict(origin) for origin in self.origins]} if self.origins else {}),
             **({"values_alone": True} if self.values_alone else {}),
             **({} if self.asked_by is None else {"asked_by": self.asked_by}),
             **({} if self.consent is None else {"consent": self.consent.to_dict()}),
@@ -569,7 +569,7 @@ class Grant(ShortRepr):
             **({} if self.uses is None else {"uses": self.uses}),
             **({} if self.total is None else {"total": [self.total[0], str(self.total[1])]}),
             **({} if self.identity is None else {"identity": self.identity.to_dict()}),
-            **({"identities": [one.to_dict() for one in self.identities]} if self.identities else {}),
+            **({"identities": [identity.to_dict() for identity in self.identities]} if self.identities else {}),
             **({} if self.times is None else {"times": self.times.typed()}),
         }
         # in the form that has its fields, and no later one: workers of the version before use it, and it can be revoked
@@ -589,7 +589,7 @@ class Grant(ShortRepr):
         values["also"], values["values"] = tuple(values.get("also", ())), tuple(values.get("values", ()))
         values["done"] = None if values.get("done") is None else Done(revived(values["done"]["value"]))
         values["within"] = {name: Bound.from_dict(bound) for name, bound in values.get("within", {}).items()}
-        values["identities"] = tuple(Identity.from_dict(one) for one in values.get("identities", ()))
+        values["identities"] = tuple(Identity.from_dict(identity) for identity in values.get("identities", ()))
         identity, total, times = values.get("identity"), values.get("total"), values.get("times")
         values["times"] = None if times is None else TimesOfDay.parse(times)
         values["identity"] = None if identity is None else Identity.from_dict(identity)

@@ -32,7 +32,7 @@ class DecisionNote:
     def to_dict(self) -> dict[str, Any]:
         """Return the note as JSON shapes."""
         said = {"hook": self.hook, "decision": self.decision, "reason": self.reason}
-        return {**said, "origins": [dict(each) for each in self.origins]} if self.origins else said
+        return {**said, "origins": [dict(origin) for origin in self.origins]} if self.origins else said
 
 
 @late_fields("data")

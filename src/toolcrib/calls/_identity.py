@@ -188,7 +188,7 @@ class RequiredApprovers:
     def has_times(self) -> bool:
         """Whether anything of it depends on the time."""
         times = (self.expires_after, self.remind_after)
-        return bool(self.escalation or self.delegations) or any(one is not None for one in times)
+        return bool(self.escalation or self.delegations) or any(time is not None for time in times)
 
     def ids_of(self, one: str) -> Sequence[str]:
         """Return all ids of the person with an id, as far as they are known."""
@@ -204,7 +204,7 @@ class RequiredApprovers:
         """Return those whose right a person has at a time, or at any when None, the nearest first."""
         found = [id]
         for one in found:  # which grows: a right may be given on
-            given = (each for each in self.delegations if at is None or each.holds(at))
+            given = (delegation for delegation in self.delegations if at is None or delegation.holds(at))
             found += [each.person for each in given if each.to in self.ids_of(one) and each.person not in found]
         return found[1:]
 
@@ -254,7 +254,7 @@ class RequiredApprovers:
             for after, group in self.escalation
         )
         listed = {id for people in self.members.values() for ids in people for id in ids}
-        given = [f"; {each.text()}" for each in self.delegations if each.person in listed]
+        given = [f"; {delegation.text()}" for delegation in self.delegations if delegation.person in listed]
         given[_MOST_NAMED:] = ["; ..."] if len(given) > _MOST_NAMED else []
         return f"{printable(self.rule)}: {parts}{asked}{within}{later}{''.join(given)}"
 
@@ -276,7 +276,7 @@ class RequiredApprovers:
             **({} if self.expires_after is None else {"expires_after": self.expires_after}),
             **({} if self.remind_after is None else {"remind_after": self.remind_after}),
             **({"escalation": [list(one) for one in self.escalation]} if self.escalation else {}),
-            **({"delegations": [one.to_dict() for one in self.delegations]} if self.delegations else {}),
+            **({"delegations": [delegation.to_dict() for delegation in self.delegations]} if self.delegations else {}),
             **({"aliases": [list(ids) for ids in self.aliases]} if self.aliases else {}),
             **({"instead": True} if self.instead else {}),
             **({"counts_as": {group: list(of) for group, of in self.counts_as.items()}} if self.counts_as else {}),
@@ -290,5 +290,5 @@ class RequiredApprovers:
             values[name] = tuple(values.get(name, ()))
         for name in ("escalation", "aliases"):
             values[name] = tuple(tuple(one) for one in values.get(name, ()))
-        values["delegations"] = tuple(Delegation.from_dict(one) for one in values.get("delegations", ()))
+        values["delegations"] = tuple(Delegation.from_dict(delegation) for delegation in values.get("delegations", ()))
         return cls(**values)

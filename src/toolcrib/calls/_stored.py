@@ -108,4 +108,4 @@ def _described(owner: type | str) -> tuple[str | None, tuple[str, ...]]:
     form = next((kind.__name__ for kind in owner.__mro__ if kind.__name__ in FORM_VERSIONS), None)
     if not is_dataclass(owner):
         return form, ()
-    return form, tuple(each.name for each in fields(owner) if each.default is each.default_factory is MISSING)
+    return form, tuple(field.name for field in fields(owner) if field.default is field.default_factory is MISSING)

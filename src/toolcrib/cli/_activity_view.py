@@ -111,9 +111,9 @@ def activity_table(log: EventLog, width: int) -> Table:
         column.no_wrap = True
     for column in table.columns[5:]:
         column.max_width = None if width > _WIDE else _ID
-    for one in _rows(log):
-        what, state, took, at, model, id = (cell_text(text, _CELL) for text in one.cells())
-        edge = "  " * one.depth
+    for row in _rows(log):
+        what, state, took, at, model, id = (cell_text(text, _CELL) for text in row.cells())
+        edge = "  " * row.depth
         lines = [edge + what.lstrip(), *(f"{edge}  {text}" for text in (at, model) if is_narrow and text)]
         others = [] if is_narrow else [_cut(at), _cut(model), _cut(id, "crop")]
         table.add_row(_cut("\n".join(lines)), Text(state, style=_STYLES.get(state, "")), took, *others)
@@ -135,7 +135,9 @@ def _rows(log: EventLog) -> Iterator[Shown]:
     turns = tuple(one.id for one in done if one.source == "turn")
     done += log.activities(ActivityFilter(sources=("call",), ids=turns)) if turns else []  # a call has its turn's id
     yield from _nested(log, sorted((*open_ones, *done), key=lambda one: one.first_position))
-    ended = (one for one in log.activities(ActivityFilter(top=True), limit=100) if one.ended_at is not None)
+    ended = (
+        activity for activity in log.activities(ActivityFilter(top=True), limit=100) if activity.ended_at is not None
+    )
     for one in sorted(ended, key=lambda one: one.last_position, reverse=True)[:_MOST_ENDED]:
         yield _row(log, one, 0)
 

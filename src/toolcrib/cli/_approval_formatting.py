@@ -56,7 +56,7 @@ def entries_table(entries: Iterable[ApprovalEntry], *, answers: bool, width: int
     columns = [name for name in _COLUMNS if answers or name not in _OF_ANSWERS]
     widths = {name: max(len(name), *(len(row[name]) for row in rows)) + 2 for name in columns}
     for name in _LEAVING:
-        if name in columns and sum(widths[one] for one in columns) + _NARROW > width:
+        if name in columns and sum(widths[column] for column in columns) + _NARROW > width:
             columns.remove(name)
     table = table_of(*columns, no_wrap=True)
     table.add_column("arguments", overflow="fold")
@@ -110,9 +110,9 @@ def _answerers(entry: ApprovalEntry) -> list[str]:
     if entry.state != "pending":
         return []
     return [
-        f"{'may answer now' if one['now'] else 'from ' + _time(datetime.fromisoformat(one['from']))}: {one['group']}"
-        + (f" ({', '.join(one['people'])})" if one["people"] else "")
-        for one in entry.answerers()
+        f"{'may answer now' if who['now'] else 'from ' + _time(datetime.fromisoformat(who['from']))}: {who['group']}"
+        + (f" ({', '.join(who['people'])})" if who["people"] else "")
+        for who in entry.answerers()
     ]
 
 

@@ -320,7 +320,7 @@ def _answer(
         ]
         if not yes and any(entry.state == "pending" for entry in entries):
             _confirm(entries, answers)
-        answered = [one for one in answers if _sent(store, one, database, as_json)]
+        answered = [answer for answer in answers if _sent(store, answer, database, as_json)]
         if as_json and answered:
             shown = [entry_json(one) for one in answered]
             print_json(shown[0] if tool is None and len(entries) == 1 else shown)

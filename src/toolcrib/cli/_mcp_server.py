@@ -49,10 +49,10 @@ def serve_target(given: ServeOptions) -> None:
     """Serve until the client disconnects, or a signal stops it; raises what the target or the database raises."""
     targets = _targets_of(given)
     file = _file_of(given.target)
-    https = [http_options(one.http, one.oauth, _file_of(one.target).options) for one in targets]
+    https = [http_options(target.http, target.oauth, _file_of(target.target).options) for target in targets]
     https = https if given.transport == "http" else []
     with nullcontext() if https else _clean_stdout():
-        toolsets = [_scoped(tools_of(one.target), one.oauth) for one in targets]
+        toolsets = [_scoped(tools_of(target.target), target.oauth) for target in targets]
     telemetry = telemetry_sink() if targets[0].telemetry else None
     with recorder_of(targets[0].record) as recorder:
         watching = ((recorder, file.unrecorded), (telemetry, file.untraced))

@@ -123,7 +123,7 @@ def _print_runs(found: list[RunSummary], outcome: str) -> None:
     rows = [{name: _CELLS.get(name, matching)(one) for name in columns} for one in found]
     widths = {name: max(len(name), *(row[name].cell_len for row in rows)) + 2 for name in columns}
     for name in () if outcome else _LEAVING:
-        if sum(widths[one] for one in columns) > screen.width:
+        if sum(widths[column] for column in columns) > screen.width:
             columns.remove(name)
     table = table_of(*columns)
     table.columns[0].no_wrap = True  # an id is there to be copied
@@ -223,8 +223,8 @@ def _origins(event: Mapping[str, Any]) -> Iterator[str]:
     """Yield where the arguments come from, as far as the record says it."""
     if event["kind"] != "decided":
         return
-    for each in cast("list[Mapping[str, Any]]", event["data"].get("origins") or ()):
-        yield f"{each['path'] or 'arguments'}: {each['value']!r} is {each['kind']} {_place(each)}".rstrip()
+    for origin in cast("list[Mapping[str, Any]]", event["data"].get("origins") or ()):
+        yield f"{origin['path'] or 'arguments'}: {origin['value']!r} is {origin['kind']} {_place(origin)}".rstrip()
 
 
 def _place(origin: Mapping[str, Any]) -> str:

@@ -255,7 +255,11 @@ def recover(
             "it is for a worker that was seen just now, and none of the lost was", param_hint="--force"
         )
     with _client(database) as (module, client):
-        ids = [one.id for one in module.workers(client) if one.state == "lost"] if worker_id is None else [worker_id]
+        ids = (
+            [worker.id for worker in module.workers(client) if worker.state == "lost"]
+            if worker_id is None
+            else [worker_id]
+        )
         moved = {one: module.recover(client, one, force=force) for one in ids}
     if as_json:
         found = [{"worker": one, "workflows": ids} for one, ids in moved.items()]

@@ -109,4 +109,4 @@ class BudgetSection(Part):
         except (DatabaseError, MissingExtraError, OSError) as error:
             raise ValueError(str(error)) from error
         costs = {name: section.cost() for name, section in self.costs.items()}
-        return Budgets([one.limit() for one in self.limits], store=store, groups=self.groups or None, costs=costs)
+        return Budgets([limit.limit() for limit in self.limits], store=store, groups=self.groups or None, costs=costs)

@@ -146,7 +146,7 @@ def _problems(error: ValidationError, model: type[BaseModel], prefix: str) -> di
 
 
 def _problem(model: type[BaseModel], path: Sequence[str], errors: Sequence[ErrorDetails]) -> str:
-    whole = next((one["msg"] for one in errors if one["type"] == _REFUSED), None)
+    whole = next((error["msg"] for error in errors if error["type"] == _REFUSED), None)
     if whole is not None:
         return whole
     first = errors[0]
@@ -165,5 +165,5 @@ def _fields_at(model: Any, path: Sequence[str]) -> Collection[str]:
 
 def _model_in(annotation: Any) -> Any:
     """Return the model in an annotation that allows None as well."""
-    parts = [one for one in get_args(annotation) if isinstance(one, type) and issubclass(one, BaseModel)]
+    parts = [arg for arg in get_args(annotation) if isinstance(arg, type) and issubclass(arg, BaseModel)]
     return parts[0] if parts else annotation

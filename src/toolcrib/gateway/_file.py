@@ -127,7 +127,7 @@ def read_gateway(path: Path, environment: Mapping[str, str] | None = None, endpo
     options = _options(path, document, texts)
     servers, apis = _entries(path, document)
     signed = [entry.toolcrib.credentials for entry in servers.values()]
-    signed += [given for api in apis.values() for given in api.toolcrib.credentials.values()]
+    signed += [credential for api in apis.values() for credential in api.toolcrib.credentials.values()]
     is_kept = any(given is not None and given.is_kept for given in signed)
     return GatewayFile(
         options,

@@ -101,7 +101,14 @@ def require_parameters(kind: str, fn: Any, *parameters: str) -> None:
         raise TypeError(f"{_called(kind, fn, parameters)}, and takes {wanted}") from None
     named = [p.name for p in wanted.parameters.values() if p.kind in _IN_ORDER][: len(parameters)]
     for name, own in zip(named, parameters, strict=False):
-        if other := next((one for one in parameters if one != own and name in (one, *_SYNONYMS.get(one, ()))), None):
+        if other := next(
+            (
+                parameter
+                for parameter in parameters
+                if parameter != own and name in (parameter, *_SYNONYMS.get(parameter, ()))
+            ),
+            None,
+        ):
             mend = (
                 f"the parameter `{name}` is given the `{own}`, and not the `{other}`: write ({', '.join(parameters)})"
             )

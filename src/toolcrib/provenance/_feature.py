@@ -308,7 +308,7 @@ async def check_origins(call: Call) -> Ask | Rejected | None:
         if call.is_recorded and origins:
             call.add_note(DecisionNote(_NAME, "run", "", origins))
         return None
-    refused = [each for each in questions if labels.verdict(each.kind) == "deny"]
+    refused = [question for question in questions if labels.verdict(question.kind) == "deny"]
     reason = "; ".join(dict.fromkeys(each.text() for each in refused or questions))
     if memory.last_words:
         reason = f"{reason}; you wrote: {memory.last_words}"
@@ -321,9 +321,9 @@ async def check_origins(call: Call) -> Ask | Rejected | None:
         return Rejected(call.name, call.id, f"{_REFUSAL}: {reason}")
     lines: dict[str, Any] = {}
     if is_program:  # an argument is shown as one line
-        shown = {each.argument: call.shown_arguments[each.argument] for each in questions}
+        shown = {question.argument: call.shown_arguments[question.argument] for question in questions}
         lines = {name: text for name, text in shown.items() if "\n" in str(text)}
-    return Ask(reason, lines, tuple(each.to_dict() for each in questions))
+    return Ask(reason, lines, tuple(question.to_dict() for question in questions))
 
 
 _GATE: Final = GateStep(_NAME, "authorize", check_origins, frozenset({"new", "edited"}), reads_host_arguments=False)
@@ -351,13 +351,13 @@ def _found(call: Call, memory: Memory, labels: ToolLabels, settled: list[Questio
     given = _without_defaults(call.tool, values)
     found = memory.judge(call.name, labels.effect, given, content, settled)
     keys = memory.judge_keys(call.name, given, labels.fields, labels.effect)
-    found += [each for each in keys if each.argument not in content]
+    found += [key for key in keys if key.argument not in content]
     memory.write(Origin("untrusted", call.name, call.id), values, content)
     return found
 
 
 def _questions(origins: Iterable[Mapping[str, str]]) -> tuple[Question, ...]:
-    return tuple(Question(**cast("dict[str, Any]", each)) for each in origins)
+    return tuple(Question(**cast("dict[str, Any]", origin)) for origin in origins)
 
 
 def _shown(call: Call, question: Question) -> Question:

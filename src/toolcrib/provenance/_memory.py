@@ -91,7 +91,7 @@ class Memory(Origins):
         """
         if program not in self._early and not self.reads_others:
             self._early.add(program)
-            literals = (_LONE_MARK.sub(_APART, each) for each in _literals(program))
+            literals = (_LONE_MARK.sub(_APART, literal) for literal in _literals(program))
             self._user.add(f" {_APART} ".join(literals), PROGRAM)
         return program in self._early
 
@@ -230,7 +230,7 @@ class Memory(Origins):
             if len(self._written) > _MOST_WORDS:
                 self.lose()
             moments = [*dates_in(flat(str(value))), *times_in(flat(str(value)))]
-            unknown = (each for each in moments[:_MOST_WRITTEN] if self._origin_of_moment(each) == "model")
+            unknown = (moment for moment in moments[:_MOST_WRITTEN] if self._origin_of_moment(moment) == "model")
             self._composed.update((0, *each[1:]) if len(each) > _SHORTEST else each for each in unknown)
             if len(moments) > _MOST_WRITTEN:
                 self.lose()
@@ -284,7 +284,7 @@ class Memory(Origins):
         leaves = list(islice(_leaves(arguments, with_flags=True), _MOST_VALUES + 1))
         if len(leaves) > _MOST_VALUES:
             return _too_many(tool)
-        deciding = [each for each in leaves if argument_of(each[0]) not in content]
+        deciding = [leave for leave in leaves if argument_of(leave[0]) not in content]
         said = [(path, str(value)) for path, value in leaves if argument_of(path) in content and _has_words(value)]
         questions: list[Question] = []
         is_named = [value for _, value in leaves] in ([], [True]) and self._names_tool(tool)
@@ -398,7 +398,7 @@ class Memory(Origins):
         found: set[str] = set()
         for name, value in arguments.items() if effect != "spend" and self._reads_others and not self.is_full else ():
             items = cast("list[Any]", value) if isinstance(value, list) else []
-            given = {flat(each) for each in items if isinstance(each, str)}
+            given = {flat(item) for item in items if isinstance(item, str)}
             if len(given) < len(items):
                 continue
             number, _ = next(self._places(min(given)), (-1, 0)) if len(given) > 1 else (-1, 0)
@@ -467,7 +467,7 @@ class Memory(Origins):
 
         Nor are they in a run that was restored from JSON, where it is not known any more where they come from.
         """
-        marked = [each for each in questions if each.mark]
+        marked = [question for question in questions if question.mark]
         self._approved.update(each.mark for each in marked)
         paths = {each.path for each in marked}
         for path, value in islice(_leaves(arguments, with_flags=True), _MOST_VALUES):

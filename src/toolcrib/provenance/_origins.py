@@ -432,7 +432,7 @@ class Origins:
         value of a mapping is named by its key.
         """
         piece = self._sources[number]
-        near = [each for each in self._siblings(number) if each.field is not piece.field]
+        near = [sibling for sibling in self._siblings(number) if sibling.field is not piece.field]
         for each in near:
             if each.trust != "untrusted" and self._is_pointer(each) and self._is_of_record(each, number):
                 return each
@@ -465,7 +465,7 @@ class Origins:
         if _sort_of(pointer.text) != _sort_of(piece.text):
             return True
         key, record, others = piece.field.key, piece.record, self._of_result(number)
-        return any(each.field.key == key and each.record not in (None, record) for each in others)
+        return any(other.field.key == key and other.record not in (None, record) for other in others)
 
     def _key_of(self, number: int, near: Sequence[Piece]) -> Piece | None:
         """Return the key by which the user named a value of a mapping, or an object of one; None where he did not.
@@ -477,7 +477,7 @@ class Origins:
         if near and all(_sort_of(each.text) == _sort_of(piece.text) for each in near):
             places.append(piece.field)
         others = (each.record for each in self._of_result(number) if each.field.key == piece.field.key)
-        if record and any(each and each is not record and each.parent is record.parent for each in others):
+        if record and any(other and other is not record and other.parent is record.parent for other in others):
             places.append(record)
         for place in places:
             key = flat(place.key) if isinstance(place.key, str) else ""
@@ -558,7 +558,7 @@ class Origins:
         return self._texts_beside(number) == self._texts_beside(at)
 
     def _texts_beside(self, number: int) -> list[str]:
-        return [each.text for each in self._siblings(number)]
+        return [sibling.text for sibling in self._siblings(number)]
 
     def _names_one(self, name: Piece, value: Piece) -> bool:
         """Return whether the user wrote a text of others that names a record, and no record with another value."""
@@ -566,7 +566,7 @@ class Origins:
         if _PLAIN.fullmatch(text) or number_of(text) is not None or self._user.find(text) is None:
             return False
         named = [at for at, _ in self._untrusted.places(text) if flat(self._sources[at].text) == text]
-        found = [frozenset(each.text for each in self._siblings(at) if each.field.key == key) for at in named]
+        found = [frozenset(sibling.text for sibling in self._siblings(at) if sibling.field.key == key) for at in named]
         return len(set(found)) == 1 and value.text in found[0]
 
 
@@ -612,7 +612,7 @@ def _is_joined(text: str, parts: Sequence[Component], found: Sequence[Origin]) -
     places = {(each.call_id, each.path) for each in found if each.kind == "trusted"}
     hosts = [each for part, each in zip(parts, found, strict=False) if part.kind == "host"]
     is_path = bool(hosts) or ("/" in text and all(part.kind == "name" for part in parts))
-    return is_path and (len(places) > 1 or (bool(places) and any(each.kind == "user" for each in hosts)))
+    return is_path and (len(places) > 1 or (bool(places) and any(host.kind == "user" for host in hosts)))
 
 
 def _spelling(value: str, has_cased: Callable[[str], bool]) -> str | None:

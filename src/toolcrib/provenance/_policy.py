@@ -125,7 +125,7 @@ class Rule:
         """Return whether the rule is for calls of a tool on behalf of a principal."""
         return (
             fnmatchcase(tool, self.tool)
-            and (self.toolset == "*" or any(fnmatchcase(each, self.toolset) for each in toolsets))
+            and (self.toolset == "*" or any(fnmatchcase(toolset, self.toolset) for toolset in toolsets))
             and (self.principal == "*" or (principal is not None and fnmatchcase(principal, self.principal)))
         )
 
@@ -204,7 +204,7 @@ def _problem(detail: ErrorDetails) -> str:
     if path == "rules" or (rule and not path and detail["type"] != "value_error"):
         what = f"rules are tables, written [[rules]], and not {detail['input']!r:.80}"
     elif detail["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
-        known = [each.name for each in fields(owner)]
+        known = [field.name for field in fields(owner)]
         what = f"`{path}` is unknown. {closest(path, known)}"
     elif detail["type"] == "value_error":
         what = str(detail["ctx"]["error"]).removeprefix(f"{_A_RULE}: ") if "ctx" in detail else detail["msg"]

@@ -63,7 +63,7 @@ def select_activities(
     if words is not None and query:
         conditions, values = _conditions(wanted, before)
         return _latest(words.source, [words.condition, *conditions], [query, *values], limit, words.order)
-    return latest_of_any([_conditions(one, before) for one in _parts(wanted)], limit)
+    return latest_of_any([_conditions(part, before) for part in _parts(wanted)], limit)
 
 
 _Part: TypeAlias = tuple[list[str], list[Any]]
@@ -100,7 +100,7 @@ def _parts(wanted: ActivityFilter) -> list[ActivityFilter]:
     )
     if narrow or not (wanted.statuses or wanted.sources):
         return [wanted]
-    statuses = [(one,) for one in wanted.statuses] or [()]
+    statuses = [(statuse,) for statuse in wanted.statuses] or [()]
     return [
         replace(wanted, sources=(source,), statuses=status)
         for source in wanted.sources or _SOURCES

@@ -164,7 +164,7 @@ class BatchSink:
             return batch
 
     def _call_listeners(self, done: int) -> None:
-        for listener in [one for one in self._listeners if one[0] <= done]:
+        for listener in [listener for listener in self._listeners if listener[0] <= done]:
             self._listeners.remove(listener)
             _, loop, event = listener
             with suppress(RuntimeError):  # the loop was closed

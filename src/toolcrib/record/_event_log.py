@@ -212,7 +212,7 @@ class EventLog:
         while ids and depth != 0 and len(found) < limit:
             depth, left = None if depth is None else depth - 1, limit - len(found)
             filters = (ActivityFilter(parent_ids=batch) for batch in id_batches(ids))
-            read = [one for wanted in filters for one in self.activities(wanted, limit=left + 1 + known)]
+            read = [activity for wanted in filters for activity in self.activities(wanted, limit=left + 1 + known)]
             level = [activity for activity in read if activity.key not in seen]
             level.sort(key=attrgetter("first_position"), reverse=True)
             more, level = more or len(level) > left, level[:left]
@@ -233,7 +233,7 @@ class EventLog:
         """
         events = (self.latest(activity, *kinds) for activity in activities)
         usages = [event.data["data"].get("usage") for event in events if event is not None]
-        usages = [*(cast("Mapping[str, Any]", one) for one in usages if isinstance(one, Mapping)), *besides]
+        usages = [*(cast("Mapping[str, Any]", usage) for usage in usages if isinstance(usage, Mapping)), *besides]
         if not usages:
             return None
         counts = {name: sum(int(usage.get(name) or 0) for usage in usages) for name in usages[0] if name != "cost"}

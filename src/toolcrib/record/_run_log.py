@@ -104,7 +104,11 @@ class TraceNode:
     def to_dict(self) -> dict[str, Any]:
         """Return the tree as JSON shapes."""
         own = {name: getattr(self, name) for name in self.__slots__}
-        return {**own, "events": [dict(one) for one in self.events], "inside": [one.to_dict() for one in self.inside]}
+        return {
+            **own,
+            "events": [dict(event) for event in self.events],
+            "inside": [one.to_dict() for one in self.inside],
+        }
 
 
 # --- runs
@@ -117,7 +121,7 @@ def list_runs(log: EventLog, wanted: RunFilter | None = None, *, limit: int = 50
     found = _with_calls(log, wanted, limit)
     if not (wanted.tool or wanted.outcomes):
         known = {one.id for one in found}
-        found += [one for one in _without_calls(log, wanted, limit) if one.id not in known]
+        found += [call for call in _without_calls(log, wanted, limit) if call.id not in known]
     return sorted(found, key=lambda one: one.position, reverse=True)[:limit]
 
 
@@ -132,7 +136,7 @@ def _with_calls(log: EventLog, wanted: RunFilter, limit: int) -> list[RunSummary
     found: list[RunSummary] = []
     for some in id_batches([str(run_id) for (run_id,) in rows]):
         matching = _matching(log, wanted, some)
-        found += [replace(one, matching=tuple(matching.get(one.id, ()))) for one in _summaries(log, some)]
+        found += [replace(summary, matching=tuple(matching.get(summary.id, ()))) for summary in _summaries(log, some)]
     return found
 
 
@@ -205,7 +209,9 @@ def _summaries(log: EventLog, ids: Sequence[str]) -> list[RunSummary]:
     for run_id in ids:
         rows = [row for row in counted if row[0] == run_id]
         own = [parents[parent] for of, parent in makers if of == run_id and parent in parents]
-        own += [one for one in agents if one.inner_run == run_id and one not in own]  # that answered without a call
+        own += [
+            agent for agent in agents if agent.inner_run == run_id and agent not in own
+        ]  # that answered without a call
         open_ones = [{"tool": str(name), "id": str(id), "at": str(at)} for of, name, id, at in waiting if of == run_id]
         found.append(_summary(log, run_id, rows, own, open_ones, asked.get(run_id, ())))
     return found
@@ -239,22 +245,22 @@ def _summary(
     requests: Sequence[Mapping[str, Any]] = (),
 ) -> RunSummary:
     open_calls = sum(int(row[8]) for row in rows)
-    is_open = bool(open_calls) or any(one.ended_at is None for one in makers)
-    started = min([*(str(row[4]) for row in rows), *(one.started_at for one in makers)])
-    ends = [str(row[5]) for row in rows if row[5] is not None] + [one.ended_at for one in makers if one.ended_at]
+    is_open = bool(open_calls) or any(maker.ended_at is None for maker in makers)
+    started = min([*(str(row[4]) for row in rows), *(maker.started_at for maker in makers)])
+    ends = [str(row[5]) for row in rows if row[5] is not None] + [maker.ended_at for maker in makers if maker.ended_at]
     ended = None if is_open or not ends else max(ends)
     return RunSummary(
         run_id,
-        tuple(dict.fromkeys(" ".join(dict.fromkeys((one.source, one.name))) for one in makers)),
+        tuple(dict.fromkeys(" ".join(dict.fromkeys((maker.source, maker.name))) for maker in makers)),
         next((str(row[6]) for row in rows if row[6]), ""),
-        next((who for who in (*(row[7] for row in rows), *(one.principal for one in makers)) if who), None),
+        next((who for who in (*(row[7] for row in rows), *(maker.principal for maker in makers)) if who), None),
         started,
         ended,
         _milliseconds(started, ended),
         {str(row[1]): int(row[2]) for row in sorted(rows, key=lambda row: str(row[1]))},
         tuple(waiting),
         log.usage(makers, "closed", "changed", besides=requests),
-        min([*(int(row[3]) for row in rows), *(one.first_position for one in makers)]),
+        min([*(int(row[3]) for row in rows), *(maker.first_position for maker in makers)]),
     )
 
 
@@ -265,8 +271,8 @@ def _without_calls(log: EventLog, wanted: RunFilter, limit: int) -> list[RunSumm
     tops = log.activities(at_top, limit=limit)
     tops += _requests_alone(log, wanted, limit)
     of_runs: dict[str, list[Activity]] = {}
-    for one in tops:
-        of_runs.setdefault(one.inner_run or one.id, []).append(one)
+    for top in tops:
+        of_runs.setdefault(top.inner_run or top.id, []).append(top)
     called = {
         str(run_id)
         for some in id_batches(of_runs)
@@ -315,7 +321,9 @@ def ids_like(log: EventLog, start: str, *, limit: int = 6) -> tuple[list[str], l
     found = {one for one in _ids(log, "LIKE ? ESCAPE '!'", like, limit) if one.startswith(start)}
     if found:
         return sorted(found)[:limit], []
-    recent = {id for one in log.activities(limit=_RECENT) for id in (one.id, one.run_id, one.inner_run)}
+    recent = {
+        id for activity in log.activities(limit=_RECENT) for id in (activity.id, activity.run_id, activity.inner_run)
+    }
     return [], get_close_matches(start, sorted(recent - {""}), n=3, cutoff=0.5)
 
 
@@ -328,7 +336,7 @@ def _ids(log: EventLog, where: str, value: str, limit: int) -> set[str]:
 def trace_nodes(log: EventLog, id: str) -> TraceNode | None:
     """Return the tree of a run, activity or call; None for an unknown id."""
     runs = log.activities(ActivityFilter(sources=("call",), run_id=id), limit=_MOST_NODES)
-    own = [one for one in log.activities(ActivityFilter(ids=(id,)), limit=20) if one.id == id]
+    own = [activity for activity in log.activities(ActivityFilter(ids=(id,)), limit=20) if activity.id == id]
     if not own:
         own = log.activities(ActivityFilter(inner_runs=(id,)), limit=_MOST_NODES)
     if not runs and not own:
@@ -340,10 +348,10 @@ def trace_nodes(log: EventLog, id: str) -> TraceNode | None:
     known = _inside(log, [*makers, *own, *runs])
     at = {one.id for one in (*makers, *own, *runs)}
     roots = [one for one in _once([*makers, *own, *runs]) if one.parent_id not in at or one.parent_id == one.id]
-    nodes = tuple(_node(log, one, known) for one in sorted(roots, key=lambda one: one.first_position))
+    nodes = tuple(_node(log, root, known) for root in sorted(roots, key=lambda root: root.first_position))
     summary = next(iter(_summaries(log, [id])), None) if runs else None
-    status = "suspended" if any(one.status == "suspended" for one in nodes) else "running"
-    ended = summary.ended_at if summary is not None else all(one.ended_at for one in nodes)
+    status = "suspended" if any(node.status == "suspended" for node in nodes) else "running"
+    ended = summary.ended_at if summary is not None else all(node.ended_at for node in nodes)
     status = "ended" if ended else status
     first = nodes[0]
     return TraceNode(
