@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,12 @@ def test_the_options_of_the_whole_are_read_with_paths_by_the_file(tmp_path: Path
     section = {
         "name": "desk",
         "instructions": "Be brief, ${WHO}.",
-        "approvals": {"database": "${BASE:-toolcrib}.db", "wait": 20, "place": "https://console.example.org"},
+        "approvals": {
+            "database": "${BASE:-toolcrib}.db",
+            "wait": 20,
+            "place": "https://console.example.org",
+            "elicit_always": "8h",
+        },
         "limits": {"total": 100, "per_tool": {"add": 3}, "concurrency": 4, "pending": 5},
         "record": "calls.jsonl",
         "telemetry": True,
@@ -46,6 +52,7 @@ def test_the_options_of_the_whole_are_read_with_paths_by_the_file(tmp_path: Path
         str(tmp_path / "calls.jsonl"),
     )
     assert (options.approvals.wait, options.approvals.place) == (20, "https://console.example.org")
+    assert options.approvals.elicit_always == timedelta(hours=8)
     assert options.limits.of_calls == CallLimits(total=100, per_tool={"add": 3}, concurrency=4)
     assert (options.limits.pending, options.telemetry, options.errors) == (5, True, "masked")
     assert options.policy is not None
@@ -201,6 +208,8 @@ def test_a_limit_by_group_without_groups_is_an_error(tmp_path: Path) -> None:
     ("section", "problem"),
     [
         ({"recrod": True}, "`toolcrib.recrod`: there is no such option. Did you mean `record`?"),
+        ({"approvals": {"elicit_always": "soon"}}, "`toolcrib.approvals.elicit_always`: must be a time such as"),
+        ({"approvals": {"elicit_always": 8}}, "`toolcrib.approvals.elicit_always`: must be a time such as"),
         ({"approvals": {"databse": "x"}}, "`toolcrib.approvals.databse`: there is no such option. Did you mean"),
         ({"limits": {"total": -1}}, "`toolcrib.limits.total`: input should be greater"),
         (

@@ -149,8 +149,8 @@ APPROVER_GATES: tuple[Gate, ...] = (
     Gate(
         "a look at the grant as the call begins",
         _GATE,
-        "if why := approvals.approvers_problem(grant, call.request, now(), [verdict.required for verdict in verdicts]):",
-        "if why := '':",
+        "approvals.approvers_problem(grant, call.request, now(), [verdict.required for verdict in verdicts]):",
+        "'':",
         _OF_GATE,
     ),
     Gate(

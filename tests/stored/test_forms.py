@@ -52,7 +52,7 @@ from toolcrib.code import (
     Toolkit,
     paused_program_in,
 )
-from toolcrib.code._claim import _kept, _result_of  # pyright: ignore[reportPrivateUsage] -- the stored form of a claim
+from toolcrib.code._claim import _result_data, _result_of  # pyright: ignore[reportPrivateUsage] -- the stored form of a claim
 from toolcrib.code._journal import JournalEntry
 from toolcrib.credentials._settings import Endpoints, OAuthClient, Settings, Token
 from toolcrib.errors import FieldProblem, NewerForm
@@ -294,7 +294,7 @@ FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
     "PausedProgram": (PausedProgram.from_dict, lambda: replace(program(), question=suspended()).to_dict()),
     "ProgramClaim": (
         _result_of,
-        lambda: _kept(Toolkit([pay], sandbox=FakeSandbox(("pay", {"cents": 5}))).execute("...")),
+        lambda: _result_data(Toolkit([pay], sandbox=FakeSandbox(("pay", {"cents": 5}))).execute("...")),
     ),
     "ProgramSessionState": (
         ProgramSessionState.from_dict,

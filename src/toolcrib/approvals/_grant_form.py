@@ -10,11 +10,13 @@ from typing import Any, Final
 from toolcrib._numbers import require_span, span_text
 from toolcrib.approvals._answers import typed_bounds
 from toolcrib.calls import ApprovalRequest, Grant, Identity, TimesOfDay, number_of
+from toolcrib.errors import explain_options
 
 _MOST_ARGUMENTS: Final = 40
 _LONGEST: Final = 1_000  # characters of a field
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class GrantForm:
     """What a person typed to let further calls run; a field is empty where they left it so.

@@ -148,6 +148,7 @@ def _options(given: ServeOptions, file: GatewayOptions, sinks: tuple[Sink, ...])
         name=given.name or name_of(given.target),
         instructions=file.instructions or "",
         approve_by=given.approve_by or "store",
+        elicit_always=file.approvals.elicit_always,
         approvals=approvals,
         answered_in=file.approvals.place or f"the console, or the approvals of {shown_name(given.database)}",
         wait=given.wait or 0.0,

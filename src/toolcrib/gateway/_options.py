@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated, Any, Literal
 
 from mcp_types import LoggingLevel
-from pydantic import AfterValidator, Field, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
+from toolcrib._numbers import parse_span
 from toolcrib.adapters.mcp_client import AskKind
 from toolcrib.errors import PolicyError, explain_options
 from toolcrib.gateway._budgets import BudgetSection
@@ -16,18 +18,29 @@ from toolcrib.pipeline import CallLimits, ErrorPolicy
 from toolcrib.provenance import Provenance
 
 
+def _span(value: Any) -> timedelta:
+    """Return the time that a text such as "8h" says."""
+    try:
+        return parse_span(value)
+    except (AttributeError, ValueError):
+        refuse(f'must be a time such as "30m" or "8h", and is {value!r:.40}')
+
+
 class _Approvals(Part):
     """Where requests for approval are kept, and who answers them.
 
     Attributes:
         database: A SQLite file, by this one, or a `postgresql://` URL.
         by: `store`, or `elicit`, which asks the client.
+        elicit_always: How long a client that is asked may let further calls run, within bounds that it is shown again:
+            "8h". Not at all where it is left out.
         wait: Seconds that a call waits for its answer.
         place: Where a person answers, as clients are shown it.
     """
 
     database: FilePath | None = Field(default=None, repr=False)
     by: Literal["store", "elicit"] | None = None
+    elicit_always: Annotated[timedelta | None, BeforeValidator(_span)] = None
     wait: Annotated[float | None, Field(ge=0)] = None
     place: Text | None = None
 
