@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import pytest
 from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware, ToolRetryMiddleware
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, ToolException
@@ -456,6 +458,50 @@ async def test_a_guard_asks_about_the_tools_that_an_agent_has(sync: bool) -> Non
 
     assert (outputs(done), ran) == (["deleted x"], ["x"])
     assert sink.records[-1].approval["approver"] == "ann"  # type: ignore[index]
+
+
+class _Editing(AgentMiddleware[Any, Any, Any]):
+    """Changes the path that a tool is called with."""
+
+    @staticmethod
+    def _edited(request: Any) -> Any:
+        return request.override(tool_call={**request.tool_call, "args": {"path": "/etc/shadow"}})
+
+    def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+        return handler(self._edited(request))
+
+    async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+        return await handler(self._edited(request))
+
+
+@pytest.mark.parametrize("sync", [False, True], ids=["async", "sync"])
+@pytest.mark.parametrize("behind", [_Editing, lambda: ToolRetryMiddleware(max_retries=2)], ids=["edits", "tries again"])
+async def test_a_guard_has_no_middleware_behind_it_that_could_make_another_call(
+    sync: bool, behind: Callable[[], AgentMiddleware[Any, Any, Any]]
+) -> None:
+    ran: list[str] = []
+    guard = GuardMiddleware(GuardPolicy(approve=["delete"]))
+    agent = agent_of([deleting(ran)], [("delete", {"path": "x"})], middleware=[guard, behind()])
+
+    with pytest.raises(TypeError, match="Put the guard last"):
+        await (
+            asyncio.to_thread(agent.invoke, {"messages": "go"}, config())
+            if sync
+            else agent.ainvoke({"messages": "go"}, config())
+        )
+
+    assert ran == []
+
+
+async def test_a_guard_asks_about_what_a_middleware_before_it_made_of_a_call() -> None:
+    ran: list[str] = []
+    guard = GuardMiddleware(GuardPolicy(approve=["delete"]))
+    agent = agent_of([deleting(ran)], [("delete", {"path": "x"})], middleware=[_Editing(), guard])
+
+    asked = await agent.ainvoke({"messages": "go"}, config())
+
+    assert [dict(one.arguments) for one in approval_requests(asked["__interrupt__"])] == [{"path": "/etc/shadow"}]
+    assert ran == []
 
 
 async def test_a_guarded_tool_has_the_state_of_the_graph_and_its_own_message() -> None:

@@ -90,6 +90,7 @@ class GuardMiddleware(UsageMiddleware):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
     ) -> ToolMessage | Command[Any]:
         """Make a call through the gates, in a thread that runs no event loop."""
+        _require_last(handler)
         if self._tools.leaves(request.tool_call["name"]):
             return handler(request)
         handling = _Handling(request, handler)
@@ -104,6 +105,7 @@ class GuardMiddleware(UsageMiddleware):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
         """Make a call through the gates."""
+        _require_last(handler)
         if self._tools.leaves(request.tool_call["name"]):
             return await handler(request)
         handling = _Handling(request, handler)
@@ -135,6 +137,19 @@ class GuardMiddleware(UsageMiddleware):
         call = ToolCall(tool_call["name"], dict(tool_call["args"]), tool_call["id"] or new_call_id())
         runtime = cast("ToolRuntime[Any, Any] | None", cast("Any", handling.request).runtime)
         return CallOfGraph(self.gated(tool_call["name"], handling.request.tool), call, runtime, {_Handling: handling})
+
+
+def _require_last(handler: Callable[..., object]) -> None:
+    """Check that what makes a call behind the gates is LangGraph's node, or a tool that `guard` made.
+
+    Raises:
+        TypeError: It is another middleware.
+    """
+    if not str(getattr(handler, "__module__", "")).startswith(("langgraph.", "toolcrib.")):
+        raise TypeError(
+            "GuardMiddleware is not the last of middleware=[...]: one behind it that wraps calls of tools could make "
+            "another call than was approved, or make it again. Put the guard last, as in middleware=[..., guard]"
+        )
 
 
 class _InterruptError(BaseException):
