@@ -14,6 +14,7 @@ from agents.realtime import RealtimeAgent
 from agents.sandbox import SandboxAgent
 from agents.testing import ScriptedModel, assistant_message, function_call
 from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server
+from claude_agent_sdk import tool as claude_tool
 from google.adk.agents import LlmAgent
 from google.adk.runners import InMemoryRunner
 from google.adk.tools import FunctionTool as ADKTool
@@ -188,6 +189,43 @@ def test_one_tool_is_given_in_a_list() -> None:
 
     with pytest.raises(TypeError, match=r"guard\(\[delete\], policy\)"):
         openai_agents.guard(tool, GuardPolicy(approve=True))
+
+
+@langchain_tool
+def wipe(path: str) -> str:
+    """Wipe a path."""
+    return path
+
+
+ONE_TOOL: dict[str, Any] = {
+    "openai_agents": lambda: delete,
+    "langchain": lambda: wipe,
+    "google_adk": lambda: ADKTool(len),
+    "claude_agent_sdk": lambda: claude_tool("wipe", "Wipe a path.", {"path": str})(len),  # type: ignore[arg-type]
+    "smolagents": lambda: smolagents_tool(now),
+}
+
+
+def now() -> str:
+    """Say the time."""
+    return "noon"
+
+
+@pytest.mark.parametrize("adapter", ONE_TOOL)
+def test_members_are_made_of_several_tools(adapter: str) -> None:
+    from_tools = import_module(f"toolcrib.adapters.{adapter}").from_tools
+
+    with pytest.raises(TypeError, match=r"from_tools takes several tools, and this is one: from_tools\(\[\w+\]\)"):
+        from_tools(ONE_TOOL[adapter]())
+
+
+def test_a_tool_of_langchain_is_guarded_in_a_list_and_its_requests_are_those_of_interrupts() -> None:
+    with pytest.raises(TypeError, match=r"guard takes several tools, and this is one: guard\(\[wipe\]\)"):
+        langchain.guard(wipe, GuardPolicy(approve=["wipe"]))  # type: ignore[arg-type]
+    for wrong in ({"messages": []}, (1, 2)):
+        with pytest.raises(TypeError, match=r"interrupts are those of a result, result\['__interrupt__'\]"):
+            langchain.approval_requests(wrong)  # type: ignore[arg-type]
+    assert langchain.approval_requests(None) == []
 
 
 async def stopped(**options: Any) -> tuple[Agent[Any], Any]:

@@ -33,9 +33,13 @@ async def test_a_session_that_waits_for_a_person_says_what_to_do(format: WireFor
     session = Session(model, tools=[adding([], requires_approval=True)], format=format).say("Add.")
 
     waiting = await session.run()
-    with pytest.raises(NoResult, match=r"a person has to approve `add` first; give the run an approver"):
+    with pytest.raises(NoResult, match=r"a person has to answer first: add needs approval; answer the requests"):
         waiting.result  # noqa: B018 -- the property raises
-    with pytest.raises(RoundError, match=r"a person has to approve `add` first: .* run the session again; .*discard"):
+    with pytest.raises(AttributeError, match=r"waiting\.resolve\(\[waiting\.waits_for\[0\]\.grant\('ann'\)\]\)"):
+        waiting.approve("ann")  # type: ignore[attr-defined]
+    with pytest.raises(
+        RoundError, match=r"a person has to answer first: add needs approval: .* run the session again, .*discard"
+    ):
         session.say("And then?")
     [request] = waiting.waits_for
     assert isinstance(waiting, Waiting)

@@ -115,7 +115,7 @@ async def test_what_is_said_again_after_the_session_was_loaded_is_heard_once(sto
     await session.say("Add.").say("Please.").run()
 
     assert [message["content"] for message in session.transcript] == ["Add.", "Please."]
-    with pytest.raises(RoundError, match="a person has to approve `add` first"):
+    with pytest.raises(RoundError, match="a person has to answer first: add needs approval"):
         session.say("Add.")
 
 
@@ -130,7 +130,7 @@ async def test_odd_text_comes_back_as_it_was_said(store: Any) -> None:
 async def test_other_words_are_refused_while_a_call_waits(store: Any) -> None:
     await come(store, []).say("Add.").run()
 
-    with pytest.raises(RoundError, match="a person has to approve `add` first"):
+    with pytest.raises(RoundError, match="a person has to answer first: add needs approval"):
         await come(store, []).say("And something else.").run()
 
     assert (await come(store, []).load()).open_round is not None

@@ -101,7 +101,7 @@ def refuse_options_of_servers(place: FilePlace, given: Any, own: type[BaseModel]
             if option is None or _fits(model, name, value) or not _fits(section, option, value):
                 continue
             for_all = ' "defaults" here, for all servers, or in' if _fits(defaults, option, value) else ""
-            where = f'write in{for_all} the section "toolcrib" of the server'
+            where = f'write in{for_all} the section "toolcrib" of the server, which has its tools without a prefix'
             problem = f"it is an option of a server; {where}: {_written(_shown(section, option, value))}"
             raise place.wrong(f"toolcrib.{prefix}{name}", problem)
 

@@ -292,9 +292,9 @@ class SessionState:
     def _require_settled(self) -> None:
         staged = self._staged
         if staged is not None and not staged.settled:
-            suspended = [call.name for call in staged.tool_calls if isinstance(call.outcome, Suspended)]
-            if asks(staged) and (suspended or staged.unhandled):
-                problem, mend = what_waits(suspended, staged.unhandled)
+            requests = [call.outcome.request for call in staged.tool_calls if isinstance(call.outcome, Suspended)]
+            if asks(staged) and (requests or staged.unhandled):
+                problem, mend = what_waits(requests, staged.unhandled)
                 raise RoundError((f"{problem}: {mend}; `session.open_round.discard()` drops the round",))
             what = "round" if asks(staged) else "answer"
             raise RoundError((f"the {what} before was neither committed nor discarded: do one or the other",))

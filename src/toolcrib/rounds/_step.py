@@ -181,6 +181,12 @@ class Stopped(_Answer, SessionResult[Never]):
         return f"Stopped({self.reason!r})"
 
 
+@explain_missing(
+    dict.fromkeys(
+        ("approve", "deny", "grant", "reject", "resume"),
+        "`await waiting.resolve([waiting.waits_for[0].grant('ann')])`, and run the session again",
+    )
+)
 class Waiting(ToolRoundPlan, SessionResult[Never]):
     """The round of a session that waits: calls are suspended until a person answers, or something is unhandled.
 
@@ -194,7 +200,7 @@ class Waiting(ToolRoundPlan, SessionResult[Never]):
 
     @property
     def result(self) -> Never:
-        problem, mend = what_waits((call.call.name for call in self.suspended), self.unhandled)
+        problem, mend = what_waits([call.request for call in self.suspended], self.unhandled)
         raise NoResult("the session", problem, mend)
 
     @property
@@ -202,19 +208,20 @@ class Waiting(ToolRoundPlan, SessionResult[Never]):
         return (*(call.request for call in self.suspended), *self.unhandled)
 
 
-def what_waits(suspended: Iterable[str], unhandled: Iterable[Unhandled]) -> tuple[str, str]:
+def what_waits(requests: Sequence[ApprovalRequest], unhandled: Iterable[Unhandled]) -> tuple[str, str]:
     """Return the open calls of a session's round in words, and how the session goes on.
 
     Args:
-        suspended: The names of the tools whose calls are suspended.
+        requests: The requests of its suspended calls.
         unhandled: What else waits for an answer.
     """
-    if names := ", ".join(f"`{name}`" for name in suspended):
+    if requests:
         mend = (
-            "give the run an approver, as in `Run(approver=...)`, or answer the requests in `waits_for` "
-            "(`await waiting.resolve([request.grant()])`) and run the session again"
+            "answer the requests in `waits_for` (`await waiting.resolve([request.grant()])`; of a session with a store "
+            "also by `toolcrib approvals` or in the console) and run the session again, or give the run an approver, "
+            "as in `Run(approver=...)`"
         )
-        return f"a person has to approve {names} first", mend
+        return f"a person has to answer first: {', '.join(request.title for request in requests)}", mend
     kinds = ", ".join(f"`{item.kind}`" for item in unhandled) or "a call"
     mend = "commit what `answer` or `refuse` of each returns (`waits_for`), and run the session again"
     return f"{kinds} waits for an answer of yours", mend

@@ -114,7 +114,7 @@ def result_of(outcome: Outcome) -> tuple[Any, Any]:
     return (BLOCKS.contents(shown) if shown.parts else shown.text), shown.value
 
 
-def approval_requests(interrupts: Iterable[Interrupt]) -> list[ApprovalRequest]:
+def approval_requests(interrupts: Iterable[Interrupt] | None) -> list[ApprovalRequest]:
     """Return the requests in `result["__interrupt__"]` that a person must answer; other interrupts are left out."""
     return [request for _, request in _asked(interrupts)]
 
@@ -132,6 +132,10 @@ def answers(interrupts: Iterable[Interrupt], *given: Given) -> dict[str, Any]:
     return {id: answer_payload(answer) for id, answer in answered(_asked(interrupts), given)}
 
 
-def _asked(interrupts: Iterable[Interrupt]) -> list[tuple[str, ApprovalRequest]]:
-    found = [(interrupt.id, request_in(interrupt.value)) for interrupt in interrupts]
+def _asked(interrupts: Iterable[Interrupt] | None) -> list[tuple[str, ApprovalRequest]]:
+    asked = list(interrupts or ())
+    if any(not isinstance(interrupt, Interrupt) for interrupt in asked):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+        kind = type(interrupts).__name__
+        raise TypeError(f"interrupts are those of a result, result['__interrupt__'], or of a state, and not a {kind}")
+    found = [(interrupt.id, request_in(interrupt.value)) for interrupt in asked]
     return [(id, request) for id, request in found if request is not None]

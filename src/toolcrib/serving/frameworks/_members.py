@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeVar, cast
 
@@ -25,6 +25,19 @@ def provided(ctx: RunContext[Any], kind: type[T]) -> T | None:
 def gates_lost(around: str) -> TypeError:
     """Return the error of an agent whose tools cannot be members, for what is around them there."""
     return TypeError(f"{around} around its tools would be lost; name the tools themselves, with gates of yours")
+
+
+def several(who: str, tools: Iterable[T], kind: type[Any]) -> list[T]:
+    """Return tools of another framework as a list; raises TypeError where one is given alone.
+
+    Args:
+        who: The function that takes them.
+        tools: The tools.
+        kind: The type of one.
+    """
+    if isinstance(tools, kind):
+        raise TypeError(f"{who} takes several tools, and this is one: {who}([{getattr(tools, 'name', 'tool')}])")
+    return [*tools]
 
 
 class FrameworkMember(BaseTool):
