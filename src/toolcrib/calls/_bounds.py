@@ -265,6 +265,7 @@ def _place_parts(place: str) -> list[str] | None:
         return None
     scheme, host = found[1].lower(), found[2].lower().rstrip(".")
     path = [unquote(part) for part in (found[4] or "/").rstrip("/").split("/")[1:]]
-    if not host or ".." in host or any(part in ("", ".", "..") for part in path):
+    steps = [part.partition(";")[0] for part in path]  # `..;x` climbs, too
+    if not host or ".." in host or any(step in ("", ".", "..") for step in steps):
         return None
     return [f"{scheme}://{host}{found[3] or _DEFAULT_PORTS[scheme]}", *path]

@@ -30,6 +30,10 @@ _LINK: Final = re.compile(
 )
 _MAYBE: Final = re.compile(r"[@:/\\%&]|\.\w|[^\x00-\x7f]")  # without one there is no link
 _SPACE: Final = re.compile(r"\s")
+_BREAK: Final = re.compile(r"&(?:#0*(?:9|10|13)|#x0*[9ad]|Tab|NewLine);?", re.IGNORECASE)
+_ATTRIBUTE: Final = re.compile(r"=\s*+(?:\"[^\"]*+\"|'[^']*+')")
+_BREAKS: Final = str.maketrans("", "", "\t\r\n")
+"""What browsers leave out of a link: tabs and ends of lines, as they are or as entities."""
 _MARKS: Final = 8  # characters before a name that are looked at
 _LAYERS: Final = 3  # of encodings in one another
 
@@ -37,7 +41,7 @@ _LAYERS: Final = 3  # of encodings in one another
 def plain_text(text: str) -> str:
     """Return a text as programs read it that decode what is in it: entities, percent signs, marks without width."""
     for _ in range(_LAYERS):
-        decoded = unquote(html.unescape(text), errors="ignore") if "%" in text or "&" in text else text
+        decoded = unquote(html.unescape(_BREAK.sub("", text)), errors="ignore") if "%" in text or "&" in text else text
         if decoded == text:
             break
         text = decoded
@@ -56,6 +60,8 @@ def pieces_of(text: str) -> Iterator[str]:
 def links_in(text: str) -> Iterator[str]:
     """Yield each piece of a text that may be a link, an address or the name of a host, in the form of `plain_text`."""
     plain = plain_text(text) if _MAYBE.search(text) is not None else ""
+    if "=" in plain:
+        plain = _ATTRIBUTE.sub(lambda found: found[0].translate(_BREAKS), plain)
     for piece in pieces_of(plain) if _LINK.search(plain) is not None else ():
         if _LINK.search(piece) is not None:
             yield piece

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import logging
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -28,8 +29,9 @@ from toolcrib.provenance._origins import (
 from toolcrib.provenance._private import PrivateValues
 from toolcrib.provenance._question import ASKED, ASKED_INSIDE, Origin, OriginKind, Question, argument_of, cut, path_of
 from toolcrib.provenance._texts import TextIndex, flat, words_in
-from toolcrib.tools import INSIDE, Effect, Place, Source, labelled
+from toolcrib.tools import INSIDE, Effect, Labels, Place, Source, labelled
 
+_log = logging.getLogger("toolcrib.provenance")
 _WORDS: Final = 200  # characters of what the user wrote that a question repeats
 _MOST_VALUES: Final = 2_000  # of one call
 _LONGEST_VALUE: Final = 200  # characters of what names a record
@@ -171,7 +173,7 @@ class Memory(Origins):
             at: Where it stands in the result, of a value of a stream.
         """
         self._begin()
-        labels = source(arguments, result) if callable(source) else source
+        labels = _labels_of(source, tool, arguments, result)
         given = [(value, self._least_trusted(value)) for _, value in islice(_leaves(arguments), _MOST_VALUES)]
         unknown = [flat(str(value)) for value, origin in given if origin.kind in ASKED]
         if unknown and not echoes:
@@ -500,6 +502,15 @@ def _literals(program: str) -> Iterator[str]:
             yield held
         elif isinstance(held, int | float) and not isinstance(held, bool):
             yield sign + (number_text(held) if isinstance(held, float) else str(held))
+
+
+def _labels_of(source: Source, tool: str, arguments: Mapping[str, Any], result: Any) -> Labels:
+    """Return the labels of a result; where the host's function of them raises, all of it is a stranger's."""
+    try:
+        return source(arguments, result) if callable(source) else source
+    except Exception:  # of the host's code, by what a stranger wrote
+        _log.exception("the labels of `%s` raised: all of its result counts as a stranger's", tool)
+        return "untrusted"
 
 
 def _leaves(
