@@ -223,7 +223,7 @@ async def _post_hook(scene: Scene) -> None:
 
 
 async def _global_post(scene: Scene) -> None:
-    async def post(ctx: Any, result: Any, metadata: Any, tool_name: str) -> Any:
+    async def post(ctx: Any, tool_name: str, result: Any, metadata: Any) -> Any:
         return scene.letter if tool_name == "read_page" else result
 
     tools = Toolset(scene.tools(scene.reader("nothing")), global_hooks=GlobalHooks(post=post))
