@@ -493,6 +493,20 @@ async def test_a_guard_has_no_middleware_behind_it_that_could_make_another_call(
     assert ran == []
 
 
+async def test_a_tool_has_the_gates_of_one_guard() -> None:
+    guarded = guard([deleting([])], GuardPolicy(approve=["delete"]))
+    agent = agent_of(
+        guarded, [("delete", {"path": "x"})], middleware=[GuardMiddleware(GuardPolicy(approve=["delete"]))]
+    )
+    left = agent_of(guarded, [("delete", {"path": "x"})], middleware=[GuardMiddleware(GuardPolicy(leave=["delete"]))])
+
+    with pytest.raises(TypeError, match="`delete` has the gates of a guard already: one GuardPolicy has them all"):
+        await agent.ainvoke({"messages": "go"}, config())
+    with pytest.raises(TypeError, match="`delete` has the gates of a guard already"):
+        guard(guarded, GuardPolicy(approve=["delete"]))
+    assert len(approval_requests((await left.ainvoke({"messages": "go"}, config()))["__interrupt__"])) == 1
+
+
 async def test_a_guard_asks_about_what_a_middleware_before_it_made_of_a_call() -> None:
     ran: list[str] = []
     guard = GuardMiddleware(GuardPolicy(approve=["delete"]))

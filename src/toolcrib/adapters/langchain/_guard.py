@@ -120,6 +120,7 @@ class GuardMiddleware(UsageMiddleware):
 
     def _check(self, request: ModelRequest[Any]) -> None:
         tools = cast("Sequence[Any]", request.tools)
+        _require_unguarded(tool for tool in tools if isinstance(tool, TheirTool) and not self._tools.leaves(tool.name))
         self._tools.check_names(tool.name for tool in tools if isinstance(tool, TheirTool))
         for tool in tools:
             described = cast("dict[str, Any]", tool) if isinstance(tool, dict) else {}
@@ -137,6 +138,14 @@ class GuardMiddleware(UsageMiddleware):
         call = ToolCall(tool_call["name"], dict(tool_call["args"]), tool_call["id"] or new_call_id())
         runtime = cast("ToolRuntime[Any, Any] | None", cast("Any", handling.request).runtime)
         return CallOfGraph(self.gated(tool_call["name"], handling.request.tool), call, runtime, {_Handling: handling})
+
+
+def _require_unguarded(tools: Iterable[TheirTool]) -> None:
+    """Raise TypeError for a tool with the gates of `guard`: two guards would ask about one call twice."""
+    for tool in tools:
+        if isinstance(tool, GatedTool) and tool.is_guarded:
+            mend = "one GuardPolicy has them all; or name the tool in GuardPolicy(leave=[...])"
+            raise TypeError(f"`{tool.name}` has the gates of a guard already: {mend}")
 
 
 def _require_last(handler: Callable[..., object]) -> None:
@@ -269,6 +278,7 @@ def guard(
     policy = GuardPolicy.checked(policy)
     tools, gates = several("guard", tools, TheirTool), GuardMiddleware(policy, suspended=suspended)
     policy.check_names(tool.name for tool in tools)
+    _require_unguarded(tool for tool in tools if tool.name not in policy.leave)
     return [tool if tool.name in policy.leave else _guarded(tool, gates) for tool in tools]
 
 
@@ -293,7 +303,8 @@ def _guarded(tool: TheirTool, gates: GuardMiddleware) -> TheirTool:
         request = _request(tool, arguments, toolcrib_runtime)
         return _result_of(gates.wrap_tool_call(request, run), toolcrib_runtime)
 
-    return gated_tool(gates.gated(tool.name, tool), tool.name, call, call_now, return_direct=tool.return_direct)
+    options = {"return_direct": tool.return_direct, "is_guarded": True}
+    return gated_tool(gates.gated(tool.name, tool), tool.name, call, call_now, **options)
 
 
 def _request(tool: TheirTool, arguments: dict[str, Any], runtime: ToolRuntime[Any, Any] | None) -> ToolCallRequest:

@@ -54,9 +54,15 @@ def as_tools(
 
 
 class GatedTool(StructuredTool):
-    """One tool as LangChain calls it."""
+    """One tool as LangChain calls it.
+
+    Attributes:
+        tools: What calls it.
+        is_guarded: Whether it is a tool of LangChain's, with the gates of `guard` around it.
+    """
 
     tools: SkipValidation[FrameworkTools] = Field(exclude=True, repr=False)
+    is_guarded: bool = Field(default=False, exclude=True, repr=False)
 
 
 def _tool(bridge: FrameworkTools, name: str) -> BaseTool:
