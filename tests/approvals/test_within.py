@@ -281,6 +281,8 @@ async def test_of_calls_at_once_as_many_run_as_the_grant_has_left(tmp_path: Path
     outcomes = await asyncio.gather(*(pipeline.run(call, runs[n % 3]) for n, call in enumerate(calls)))
 
     assert sum(isinstance(outcome, Completed) for outcome in outcomes) == 3
+    assert sum(isinstance(outcome, Suspended) for outcome in outcomes) == 6
+    assert len(await stores[0].list(pending=True)) == 6
     assert await stores[0].grant_use(grant) == GrantUse(4, Decimal(0))
 
 
