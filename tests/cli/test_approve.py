@@ -145,22 +145,30 @@ async def test_always_asks_no_more_for_this_tool(crib: Toolset) -> None:
 
 
 async def test_within_bounds_asks_no_more_where_they_cover_the_call(crib: Toolset) -> None:
-    script, sink = Script("w", "<= 5", "", "3", "", "00:00-24:00", "y", "n"), ListSink()
+    script, sink = Script("w", "<= 5", "", "3", "7.5", "", "00:00-24:00", "y", "n", "n"), ListSink()
     scope, pipeline = scope_of(crib, script, None, sink), Pipeline(crib)
 
-    outcomes = [await pipeline.run(ToolCall("pay", {"amount": n}), scope) for n in (1, 5, 6)]
+    outcomes = [await pipeline.run(ToolCall("pay", {"amount": n}), scope) for n in (1, 5, 6, 2)]
 
     assert [o.value for o in outcomes if isinstance(o, Completed)] == ["1 to ada", "5 to ada"]
     when = "from 00:00 to 24:00 every day (UTC)"
-    assert f'pay: amount up to 5, to exactly "ada"; on behalf of no principal; {when}; at most 3 times' in script.shown
+    words = f'pay: amount up to 5, to exactly "ada"; on behalf of no principal; {when}; at most 3 times'
+    assert f"{words}; 7.5 of amount in all" in script.shown
 
 
 @pytest.mark.parametrize(
     "lines",
-    [("w", "<= 0"), ("w", "most"), ("w", "", "", "x"), ("w", "", "", "", "", "9-5"), ("w", "any", "", "", "", "", "n")],
+    [
+        ("w", "<= 0"),
+        ("w", "most"),
+        ("w", "", "", "x"),
+        ("w", "", "", "", "less"),
+        ("w", "", "", "", "", "", "9-5"),
+        ("w", "any", "", "", "", "", "", "n"),
+    ],
 )
 async def test_bounds_that_are_none_or_are_not_meant_allow_nothing(crib: Toolset, lines: tuple[str, ...]) -> None:
-    script, sink = Script(*lines, *([""] * (6 - len(lines))), "n"), ListSink()
+    script, sink = Script(*lines, *([""] * (7 - len(lines))), "n"), ListSink()
 
     outcome = await Pipeline(crib).run(ToolCall("pay", {"amount": 1}), scope_of(crib, script, None, sink))
 

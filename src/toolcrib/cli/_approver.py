@@ -220,15 +220,25 @@ class _TerminalApprover:
         asked = [(name, json.dumps(value, ensure_ascii=False)) for name, value in request.arguments.items()]
         typed = {name: await self._terminal.ask(f"{name} [{text}]: ") or "" for name, text in asked}
         uses = await self._terminal.ask("for how many calls, this one too (Enter for any number): ") or ""
+        total, summed = await self._sum(GrantForm.numbers(request))
         hours = await self._terminal.ask("for how many hours (Enter for the rest of the run): ") or ""
         times = await self._terminal.ask("at which times, as mon-fri 09:00-17:00 Europe/Berlin (Enter for any time): ")
         try:
-            grant = GrantForm(typed, uses=uses, hours=hours, times=times or "").grant(request, self._name)
+            form = GrantForm(typed, uses=uses, total=total, summed=summed, hours=hours, times=times or "")
+            grant = form.grant(request, self._name)
         except ValueError as error:
             self._terminal.say(str(error))
             return None
         self._terminal.say(grant.text())
         return grant if (await self._terminal.ask("allow it? [y]es, [n]o: ") or "").lower() in ("y", "yes") else None
+
+    async def _sum(self, numbers: list[str]) -> tuple[str, str]:
+        """Ask up to which sum of which argument, where one is a number."""
+        of = f" of {numbers[0]}" if len(numbers) == 1 else ""
+        total = await self._terminal.ask(f"up to which sum{of} in all (Enter for any): ") if numbers else ""
+        if not total or len(numbers) == 1:
+            return total or "", ""
+        return total, await self._terminal.ask(f"of which argument, {', '.join(numbers)}: ") or ""
 
     async def _edit(self, request: ApprovalRequest) -> Grant | None:
         """Ask for arguments until they fit; None when the person gives up."""
