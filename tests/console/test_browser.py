@@ -968,6 +968,9 @@ def test_durable_work_is_cancelled_resumed_and_handed_over(
         view.get_by_label("State").select_option("cancelled")
         expect(view).to_contain_text("There is no such work.")
         assert "state=cancelled" in page.url
+        for view_of in ("#/activity", "#/timeline", "#/inbox", "#/work"):
+            page.goto(f"http://127.0.0.1:{port}/{view_of}")
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view_of
 
 
 @dataclass

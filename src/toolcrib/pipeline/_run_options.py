@@ -268,6 +268,8 @@ def _require(who: str, name: str, value: object, kind: type, mend: str) -> None:
 
 
 def _fits(value: object, kind: type) -> bool:
+    if isinstance(value, type):  # which has the methods of its objects
+        return False
     return _is_subclass(type(value), kind) or isinstance(value, kind)
 
 
