@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -203,7 +204,6 @@ def _add_change(verb: str, about: str) -> None:
         database: DatabaseOption = None,
         as_json: JsonOption = False,
     ) -> None:
-        until = time_of(before, "--before")
         chosen = _Chosen(
             tuple(work_ids or ()),
             everything,
@@ -211,7 +211,7 @@ def _add_change(verb: str, about: str) -> None:
             name,
             queue,
             partition,
-            None if until is None else until.timestamp(),
+            time_of(before, "--before"),
         )
         _change(verb, chosen, database, yes=yes, as_json=as_json)
 
@@ -356,7 +356,7 @@ class _Chosen:
     name: str | None
     queue: str | None
     partition: str | None
-    before: float | None
+    before: datetime | None
 
     def require_one_way(self, verb: str) -> None:
         """Refuse ids together with a choice among all, a choice without `--all`, and a state that never fits."""
@@ -383,14 +383,18 @@ class _Chosen:
             work
             for state in states
             for work in module.list_work(
-                client, state=state, queue=self.queue, partition=self.partition, limit=sys.maxsize
+                client,
+                state=state,
+                queue=self.queue,
+                partition=self.partition,
+                until=self.before,
+                limit=sys.maxsize,
             )
         ]
-        return {work.id: work.state for work in works if self._has(work)}
+        return {work.id: work.state for work in works if self._is_named(work)}
 
-    def _has(self, work: Any) -> bool:
-        is_named = self.name is None or self.name in (work.what, *work.what.split(": ", 1))
-        return is_named and (self.before is None or (work.created_at or 0) < self.before)
+    def _is_named(self, work: Any) -> bool:
+        return self.name is None or self.name in (work.what, *work.what.split(": ", 1))
 
 
 def _change(verb: str, chosen: _Chosen, database: str | None, *, yes: bool, as_json: bool) -> None:

@@ -17,7 +17,7 @@ from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore, grant_row
 from toolcrib.calls import IN_DOUBT, ApprovalRequest, Denial, Grant
 from toolcrib.console._answer_form import AnswerError, answer_to, arguments_of
 from toolcrib.console._feed import Feed
-from toolcrib.console._requests import JsonReply, json_body, number, visitor_of
+from toolcrib.console._requests import JsonReply, json_body, number, texts_of, visitor_of
 from toolcrib.console._views import ended_calls, entry_view, row_view
 from toolcrib.errors import ApprovalError
 from toolcrib.record import Ancestors, EventLog
@@ -194,10 +194,10 @@ class ApprovalRoutes:
     async def _answers(self, request: Request) -> Response:
         """Approve or deny several requests as they are; answer with what failed, and what needs more approvers."""
         sent = await json_body(request)
-        ids = sent.get("requests")
+        ids = texts_of(sent, "requests", _MOST_ANSWERS)
         if sent.get("answer") not in ("approve", "deny"):
             raise AnswerError("answer", ["Several requests are approved or denied as they are."])
-        if not isinstance(ids, list) or not 0 < len(cast("list[Any]", ids)) <= _MOST_ANSWERS:
+        if not ids:
             raise AnswerError("requests", [f"Name 1 to {_MOST_ANSWERS} requests."])
         form = {name: sent[name] for name in ("answer", "message", "name") if name in sent}
         visitor = visitor_of(request)
@@ -207,7 +207,7 @@ class ApprovalRoutes:
                 raise ApprovalError(entry.request.tool, f"It {IN_DOUBT}: answer it alone.")
             return answer_to(entry, form, visitor)
 
-        found = await self._approvals.answer_each((str(outcome) for outcome in cast("list[Any]", ids)), answer)
+        found = await self._approvals.answer_each(ids, answer)
         failed = {id: outcome.problem for id, outcome in found.items() if isinstance(outcome, ApprovalError)}
         pending = [
             id for id, outcome in found.items() if isinstance(outcome, ApprovalEntry) and outcome.state == "pending"

@@ -43,6 +43,14 @@ async def json_body(request: Request) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", sent)
 
 
+def texts_of(sent: Mapping[str, Any], name: str, most: int) -> list[str]:
+    """Return a list of 1 to so many texts in a body, each once; empty for anything else."""
+    listed: Any = sent.get(name)
+    if not isinstance(listed, list) or len(cast("list[Any]", listed)) > most:
+        return []
+    return list(dict.fromkeys(map(str, cast("list[Any]", listed))))
+
+
 def number(request: Request, name: str) -> int | None:
     """Return a number of the query; None where it is left out."""
     text = request.query_params.get(name, "")

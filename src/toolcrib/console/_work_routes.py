@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from toolcrib.console._feed import Feed
-from toolcrib.console._requests import JsonReply, json_body, number, visitor_of
+from toolcrib.console._requests import JsonReply, json_body, number, texts_of, visitor_of
 from toolcrib.errors import EngineError, WorkerError
 from toolcrib.record import one_line
 
@@ -128,11 +128,11 @@ class WorkRoutes:
         if action is None:
             raise HTTPException(404, "there is no such action")
         sent = await json_body(request)
-        ids: Any = sent.get("ids", [sent.get("id", "")])
-        if not isinstance(ids, list) or not 0 < len(cast("list[Any]", ids)) <= _MAX_ROWS:
+        ids = texts_of(sent, "ids", _MAX_ROWS) if "ids" in sent else [str(sent.get("id", ""))]
+        if not ids:
             raise HTTPException(400, f"ids are 1 to {_MAX_ROWS}")
         done, failed = list[Any](), dict[str, str]()
-        for id in dict.fromkeys(map(str, cast("list[Any]", ids))):
+        for id in ids:
             try:
                 done.append(await asyncio.to_thread(action, id))
             except (EngineError, WorkerError) as error:

@@ -72,7 +72,7 @@ def explain_options(words: Mapping[str, str] = _NOTHING) -> Callable[[F], F]:
         annotations: Mapping[str, Any] = function.__annotations__
         most = len(code.co_varnames) if code.co_flags & CO_VARARGS else code.co_argcount
 
-        def refuse_further(args: tuple[Any, ...]) -> None:
+        def refuse_further() -> None:
             own = code.co_varnames[isinstance(target, type) : most]
             others = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount][:_MOST_SHOWN]
             placed = f"{', '.join(own)} by position, and " if own else ""
@@ -87,7 +87,7 @@ def explain_options(words: Mapping[str, str] = _NOTHING) -> Callable[[F], F]:
             @wraps(function)
             async def checked_async(*args: Any, **options: Any) -> Any:
                 if len(args) > most:
-                    refuse_further(args)
+                    refuse_further()
                 check(options)
                 return await function(*args, **options)
 
@@ -96,7 +96,7 @@ def explain_options(words: Mapping[str, str] = _NOTHING) -> Callable[[F], F]:
         @wraps(function)
         def checked(*args: Any, **options: Any) -> Any:
             if len(args) > most:
-                refuse_further(args)
+                refuse_further()
             if options and not options.keys() <= known:
                 check(options)
             return function(*args, **options)

@@ -101,16 +101,10 @@ def require_parameters(kind: str, fn: Any, *parameters: str) -> None:
         raise TypeError(f"{_called(kind, fn, parameters)}, and takes {wanted}") from None
     named = [p.name for p in wanted.parameters.values() if p.kind in _IN_ORDER][: len(parameters)]
     for name, own in zip(named, parameters, strict=False):
-        if other := next(
-            (
-                parameter
-                for parameter in parameters
-                if parameter != own and name in (parameter, *_SYNONYMS.get(parameter, ()))
-            ),
-            None,
-        ):
+        others = (other for other in parameters if other != own and name in (other, *_SYNONYMS.get(other, ())))
+        if meant := next(others, None):
             mend = (
-                f"the parameter `{name}` is given the `{own}`, and not the `{other}`: write ({', '.join(parameters)})"
+                f"the parameter `{name}` is given the `{own}`, and not the `{meant}`: write ({', '.join(parameters)})"
             )
             raise TypeError(f"{_called(kind, fn, parameters)}, and takes ({', '.join(named)}); {mend}")
 

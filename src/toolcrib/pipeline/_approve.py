@@ -106,7 +106,7 @@ async def answered(
             refused = await override(call, answer.override_args)
             if refused is not None:
                 return refused
-        is_older = answer.standing and call.request is not None and answer.request_id != call.request.id
+        is_older = call.request is not None and is_earlier(answer, call.request)
         for name, origins in (
             () if is_older else call.approval.origins.items()
         ):  # a standing grant may be taken back, or end
@@ -117,6 +117,11 @@ async def answered(
             call.begun = (call.history.original or call).begun = True
             call.set_result(tools.checked_output(call.tool, call.name, answer.done.value))
         return await _take_input(call, answer)
+
+
+def is_earlier(grant: Grant, request: ApprovalRequest) -> bool:
+    """Return whether a grant is a standing one, which was given before this request, or for another."""
+    return grant.standing and grant.request_id != request.id
 
 
 async def override(call: LiveCall, arguments: Mapping[str, Any]) -> Outcome | None:
@@ -231,9 +236,9 @@ class _Question:
         An answer to this very request, and a call that was begun or asked about before, are beyond that.
         """
         is_new = answer is None and self._used is None and self._before is None
-        is_earlier = isinstance(answer, Grant) and answer.standing and answer.request_id != self.request.id
+        is_older = isinstance(answer, Grant) and is_earlier(answer, self.request)
         store = self._call.run.approvals
-        if store is None or self._call.tool.options.idempotent or not (is_new or is_earlier):
+        if store is None or self._call.tool.options.idempotent or not (is_new or is_older):
             return None
         return next((entry for entry in await store.like(self.request) if entry.execution_state == "in doubt"), None)
 

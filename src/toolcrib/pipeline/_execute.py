@@ -24,7 +24,7 @@ from toolcrib.errors import (
     exception_of,
 )
 from toolcrib.hooks import GateStep, HookRaised, ModelInput, ambient
-from toolcrib.pipeline._approve import answered, ask_about, begun_before
+from toolcrib.pipeline._approve import answered, ask_about, begun_before, is_earlier
 from toolcrib.pipeline._failures import error_shapes, failure
 from toolcrib.pipeline._finish import apply_post_value, deliver, deliver_reports
 from toolcrib.pipeline._gates import ask_gates, run_steps
@@ -263,11 +263,6 @@ async def _ended_here(call: LiveCall) -> Outcome | None:
         call.undo_begin()
         refused = await begun_before(call, error.entry)
         return None if refused is None else call.close(refused)
-    if isinstance(error, GrantUsedUp):
-        call.undo_begin()
-        call.update_approval(grant=None, digest=None)
-        refused = await answered(call, list(call.approval.reasons), None)
-        return None if refused is None else call.close(refused)
     if not isinstance(error, ApprovalRequired):
         return None
     is_asked = isinstance(error, StoppedAtBegin)
@@ -379,16 +374,12 @@ class BegunBefore(ApprovalRequired):
         self.entry = entry
 
 
-class GrantUsedUp(ApprovalRequired):
-    """The standing grant of the call covers it no more: its tool does not run now, and a person is asked."""
-
-
 async def note_begin(call: LiveCall) -> None:
     """Record that the tool of a call is about to run, where the store has to know.
 
     Raises:
         BegunBefore: It may not.
-        GrantUsedUp: The standing grant that it had found covers it no more: others began by it meanwhile.
+        StoppedAtBegin: The standing grant that it had found covers it no more: others began by it meanwhile.
     """
     store, request = call.run.approvals, call.request
     if store is None or request is None or not _is_new_to_store(call):
@@ -396,12 +387,10 @@ async def note_begin(call: LiveCall) -> None:
     grant = call.grant
     try:
         begun = await store.begin(request, grant, again=call.plan.tool.options.idempotent)
-    except ApprovalError as error:
-        if grant is None or not grant.standing or grant.request_id == request.id:
-            call.update_execution(noted="ended")
-            raise
-        raise GrantUsedUp from error
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, ApprovalError) and grant is not None and is_earlier(grant, request):
+            call.update_approval(grant=None, digest=None)
+            raise StoppedAtBegin(None) from error
         call.update_execution(noted="ended")  # it has not begun, and the error is not its result
         raise
     if begun is not None:

@@ -286,7 +286,7 @@ class Memory(Origins):
         leaves = list(islice(_leaves(arguments, with_flags=True), _MOST_VALUES + 1))
         if len(leaves) > _MOST_VALUES:
             return _too_many(tool)
-        deciding = [leave for leave in leaves if argument_of(leave[0]) not in content]
+        deciding = [leaf for leaf in leaves if argument_of(leaf[0]) not in content]
         said = [(path, str(value)) for path, value in leaves if argument_of(path) in content and _has_words(value)]
         questions: list[Question] = []
         is_named = [value for _, value in leaves] in ([], [True]) and self._names_tool(tool)

@@ -100,7 +100,7 @@ def _parts(wanted: ActivityFilter) -> list[ActivityFilter]:
     )
     if narrow or not (wanted.statuses or wanted.sources):
         return [wanted]
-    statuses = [(statuse,) for statuse in wanted.statuses] or [()]
+    statuses = [(status,) for status in wanted.statuses] or [()]
     return [
         replace(wanted, sources=(source,), statuses=status)
         for source in wanted.sources or _SOURCES

@@ -163,7 +163,7 @@ def list_work(
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What work is looked for; None for any."""
+    """Filter of the work that is listed; None for any."""
 
     state: str | None
     queue: str | None

@@ -189,11 +189,11 @@ class _CallsOfPath:
         return replace(call, key=call.key.removeprefix(self._prefix))
 
 
-def _of_path(one: HttpEndpoint) -> ServerOptions:
+def _of_path(endpoint: HttpEndpoint) -> ServerOptions:
     """Return the options of one of several endpoints, with suspended calls of its own."""
-    options = one.options or ServerOptions()
-    kept = options.suspended_calls or suspended_calls_beside(options.approvals)
-    return replace(options, suspended_calls=_CallsOfPath(one.http.path, kept))
+    options = endpoint.options or ServerOptions()
+    store = options.suspended_calls or suspended_calls_beside(options.approvals)
+    return replace(options, suspended_calls=_CallsOfPath(endpoint.http.path, store))
 
 
 class _HttpApps:
