@@ -253,15 +253,16 @@ count
 
 
 WATCHING = """
-import os, signal, subprocess, sys
+import os, signal, subprocess, sys, time
 def note(*_):
     stats = [open(f"/proc/{each.pid}/stat").read() for each in below]
     with open(sys.argv[1], "a") as file:
         file.write("".join(each.rpartition(")")[2].split()[0] for each in stats) + "\\n")
 below = [subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL) for _ in range(20)]
+signal.signal(signal.SIGCONT, note)  # before the guest is there, which may be stopped at once
 below.append(subprocess.Popen(sys.argv[2:], stdin=0))
-signal.signal(signal.SIGCONT, note)
-below[-1].wait()
+while below[-1].poll() is None:  # a signal just before a wait without an end would be noted at its end
+    time.sleep(0.01)
 """
 
 
