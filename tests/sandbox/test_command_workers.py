@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from toolcrib.sandbox import (
     guest_command,
     gvisor,
 )
+from toolcrib.sandbox._worker import _commands
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="its commands are those of Linux"),
@@ -280,6 +282,19 @@ async def test_a_wall_goes_on_after_all_that_it_started(tmp_path: Path) -> None:
         assert until(lambda: "\n" in states.read_text())
         assert "T" not in states.read_text()
         session.close()
+
+
+def test_commands_go_on_from_the_bottom_and_stop_from_the_top(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The order on its own: the wall above sees a wrong one on a busy machine only."""
+    signalled: list[tuple[int, int]] = []
+    monkeypatch.setattr(_commands, "_tree", lambda root: iter([root, root + 1, root + 2]))
+    monkeypatch.setattr(os, "kill", lambda process, number: signalled.append((process, number)))
+    starter = object.__new__(_commands._Commands)  # pyright: ignore[reportPrivateUsage] -- what it does with one request
+
+    starter.signal(7, signal.SIGSTOP)
+    starter.signal(7, signal.SIGCONT)
+
+    assert signalled == [(each, signal.SIGSTOP) for each in (7, 8, 9)] + [(each, signal.SIGCONT) for each in (9, 8, 7)]
 
 
 async def test_bubblewrap_shows_packages_that_lie_below_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
