@@ -287,8 +287,15 @@ async def test_a_wall_goes_on_after_all_that_it_started(tmp_path: Path) -> None:
 def test_commands_go_on_from_the_bottom_and_stop_from_the_top(monkeypatch: pytest.MonkeyPatch) -> None:
     """The order on its own: the wall above sees a wrong one on a busy machine only."""
     signalled: list[tuple[int, int]] = []
-    monkeypatch.setattr(_commands, "_tree", lambda root: iter([root, root + 1, root + 2]))
-    monkeypatch.setattr(os, "kill", lambda process, number: signalled.append((process, number)))
+
+    def tree(root: int) -> list[int]:
+        return [root, root + 1, root + 2]
+
+    def kill(process: int, number: int) -> None:
+        signalled.append((process, number))
+
+    monkeypatch.setattr(_commands, "_tree", tree)
+    monkeypatch.setattr(os, "kill", kill)
     starter = object.__new__(_commands._Commands)  # pyright: ignore[reportPrivateUsage] -- what it does with one request
 
     starter.signal(7, signal.SIGSTOP)
