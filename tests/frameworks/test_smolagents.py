@@ -6,7 +6,8 @@ import asyncio
 import os
 import pickle
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Coroutine, Iterator
 from io import BytesIO
 from typing import Any, Literal
 
@@ -392,17 +393,32 @@ async def test_calls_run_in_the_loop_that_waits_and_none_is_made_after_cancellin
     assert ran == [loop]
 
 
-def test_a_call_that_is_broken_off_has_ended_when_the_agent_goes_on() -> None:
+@pytest.mark.parametrize("moment", ["while it waits", "before it waits"])
+def test_a_call_that_is_broken_off_has_ended_when_the_agent_goes_on(
+    moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ended: list[str] = []
+    begun = threading.Event()
+    schedule = asyncio.run_coroutine_threadsafe
+
+    def interrupted(work: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> Any:
+        monkeypatch.undo()
+        schedule(work, loop)
+        begun.wait()
+        raise KeyboardInterrupt
 
     async def hang() -> None:
         try:
-            os.kill(os.getpid(), signal.SIGINT)
+            begun.set()
+            if moment == "while it waits":
+                os.kill(os.getpid(), signal.SIGINT)
             await asyncio.Event().wait()
         finally:
             await asyncio.sleep(0.01)
             ended.append("hang")
 
+    if moment == "before it waits":
+        monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", interrupted)
     with pytest.raises(KeyboardInterrupt):
         CallLoop().run(hang())
 

@@ -24,21 +24,20 @@ class CallLoop:
         self._host: asyncio.AbstractEventLoop | None = None
         self._own: asyncio.AbstractEventLoop | None = None
         self._opening = threading.Lock()
-        self._running: set[asyncio.Task[Any]] = set()
+        self._running: dict[object, asyncio.Task[Any]] = {}  # by what is made for each call
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` from plain code, and return what it returns."""
-        ended = threading.Event()
-        future = asyncio.run_coroutine_threadsafe(self._run(work, ended), self._host or self._opened())
+        loop, call = self._host or self._opened(), object()
         try:
-            return future.result()
-        finally:
-            if future.cancel():  # at Ctrl-C
-                ended.wait(_END_SECONDS)
+            return asyncio.run_coroutine_threadsafe(self._run(work, call), loop).result()
+        except KeyboardInterrupt:  # Ctrl-C may come before there is a future to cancel
+            asyncio.run_coroutine_threadsafe(self._break_off(call), loop).result()
+            raise
 
     async def cancel(self) -> None:
         """Cancel what runs in the host's event loop, and wait until it has ended."""
-        running = [*self._running]
+        running = [*self._running.values()]
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
@@ -54,16 +53,21 @@ class CallLoop:
 
     # --- inside
 
-    async def _run(self, work: Coroutine[Any, Any, T], ended: threading.Event) -> T:
+    async def _run(self, work: Coroutine[Any, Any, T], call: object) -> T:
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("there is no task here")
-        self._running.add(task)
+        self._running[call] = task
         try:
             return await work
         finally:
-            self._running.discard(task)
-            ended.set()
+            del self._running[call]
+
+    async def _break_off(self, call: object) -> None:
+        """Cancel a call, and wait until it has ended; one that was given to the loop before has begun."""
+        if (task := self._running.get(call)) is not None:
+            task.cancel()
+            await asyncio.wait([task], timeout=_END_SECONDS)
 
     def _opened(self) -> asyncio.AbstractEventLoop:
         with self._opening:
