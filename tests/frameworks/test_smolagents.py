@@ -21,6 +21,7 @@ from smolagents.models import get_tool_json_schema
 from tests.frameworks.scripted_smolagents import QUIET, Script
 from toolcrib.adapters.smolagents import (
     SandboxExecutor,
+    _call_loop,
     answers,
     approval_requests,
     as_tools,
@@ -393,9 +394,16 @@ async def test_calls_run_in_the_loop_that_waits_and_none_is_made_after_cancellin
     assert ran == [loop]
 
 
-@pytest.mark.parametrize("moment", ["while it waits", "before it waits"])
+@pytest.mark.parametrize(
+    ("moment", "error"),
+    [
+        ("while it waits", KeyboardInterrupt),
+        ("before it waits", KeyboardInterrupt),
+        ("before it waits", SystemExit),  # of a signal's handler
+    ],
+)
 def test_a_call_that_is_broken_off_has_ended_when_the_agent_goes_on(
-    moment: str, monkeypatch: pytest.MonkeyPatch
+    moment: str, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended: list[str] = []
     begun = threading.Event()
@@ -405,7 +413,7 @@ def test_a_call_that_is_broken_off_has_ended_when_the_agent_goes_on(
         monkeypatch.undo()
         schedule(work, loop)
         begun.wait()
-        raise KeyboardInterrupt
+        raise error
 
     async def hang() -> None:
         try:
@@ -419,10 +427,24 @@ def test_a_call_that_is_broken_off_has_ended_when_the_agent_goes_on(
 
     if moment == "before it waits":
         monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(error):
         CallLoop().run(hang())
 
     assert ended == ["hang"]
+
+
+def test_a_call_that_blocks_its_loop_is_not_waited_for_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_call_loop, "_END_SECONDS", 0.01)
+    released = threading.Event()
+
+    async def block() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        released.wait()
+
+    with pytest.raises(KeyboardInterrupt):
+        CallLoop().run(block())
+
+    released.set()
 
 
 async def test_an_answer_and_the_task_that_follows_in_an_event_loop() -> None:

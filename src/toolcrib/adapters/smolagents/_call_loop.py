@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine, Generator
+from concurrent.futures import wait
 from contextlib import contextmanager
 from typing import Any, TypeVar
 from weakref import finalize
@@ -29,11 +30,13 @@ class CallLoop:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` from plain code, and return what it returns."""
         loop, call = self._host or self._opened(), object()
+        future = None
         try:
-            return asyncio.run_coroutine_threadsafe(self._run(work, call), loop).result()
-        except KeyboardInterrupt:  # Ctrl-C may come before there is a future to cancel
-            asyncio.run_coroutine_threadsafe(self._break_off(call), loop).result()
-            raise
+            future = asyncio.run_coroutine_threadsafe(self._run(work, call), loop)
+            return future.result()
+        finally:
+            if future is None or not future.done():  # at Ctrl-C, which may come before there is a future
+                wait([asyncio.run_coroutine_threadsafe(self._break_off(call), loop)], _END_SECONDS)
 
     async def cancel(self) -> None:
         """Cancel what runs in the host's event loop, and wait until it has ended."""
@@ -67,7 +70,7 @@ class CallLoop:
         """Cancel a call, and wait until it has ended; one that was given to the loop before has begun."""
         if (task := self._running.get(call)) is not None:
             task.cancel()
-            await asyncio.wait([task], timeout=_END_SECONDS)
+            await asyncio.wait([task])
 
     def _opened(self) -> asyncio.AbstractEventLoop:
         with self._opening:
