@@ -14,14 +14,14 @@ from toolcrib.adapters.claude_agent_sdk._options import GatedOptions
 from toolcrib.adapters.claude_agent_sdk._tools import ToolGates
 from toolcrib.errors import ModelRetry
 from toolcrib.schema import RunContext
-from toolcrib.serving.frameworks import FrameworkMember, gates_lost, media_at, several
+from toolcrib.serving.frameworks import FrameworkMember, gates_lost, media_at, require_tools
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
 
 
 def from_tools(tools: Iterable[SdkMcpTool[Any]]) -> list[Tool[..., Any]]:
     """Return tools of the SDK, made by its `@tool`, as members for `Toolset([...])`."""
-    return [_Member(tool).tool() for tool in several("from_tools", tools, SdkMcpTool)]
+    return [_Member(tool).tool() for tool in require_tools("from_tools", tools, SdkMcpTool)]
 
 
 def member_of(value: object) -> Tool[..., Any] | None:

@@ -19,7 +19,7 @@ from google.adk.tools.tool_confirmation import ToolConfirmation
 
 from toolcrib.adapters.google_adk._tools import GatedTool
 from toolcrib.schema import RunContext
-from toolcrib.serving.frameworks import AgentTools, FrameworkMember, gates_lost, provided, several
+from toolcrib.serving.frameworks import AgentTools, FrameworkMember, gates_lost, provided, require_tools
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
 
@@ -33,7 +33,7 @@ def from_tools(tools: Iterable[Any]) -> list[Tool[..., Any]]:
     Raises:
         TypeError: One of them has no declaration: the model's provider runs it.
     """
-    found = several("from_tools", tools, TheirTool)
+    found = require_tools("from_tools", tools, TheirTool)
     members = [Member(tool if isinstance(tool, TheirTool) else FunctionTool(tool)) for tool in found]
     return [member.tool(requires_approval=member.asks if member.may_ask else False) for member in members]
 

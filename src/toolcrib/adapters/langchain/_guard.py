@@ -26,7 +26,7 @@ from toolcrib.calls import Completed, Failed, Outcome, ToolCall, new_call_id
 from toolcrib.errors import ToolcribError, register_signal
 from toolcrib.schema import RunContext, ToolSpec
 from toolcrib.serving import GuardPolicy, takes_policy
-from toolcrib.serving.frameworks import FrameworkTools, GuardedTools, provided, several
+from toolcrib.serving.frameworks import FrameworkTools, GuardedTools, provided, require_tools
 from toolcrib.tools import Tool
 
 
@@ -276,7 +276,7 @@ def guard(
             "graph of your own has them around the tools of its ToolNode: ToolNode(guard(tools, policy))"
         )
     policy = GuardPolicy.checked(policy)
-    tools, gates = several("guard", tools, TheirTool), GuardMiddleware(policy, suspended=suspended)
+    tools, gates = require_tools("guard", tools, TheirTool), GuardMiddleware(policy, suspended=suspended)
     policy.check_names(tool.name for tool in tools)
     _require_unguarded(tool for tool in tools if tool.name not in policy.leave)
     return [tool if tool.name in policy.leave else _guarded(tool, gates) for tool in tools]

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from toolcrib.adapters.langchain._tools import GatedTool
 from toolcrib.schema import RunContext
-from toolcrib.serving.frameworks import FrameworkMember, gates_lost, media_at, several
+from toolcrib.serving.frameworks import FrameworkMember, gates_lost, media_at, require_tools
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
 
@@ -25,7 +25,7 @@ def from_tools(tools: Iterable[TheirTool]) -> list[Tool[..., Any]]:
 
     A tool that wants the state, the store or the runtime of a graph finds none of them outside a graph.
     """
-    return [Member(tool).tool() for tool in several("from_tools", tools, TheirTool)]
+    return [Member(tool).tool() for tool in require_tools("from_tools", tools, TheirTool)]
 
 
 def member_of(value: object) -> Toolset | Tool[..., Any] | None:

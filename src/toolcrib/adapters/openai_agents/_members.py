@@ -28,7 +28,7 @@ from pydantic import TypeAdapter, ValidationError
 from toolcrib.adapters.openai_agents._tools import Invocation
 from toolcrib.errors import ModelRetry
 from toolcrib.schema import RunContext
-from toolcrib.serving.frameworks import AgentTools, FrameworkMember, media_at, provided, several
+from toolcrib.serving.frameworks import AgentTools, FrameworkMember, media_at, provided, require_tools
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
 
@@ -46,7 +46,7 @@ def from_tools(tools: Iterable[Any]) -> list[Tool[..., Any]]:
     Raises:
         TypeError: One of them is not a function tool, so that there is nothing that the pipeline could run.
     """
-    found = several("from_tools", tools, FunctionTool)
+    found = require_tools("from_tools", tools, FunctionTool)
     other = next((each for each in found if not isinstance(each, FunctionTool)), None)
     if other is not None:
         raise TypeError(

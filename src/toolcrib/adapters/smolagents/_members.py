@@ -17,7 +17,7 @@ from toolcrib.adapters.smolagents._tools import AgentTool, parameters_of
 from toolcrib.calls import Media
 from toolcrib.schema import RunContext
 from toolcrib.serving import OriginalResults
-from toolcrib.serving.frameworks import FrameworkMember, provided, several
+from toolcrib.serving.frameworks import FrameworkMember, provided, require_tools
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
 
@@ -27,7 +27,7 @@ def from_tools(tools: Iterable[TheirTool]) -> list[Tool[..., Any]]:
 
     They run in a thread. An image that one returns is `Media`.
     """
-    return [Member(tool).tool() for tool in several("from_tools", tools, TheirTool)]
+    return [Member(tool).tool() for tool in require_tools("from_tools", tools, TheirTool)]
 
 
 def member_of(value: object) -> Toolset | Tool[..., Any] | None:

@@ -23,7 +23,7 @@ from toolcrib.serving.frameworks._answers import (
 )
 from toolcrib.serving.frameworks._guarded import GuardedTools
 from toolcrib.serving.frameworks._media import MediaForms, media_at
-from toolcrib.serving.frameworks._members import AgentTools, FrameworkMember, gates_lost, provided, several
+from toolcrib.serving.frameworks._members import AgentTools, FrameworkMember, gates_lost, provided, require_tools
 from toolcrib.serving.frameworks._runs import ConversationRuns, FrameworkRuns, OpenFrameworkRun, RecentValues
 from toolcrib.serving.frameworks._tools import Answer, AskedCall, FrameworkTools
 from toolcrib.serving.frameworks._usage import CountedRequest, UsageNames, record_usage
@@ -58,6 +58,6 @@ __all__ = [
     "request_of_framework",
     "request_payload",
     "require_plain",
-    "several",
+    "require_tools",
     "unknown_call",
 ]

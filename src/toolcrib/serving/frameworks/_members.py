@@ -27,7 +27,7 @@ def gates_lost(around: str) -> TypeError:
     return TypeError(f"{around} around its tools would be lost; name the tools themselves, with gates of yours")
 
 
-def several(who: str, tools: Iterable[T], kind: type[Any]) -> list[T]:
+def require_tools(who: str, tools: Iterable[T], kind: type[Any]) -> list[T]:
     """Return tools of another framework as a list; raises TypeError where one is given alone.
 
     Args:
