@@ -45,7 +45,7 @@ def suggestion(name: str, known: Iterable[str], words: Mapping[str, str]) -> str
     Args:
         name: The name.
         known: The names that there are.
-        words: What to use here, by the words of other frameworks: a known name, or how it is written.
+        words: The word to use here, by the words of other frameworks: a known name, or the way it is written.
     """
     known = [*known]
     here = words.get(name)

@@ -30,7 +30,7 @@ class _Limits(Part):
 
 
 class _Labels(Part):
-    """What a policy of provenance goes by for an operation, in place of what its method says."""
+    """The labels of an operation for a policy of provenance, in place of those of its method."""
 
     effect: Effect | None = None
     source: Source | None = None
@@ -40,13 +40,13 @@ class ApiSection(Part):
     """The section `toolcrib` of an API: how its operations are offered, and what gates they have.
 
     Attributes:
-        prefix: What the name of each tool begins with; `NAME_` when left out where there is another server or API.
+        prefix: The beginning of the name of each tool; `NAME_` when left out where there is another server or API.
         tools: The operations to take; all of them when left out. An option names operations by tool name, operation
             id, `tag:TAG`, path, or method and path; `*` stands for any text.
         exclude: Those to leave out.
         approval: Which need a person: all, none, those named, or `unless_read_only`: all but those that only read.
         credentials: By the security scheme of the document: of each principal, or one key for all.
-        labels: What a policy of provenance goes by for an operation; `*` has the `source` of all others.
+        labels: The labels of operations for a policy of provenance; `*` has the `source` of all others.
         pages: Whether the arguments of the next page are offered, or a number of pages put together.
     """
 

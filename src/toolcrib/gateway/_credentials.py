@@ -107,7 +107,7 @@ class CredentialsSection(Part):
 
 
 class CredentialPlace(Part):
-    """Where a gateway keeps credentials, and where its consent pages are.
+    """The store of a gateway's credentials, and the address of its consent pages.
 
     Attributes:
         database: A SQLite file, by the file of servers.

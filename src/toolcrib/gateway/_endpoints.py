@@ -17,7 +17,7 @@ _OF_SECTION: Final = (*_OWN, "scopes", "search")
 
 
 class _Endpoint(Part):
-    """What an endpoint has besides options of the section.
+    """The options of an endpoint besides those of the section.
 
     Attributes:
         servers: The servers and APIs whose tools are offered there.

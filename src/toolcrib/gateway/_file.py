@@ -42,7 +42,7 @@ _NOT_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 @dataclass(frozen=True, slots=True)
 class GatewayFile:
-    """What a file of servers says of the gateway as a whole.
+    """The options of a file of servers for the gateway as a whole.
 
     Attributes:
         options: Its section `toolcrib`.

@@ -27,7 +27,7 @@ def _span(value: Any) -> timedelta:
 
 
 class _Approvals(Part):
-    """Where requests for approval are kept, and who answers them.
+    """The store of requests for approval, and who answers them.
 
     Attributes:
         database: A SQLite file, by this one, or a `postgresql://` URL.
@@ -68,7 +68,7 @@ class _Limits(Part):
 
 
 class _Defaults(Part):
-    """What a server's section says where it says nothing itself."""
+    """The defaults of a server's section."""
 
     resources: bool | None = None
     resource_tools: bool | None = None
@@ -88,7 +88,7 @@ class _Defaults(Part):
 
 
 class _Http(Part):
-    """Where the gateway listens over HTTP.
+    """The address at which the gateway listens over HTTP.
 
     Attributes:
         public_url: The whole URL of the endpoint as clients write it, behind a proxy.
@@ -159,7 +159,7 @@ class GatewayOptions(Part):
         group_claim: The claim of a token that has the groups of its holder.
         tokens_env: The token of each principal, by name, each from an environment variable; for one machine without
             `auth`.
-        defaults: What the section of each server has where it says nothing.
+        defaults: The defaults of the section of each server.
         credentials: Where those of principals are kept, and the address of the consent pages.
         budgets: The calls and the money that may be used in a time, counted for all processes that serve the file.
         endpoints: The paths at which servers are offered over HTTP, each with its servers and options of its own.

@@ -29,7 +29,7 @@ _MOST_LISTS = 100  # of gates, for runs with different ones
 
 @dataclass(frozen=True, slots=True)
 class RunnableTool:
-    """What an overridden `_call_tool_func` is given: the tool, and how to go on."""
+    """The tool as an overridden `_call_tool_func` gets it, with `call_func` to continue."""
 
     name: str
     entry: ToolEntry
@@ -68,7 +68,7 @@ class CompiledTool:
         value_post_hooks: Post hooks that see each value of a stream.
         execution: Makes one execution of the tool's function: what is awaited of one that returns, what is entered of a
             stream; None for a declared input.
-        wrappers: What stands around the execution, the outermost first: the executor, and overridden methods.
+        wrappers: The wrappers around the execution, the outermost first: the executor, and overridden methods.
         has_wrappers: Whether other code stands around the execution.
         calls_body_directly: Whether executing is nothing but the tool's body.
         streams_through: Whether the values of a streaming tool can be given as they come.
@@ -148,7 +148,7 @@ class CompiledTool:
 
     @cached_property
     def description(self) -> str:
-        """What models are shown as the tool's purpose."""
+        """The description of the tool that models get."""
         return self.entry.description
 
     @cached_property

@@ -246,7 +246,7 @@ async def execution_outcome(call: LiveCall) -> Outcome | None:
     None where it goes on: to `finish`, or once more where the call is `admitted` again.
 
     Raises:
-        Exception: What an observer raised, where the run says so.
+        Exception: The exception of an observer, where the run says so.
     """
     try:
         return await _ended_here(call)

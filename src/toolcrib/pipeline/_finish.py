@@ -200,10 +200,10 @@ class LateValues:
         admitted: The admitted call, or its outcome.
         complete: Takes the call to its outcome.
         streaming: Whether the tool streams.
-        plain: What a tool returns is its last value, and what a decision hook gave in its place are values, too.
+        plain: Whether a tool's result is its last value, and results of a decision hook in its place are values, too.
 
     Attributes:
-        outcome: What came of the call, once the values are taken.
+        outcome: The outcome of the call, once the values are taken.
     """
 
     def __init__(
@@ -241,7 +241,7 @@ class LateValues:
 
 
 class _Reports:
-    """What a tool that returns gives to `ctx.report`, while `work` goes on in a task of its own."""
+    """Yield the values that a tool that returns gives to `ctx.report`, while `work` runs in a task of its own."""
 
     def __init__(self, ctx: RunContext[Any], work: Coroutine[Any, Any, Outcome]) -> None:
         self._ctx, self._before = ctx, ctx.report

@@ -105,7 +105,7 @@ class Pipeline:
 
     @property
     def sinks(self) -> tuple[record.Sink, ...]:
-        """Where the events of every call go."""
+        """The sinks of the events of every call."""
         return self._sinks
 
     def sinks_for(self, run: Run) -> tuple[record.Sink, ...]:
@@ -134,7 +134,7 @@ class Pipeline:
             grant: The answer to the approval request of this call, if it is known.
 
         Raises:
-            Exception: What an observer raised, unless the run has it fail the call.
+            Exception: The exception of an observer, unless the run has it fail the call.
         """
         if type(call) is ToolCall:
             admitted: Any = self._arrived(call, Run() if run is None else run)
@@ -415,7 +415,7 @@ class Pipeline:
 
         Raises:
             CallStateError: It was executed before.
-            Exception: What an observer raised, unless the run has it fail the call.
+            Exception: The exception of an observer, unless the run has it fail the call.
         """
         live = _live(call)
         if live.state == "executed" and live.done_before:

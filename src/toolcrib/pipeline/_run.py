@@ -70,7 +70,7 @@ class Run(RunState):
 
     Attributes:
         id: Names the run in the record; made when none is given.
-        deps: What the host gives its tools, as `ctx.deps`.
+        deps: The value that the host gives its tools, as `ctx.deps`.
         limits: The run's budget, and what has to be called in it.
         approver: A function of the request, async or not, that is asked at once when a call needs approval; None
             suspends the call.
@@ -82,12 +82,12 @@ class Run(RunState):
         available: The names that may be called; None for all that are not off.
         gates: Conditions of your own between each call of the run and its tool: objects with `stage` and `check(call)`,
             or functions of the call.
-        deliveries: What each value and result of the run's calls passes before anyone has it, after those of the tool:
+        deliveries: Steps that each value and result of the calls passes before anyone has it, after those of the tool:
             objects with `deliver(call, value)`, or functions of both.
-        features: What brings gates, deliveries and a state of its own, such as the policy `Provenance()`, by which
+        features: Features with gates, deliveries and a state of their own, such as the policy `Provenance()`, by which
             values that others wrote are asked about.
-        channel: What the calls come by, and what goes back over it: agent, conversation, client, texts of errors.
-        durability: What is known of the calls outside of this process: a journal, a fence, a store of effects.
+        channel: The way by which calls come and answers go back: agent, conversation, client, texts of errors.
+        durability: The stores outside of this process that know the calls: a journal, a fence, a store of effects.
     """
 
     __slots__ = (

@@ -21,7 +21,7 @@ ACTIVITY_COLUMNS = ", ".join(field.name for field in fields(Activity))
 @explain_options()
 @dataclass(frozen=True, slots=True)
 class ActivityFilter:
-    """Which activities are wanted; an empty field asks nothing.
+    """A filter of activities; an empty field lets all through.
 
     Attributes:
         sources: Kinds: `call`, `agent`, `turn`, `program`, `session`, `request`, `chat`.
@@ -32,12 +32,12 @@ class ActivityFilter:
             and lower case are the same.
         run_id: The calls of this run.
         inner_runs: The activities whose calls belong to any of these runs, also where they made none.
-        parent_id: What goes on inside this run or call.
-        parent_ids: What goes on inside any of these.
+        parent_id: Activities inside this run or call.
+        parent_ids: Activities inside any of these.
         ids: These calls or runs.
         top: Only what goes on inside nothing else.
-        since: What began then or later.
-        until: What began before.
+        since: Activities that began then or later.
+        until: Activities that began before.
     """
 
     sources: tuple[str, ...] = ()

@@ -173,8 +173,8 @@ def trace_activity(
     """Emit that an activity begins, and return its trace; None, at no cost, when no sink wants it.
 
     Args:
-        kind: What kind of activity.
-        name: What it is called.
+        kind: The kind of activity.
+        name: Its name.
         run: The run that its calls belong to, with its sinks, and in `parent_id` what it goes on in.
         sinks: More sinks, of the toolkit or pipeline.
         activity_id: Its id, when it has one.

@@ -78,8 +78,8 @@ class Trace:
 
         Args:
             requested: The arguments, as they may be shown; like `came`, it may be a `partial` that returns them.
-            resumed: What `carry` gave when the call was suspended, if it was.
-            came: What else a replay has to know of it: what the host said, and not the tool.
+            resumed: The value of `carry` when the call was suspended, if it was.
+            came: The other facts that a replay needs: those of the host, and not of the tool.
             earlier_runs: The ids of the runs that the call came through before this one.
         """
         self.requested = requested

@@ -52,7 +52,7 @@ class KeptEvent:
 
 
 Ancestors: TypeAlias = tuple[Activity, ...]
-"""What a call is part of, from the outside in; empty where nothing of it is recorded."""
+"""The activities around a call, the outermost first; empty where none is recorded."""
 
 _EVENT = "SELECT position, source, run_id, id, kind, name, at, data FROM toolcrib_events"
 _MOST_IDS = 200  # in one statement

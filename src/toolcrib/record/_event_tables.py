@@ -71,7 +71,7 @@ _WORDS = 2_000  # characters of one event that can be searched for
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """How one call or run stands.
+    """The state of one call or run.
 
     Attributes:
         source: `call`, or the kind of run: `agent`, `turn`, `program`, `session`, `request`, `chat`.
@@ -103,7 +103,7 @@ class Activity:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What tells it from all others, since a call and a run may have one id: its source, id and run."""
+        """The key, since a call and a run may have one id: its source, id and run."""
         return self.source, self.id, self.run_id
 
 

@@ -15,7 +15,7 @@ _CLOSE = """UPDATE toolcrib_activities SET status = 'lost', ended_at =
 
 
 class LostWork:
-    """What closes the calls and runs of processes that are gone, every few seconds at most.
+    """Closes the calls and runs of processes that are gone, every few seconds at most.
 
     A process of another machine may still be at work, and durable work is taken up by another worker: neither is lost.
     """

@@ -18,12 +18,12 @@ class RecordedAttempt:
     Attributes:
         resumed: Whether it was taken up.
         arguments: The arguments as the record has them when it came; None where it has none.
-        came: What the host said of it; see `Trace.received`.
-        notes: What hooks decided, in order.
+        came: The host's facts about it; see `Trace.received`.
+        notes: The decisions of hooks, in order.
         answers: Who said yes or no before the tool began, in order.
         request: Why a person was asked, where the call was suspended: `id`, `reason`, `consent`, `in_doubt`.
         final: The arguments that the tool began with; None where it did not begin.
-        outcome: What it ended with, as JSON shapes, without a request or traceback; None where it has not ended.
+        outcome: Its outcome as JSON shapes, without a request or traceback; None where it has not ended.
     """
 
     resumed: bool = False
@@ -61,9 +61,9 @@ class RecordedCalls:
 
     Attributes:
         calls: Every call, in the order they came.
-        steps: What happened, in order: an attempt that `came`, one that `ended`, or a `program` that began, with its
+        steps: The events, in order: an attempt that `came`, one that `ended`, or a `program` that began, with its
             run and text.
-        parents: What each activity is part of.
+        parents: The activity around each activity.
         programs: The ids of the activities that are programs.
     """
 

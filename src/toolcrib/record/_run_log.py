@@ -22,7 +22,7 @@ _RECENT = 1_000  # ids among which the nearest to a misspelt one is looked for
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Which runs are wanted; an empty field asks nothing. All of them are asked of one call of the run.
+    """A filter of runs; an empty field lets all through. One call of the run has to pass all fields.
 
     Attributes:
         principal: On whose behalf, whole.
@@ -42,10 +42,10 @@ class RunFilter:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """How one run stands.
+    """The state of one run.
 
     Attributes:
-        names: What makes its calls, each by its kind and name: `session support`, `agent trips`.
+        names: The callers, each by its kind and name: `session support`, `agent trips`.
         entry: Which way its calls came.
         started_at: ISO text, like `ended_at`, which is None while something of it goes on or waits.
         duration_ms: From its beginning to its end, people's time included; None before.
@@ -86,7 +86,7 @@ class TraceNode:
         kind: `run`, `call`, or the kind of activity. A call of several runs has inside what it was in each.
         status: As `Activity.status`; of a run, `running`, `suspended` or `ended`.
         events: Its events, each in a line, with `data` as it was kept.
-        inside: What went on inside it, in the order it began.
+        inside: The activities inside it, in the order they began.
     """
 
     kind: str

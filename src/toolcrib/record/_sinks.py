@@ -14,7 +14,7 @@ from toolcrib.calls import ActivityEvent, ActivityKind, CallEvent, CallRecord
 from toolcrib.errors import explain_options
 
 Followed: TypeAlias = ActivityKind | Literal["call"]
-"""What a sink can follow: a call, or what calls are made in."""
+"""The things that a sink can follow: a call, or the activity around it."""
 
 calls_log = logging.getLogger("toolcrib.calls")
 """The logger that gets each record, `toolcrib.calls`."""

@@ -48,14 +48,14 @@ _NOT_MADE = "the call that made it would not run"
 @explain_options()
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What a replay found.
+    """The findings of a replay.
 
     Attributes:
         calls: How many calls were replayed.
         runs: Of how many runs.
         differences: The calls that would go another way, in the order they came.
         undecided: The calls of which the record does not say enough, each with the reason in `why`.
-        remarks: What was not on record for all of them.
+        remarks: The facts that were not on record for all of them.
     """
 
     calls: int
@@ -105,7 +105,7 @@ async def replay(
         provenance: The policy as it would be; what a policy decided is as it was recorded when None.
         hooks: Decision hooks as the host's pipeline would have them.
         asks_hooks: Whether decision hooks and pre hooks run. They are gates, and yours: they may do anything.
-        deps: What hooks find as `ctx.deps`.
+        deps: The value that hooks find as `ctx.deps`.
         since: Only runs with a call that came then or later.
         limit: Only the runs of the latest so many calls.
     """
@@ -130,13 +130,13 @@ class _Run:
 
 @dataclass(slots=True)
 class _Progress:
-    """How far a call came in the replay.
+    """The extent to which a call was replayed.
 
     Attributes:
         admitted: The admitted call, or what a gate gave.
         asked: Whether a person was asked.
         undecided: Why it is undecided what would become of it.
-        unread: What its run had read that is not in the record, when it came.
+        unread: The texts that its run had read when it came, and that are not in the record.
     """
 
     admitted: Call | Outcome | None = None

@@ -276,7 +276,7 @@ class Exchange:
         """Keep the session; of a claimed one, no other process may go on with it.
 
         Args:
-            text: What is kept of it already: to write it anew says to sinks that it is paused.
+            text: Its stored text, if there is one: writing it again tells sinks that it is paused.
         """
         session = self.session
         asked: list[ApprovalRequest] = []

@@ -18,7 +18,7 @@ class FrontEndAnswer:
     Attributes:
         reason: Why; the model is shown that of a no.
         arguments: The arguments that the person put in place of the model's, if they did.
-        done: What a call in doubt came to, where the person says that it was done.
+        done: The result of a call in doubt, where the person says that it was done.
     """
 
     approved: bool
@@ -29,7 +29,7 @@ class FrontEndAnswer:
 
 @dataclass(frozen=True, slots=True)
 class FrontEndRequest:
-    """What a client sent that counts: a new message of the person's, or answers. All else it sends is left unread.
+    """The parts of a request that count: a new message of the person's, or answers. All else stays unread.
 
     Attributes:
         conversation: The client's id of the conversation.
@@ -71,7 +71,7 @@ class CallShown:
 
 @dataclass(frozen=True, slots=True)
 class CallEnded:
-    """What a call came to."""
+    """The outcome of a call."""
 
     id: str
     outcome: Outcome
@@ -90,8 +90,8 @@ class ExchangeEnded:
 
     Attributes:
         reason: `finished`, `suspended`, `stopped` by the client, or why the model's reply ended without an answer.
-        problem: What went wrong, in a sentence; empty when nothing did.
-        usage: What it took.
+        problem: The problem, in a sentence; empty without one.
+        usage: The usage of the exchange.
     """
 
     reason: StopKind | Literal["suspended", "stopped"]
@@ -100,4 +100,4 @@ class ExchangeEnded:
 
 
 FrontEndEvent: TypeAlias = ReplyBegan | ReplyText | CallShown | CallEnded | ApprovalAsked | ExchangeEnded
-"""What happens while a request is answered, in order; the last is an `ExchangeEnded`."""
+"""The events of an exchange, in order; the last is an `ExchangeEnded`."""

@@ -75,7 +75,7 @@ def require_theirs(value: object, module: str) -> None:
 
 @dataclass(slots=True)
 class _LastCheck:
-    """How the names of a policy were checked last, for the gates of runs that are opened later."""
+    """The last check of the names of a policy, for the gates of runs that are opened later."""
 
     are_all: bool = False
     by_words: bool = True
