@@ -74,7 +74,7 @@ class ServerSection(Part):
         pins: A SQLite file, beside this one, in which the tools are kept as they were when the server was first used:
             `mcp.pins.db` for `mcp.json`, `mcp.toml.pins.db` for `mcp.toml` when left out. With false they are kept
             nowhere.
-        ask_client: The requests and messages that the server may send a call's client: all, nothing, or some of `forms`,
+        ask_client: The requests and messages that the server may send the client: all, nothing, or some of `forms`,
             `urls`, `sampling`, `roots` and `logs`; all but `sampling` and `roots` when left out.
         approve_sampling: Whether a person has to approve each of its requests to the client's model.
         roots: Folders that the server may work in; of the client's, those inside of them.

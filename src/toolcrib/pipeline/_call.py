@@ -241,7 +241,7 @@ class History:
 
     Attributes:
         runs: The ids of the runs that it came through; the first counted it when it came.
-        trace: The state that sinks of the process that suspended the call left for those of this one; None for a new one.
+        trace: The state that sinks of the process that suspended the call left for those here; None for a new call.
         revealed: Whether its tool was found in one of these runs.
         hooks_lost: Whether it had decision hooks of its own in the process that wrote it as JSON, where they do not go.
         doubts: How often it was found begun and not known to have ended.

@@ -127,7 +127,7 @@ class Channel:
         entry: Which way the calls come, for the record.
         agent: The agent whose turns make the calls, by name.
         conversation_id: The conversation that the calls are part of, by the host's own id for it: a request shows it.
-        access: The rights, and the facts of the holder, in the token of the request that makes the calls; None where there is
+        access: The rights and the holder of the token of the request that makes the calls; None where there is
             no token, and no scope is asked for.
         reader: Who reads the results: a model, unless an adapter or a program does.
         errors: The part of a tool's unexpected exception that a model gets: its `message`, or a reference number alone

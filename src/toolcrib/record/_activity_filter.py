@@ -82,7 +82,7 @@ def latest_of_any(parts: Sequence[_Part], limit: int) -> tuple[str, tuple[Any, .
     if len(read) == 1:
         return read[0]
     several = " UNION ALL ".join(f"SELECT * FROM ({sql}) AS part_{number}" for number, (sql, _) in enumerate(read))
-    values = [value for _, given in read for value in given]
+    values = [value for _, parameters in read for value in parameters]
     return f"SELECT * FROM ({several}) AS parts ORDER BY first_position DESC LIMIT ?", (*values, limit)
 
 
@@ -120,15 +120,15 @@ def _conditions(wanted: ActivityFilter, before: int | None) -> _Part:
         if several:  # of few ids SQLite would read the index of all sources, for its order
             conditions.append(one_of(f"{column} || ''" if wanted.ids and column != "id" else column, several))
             values.extend(several)
-    for column, one in (
+    for column, text in (
         ("name", wanted.name),
         ("principal", wanted.principal),
         ("run_id", wanted.run_id),
         ("parent_id", wanted.parent_id),
     ):
-        if one:
+        if text:
             conditions.append(f"{column} = ?")
-            values.append(one)
+            values.append(text)
     if wanted.inner_runs:
         conditions.append(f"inner_run <> '' AND {one_of('inner_run', wanted.inner_runs)}")  # as the index has it
         values.extend(wanted.inner_runs)

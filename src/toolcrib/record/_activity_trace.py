@@ -194,8 +194,8 @@ def emit_activity_event(sinks: Iterable[ActivitySink], event: ActivityEvent) -> 
         try:
             sink.emit_activity(event)
         except BaseException as error:  # a sink is the user's code, and watching must not change what is watched
-            what = f"{event.kind} of the {event.activity} {event.name}"
-            _log.error("the sink %s failed on %s", type(sink).__name__, what, exc_info=exception_of(error))
+            subject = f"{event.kind} of the {event.activity} {event.name}"
+            _log.error("the sink %s failed on %s", type(sink).__name__, subject, exc_info=exception_of(error))
 
 
 def carried(sinks: Iterable[TracingSink], kind: Followed, activity_id: str, run_id: str) -> dict[str, str]:

@@ -29,8 +29,8 @@ class LostWork:
             return
         self._looked_at = time.monotonic()
         with tables.transaction(write=False) as execute:
-            gone = [process for (process,) in execute(_RUNNING, ()).fetchall() if is_running(process) is False]
-        if gone:
+            ended = [process for (process,) in execute(_RUNNING, ()).fetchall() if is_running(process) is False]
+        if ended:
             with tables.transaction(write=True) as execute:
-                for process in gone:
+                for process in ended:
                     execute(_CLOSE, (process,)).fetchall()

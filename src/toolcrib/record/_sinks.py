@@ -130,12 +130,12 @@ class LogSink:
         if record is None:
             calls_log.debug("%s %s %s", event.kind, _line(event.tool), event.call_id, extra={"toolcrib": event})
             return
-        given = record.requested if record.arguments is None else record.arguments
+        arguments = record.requested if record.arguments is None else record.arguments
         why = record.outcome.get("message") or record.outcome.get("reason")
         calls_log.info(
             "%s(%s) %s in %.1f ms%s",
             _line(record.tool),
-            _line(given),
+            _line(arguments),
             record.outcome["kind"],
             record.duration_ms,
             f": {_line(why)}" if why else "",
@@ -146,7 +146,7 @@ class LogSink:
 def _line(value: Any) -> str:
     """Return arguments or words as one line of a log, which a model's own line ends cannot break."""
     if isinstance(value, Mapping):
-        text = ", ".join(f"{name}={held!r}" for name, held in cast("Mapping[str, Any]", value).items())
+        text = ", ".join(f"{name}={item!r}" for name, item in cast("Mapping[str, Any]", value).items())
     else:
         text = " ".join(value.split()) if isinstance(value, str) else repr(value)
     text = text if len(text) <= _WIDE else text[: _WIDE - 1] + "…"

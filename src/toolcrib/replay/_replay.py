@@ -203,10 +203,10 @@ class _Replay:
     async def _arrive(self, call: RecordedCall, attempt: RecordedAttempt) -> None:
         """Pass a call through the gates when it comes, or is resumed."""
         replayed = self._run(call.run_id)
-        for text in attempt.came.get("heard", ()):
+        for text in attempt.arrival.get("heard", ()):
             self.heard.add(call.run_id)
             replayed.run.add_user_message(str(text))
-        if attempt.came.get("weighed") is False and not replayed.unread:
+        if attempt.arrival.get("weighed") is False and not replayed.unread:
             replayed.unread = _ELSEWHERE
         replayed.answers.follow(attempt)
         before = self.progress.get(id(call))
@@ -239,9 +239,9 @@ class _Replay:
 
     def _lacks(self, call: RecordedCall, attempt: RecordedAttempt) -> str:
         """Return the facts missing in the record of a call that the gates would need, in words; empty when complete."""
-        if call.tool not in self.rehearsal.toolset or attempt.came.get("offered") is False:
+        if call.tool not in self.rehearsal.toolset or attempt.arrival.get("offered") is False:
             return ""
-        if attempt.came.get("without_form"):
+        if attempt.arrival.get("without_form"):
             return _NO_FORM
         if attempt.arguments is None:
             return _UNKNOWN
@@ -249,7 +249,7 @@ class _Replay:
         return _SECRET.format(", ".join(hidden)) if hidden else ""
 
     def _request(self, call: RecordedCall, attempt: RecordedAttempt) -> ToolCall:
-        arrival = attempt.came
+        arrival = attempt.arrival
         arguments: Any = arrival.get("arguments", attempt.arguments)
         origin: Any = arrival.get("origin", "model")
         if origin == "host" and isinstance(arguments, Mapping) and call.tool in self.rehearsal.toolset:
@@ -265,7 +265,7 @@ class _Replay:
         return {name: value for name, value in arguments.items() if name in parameters.get("properties", {})}
 
     def _view(self, call: RecordedCall, attempt: RecordedAttempt, replayed: _Run) -> Run:
-        arrival = attempt.came
+        arrival = attempt.arrival
         options: dict[str, Any] = {"approvals": replayed.answers, "principal": call.principal, "entry": call.entry}
         if "offered" in arrival:
             options["available"] = frozenset({call.tool} if arrival["offered"] else ())
@@ -275,11 +275,11 @@ class _Replay:
 
     def _is_inside_stopped(self, call: RecordedCall) -> bool:
         """Return whether a call that would not run now has made this one."""
-        parent, seen = call.parent_id, set[str]()
-        while parent is not None and parent not in seen:
+        parent, known = call.parent_id, set[str]()
+        while parent is not None and parent not in known:
             if (call.run_id, parent) in self.stopped:
                 return True
-            seen.add(parent)
+            known.add(parent)
             parent = self.recording.parents.get(parent)
         return False
 
@@ -348,7 +348,7 @@ class _Replay:
         weighs = self.policy is not None and "provenance" in (was.by, now.by)
         if unread and weighs:
             return unread
-        if weighs and call.parent_id in self.recording.programs and "weighed" not in call.attempts[0].came:
+        if weighs and call.parent_id in self.recording.programs and "weighed" not in call.attempts[0].arrival:
             return _UNFOLLOWED
         notes = [note for attempt in call.attempts for note in attempt.notes]
         if any(note.get("given") for note in notes):
