@@ -135,9 +135,11 @@ def read_part(place: FilePlace, model: type[_M], given: Any, prefix: str = "", t
 def _problems(error: ValidationError, model: type[BaseModel], prefix: str) -> dict[str, str]:
     """Return the problem of each field; for one that may have several types, each type."""
     found: dict[str, list[ErrorDetails]] = {}
-    for one in error.errors(include_url=False):
-        parts = [str(part) for part in one["loc"] if not (isinstance(part, str) and ("[" in part or part in _BRANCHES))]
-        found.setdefault((prefix + ".".join(parts)).rstrip(".") or "(all of it)", []).append(one)
+    for problem in error.errors(include_url=False):
+        parts = [
+            str(part) for part in problem["loc"] if not (isinstance(part, str) and ("[" in part or part in _BRANCHES))
+        ]
+        found.setdefault((prefix + ".".join(parts)).rstrip(".") or "(all of it)", []).append(problem)
     return {
         name: _problem(model, name.removeprefix(prefix).split("."), errors)
         for name, errors in found.items()

@@ -108,8 +108,8 @@ def refuse_options_of_servers(place: FilePlace, given: Any, own: type[BaseModel]
 
 def refuse_options_of_file(place: FilePlace, given: Any, section: type[BaseModel]) -> None:
     """Check that no option in the section of an entry is one of the file's own section alone; raises TargetError."""
-    own: Any = cast("dict[str, Any]", given).get("toolcrib") if isinstance(given, dict) else None
-    for name, value in cast("dict[str, Any]", own).items() if isinstance(own, dict) else ():
+    options: Any = cast("dict[str, Any]", given).get("toolcrib") if isinstance(given, dict) else None
+    for name, value in cast("dict[str, Any]", options).items() if isinstance(options, dict) else ():
         if name in _OF_FILE and name not in section.model_fields:
             raise _misplaced(place, f"toolcrib.{name}", {name: value}, " beside the servers, for all of them")
 

@@ -63,8 +63,8 @@ class _Limits(Part):
     @property
     def of_calls(self) -> CallLimits | None:
         """The limits of calls, or None."""
-        given: dict[str, Any] = self.model_dump(exclude={"pending"}, exclude_none=True)
-        return CallLimits(**given) if given else None
+        options: dict[str, Any] = self.model_dump(exclude={"pending"}, exclude_none=True)
+        return CallLimits(**options) if options else None
 
 
 class _Defaults(Part):
@@ -128,8 +128,8 @@ class _Auth(Part):
     @property
     def of_server(self) -> dict[str, Any]:
         """The arguments of an `AuthorizationServer`."""
-        given = self.model_dump(exclude_none=True)
-        return {name.removesuffix("_env"): value for name, value in given.items()}
+        options = self.model_dump(exclude_none=True)
+        return {name.removesuffix("_env"): value for name, value in options.items()}
 
 
 def _load_policy(given: bool | str, info: ValidationInfo) -> Provenance | None:

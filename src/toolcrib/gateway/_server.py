@@ -244,8 +244,8 @@ def _source(place: FilePlace, entry: ServerEntry) -> tuple[Any, dict[str, Any]]:
     if url is None:
         if section.bearer_env is not None:
             raise place.wrong("toolcrib.bearer_env", "it is for an address; for a command write `pass_env`")
-        given = {name: value for name, value in entry.env.items() if value is not None}
-        env = {**entry.env_file, **given, **section.pass_env}
+        variables = {name: value for name, value in entry.env.items() if value is not None}
+        env = {**entry.env_file, **variables, **section.pass_env}
         return [entry.command or "", *entry.args], {"env": env, "cwd": entry.cwd}
     if section.pass_env:
         raise place.wrong("toolcrib.pass_env", "it is for a command; for an address write `bearer_env`")

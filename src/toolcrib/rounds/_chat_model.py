@@ -34,8 +34,8 @@ class ChatRequest:
         format: The wire format of everything in it.
         messages: The transcript: its own items, which a model leaves as they are.
         system: The instructions.
-        tools: What the provider's `tools` parameter takes, the provider's own tools last; empty when none are offered.
-        tool_choice: What its parameter for the choice of a tool takes; None when no tools of the session's are offered.
+        tools: The provider's `tools` parameter, the provider's own tools last; empty when none are offered.
+        tool_choice: Its parameter for the choice of a tool; None when no tools of the session's are offered.
         output: The JSON schema of the answer, an object; None for text. Where the type asked for is not an object,
             the answer stands in one, under `value`; a reply without that object is read, too.
         parallel: Whether the model may make several calls in its answer.

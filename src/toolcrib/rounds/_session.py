@@ -85,7 +85,7 @@ class Session(SessionState):
         format: The wire format that the transcript and the requests are in, and the model's replies. The model's own
             when None, or `openai`.
         system: The instructions.
-        transcript: What came before.
+        transcript: The messages before.
         run: The run; a new one when None.
         store: Where the session is kept, with the requests, answers and executions of its calls: an approval store, or
             the path of a SQLite file. It is saved after each step, and a session of the same id goes on from there, in
@@ -143,7 +143,7 @@ class Session(SessionState):
 
         Raises:
             TypeError: There is no such keyword; nothing was sent.
-            ToolConstraintError: What is required is not offered; nothing was sent.
+            ToolConstraintError: A required tool is not offered; nothing was sent.
             RoundError: The round before was neither committed nor discarded, or another step or run of the session is
                 under way; nothing was sent.
             InvalidOutput: The answer is not of the type that was asked for; nothing was committed.
@@ -441,7 +441,7 @@ class Session(SessionState):
 
         Args:
             model: The model, as for `Session`, and `model_name` with it.
-            text: What `to_json` returned.
+            text: The result of `to_json`.
             run: The run that goes on; what was counted in it before is added. One of the same id when None.
             defaults: As for `Session`; the tools have to be among them when a round is open.
 

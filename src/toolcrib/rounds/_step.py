@@ -87,7 +87,7 @@ class StepKeywords(StepOptions, total=False):
     }
 )
 class SessionResult(ABC, Generic[T]):
-    """What a run of a session came to: an answer, a reply that ended without one, or a round that waits."""
+    """The end of a session's run: an answer, a reply that ended without one, or a round that waits."""
 
     @property
     @abstractmethod
@@ -100,7 +100,7 @@ class SessionResult(ABC, Generic[T]):
 
     @property
     def waits_for(self) -> tuple[ApprovalRequest | Unhandled, ...]:
-        """What has to be answered before the session goes on; empty where nothing has."""
+        """The requests to answer before the session goes on; empty without any."""
         return ()
 
 
@@ -123,8 +123,8 @@ class _Answer:
 
     Attributes:
         text: The text as it came.
-        problems: What was wrong with the reply, a sentence each.
-        usage: What the step took; after `Session.run`, what the whole run took.
+        problems: The faults of the reply, a sentence each.
+        usage: The usage of the step; after `Session.run`, of the whole run.
     """
 
     def __init__(self, round: ToolRound, transcript: Transcript, usage: Usage) -> None:
@@ -213,7 +213,7 @@ def what_waits(requests: Sequence[ApprovalRequest], unhandled: Iterable[Unhandle
 
     Args:
         requests: The requests of its suspended calls.
-        unhandled: What else waits for an answer.
+        unhandled: The other requests that wait for an answer.
     """
     if requests:
         mend = (
