@@ -112,7 +112,7 @@ async def test_a_gate_that_exits_fails_its_call(tools: Toolset, run: Run) -> Non
     outcome = await Pipeline(tools).run(ToolCall(name, {}), run)
 
     assert isinstance(outcome, Failed)
-    assert (outcome.code, "ExitError: it raised SystemExit(2)" in outcome.message) == ("hook_error", True)
+    assert (outcome.code, "ExitError: it raised SystemExit(2)" in str(outcome.exception)) == ("hook_error", True)
 
 
 @pytest.mark.parametrize(
