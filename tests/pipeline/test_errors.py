@@ -8,10 +8,12 @@ import logging
 import pickle
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.budgets import Budgets, Limit
 from toolcrib.calls import Failed, ToolCall, error_of, outcome_from_dict
 from toolcrib.errors import (
@@ -257,6 +259,26 @@ class Delivering:
         raise KeyError(SAID)
 
 
+class Running(Toolset):
+    async def _call_tool_func(self, args: dict[str, Any], ctx: RunContext[Any], tool: Any) -> Any:
+        await tool.call_func(args, ctx)
+        raising_now()
+
+
+class Forgetting(MemoryApprovalStore):
+    async def begin(self, *args: Any, **options: Any) -> Any:
+        raising_now()
+
+
+@ez_tool(fixed={"secret": lambda: raising_now()})
+async def send(secret: str) -> None: ...
+
+
+@ez_tool(fixed={"secret": lambda: raising_now()})
+async def tell(secret: str) -> AsyncIterator[str]:
+    yield secret
+
+
 @pytest.mark.parametrize("errors", ["message", "masked"])
 @pytest.mark.parametrize(
     ("tools", "name", "options"),
@@ -268,6 +290,7 @@ class Delivering:
         (Toolset([ask]), "ask", {"approver": raising_now}),
         (Toolset([ask]), "ask", {"approver": reapproving}),
         (Toolset([ask]), "ask", {"approver": lambda request: SAID}),
+        (Toolset([ask]), "ask", {"approver": lambda request: replace(request, tool=SAID).grant("ann")}),
         (Toolset([inquire]), "inquire", {"approver": raising}),
         (Toolset([ez_tool(requires_approval=lambda arguments, ctx: raising(ctx))(find.fn)]), "find", {}),
         (Toolset([Conditional]), "conditional", {}),
@@ -277,10 +300,15 @@ class Delivering:
         (Toolset([watched]), "watched", {}),
         (Toolset([find]).with_deliveries(Delivering()), "find", {}),
         (Toolset([find]), "find", {"deliveries": [Delivering()]}),
+        (Running([find]), "find", {}),
+        (Toolset([ask]), "ask", {"approver": lambda request: request.grant("ann"), "approvals": Forgetting()}),
+        (Toolset([send]), "send", {}),
+        (Toolset([tell]), "tell", {}),
     ],
     ids=[
         *("decision", "pre", "post", "approver", "plain approver", "approver with another error", "no answer"),
-        *("question", "policy", "condition", "gate", "begin", "cost", "observer", "delivery", "of run"),
+        *("for another", "question", "policy", "condition", "gate", "begin", "cost", "observer"),
+        *("delivery", "of run", "around the execution", "store", "fixed argument", "fixed argument of a stream"),
     ],
 )
 async def test_what_a_hook_raises_is_never_shown(

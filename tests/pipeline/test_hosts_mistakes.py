@@ -86,6 +86,26 @@ async def test_an_approver_without_an_answer_fails_the_call_and_the_log_has_the_
         assert record.exc_info is not None
 
 
+@pytest.mark.parametrize("also", [(), ("ben",)])
+async def test_an_approver_that_answers_for_fewer_people_than_the_tool_needs_is_the_hosts_mistake(
+    also: tuple[str, ...],
+) -> None:
+    @ez_tool(requires_approval=True, approvals_needed=2)
+    async def transfer() -> str:
+        return "sent"
+
+    outcome = await Pipeline([transfer]).run(
+        ToolCall("transfer"), Run(approver=lambda request: request.grant("ann", also=also))
+    )
+
+    if also:
+        assert outcome.text() == "sent"
+    else:
+        assert isinstance(outcome, Failed)
+        assert (outcome.code, "2 approvers" in outcome.text()) == ("hook_error", False)
+        assert "does not fit the request: it needs 2 approvers" in str(outcome.exception)
+
+
 def test_an_approver_that_is_no_function_is_refused_with_an_example() -> None:
     yes: Any = True
 

@@ -8,9 +8,10 @@ from inspect import CO_VARARGS, isawaitable
 from typing import Any, TypeAlias
 
 from toolcrib._numbers import require_seconds
+from toolcrib.approvals._fit import misfit
 from toolcrib.approvals._store import WaitableApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Grant
-from toolcrib.errors import ApprovalError, HookError, explain_options
+from toolcrib.errors import ApprovalError, ClientUnavailable, HookError, explain_options
 
 ApprovalPolicy: TypeAlias = bool | Callable[[dict[str, Any], Any], bool | str | Awaitable[bool | str]]
 """Whether a tool needs approval: a bool, or a function of the final arguments and the run context.
@@ -47,8 +48,9 @@ async def answer_of(approver: Approver, request: ApprovalRequest) -> Any:
     """Return the answer of an approver, a plain function or an async one.
 
     Raises:
-        ApprovalError: It raised this, to say why nobody is asked.
-        HookError: It raised another error, or returned neither an answer nor None; a bool does not say who approves.
+        ApprovalError, ClientUnavailable: It raised this, to say why nobody is asked.
+        HookError: It raised another error, or returned what is neither an answer to this request nor None, as a bool,
+            which does not say who approves.
     """
     try:
         reply: Any = approver(request)
@@ -58,7 +60,9 @@ async def answer_of(approver: Approver, request: ApprovalRequest) -> Any:
                 f"it returned {answer!r:.40}; return request.grant(by=...), request.deny(by=..., message=...), or None "
                 "where it has no answer"
             )
-    except ApprovalError:
+        if isinstance(answer, Grant) and request.consent is None and (why := misfit(answer, request)):
+            raise ValueError(f"its grant does not fit the request: {why}")
+    except (ApprovalError, ClientUnavailable):
         raise
     except BaseException as error:  # an approver is the host's code
         raise HookError.of(request.tool, "approver", approver, error)  # noqa: B904 -- it has it as its cause
