@@ -106,7 +106,10 @@ class NotCallable(ToolcribError, TypeError):
 
 
 class HookError(ToolcribError):
-    """A hook raised; `kind` says which kind of hook, `hook` its name."""
+    """A hook, or another function of the host around a tool, raised; `kind` says which, and `hook` its name.
+
+    The host has the error; a model is told that this kind failed, and no text of it.
+    """
 
     code = "hook_error"
 
@@ -116,6 +119,21 @@ class HookError(ToolcribError):
 
     def __str__(self) -> str:
         return f"the {self.kind} `{self.hook}` of `{self.tool}` failed: {self.error}"
+
+    @classmethod
+    def of(cls, tool: str, kind: str, hook: object, raised: BaseException) -> HookError:
+        """Return the error for what a hook of this kind raised, which is its cause; a `HookError` stays as it is.
+
+        Raises:
+            BaseException: What is to end more than the call, as of `exception_of`.
+        """
+        error = exception_of(raised)
+        if isinstance(error, HookError):
+            return error
+        name = hook if isinstance(hook, str) else getattr(hook, "__name__", type(hook).__name__)
+        hook_error = cls(tool, kind, name, f"{type(error).__name__}: {message_of(error)}")
+        hook_error.__cause__ = error
+        return hook_error
 
 
 class ExitError(ToolcribError, RuntimeError):

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from toolcrib import schema
 from toolcrib.calls import RawArguments
-from toolcrib.errors import SchemaError, exception_of
+from toolcrib.errors import HookError, SchemaError, ToolcribError, exception_of
 from toolcrib.hooks import GateStep, HookSet, Occasion, Shortener
 from toolcrib.pipeline._call import Executor
 from toolcrib.pipeline._run import BodyWrapper, Execute
@@ -240,9 +240,21 @@ def _by_executor(executor: Executor) -> BodyWrapper:
 
 def _by_runner(runner: ToolRunner, entry: ToolEntry) -> BodyWrapper:
     async def wrap(call: Any, execute: Execute, arguments: dict[str, Any], ctx: Any) -> Any:
+        is_tools_error = False
+
+        async def run_tool(arguments: dict[str, Any], ctx: Any) -> Any:
+            nonlocal is_tools_error
+            try:
+                return await execute(arguments, ctx)
+            except BaseException:
+                is_tools_error = True
+                raise
+
         try:
-            return await runner(arguments, ctx, RunnableTool(entry.name, entry, execute))
+            return await runner(arguments, ctx, RunnableTool(entry.name, entry, run_tool))
         except BaseException as error:  # of a task that an executor makes, it would end the event loop
-            raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause
+            if is_tools_error or isinstance(error, ToolcribError):
+                raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause
+            raise HookError.of(entry.name, "execution", runner, error)  # noqa: B904 -- it has it as its cause
 
     return wrap

@@ -10,11 +10,11 @@ from inspect import isawaitable
 from typing import Any, cast
 
 from toolcrib.calls import Completed, Failed, KeptResult, Outcome
-from toolcrib.errors import HookError, exception_of
+from toolcrib.errors import HookError
 from toolcrib.hooks import ModelInput
 from toolcrib.pipeline._call import Call
 from toolcrib.pipeline._compiled_tool import CompiledTool
-from toolcrib.pipeline._failures import described, tool_failure
+from toolcrib.pipeline._failures import tool_failure
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run
 from toolcrib.schema import RunContext
@@ -53,7 +53,7 @@ async def deliver(call: LiveCall, value: Any) -> Any:
             delivered = step.deliver(call, value)
             value = await delivered if isawaitable(delivered) else delivered
         except BaseException as error:  # a delivery is the user's code
-            raise HookError(call.plan.name, "delivery", step.name, described(exception_of(error))) from error
+            raise HookError.of(call.plan.name, "delivery", step.name, error) from error
     return value
 
 
@@ -66,7 +66,7 @@ async def _deliver_result(call: LiveCall) -> Failed | None:
             call.set_result(await _delivered_value(call), delivered=True)
     except HookError as error:
         if call.error is None:
-            return call.hook_failure("delivery", error.hook, error.__cause__ or error)
+            return call.hook_failure("delivery", error.hook, error)
     return None
 
 
@@ -127,7 +127,7 @@ async def apply_post_value(call: LiveCall, value: Any) -> Any:
             returned = step.call(ctx, value, call.metadata)
             value = await returned if isawaitable(returned) else returned
         except BaseException as error:  # middleware is the user's code
-            raise HookError(call.plan.name, "post hook", step.name, described(exception_of(error))) from error
+            raise HookError.of(call.plan.name, "post hook", step.name, error) from error
     return value
 
 

@@ -235,7 +235,7 @@ class _Replay:
         progress.take(found, asked=replayed.answers.asked)
         admitted = found.result
         if isinstance(admitted, Failed) and admitted.code == "hook_error" and not _was(call, "hook_error"):
-            progress.undecided = admitted.message
+            progress.undecided = str(admitted.exception)
 
     def _lacks(self, call: RecordedCall, attempt: RecordedAttempt) -> str:
         """Return the facts missing in the record of a call that the gates would need, in words; empty when complete."""

@@ -16,7 +16,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from toolcrib._numbers import span_text
 from toolcrib.adapters.mcp_server._client_link import McpClientLink, declares
 from toolcrib.adapters.mcp_server._replies import clean, error_result
-from toolcrib.approvals import Approver, GrantForm
+from toolcrib.approvals import Approver, GrantForm, misfit
 from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Denial, Grant, cut
 from toolcrib.errors import ClientAnswerError
 from toolcrib.serving import PendingApprovals
@@ -109,6 +109,11 @@ def can_elicit(ctx: ServerRequestContext[Any, Any]) -> bool:
     return can_fill_in and (is_stateless(ctx) or ctx.session.can_send_request)
 
 
+def counts_alone(request: ApprovalRequest) -> bool:
+    """Return whether a yes of the client's user is enough for a request, so that it can be asked by a form."""
+    return not misfit(request.grant(UNVERIFIED), request)
+
+
 # --- a request during the call, of the older generation and of tasks
 
 
@@ -123,6 +128,8 @@ def form_approver(link: McpClientLink, pending: PendingApprovals, longest: timed
 
     async def approver(request: ApprovalRequest) -> Grant | Denial | None:
         if request.asked_by is not None:  # a form with approve and deny has no fields for what another server asks
+            return None
+        if not counts_alone(request):
             return None
         page = "" if request.consent is None or not opens_pages else request.consent.url
         try:
