@@ -10,7 +10,7 @@ from inspect import CO_VARARGS, CO_VARKEYWORDS, iscoroutinefunction, unwrap
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
 
-from toolcrib.errors._base import nearest, suggestion
+from toolcrib.errors._base import asks_for_approval, nearest, suggestion
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,10 +40,7 @@ _FEATURES: Final[Mapping[str, str]] = {
     "costs": "Run(gates=[Budgets([...], costs=...)])",
     "provenance": "Run(features=[Provenance()])",
     **dict.fromkeys(("callbacks", "record", "recorder", "tracing"), "Run(sinks=[SqliteSink('toolcrib.db')])"),
-    **dict.fromkeys(
-        ("approve", "needs_approval", "require_approval"),
-        "@tool(requires_approval=True), or toolset.with_approval(names=[...])",
-    ),
+    "requires_approval": "@tool(requires_approval=True), or toolset.with_approval(names=[...])",
 }
 """The use of each feature whose name people try as an option, and which is not one."""
 _CALLED: Final = {"ToolOptions": "@tool", "StepKeywords": "Session.run"}
@@ -123,7 +120,7 @@ def refuse_unknown_options(who: str, given: Iterable[str], known: Collection[str
     unknown = next((name for name in given if name not in known), None)
     if unknown is not None:
         words = {**_FEATURES, **words}
-        is_near = unknown in words or nearest(unknown, known, cutoff=0.8)
+        is_near = unknown in words or asks_for_approval(unknown) or nearest(unknown, known, cutoff=0.8)
         there = "" if is_near else _elsewhere(unknown, known)
         raise TypeError(f"{who} has no option `{unknown}`{there or f'. {suggestion(unknown, known, words)}'}")
 

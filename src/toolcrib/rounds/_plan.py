@@ -82,8 +82,13 @@ class ToolRoundPlan(StoredRound):
 
     @property
     def pending(self) -> list[DecodedCall[Any]]:
-        """The calls that need a result from the host, in the assistant's order."""
+        """The calls that are `ready`; those that wait for a person are `suspended`."""
         return self._in("pending")
+
+    @property
+    def ready(self) -> list[DecodedCall[Any]]:
+        """The calls that may run now: the host gives commit a result of each; in the assistant's order."""
+        return self.pending
 
     @property
     def handled(self) -> list[HandledTool[Any]]:

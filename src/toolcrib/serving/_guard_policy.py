@@ -84,10 +84,9 @@ class _LastCheck:
 
 @explain_options(
     {
-        **dict.fromkeys(("approval", "needs_approval", "require_approval", "requires_approval"), "approve"),
+        "requires_approval": "approve",
         "tools": "approve",
         "exclude": "leave",
-        "interrupt_on": "approve",
         "gates": "GuardPolicy(run=lambda ctx: Run(gates=[...]))",
         "budgets": "GuardPolicy(run=lambda ctx: Run(gates=[Budgets([...])]))",
         "approver": "GuardPolicy(run=lambda ctx: Run(approver=...))",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from enum import StrEnum
+from inspect import isroutine
 from typing import Any, TypeAlias, TypedDict
 
 from toolcrib import approvals
@@ -176,6 +177,7 @@ class ToolKeywords(TypedDict, total=False):
 
 
 _MOST_OF_NAME = 128  # what the most generous provider takes
+_VERBS = ("approve", "ask", "confirm", "review")  # which a method of the user's own may begin with
 _NAMES = frozenset(f.name for f in fields(ToolOptions))
 
 
@@ -189,7 +191,7 @@ def split_keywords(
     """
     name = keywords.get("name") or getattr(fn, "__name__", type(fn).__name__)
     refuse_misspelt_options(
-        f"`{name}`", fn, keywords, ToolKeywords.__annotations__, "pass it as fixed={{{name!r}: ...}}"
+        f"`{name}`", fn, keywords, ToolKeywords.__annotations__, "pass it as fixed={{{name!r}: ...}}", OPTION_WORDS
     )
     merged = {key: value for key, value in keywords.items() if key not in _NAMES} | dict(fixed or {})
     return _options_of(keywords), merged
@@ -240,13 +242,16 @@ def class_options(cls: type, item: object) -> ToolOptions:
     """Return the options that a class has as attributes, with the values of its object.
 
     Raises:
-        TypeError: An attribute of the user's is a misspelt option: a switch, a number, or what asks for approval.
+        TypeError: An attribute of the user's is a misspelt option: a switch, a number, or what asks for approval and is
+            not a method such as `ask_user` or `confirm`.
     """
     known = ToolKeywords.__annotations__
     bases = [base for base in cls.__mro__ if base.__module__.partition(".")[0] != __name__.partition(".")[0]]
     for name, value in [(name, value) for base in bases[:-1] for name, value in vars(base).items()]:
-        near = None if name.startswith("_") or name in known else near_option(name, known)
-        if near is not None and (near == "requires_approval" or isinstance(value, bool | int | float)):
+        if name.startswith("_") or name in known or (isroutine(value) and name.partition("_")[0] in _VERBS):
+            continue
+        near = near_option(name, known, OPTION_WORDS)
+        if near == "requires_approval" or (near in known and isinstance(value, bool | int | float)):
             raise TypeError(
                 f"{cls.__name__} has no option `{name}`. Did you mean `{near}`? If not, rename the attribute."
             )

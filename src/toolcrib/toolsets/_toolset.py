@@ -72,7 +72,6 @@ ToolsetLike: TypeAlias = "Toolset | type[Toolset] | Sequence[Any]"
 
 @explain_options(
     {
-        "approve": "toolset.with_approval(names=[...])",
         "requires_approval": "toolset.with_approval(names=[...])",
         "gates": "toolset.with_gates(...)",
         "budgets": "toolset.with_gates(Budgets([...]))",
