@@ -141,7 +141,7 @@ class GuardMiddleware(UsageMiddleware):
         """Check that no middleware is behind the guard, and, before the first call, the names of the policy."""
         _require_last(handler)
         if not self._are_known:
-            self._require_names(request.runtime.tools)
+            self._require_names(cast("Any", request).runtime.tools)
 
     def _require_names(self, tools: Iterable[Any]) -> None:
         self._tools.check_names(map(_name_of, tools), are_all=True)

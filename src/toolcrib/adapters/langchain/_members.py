@@ -62,8 +62,8 @@ class Member(FrameworkMember):
         self.theirs = theirs
         schema: Any = theirs.tool_call_schema
         self._model = None if isinstance(schema, dict) else cast("type[BaseModel]", schema)
-        schema = schema if self._model is None else self._model.model_json_schema()
-        super().__init__(theirs.name, theirs.description, cast("dict[str, Any]", schema))
+        parameters = cast("dict[str, Any]", schema) if self._model is None else self._model.model_json_schema()
+        super().__init__(theirs.name, theirs.description, parameters)
 
     def check(self, arguments: dict[str, Any]) -> None:
         if self._model is not None:

@@ -163,8 +163,8 @@ def _asked(interrupts: Iterable[Interrupt] | None) -> list[tuple[str, ApprovalRe
 def _asked_by_langchain(value: Any) -> list[str]:
     """Return the names of the tools that LangChain's own middleware asks about in an interrupt."""
     match value:
-        case {"action_requests": list() as actions}:
-            return [str(action["name"]) for action in cast("list[dict[str, Any]]", actions)]
+        case {"action_requests": [*_]}:
+            return [str(action["name"]) for action in cast("dict[str, list[dict[str, Any]]]", value)["action_requests"]]
         case {"type": "tool_approval", "name": str() as name}:
             return [name]
         case _:
