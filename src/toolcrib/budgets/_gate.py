@@ -10,6 +10,7 @@ from decimal import Decimal
 from fnmatch import fnmatchcase
 from typing import Any, cast
 
+from toolcrib._numbers import count_text
 from toolcrib.budgets._limit import Charge, Limit, Overrun, Share
 from toolcrib.budgets._store import MemoryUsageStore, UsageStore
 from toolcrib.calls import Ask, Rejected
@@ -90,6 +91,9 @@ class Budgets:
         self._groups, self._costs, self._clock = groups, dict(costs or {}), clock
         self.tool_names = tuple(dict.fromkeys((*(name for limit in self.limits for name in limit.tools), *self._costs)))
         self._unchecked = [limit for limit in self.limits if limit.spend is not None]
+
+    def __repr__(self) -> str:
+        return f"<Budgets {self.name!r} of {count_text(len(self.limits), 'limit')}>"
 
     def check_tools(self, tools: Mapping[str, Tool[..., Any]], *, is_complete: bool) -> None:
         """Check that each limit of money counts one of the tools that it is for.

@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
+from toolcrib._short_repr import FileRepr
 from toolcrib.budgets._limit import Charge, Overrun
 from toolcrib.database import Execute, MemoryTables, SqliteTables, StoreTables, Tables
 
@@ -95,7 +96,7 @@ class MemoryUsageStore(UsageStore):
         super().__init__(MemoryTables(USAGE_TABLES))
 
 
-class SqliteUsageStore(UsageStore):
+class SqliteUsageStore(FileRepr, UsageStore):
     """A store in a SQLite file, for the processes of one machine.
 
     Args:

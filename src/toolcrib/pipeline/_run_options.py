@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar
 from toolcrib import approvals as _approvals
 from toolcrib import record, schema
 from toolcrib._numbers import require_number, require_seconds
+from toolcrib._short_repr import ShortRepr
 from toolcrib.calls import MODEL, Access, ResultReader
 from toolcrib.errors import explain_options
 from toolcrib.hooks import target_name
@@ -119,8 +120,8 @@ class CallJournal(Protocol):
 
 
 @explain_options()
-@dataclass(frozen=True)  # without slots: `changed` copies it for each call of some adapters
-class Channel:
+@dataclass(frozen=True, repr=False)  # without slots: `changed` copies it for each call of some adapters
+class Channel(ShortRepr):
     """The way by which a run's calls come and their answers go back. An adapter fills it in; a host seldom has to.
 
     Attributes:

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
+from toolcrib._numbers import count_text
 from toolcrib.calls import ActivityEvent, ActivityKind, CallEvent, CallRecord
 from toolcrib.errors import explain_options
 
@@ -166,6 +167,9 @@ class ListSink:
     def emit(self, event: CallEvent) -> None:
         """Keep one event."""
         self.events.append(event)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {count_text(len(self.events), 'event')}>"
 
     @property
     def records(self) -> list[CallRecord]:
