@@ -22,7 +22,7 @@ from toolcrib.adapters import mcp_client, mcp_server
 from toolcrib.adapters.dbos import Client, DurableProgram, Engine, Placement, Queue, RetryPolicy, TurnHandle, list_work
 from toolcrib.approvals import GrantForm, MemoryApprovalStore, stored_approver
 from toolcrib.approvers import ApproverRule
-from toolcrib.budgets import Limit
+from toolcrib.budgets import Limit, TokenPrice
 from toolcrib.calls import ApprovalRequest, Bound
 from toolcrib.code import EarlyToolkit, ExecutionResult, Toolkit
 from toolcrib.console import ConsoleOptions, Notifier
@@ -96,6 +96,7 @@ GIVEN: dict[str, Callable[[dict[str, Any]], Any]] = {
     "approvals.LedgerStore.wait": lambda n: MemoryApprovalStore().wait("ask_1", **n),
     "approvals.stored_approver": lambda n: stored_approver(MemoryApprovalStore(), **n),
     "approvers.ApproverRule.__init__": lambda n: ApproverRule(name="r", **n),
+    "budgets.TokenPrice.__init__": lambda n: TokenPrice(**{"input": 1, "output": 1, "currency": "USD", **n}),
     "budgets.Limit.__init__": lambda n: Limit(**({} if n.keys() & {"calls", "spend"} else {"calls": 1}), **n),
     "calls.ApprovalRequest.always": lambda n: REQUEST.always("ann", **n),
     "calls.Bound.between": lambda n: Bound.between(**n),

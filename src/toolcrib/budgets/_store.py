@@ -133,14 +133,14 @@ def _slots(execute: Execute, charge: Charge, at: float) -> dict[int, Decimal]:
 
 def _overrun(charge: Charge, slots: dict[int, Decimal]) -> Overrun | None:
     """Return by what a charge is over; None where there is room for it."""
-    most, left = charge.limit.most, sum(slots.values(), Decimal(0))
-    if left + charge.amount <= most:
+    left = sum(slots.values(), Decimal(0))
+    if charge.fits(left):
         return None
     used, free_at = left, None
-    if charge.amount <= most and charge.window:
+    if charge.window and charge.fits(Decimal(0)):
         for slot, amount in slots.items():
             left -= amount
-            if left + charge.amount <= most:
+            if charge.fits(left):
                 free_at = (slot + _SLOTS + 1) * _width(charge) / 1_000_000
                 break
     return Overrun(charge, used, free_at)

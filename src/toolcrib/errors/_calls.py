@@ -89,6 +89,23 @@ class LimitReached(ToolcribError):
         )
 
 
+class SpendLimitReached(ToolcribError):
+    """A model is not asked, as a limit of money is used up.
+
+    Attributes:
+        free_at: Since when something is left again, in seconds since 1970; None where waiting does not help.
+    """
+
+    code = "spend_limit_reached"
+
+    def __init__(self, text: str, free_at: float | None) -> None:
+        super().__init__(text, free_at)
+        self.text, self.free_at = text, free_at
+
+    def __str__(self) -> str:
+        return self.text
+
+
 class NotCallable(ToolcribError, TypeError):
     """The tool declares an input and has no function; user code executes it."""
 

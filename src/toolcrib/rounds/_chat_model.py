@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from inspect import isawaitable
 from typing import Any, Protocol, runtime_checkable
 
 from toolcrib.formats import Item, WireFormat
+from toolcrib.pipeline import Run
 
 
 @runtime_checkable
@@ -44,6 +45,7 @@ class ChatRequest:
             has for them. Tools and messages have their marks already.
         stream: Whether somebody listens to the reply while it comes: a model that can stream should. The text of a
             reply that comes whole is shown as one piece.
+        run: The run of the session that asks; None for a request of no session.
     """
 
     format: WireFormat
@@ -56,6 +58,7 @@ class ChatRequest:
     container: str = ""
     cache: bool = False
     stream: bool = False
+    run: Run | None = field(default=None, repr=False, compare=False)
 
     def output_text(self) -> str:
         """Return the text that asks the model for `output`, where the provider cannot hold it to a schema."""

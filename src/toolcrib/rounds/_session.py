@@ -489,4 +489,5 @@ class Session(SessionState):
             container=self._container,
             cache=cache,
             stream=any(reply_listeners(options).values()),
+            run=self.host_run,
         )

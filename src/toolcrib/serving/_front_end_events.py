@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from toolcrib.approvals import GrantForm
 from toolcrib.calls import ApprovalRequest, Done, Outcome
 from toolcrib.formats import StopKind
 from toolcrib.rounds import Usage
@@ -19,12 +20,16 @@ class FrontEndAnswer:
         reason: Why; the model is shown that of a no.
         arguments: The arguments that the person put in place of the model's, if they did.
         done: The result of a call in doubt, where the person says that it was done.
+        further: The bounds of further calls that a yes lets run, too. It counts when its words come back.
+        words: The words of such a yes, as the person was shown them.
     """
 
     approved: bool
     reason: str = ""
     arguments: Mapping[str, Any] | None = field(default=None, repr=False)
     done: Done | None = None
+    further: GrantForm | None = None
+    words: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +84,23 @@ class CallEnded:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalAsked:
-    """A call is suspended until the person answers."""
+    """A call is suspended until the person answers.
+
+    Attributes:
+        further: The JSON schema of `FrontEndAnswer.further`; None where the answer is for this call alone.
+        words: What a yes for further calls lets run, word for word: it counts when the words are sent back.
+        problem: Why the answer before was not taken; empty where there was none.
+    """
 
     request: ApprovalRequest
+    further: Mapping[str, Any] | None = field(default=None, repr=False)
+    words: str = ""
+    problem: str = ""
+
+    @property
+    def text(self) -> str:
+        """What the person is asked."""
+        return "\n\n".join(filter(None, (self.problem, self.words or self.request.text())))
 
 
 @dataclass(frozen=True, slots=True)
