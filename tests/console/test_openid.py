@@ -141,7 +141,11 @@ async def test_who_asked_does_not_answer_and_who_looks_answers_nothing(desk: Des
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("eve", "the provider does not say that the email address is verified"),
+        (
+            "eve",
+            "the claim email_verified of the token is not true: have the provider verify the address, or name another "
+            "claim as principal_claim (a gateway) or id_claim (a console)",
+        ),
         ("out", "out@example.org is in no group that this console lets in"),
     ],
 )

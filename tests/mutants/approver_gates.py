@@ -97,15 +97,15 @@ APPROVER_GATES: tuple[Gate, ...] = (
     Gate(
         "a look-alike of the one who asked",
         _REQUIRED,
-        "names = people_of(identity.id, *required.ids_of(identity.id), *",
-        "names = (lambda *ids: {*ids})(identity.id, *required.ids_of(identity.id), *",
+        "names = people_of(*own, *",
+        "names = (lambda *ids: {*ids})(*own, *",
         _OF_GATE,
     ),
     Gate(
         "one person under several ids",
         _REQUIRED,
-        "names = people_of(identity.id, *required.ids_of(identity.id), *",
-        "names = people_of(identity.id, *",
+        "for id in (known, *required.ids_of(known))",
+        "for id in (known,)",
         _OF_GATE,
     ),
     Gate("one place for each person", _REQUIRED, "seats[place] = person", "pass", _OF_GATE),
@@ -252,7 +252,7 @@ APPROVER_GATES: tuple[Gate, ...] = (
     Gate(
         "who asked, in Cedar",
         _CEDAR,
-        "requester if any(one.not_requester for one in found.values()) or not found else (),",
+        "requester_ids(call, groups) if any(one.not_requester for one in found.values()) or not found else (),",
         "(),",
         _OF_CEDAR,
     ),

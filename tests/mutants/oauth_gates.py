@@ -65,7 +65,13 @@ OAUTH_GATES: tuple[Gate, ...] = (
     Gate(
         "how long an answer holds", _CHECK, "return answer if self._clock() < until else None", "return answer", _TESTS
     ),
-    Gate("parts of a principal's name", _TOKEN, "quote(subject, _READABLE)};iss", "subject};iss", _TESTS),
+    Gate(
+        "parts of a principal's name",
+        _TOKEN,
+        '{_escaped(subject)};iss={_escaped(server.issuer)}"',
+        '{subject};iss={_escaped(server.issuer)}"',
+        _TESTS,
+    ),
     Gate(
         "scopes of the claims",
         _TOKEN,

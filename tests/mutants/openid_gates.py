@@ -8,6 +8,7 @@ __all__ = ["OPENID_GATES"]
 
 _FLOW, _LOGIN, _GUARD = "serving/oauth/_openid.py", "console/openid.py", "console/_guard.py"
 _OF_LOGIN, _OF_TOKENS = ("tests/console/test_openid.py",), ("tests/serving/oauth/test_openid.py",)
+_OF_ONE_PERSON = ("tests/serving/oauth/test_same_person.py",)
 
 OPENID_GATES: tuple[Gate, ...] = (
     Gate(
@@ -26,10 +27,31 @@ OPENID_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "openid: an email that is not verified",
-        _FLOW,
-        'if name == "email" and claims.get("email_verified") is not True:',
+        "serving/oauth/_token.py",
+        'if claim == "email" and claims.get("email_verified") is not True:',
         "if False:",
         _OF_LOGIN,
+    ),
+    Gate(
+        "openid: other ids of a person",
+        _FLOW,
+        "known for known in known_ids(claims, self.provider.issuer) if known != id",
+        "known for known in ()",
+        _OF_ONE_PERSON,
+    ),
+    Gate(
+        "openid: other ids of the one who asks",
+        "approvers/_rule.py",
+        "() if access is None else access.ids",
+        "()",
+        _OF_ONE_PERSON,
+    ),
+    Gate(
+        "openid: other ids of one who approves",
+        "approvals/_required.py",
+        "for known in (identity.id, *identity.aliases) for id",
+        "for known in (identity.id,) for id",
+        _OF_ONE_PERSON,
     ),
     Gate(
         "openid: a login is taken once",

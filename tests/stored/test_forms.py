@@ -129,6 +129,8 @@ _ANN = Identity("ann", "console", ("finance",), AT, "eve", True, AT)
 IDENTIFIED = replace(LIMITED, identity=_ANN, identities=(Identity("bob"),))
 """Written in the third version of a grant."""
 IDENTIFIED_AND_TIMED = replace(IDENTIFIED, times=TimesOfDay(time(9), time(17), (0, 1), "Europe/Berlin"))
+"""Written in the fourth version of a grant."""
+WITH_ALIASES = replace(IDENTIFIED_AND_TIMED, identity=replace(_ANN, aliases=("u-1;iss=https://login.example.org",)))
 RULED = replace(
     REQUEST,
     approved_as=(Identity("bob"),),
@@ -146,6 +148,7 @@ ESCALATED = replace(
     required=(replace(RULED.required[0], instead=True, counts_as={"staff": ["finance"]}),),
 )
 """Written in the fourth version of a request; `RULED` in the third."""
+APPROVED_WITH_ALIASES = replace(ESCALATED, approved_as=(Identity("bob", aliases=("u-2",)),))
 _TIMELESS = RequiredApprovers(*("pay", {"finance": 2}, {"finance": [["ann", "bob"]]}, ("finance",), ("eve",)))
 RULED_FOR_EVER = replace(RULED, required=(_TIMELESS,))
 """Written in the second version of a request."""
@@ -272,7 +275,7 @@ def counted() -> dict[str, Any]:
 
 FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
     "Agent": (lambda data: Agent.from_dict(data, tools=[pay, find], register=False), lambda: agent().to_dict()),
-    "ApprovalRequest": (ApprovalRequest.from_dict, ESCALATED.to_dict),
+    "ApprovalRequest": (ApprovalRequest.from_dict, APPROVED_WITH_ALIASES.to_dict),
     "Call": (read_call, secret_call),
     "Completed": (
         outcome_from_dict,
@@ -287,7 +290,7 @@ FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
         outcome_from_dict,
         Failed("pay", "call_1", "tool_error", "no", "E", (FieldProblem("a", "b"),), reference="ref").to_dict,
     ),
-    "Grant": (Grant.from_dict, IDENTIFIED_AND_TIMED.to_dict),
+    "Grant": (Grant.from_dict, WITH_ALIASES.to_dict),
     "GrantUse": (GrantUse.from_dict, GrantUse(2, Decimal(7)).to_dict),
     "JournalEntry": (JournalEntry.from_dict, lambda: journal_entry().to_dict()),
     "Media": (Media.from_dict, Media("image/png", b"x", "https://a.example", "n", "t", "d").to_dict),
@@ -421,8 +424,11 @@ def _golden_fields(form: str) -> set[str]:
 
 @pytest.mark.parametrize(
     ("value", "version"),
-    [(GRANT, 1), (LIMITED, 2), (REQUEST, 1), (RULED_FOR_EVER, 2), (RULED, 3), (IDENTIFIED, 3)],
-    ids=["grant", "limited grant", "request", "request with a rule", "request with times", "identified grant"],
+    [
+        *[(GRANT, 1), (LIMITED, 2), (IDENTIFIED, 3), (IDENTIFIED_AND_TIMED, 4)],
+        *[(REQUEST, 1), (RULED_FOR_EVER, 2), (RULED, 3), (ESCALATED, 4)],
+    ],
+    ids=lambda value: str(value) if isinstance(value, int) else type(value).__name__,
 )
 def test_a_form_without_the_fields_of_a_later_version_is_written_in_the_first_that_has_its_own(
     value: Grant | ApprovalRequest, version: int
@@ -462,10 +468,10 @@ async def test_a_request_in_a_newer_form_is_not_listed_and_is_named_when_it_is_a
     await store.put(ApprovalRequest("ask_2", "call_2", "find", {}, "d"))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(FORM_VERSIONS, "ApprovalRequest", 5)
-        await store.put(replace(ESCALATED, id="ask_1"))
+        patch.setitem(FORM_VERSIONS, "ApprovalRequest", FORM_VERSIONS["ApprovalRequest"] + 1)
+        await store.put(replace(APPROVED_WITH_ALIASES, id="ask_1"))
     listed = [entry.request.id for entry in await store.list()]
 
     assert listed == ["ask_2"]
-    with pytest.raises(NewerForm, match="the stored ApprovalRequest is of version 5"):
+    with pytest.raises(NewerForm, match="the stored ApprovalRequest is of version 6"):
         await store.show("ask_1")

@@ -116,7 +116,7 @@ def count_people(names: Sequence[str], identities: Sequence[Identity], rules: Se
         people = people if name in shown else _joined(people, people_of(name), set())
     for answerer in identities:
         names_of = (_names(rule, answerer, answerer.at) for rule in rules)
-        people = _joined(people, people_of(answerer.id).union(*names_of), set())
+        people = _joined(people, people_of(answerer.id, *answerer.aliases).union(*names_of), set())
     known = len([shown for shown, _ in people if shown != {""}]) or len(people)
     return min(known, len(people_of(*names)))  # who shows an identity under another name is no second person
 
@@ -124,7 +124,8 @@ def count_people(names: Sequence[str], identities: Sequence[Identity], rules: Se
 def _names(required: RequiredApprovers, identity: Identity, at: datetime | None) -> set[str]:
     """Return the names of a person, and of all who count as one with them by the delegations that hold at a time."""
     of_other = required.ids_of(identity.stands_for) if identity.stands_for else ()
-    names = people_of(identity.id, *required.ids_of(identity.id), *of_other)
+    own = (id for known in (identity.id, *identity.aliases) for id in (known, *required.ids_of(known)))
+    names = people_of(*own, *of_other)
     pairs = [
         people_of(*required.ids_of(delegation.person), *required.ids_of(delegation.to))
         for delegation in required.delegations

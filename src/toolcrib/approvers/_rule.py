@@ -208,14 +208,14 @@ class ApproverRule(CallRule):
             raise ValueError(
                 f"ApproverRule {self.name!r}: {name}: there is no group {group!r}; give it members or from_login"
             )
-        required = replace(self._required(groups, None, now()), delegations=())  # which end
+        required = replace(self._required(groups, (), now()), delegations=())  # which end
         if not approvals.can_be_met(required, now()):
             raise ValueError(f"ApproverRule {self.name!r}: its groups have too few people for it: {required.text()}")
 
     def verdict(self, call: Any, groups: Groups) -> RuleVerdict | None:
         if not self.fits(call):
             return None
-        required = self._required(groups, call.run.principal, asked_at(call))
+        required = self._required(groups, requester_ids(call, groups), asked_at(call))
         return RuleVerdict(required, self.asks, self._hopeless(required))
 
     def explain(self, name: str, tool: Tool[..., Any], groups: Groups) -> str:
@@ -231,14 +231,14 @@ class ApproverRule(CallRule):
 
     def _text(self, groups: Groups) -> str:
         remind = "" if self.remind is None else f"; a reminder after {span_text(self.remind.total_seconds())}"
-        return f"{self._required(groups, None, now()).text()}{remind}"
+        return f"{self._required(groups, (), now()).text()}{remind}"
 
     def _hopeless(self, required: RequiredApprovers) -> str:
         if self.not_requester and not required.excluded:
             return f"{self.name}: whoever asks may not approve it, and the run has no principal; give it one"
         return "" if approvals.can_be_met(required, now()) else f"nobody can approve this. {required.text()}"
 
-    def _required(self, groups: Groups, principal: str | None, asked_at: datetime) -> RequiredApprovers:
+    def _required(self, groups: Groups, requester: tuple[str, ...], asked_at: datetime) -> RequiredApprovers:
         named = dict.fromkeys((*self.groups, *self.escalate.values()))
         delegations = tuple(delegation for delegation in groups.delegations if delegation.until > asked_at)
         return RequiredApprovers(
@@ -246,7 +246,7 @@ class ApproverRule(CallRule):
             self.groups,
             {group: groups.people_in(group) for group in named if group != ANYBODY},
             tuple(group for group in named if group in groups.from_login),
-            groups.ids_of(principal) if self.not_requester and principal is not None else (),
+            requester if self.not_requester else (),
             None if self.expires is None else self.expires.total_seconds(),
             None if self.remind is None else self.remind.total_seconds(),
             tuple((after.total_seconds(), group) for after, group in sorted(self.escalate.items())),
@@ -279,6 +279,15 @@ class ApproverRule(CallRule):
 def asked_at(call: Any) -> datetime:
     """Return when a call (`Call`) asked for its approval: now where it has not."""
     return now() if call.request is None else call.request.created_at
+
+
+def requester_ids(call: Any, groups: Groups) -> tuple[str, ...]:
+    """Return the ids of the one who asks for a call (`Call`): its principal's, its token's, and those known before."""
+    if call.run.principal is None:
+        return ()
+    access, required = call.run.channel.access, () if call.request is None else call.request.required
+    known = (call.run.principal, *(() if access is None else access.ids), *(id for r in required for id in r.excluded))
+    return tuple(dict.fromkeys(id for one in known for id in groups.ids_of(one)))
 
 
 def _is_one(patterns: Sequence[str], names: Iterable[str]) -> bool:

@@ -18,7 +18,7 @@ from toolcrib._extras import Extra
 from toolcrib.approvers._cedar_statements import CedarNames, Statement, split_policies
 from toolcrib.approvers._cedar_types import TYPES, schema_of, text_of, type_of
 from toolcrib.approvers._groups import Groups
-from toolcrib.approvers._rule import CallRule, RuleVerdict, asked_at, parameters_of, servers_of
+from toolcrib.approvers._rule import CallRule, RuleVerdict, asked_at, parameters_of, requester_ids, servers_of
 from toolcrib.calls import ANYBODY, Grant, Identity, RequiredApprovers, now, number_of
 from toolcrib.errors import PolicyError, ToolConstraintError, explain_options
 from toolcrib.tools import Tool
@@ -311,7 +311,6 @@ class CedarPolicy(CallRule):
         later = {(one.after, place_of[key]) for key, one in found.items() if one.after is not None}
         open_to = {group: {place_of[key] for key in keys} for group, keys in logins.items() if keys}
         places = dict.fromkeys((*of, *(place for _, place in sorted(later))))
-        requester = groups.ids_of(call.run.principal) if call.run.principal is not None else ()
         delegations = tuple(delegation for delegation in groups.delegations if delegation.until > asked_at(call))
         return RequiredApprovers(
             ", ".join(at_once) or self.name,
@@ -322,7 +321,7 @@ class CedarPolicy(CallRule):
                 if place != ANYBODY
             },
             tuple(group for group in open_to if group != ANYBODY and (group not in places or group in open_to[group])),
-            requester if any(one.not_requester for one in found.values()) or not found else (),
+            requester_ids(call, groups) if any(one.not_requester for one in found.values()) or not found else (),
             min((one.expires for one in found.values() if one.expires is not None), default=None),
             min((one.remind for one in found.values() if one.remind is not None), default=None),
             tuple(sorted(later)),

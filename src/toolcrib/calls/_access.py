@@ -20,10 +20,13 @@ class Access:
     Attributes:
         scopes: The scopes that were granted.
         claims: What the authorization server says of the holder; values in it cannot be changed.
+        ids: The ids of the holder wherever they log in: the subject with the issuer, a verified email address, and the
+            claim that names the principal. A rule that keeps out the one who asks compares them all.
     """
 
     scopes: frozenset[str] = frozenset()
     claims: Mapping[str, Any] = field(default_factory=lambda: _NOTHING, repr=False)
+    ids: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scopes", frozenset(self.scopes))

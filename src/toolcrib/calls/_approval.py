@@ -374,8 +374,10 @@ class ApprovalRequest(ShortRepr):
             **({"approved_as": [one.to_dict() for one in self.approved_as]} if self.approved_as else {}),
             **({"required": [one.to_dict() for one in self.required]} if self.required else {}),
         }  # in the form that has its fields, and no later one: workers of the version before read it
-        if any(one.instead or one.counts_as for one in self.required):
+        if any(one.aliases for one in self.approved_as):
             return versioned("ApprovalRequest", data)
+        if any(one.instead or one.counts_as for one in self.required):
+            return {**data, "version": 4}
         if any(one.has_times for one in self.required) or any(one.at is not None for one in self.approved_as):
             return {**data, "version": 3}
         return {**data, "version": 2} if self.required or self.approved_as else data
@@ -573,8 +575,10 @@ class Grant(ShortRepr):
             **({} if self.times is None else {"times": self.times.typed()}),
         }
         # in the form that has its fields, and no later one: workers of the version before use it, and it can be revoked
-        if self.times is not None:
+        if any(one is not None and one.aliases for one in (self.identity, *self.identities)):
             return versioned("Grant", data)
+        if self.times is not None:
+            return {**data, "version": 4}
         if self.identity is not None or self.identities:
             return {**data, "version": 3}
         return {**data, "version": 2} if self.within or self.is_limited else data

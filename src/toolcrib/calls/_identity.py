@@ -36,6 +36,7 @@ class Identity:
         stands_for: Whose right they answer by, as a delegate; empty for their own. `request.grant` says it.
         escalated: Whether they answer as one of a group to which the request was escalated. `request.grant` says it.
         at: When they answered, by the clock of the store that took the answer; None before.
+        aliases: Their other ids. They tell people apart, and put nobody into a group.
 
     Raises:
         ValueError: The id is empty or has a character that does not show, or `until` has no time zone.
@@ -48,6 +49,7 @@ class Identity:
     stands_for: str = ""
     escalated: bool = False
     at: datetime | None = field(default=None, compare=False)
+    aliases: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.id.strip() or not self.id.isprintable():
@@ -75,13 +77,14 @@ class Identity:
             **({"stands_for": self.stands_for} if self.stands_for else {}),
             **({"escalated": True} if self.escalated else {}),
             **({} if self.at is None else {"at": self.at.isoformat()}),
+            **({"aliases": list(self.aliases)} if self.aliases else {}),
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Identity:
         """Return the identity that `to_dict` described; raises ValueError when a field is missing."""
         values = StoredFields(cls, data)
-        values["groups"] = tuple(values.get("groups", ()))
+        values["groups"], values["aliases"] = tuple(values.get("groups", ())), tuple(values.get("aliases", ()))
         values["until"], values["at"] = parse_time(values.get("until")), parse_time(values.get("at"))
         return cls(**values)
 

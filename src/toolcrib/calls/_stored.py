@@ -17,7 +17,7 @@ from toolcrib.errors import NewerForm
 FORM_VERSIONS: Final[dict[str, int]] = {
     "Agent": 1,
     "AgentContext": 1,
-    "ApprovalRequest": 4,
+    "ApprovalRequest": 5,
     "Call": 2,
     "Completed": 1,
     "ContextItem": 1,
@@ -26,7 +26,7 @@ FORM_VERSIONS: Final[dict[str, int]] = {
     "Denial": 1,
     "Execution": 1,
     "Failed": 1,
-    "Grant": 4,
+    "Grant": 5,
     "GrantUse": 1,
     "JournalEntry": 1,
     "JournalLine": 1,

@@ -216,5 +216,5 @@ class OpenIDLogin:
         role: Role | None = "approver" if groups & self._approvers else "viewer" if groups & self._viewers else None
         if role is None:
             raise LoginRefused(f"{person.id} is in no group that this console lets in")
-        identity = Identity(person.id, "openid", person.groups, until)
+        identity = Identity(person.id, "openid", person.groups, until, aliases=person.aliases)
         return Visitor(person.id, by_header, session, role, identity)

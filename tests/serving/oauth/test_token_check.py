@@ -413,7 +413,7 @@ async def test_nobody_is_let_in_while_the_authorization_server_does_not_answer(s
         ({"sub": "client=app"}, {}, "client%3Dapp;iss={issuer}"),
         ({"sub": None}, {}, "client=app;iss={issuer}"),
         ({"sub": None, "client_id": None, "azp": "other"}, {}, "client=other;iss={issuer}"),
-        ({"email": "ann@example.org"}, {"principal_claim": "email"}, "ann@example.org"),
+        ({"email": "ann@example.org", "email_verified": True}, {"principal_claim": "email"}, "ann@example.org"),
         ({"sub": "a\nb"}, {}, "a%0Ab;iss={issuer}"),
     ],
 )
@@ -422,10 +422,20 @@ async def test_no_two_principals_have_one_name(server: Login, claims: Any, optio
         assert (await check.check(server.token(HERE, **claims))).principal == name.format(issuer=server.issuer)
 
 
-@pytest.mark.parametrize("value", [None, "", 3, ["a"]])
+@pytest.mark.parametrize("value", [None, "", " ", 3, ["a"]])
 async def test_a_claim_that_names_the_principal_has_to_be_there(server: Login, value: Any) -> None:
     async with checking(server, principal_claim="email") as check:
-        assert await refusal(check, server.token(HERE, email=value)) == "the token has no claim email"
+        assert await refusal(check, server.token(HERE, email=value)) == "the token has no claim email that is a text"
+
+
+@pytest.mark.parametrize("verified", [None, False, "true", 1])
+async def test_an_address_that_is_not_verified_names_no_principal(server: Login, verified: Any) -> None:
+    async with checking(server, principal_claim="email") as check:
+        token = server.token(HERE, email="ann@example.org", email_verified=verified)
+        why = await refusal(check, token)
+
+    assert "email_verified" in why
+    assert "principal_claim" in why
 
 
 @pytest.mark.parametrize(

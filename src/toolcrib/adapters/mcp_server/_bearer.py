@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolcrib.adapters.mcp_server._incoming import read_body
 from toolcrib.pipeline import Access
-from toolcrib.serving.oauth import AuthorizationServerUnavailable, TokenRefused
+from toolcrib.serving.oauth import AuthorizationServerUnavailable, TokenRefused, known_ids
 
 _RETRY_SECONDS = 5
 _READABLE = "@:.+ /"  # characters that a part of a principal's name keeps
@@ -41,6 +41,16 @@ def principal_of(token: AccessToken) -> str:
     client, issuer, subject = (part and quote(part, _READABLE) for part in principal_components(token))
     parts = [client or "", f"iss={issuer}" if issuer else "", f"sub={subject}" if subject else ""]
     return ";".join(part for part in parts if part)
+
+
+def access_of(token: AccessToken) -> Access:
+    """Return the scopes, claims and ids that a token brings."""
+    if isinstance(token, VerifiedAccess):
+        return token.access
+    _, issuer, subject = principal_components(token)
+    claims = token.claims or {}
+    ids = () if issuer is None else known_ids({**claims, "sub": subject}, issuer)
+    return Access(frozenset(token.scopes), claims, ids)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from mcp_types import INVALID_REQUEST
 from pydantic import BaseModel, ValidationError
 
 from toolcrib.adapters.mcp_server._asking_calls import ASKING
-from toolcrib.adapters.mcp_server._bearer import VerifiedAccess, principal_of
+from toolcrib.adapters.mcp_server._bearer import access_of, principal_of
 from toolcrib.adapters.mcp_server._client_link import LogLevels
 from toolcrib.adapters.mcp_server._elicitation import is_stateless
 from toolcrib.adapters.mcp_server._media import text_in
@@ -332,10 +332,7 @@ class McpServer(Server[Served]):
 def _caller() -> tuple[str, Access | None] | None:
     """Return the principal of the request's token, and what the token allows; None where there is no token."""
     token: AccessToken | None = get_access_token()
-    if token is None:
-        return None
-    access = token.access if isinstance(token, VerifiedAccess) else Access(frozenset(token.scopes), token.claims or {})
-    return principal_of(token), access
+    return None if token is None else (principal_of(token), access_of(token))
 
 
 async def _outlast_exits(ctx: _Context, call_next: CallNext) -> HandlerResult:

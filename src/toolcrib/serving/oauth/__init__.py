@@ -11,7 +11,7 @@ with Extra("checking tokens of an authorization server", "mcp", ("httpx2", "jwt"
     from toolcrib.serving.oauth._authorization_server import ALGORITHMS, AuthorizationServer
     from toolcrib.serving.oauth._fetch import AuthorizationServerUnavailable, metadata_path, metadata_url
     from toolcrib.serving.oauth._openid import Departure, LoggedIn, OpenIDClient, OpenIDProvider
-    from toolcrib.serving.oauth._token import CheckedToken, TokenRefused
+    from toolcrib.serving.oauth._token import CheckedToken, TokenRefused, known_ids
     from toolcrib.serving.oauth._token_check import TokenCheck, token_check
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "OpenIDProvider",
     "TokenCheck",
     "TokenRefused",
+    "known_ids",
     "metadata_path",
     "metadata_url",
     "token_check",

@@ -34,8 +34,8 @@ class AuthorizationServer:
         client_secret: The secret that goes with it; without a `client_id`, a bearer token for that address.
         client_auth: How both are sent: in the header (`basic`) or in the body (`post`).
         scopes: The scopes that every request needs.
-        principal_claim: The claim that names the principal, whose values have to be unique; when None, the subject and
-            the issuer together.
+        principal_claim: The claim that names the principal, whose values have to be unique, with `email` only where it
+            is verified; when None, the subject and the issuer together.
         algorithms: The algorithms that are accepted.
         leeway: Seconds by which clocks may differ.
         remember_seconds: For how long an answer of `introspect` holds, so that a token that was revoked is refused.

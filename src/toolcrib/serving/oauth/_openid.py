@@ -16,7 +16,7 @@ from toolcrib._numbers import require_seconds
 from toolcrib.errors import explain_options
 from toolcrib.serving.oauth._authorization_server import ALGORITHMS, AuthorizationServer
 from toolcrib.serving.oauth._fetch import AuthorizationServerUnavailable, Fetch, client_form, find_metadata
-from toolcrib.serving.oauth._token import TokenRefused
+from toolcrib.serving.oauth._token import TokenRefused, claimed_name, known_ids
 from toolcrib.serving.oauth._token_check import Signatures
 
 _ADDRESSES = ("authorization_endpoint", "token_endpoint", "jwks_uri")
@@ -96,7 +96,8 @@ class LoggedIn:
     """A person who has logged in.
 
     Attributes:
-        id: The subject, by which the provider tells them from all others.
+        id: Their id at the provider: the claim that `id_claim` names.
+        aliases: Their other ids: the subject with the issuer, and a verified email address.
         groups: Their groups or roles.
         expires_at: The time until which the ID token is valid, in seconds since 1970.
     """
@@ -104,6 +105,7 @@ class LoggedIn:
     id: str
     groups: tuple[str, ...]
     expires_at: float
+    aliases: tuple[str, ...] = ()
 
 
 class OpenIDClient:
@@ -213,16 +215,11 @@ class OpenIDClient:
             isinstance(claimed, str) and hmac.compare_digest(claimed.encode(), nonce.encode())
         ):
             raise TokenRefused("the token is of another login")
-        return LoggedIn(self._id(claims), _groups(claims, self.provider.groups_claim), float(claims["exp"]))
-
-    def _id(self, claims: Mapping[str, Any]) -> str:
-        name = self.provider.id_claim
-        found = claims.get(name)
-        if not isinstance(found, str) or not found.strip() or not found.isprintable():
-            raise TokenRefused(f"the token has no claim {name} that is a text")
-        if name == "email" and claims.get("email_verified") is not True:
-            raise TokenRefused("the provider does not say that the email address is verified")
-        return found
+        id = claimed_name(claims, self.provider.id_claim)
+        if not id.isprintable():
+            raise TokenRefused(f"the claim {self.provider.id_claim} of the token has characters that do not show")
+        aliases = tuple(known for known in known_ids(claims, self.provider.issuer) if known != id)
+        return LoggedIn(id, _groups(claims, self.provider.groups_claim), float(claims["exp"]), aliases)
 
 
 def _groups(claims: Mapping[str, Any], name: str) -> tuple[str, ...]:

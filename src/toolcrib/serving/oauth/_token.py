@@ -42,6 +42,7 @@ def checked_token(claims: Mapping[str, Any], server: AuthorizationServer) -> Che
     if "cnf" in claims:
         raise TokenRefused("the token is bound to a key of its client, which is not checked here")
     subject = _text(claims, "sub")
+    named = () if server.principal_claim is None else (claimed_name(claims, server.principal_claim),)
     client = next((found for name in ("client_id", "azp", "appid", "cid") if (found := _text(claims, name))), None)
     return CheckedToken(
         principal=_principal(claims, server, subject, client),
@@ -49,7 +50,7 @@ def checked_token(claims: Mapping[str, Any], server: AuthorizationServer) -> Che
         issuer=server.issuer,
         subject=subject,
         expires_at=float(claims["exp"]),
-        access=Access(_scopes(claims), dict(claims)),
+        access=Access(_scopes(claims), dict(claims), (*known_ids(claims, server.issuer), *named)),
     )
 
 
@@ -63,21 +64,47 @@ def is_for(claims: Mapping[str, Any], audiences: Collection[str]) -> bool:
     )
 
 
+def claimed_name(claims: Mapping[str, Any], claim: str) -> str:
+    """Return a claim that tells a person from all others.
+
+    Raises:
+        TokenRefused: There is no such claim, or it is an email address that is not said to be verified.
+    """
+    name = _text(claims, claim) or ""
+    if not name.strip():
+        raise TokenRefused(f"the token has no claim {claim} that is a text")
+    if claim == "email" and claims.get("email_verified") is not True:
+        raise TokenRefused(
+            "the claim email_verified of the token is not true: have the provider verify the address, or name another "
+            "claim as principal_claim (a gateway) or id_claim (a console)"
+        )
+    return name
+
+
+def known_ids(claims: Mapping[str, Any], issuer: str) -> tuple[str, ...]:
+    """Return the ids of a person in each application: the subject with the issuer, and an email address if verified."""
+    subject, email = _text(claims, "sub"), _text(claims, "email") or ""
+    pair = () if subject is None else (f"{_escaped(subject)};iss={_escaped(issuer)}",)
+    return (*pair, email) if email.isprintable() and email.strip() and claims.get("email_verified") is True else pair
+
+
 def _principal(claims: Mapping[str, Any], server: AuthorizationServer, subject: str | None, client: str | None) -> str:
     """Return a name that no other principal has: `=` and `;` are escaped in its parts."""
     if server.principal_claim is not None:
-        name = quote(_text(claims, server.principal_claim) or "", _READABLE)
-        if not name:
-            raise TokenRefused(f"the token has no claim {server.principal_claim}")
+        name = _escaped(claimed_name(claims, server.principal_claim))
     elif subject is not None:
-        name = f"{quote(subject, _READABLE)};iss={quote(server.issuer, _READABLE)}"
+        name = f"{_escaped(subject)};iss={_escaped(server.issuer)}"
     elif client is not None:
-        name = f"client={quote(client, _READABLE)};iss={quote(server.issuer, _READABLE)}"
+        name = f"client={_escaped(client)};iss={_escaped(server.issuer)}"
     else:
         raise TokenRefused("the token names neither a subject nor a client")
     if len(name) > _LONGEST_NAME:
         raise TokenRefused("the token has too long a name for its principal")
     return name
+
+
+def _escaped(text: str) -> str:
+    return quote(text, _READABLE, errors="surrogatepass")
 
 
 def _text(claims: Mapping[str, Any], name: str) -> str | None:
