@@ -87,8 +87,11 @@ def _single(source: str) -> str:
 
 
 def _example(readme: Path) -> str:
-    """Return the page of an example: its README, and below it the files that are in its folder."""
-    parts = [readme.read_text(encoding="utf-8")]
+    """Return the page of an example: its README, and below it the files that are in its folder.
+
+    It has no table of contents: the files of examples have longer lines than code in the pages.
+    """
+    parts = ["---\nhide: [toc]\n---\n", readme.read_text(encoding="utf-8")]
     for path in sorted(readme.parent.iterdir()):
         if path.suffix in SHOWN:
             language = {"py": "python", "sh": "bash"}.get(path.suffix[1:], path.suffix[1:])
