@@ -54,7 +54,9 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are not in docs."""
+    """Add the pages that are not in docs, and the icon, which is the console's."""
+    icon = ROOT / "src" / "toolcrib" / "console" / "page" / "icon.svg"
+    files.append(File.generated(config, icon.name, abs_src_path=str(icon)))
     for source, uri in SINGLE.items():
         if uri != "index.md" and (ROOT / source).exists():
             files.append(File.generated(config, uri, content=_single(source)))
