@@ -78,7 +78,7 @@ class Member(FrameworkMember):
 
 
 def failed_tool(error: ToolException) -> RemoteToolError:
-    """Return what a tool of theirs says to the model of its failure, as an error that is expected."""
+    """Return the error of a failure that a tool of theirs tells the model, which is expected and not logged."""
     return RemoteToolError(ENTRY, str(error))
 
 
