@@ -496,8 +496,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "secret in an error of a hook",
         "pipeline/_failures.py",
-        "call.hiding.hide_error(exception_of(raised)), call.plan.name",
-        "exception_of(raised), call.plan.name",
+        "HookError.of(tool, kind, hook, call.hiding.hide_error(exception_of(raised)))",
+        "HookError.of(tool, kind, hook, exception_of(raised))",
         _OF_SECRETS,
     ),
     Gate(
