@@ -22,9 +22,7 @@ from toolcrib.serving import GuardPolicy
 from toolcrib.toolsets import Toolset
 from toolcrib.turns import Agent, Turn
 
-VALUES = frozenset(
-    {"Ask", "Declaration", "FeatureParts", "MessageHistory", "ModelVerdict", "RunContext", "ToolCall", "Unhandled"}
-)
+VALUES = frozenset({"Ask", "Declaration", "FeatureParts", "MessageHistory", "ModelVerdict", "RunContext", "Unhandled"})
 """Values that are made for each call, or by a format: they have no options."""
 OF_OTHERS = frozenset({"client_model", "create_agent", "guest_command", "resource_changed", "stream_agent"})
 """Functions whose keywords go to something else: a provider, another framework, a program."""

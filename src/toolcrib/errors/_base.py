@@ -10,19 +10,7 @@ from typing import Any, ClassVar, Final, cast
 
 _WORD_STARTS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|-")
 _APPROVAL_HEADS: Final = frozenset(
-    {
-        "approve",
-        "approved",
-        "approval",
-        "ask",
-        "asks",
-        "confirm",
-        "confirmed",
-        "confirmation",
-        "consent",
-        "hitl",
-        "human",
-    }
+    {"approve", "approved", "approval", "ask", "confirm", "confirmed", "confirmation", "consent", "hitl", "human"}
     | {"interrupt", "permission", "review", "signoff"}
 )
 _APPROVAL_WORDS: Final = _APPROVAL_HEADS | frozenset(

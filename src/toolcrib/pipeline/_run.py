@@ -9,7 +9,7 @@ from functools import partial
 from inspect import signature
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, Final, Never, NoReturn, TypeAlias, cast
+from typing import Any, Final, Never, NoReturn, TypeAlias
 
 from toolcrib import approvals as _approvals
 from toolcrib import record, schema, tools
@@ -353,6 +353,13 @@ def current_run() -> Run | None:
     return here.run
 
 
+def require_run(run: object) -> None:
+    """Raise TypeError for what is given in the place of a run."""
+    if not isinstance(run, Run):
+        mend = "run=Run(limits=CallLimits(...))" if isinstance(run, CallLimits) else "run=Run(principal='ann')"
+        raise TypeError(f"`run` is {run!r:.80}; give a run, as in {mend}")
+
+
 def run_for(run: Run | None, entry: str, *, run_id: str = "", **options: Any) -> Run:
     """Return the run that an adapter's calls belong to: the given one, that of the tool that runs here, or a new one.
 
@@ -363,8 +370,7 @@ def run_for(run: Run | None, entry: str, *, run_id: str = "", **options: Any) ->
         options: Other options of the run.
     """
     if run is not None:
-        if not isinstance(cast("object", run), Run):
-            raise TypeError(f"`run` is {run!r:.80}; give a run, as in run=Run(principal='ann')")
+        require_run(run)
         return run.view(**options, **({"entry": entry} if run.channel.entry == DEFAULT_CHANNEL.entry else {}))
     outer = current_run()
     if outer is None:

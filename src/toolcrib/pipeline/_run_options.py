@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from toolcrib import approvals as _approvals
 from toolcrib import record, schema
@@ -245,7 +245,12 @@ def require_options(run: RunOptions) -> None:
 def require_limits(who: str, limits: object) -> None:
     """Check that the limits of an option are `CallLimits`, or None; raises TypeError."""
     if limits is not None and not isinstance(limits, CallLimits):
-        how = f"per_tool={limits!r:.80}" if isinstance(limits, Mapping) else "total=3"
+        how = "total=3"
+        if isinstance(limits, Mapping):
+            given = cast("Mapping[str, object]", limits)
+            are_options = given.keys() <= {one.name for one in fields(CallLimits)}
+            written = ", ".join(f"{name}={value!r}" for name, value in given.items())
+            how = f"{written:.80}" if are_options else f"per_tool={given!r:.80}"
         raise TypeError(f"{who}: limits is {limits!r:.80}; give CallLimits, as in CallLimits({how})")
 
 

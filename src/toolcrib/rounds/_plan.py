@@ -16,6 +16,7 @@ from collections.abc import (
     Sequence,
 )
 from contextvars import Context, copy_context
+from inspect import iscoroutine
 from types import coroutine
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
@@ -217,9 +218,13 @@ class ToolRoundPlan(StoredRound):
             CommitError: A result is missing, superfluous, there twice or for another tool, a call is suspended, a gate
                 refuses edited input, or the transcript would not be valid. The transcript is as it was.
             InvalidArguments: The input of a call was edited to what its tool does not take.
+            TypeError: The results are a coroutine.
         """
         state = self._state
         state.require_open(CommitError)
+        if iscoroutine(results):
+            results.close()
+            raise TypeError("the results are not awaited: write commit(transcript, await plan.run_pending())")
         target = _list_of(transcript, state.format)
         to_unhandled, others = answers_to_unhandled(state.others, state.reply, results)
         answers = _paired(state.calls, others)

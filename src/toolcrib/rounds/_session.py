@@ -73,6 +73,9 @@ T = TypeVar("T")
         **dict.fromkeys(("output", "result", "text"), "that of what `await session.run()` returns"),
         **dict.fromkeys(("__enter__", "__aenter__"), "`session = Session(...)`, which nothing has to close"),
         "instructions": "`session.system`",
+        **dict.fromkeys(
+            ("add_tool", "bind_tools", "register_tool", "tool", "tool_plain"), "Session(..., tools=[...]), with `@tool`"
+        ),
     }
 )
 class Session(SessionState):
@@ -117,6 +120,8 @@ class Session(SessionState):
         **defaults: Unpack[StepKeywords],
     ) -> None:
         require_known("a session", defaults)
+        if not isinstance(system, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(f"`system` of a session is the text of its instructions, and not {system!r:.80}")
         reply_listeners(defaults)
         if "tools" in defaults and not isinstance(tools := defaults["tools"], Pipeline | Toolset | type):
             defaults["tools"] = Toolset.of(tools)  # what is wrong with them is said here, and not in the first step

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Never, TypedDict, TypeVar
 
+from pydantic import BaseModel
+
 from toolcrib.calls import ApprovalRequest
 from toolcrib.errors import NoResult, explain_missing, refuse_unknown_options
 from toolcrib.formats import Item
@@ -254,8 +256,9 @@ _OF_OTHERS = {  # what other frameworks call an option, and where it is here
 
 
 def require_known(who: str, keywords: Mapping[str, Any]) -> None:
-    """Raise TypeError for what is not a keyword of a step, which would have no effect, and for the name of a type."""
+    """Raise TypeError for what is not a keyword of a step, which would have no effect, and for no type as `output`."""
     refuse_unknown_options(who, keywords, StepKeywords.__optional_keys__, _OF_OTHERS)
     output = keywords.get("output")
-    if isinstance(output, str):
-        raise TypeError(f"`output` of {who} is a type, such as a Pydantic model or dict[str, int], and not {output!r}")
+    if isinstance(output, str | list | tuple | Mapping | BaseModel):
+        mend = "such as a Pydantic model, dict[str, int], or int | str for one of several"
+        raise TypeError(f"`output` of {who} is a type, {mend}, and not {output!r:.80}")
