@@ -161,6 +161,10 @@ FROM_ZERO = {
         "low",
         "high",
         "spend",
+        "input",
+        "output",
+        "cached",
+        "cache_written",
         "max_retries",
         "times",
         "first",
@@ -175,7 +179,7 @@ FROM_ZERO = {
 
 ANY_SIGN = {"low", "high", "server", "per", "expires", "spend"}
 
-ANY_SIZE = {"low", "high", "spend"}
+ANY_SIZE = {"low", "high", "spend", "input", "output", "cached", "cache_written"}
 """Amounts, which are no seconds."""
 
 CURSORS = {"record.EventLog.activities.before", "record.EventLog.events.after", "record.EventLog.since.position"}

@@ -263,7 +263,7 @@ async def test_a_reply_that_says_no_tokens_is_an_error() -> None:
     ],
 )
 def test_a_price_is_made_of_numbers_and_a_currency(options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="TokenPrice"):
+    with pytest.raises((TypeError, ValueError), match="TokenPrice"):
         TokenPrice(**options)
 
 
