@@ -150,8 +150,8 @@ BUDGET_GATES: tuple[Gate, ...] = (
     Gate(
         "a model without a price",
         _GATE,
-        "        if price is None:\n",
-        "        if price is None:\n            return TokenPrice(input=0, output=0, currency='USD')\n        if False:\n",
+        "price = next(found, None)",
+        "price = next(found, next(iter(self._prices.values())))",
         _OF_MODELS,
     ),
     Gate(
