@@ -95,6 +95,12 @@ async def test_a_limit_that_is_just_used_up_leaves_nothing_for_a_request() -> No
     assert await replies(session(budgets(Limit(spend=0, currency="USD")), *[reply()] * 9)) == 0
 
 
+async def test_a_limit_in_another_currency_does_not_count_it() -> None:
+    euros = Limit(spend=1, currency="EUR", per="day", by="principal")
+
+    assert await replies(session(budgets(euros, A_DAY), *[reply()] * 9)) == 3
+
+
 @pytest.mark.parametrize(
     ("by", "runs", "expected"),
     [
