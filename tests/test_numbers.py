@@ -93,6 +93,7 @@ GIVEN: dict[str, Callable[[dict[str, Any]], Any]] = {
     "adapters.mcp_server.ServerOptions.__init__": lambda n: mcp_server.ServerOptions(**n),
     "adapters.mcp_server.TaskOptions.__init__": lambda n: mcp_server.TaskOptions(**n),
     "approvals.GrantForm.grant": lambda n: GrantForm().grant(REQUEST, "ann", **n),
+    "approvals.GrantForm.schema": lambda n: GrantForm.schema(REQUEST, **n),
     "approvals.LedgerStore.wait": lambda n: MemoryApprovalStore().wait("ask_1", **n),
     "approvals.stored_approver": lambda n: stored_approver(MemoryApprovalStore(), **n),
     "approvers.ApproverRule.__init__": lambda n: ApproverRule(name="r", **n),
@@ -160,6 +161,10 @@ FROM_ZERO = {
         "low",
         "high",
         "spend",
+        "input",
+        "output",
+        "cached",
+        "cache_written",
         "max_retries",
         "times",
         "first",
@@ -174,7 +179,7 @@ FROM_ZERO = {
 
 ANY_SIGN = {"low", "high", "server", "per", "expires", "spend"}
 
-ANY_SIZE = {"low", "high", "spend"}
+ANY_SIZE = {"low", "high", "spend", "input", "output", "cached", "cache_written"}
 """Amounts, which are no seconds."""
 
 CURSORS = {"record.EventLog.activities.before", "record.EventLog.events.after", "record.EventLog.since.position"}

@@ -95,8 +95,8 @@ class VercelPerson:
     def begin(self) -> dict[str, Any]:
         return self._send()
 
-    def say_yes(self, **more: Any) -> dict[str, Any]:
-        approval = {"id": self._asked, "approved": True, **({"reason": json.dumps(more)} if more else {})}
+    def say_yes(self, *, approved: bool = True, **more: Any) -> dict[str, Any]:
+        approval = {"id": self._asked, "approved": approved, **({"reason": json.dumps(more)} if more else {})}
         part = {"type": "tool-refund", "toolCallId": "c", "state": "approval-responded", "approval": approval}
         return self._send({"id": "a1", "role": "assistant", "parts": [part]})
 
@@ -169,6 +169,19 @@ async def test_words_that_were_shown_for_another_choice_do_not_count(person: Ope
 
     assert wide["words"] != narrow["words"]
     assert (shop.paid, await shop.store.standing()) == ([], ())  # type: ignore[attr-defined]
+
+
+@over_both
+@pytest.mark.parametrize("sent", ["further", "words"])
+async def test_a_no_is_a_no_whatever_stands_beside_it(person: OpenFrontEnd, sent: str) -> None:
+    shop = Shop(("A", 20))
+    ada = person(shop)
+    ada.begin()
+    shown = ada.say_yes(further=WIDE)
+
+    after = ada.say_yes(approved=False, **({"words": shown["words"]} if sent == "words" else {"further": WIDE}))
+
+    assert (after, shop.paid, await shop.store.standing()) == ({}, [], ())  # type: ignore[attr-defined]
 
 
 @over_both

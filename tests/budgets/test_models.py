@@ -95,6 +95,12 @@ async def test_a_limit_that_is_just_used_up_leaves_nothing_for_a_request() -> No
     assert await replies(session(budgets(Limit(spend=0, currency="USD")), *[reply()] * 9)) == 0
 
 
+async def test_a_limit_in_another_currency_does_not_count_it() -> None:
+    euros = Limit(spend=1, currency="EUR", per="day", by="principal")
+
+    assert await replies(session(budgets(euros, A_DAY), *[reply()] * 9)) == 3
+
+
 @pytest.mark.parametrize(
     ("by", "runs", "expected"),
     [
@@ -263,7 +269,7 @@ async def test_a_reply_that_says_no_tokens_is_an_error() -> None:
     ],
 )
 def test_a_price_is_made_of_numbers_and_a_currency(options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="TokenPrice"):
+    with pytest.raises((TypeError, ValueError), match="TokenPrice"):
         TokenPrice(**options)
 
 

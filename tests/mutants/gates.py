@@ -13,6 +13,7 @@ from tests.mutants.durable_answer_gates import DURABLE_ANSWER_GATES
 from tests.mutants.durable_gates import DURABLE_GATES
 from tests.mutants.durable_prune_gates import DURABLE_PRUNE_GATES
 from tests.mutants.durable_worker_gates import DURABLE_WORKER_GATES
+from tests.mutants.endpoint_gates import ENDPOINT_GATES
 from tests.mutants.formats_gates import FORMATS_GATES
 from tests.mutants.frameworks_gates import FRAMEWORKS_GATES
 from tests.mutants.front_end_gates import FRONT_END_GATES
@@ -901,6 +902,7 @@ GATES: tuple[Gate, ...] = (
     *DURABLE_GATES,
     *DURABLE_PRUNE_GATES,
     *DURABLE_WORKER_GATES,
+    *ENDPOINT_GATES,
     *FRONT_END_GATES,
     *FORMATS_GATES,
     *SCHEMA_GATES,

@@ -58,6 +58,7 @@ class GrantForm:
         Args:
             longest: The longest time that a grant may hold.
         """
+        require_span("GrantForm.schema", "longest", longest)
         bounds = {
             name: {
                 "type": "string",

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fnmatch import fnmatchcase
 from math import ceil
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, cast, get_args
 
 from toolcrib._numbers import require_number, require_span
 from toolcrib.calls import number_of
@@ -147,8 +147,10 @@ class TokenPrice:
             raise ValueError("TokenPrice: give a currency, as in TokenPrice(input=1.25, output=10, currency='USD')")
         given = {"input": self.input, "output": self.output, "cached": self.cached, "cache_written": self.cache_written}
         for name, value in given.items():
+            if value is None and name in ("cached", "cache_written"):
+                continue
             number = number_of(str(value) if isinstance(value, Decimal) else value)
-            if (number is None or number < 0) and (value is not None or name in ("input", "output")):
+            if isinstance(cast("object", value), str) or number is None or number < 0:
                 raise ValueError(f"TokenPrice: {name} is {value!r:.40}; give a number from 0 on")
 
     def of(self, tokens: Tokens) -> Decimal:
