@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from toolcrib._json_writer import read_json
-from toolcrib.approvals import Approver, GrantForm, field_choices, field_value
+from toolcrib.approvals import Approver, GrantForm, field_choices, field_value, misfit
 from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Denial, Grant
 from toolcrib.cli._terminal import Terminal
 from toolcrib.errors import ClientUnavailable, InvalidArguments, SchemaError, UnknownTool
@@ -249,7 +249,9 @@ class _TerminalApprover:
                 return None
             problem = self._problem(request.tool, line)
             if problem is None:
-                return request.grant(self._name, override_args=json.loads(line))
+                grant = request.grant(self._name, override_args=json.loads(line))
+                if not (problem := misfit(grant, request)):
+                    return grant
             self._terminal.say(problem)
 
     def _problem(self, tool: str, line: str) -> str | None:
