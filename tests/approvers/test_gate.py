@@ -23,7 +23,7 @@ from toolcrib.approvals import (
 )
 from toolcrib.approvals._required import approvers_lacking
 from toolcrib.approvers import ApproverRule, ApproverRules, Groups, Identity, RequiredApprovers
-from toolcrib.calls import Bound, Denial, Failed, Grant, Outcome, Rejected, now
+from toolcrib.calls import ApprovalRequest, Bound, Denial, Failed, Grant, Outcome, Rejected, now
 from toolcrib.errors import ApprovalError
 from toolcrib.record import ListSink
 from toolcrib.tools import ez_tool
@@ -250,15 +250,64 @@ async def test_concurrent_answers_of_one_person_and_of_two(store: Any) -> None:
     assert (await pipeline.run(waiting, run)).kind == "completed"
 
 
-async def test_an_approver_cannot_edit_a_call_beyond_what_they_may_approve(store: Any) -> None:
-    pipeline, run = guarded(), Run(principal="ada", approvals=store)
+ONE_OF_FINANCE = replace(BIG, of="finance")
+EDITS = [5000, 1000.01, -1, "much", None]
+
+
+@pytest.mark.parametrize("rules", [(ONE_OF_FINANCE, SMALL), (ONE_OF_FINANCE, replace(SMALL, up_to={}, of="*"))])
+@pytest.mark.parametrize("amount", EDITS)
+async def test_an_edit_beyond_what_an_approver_may_is_refused_to_them_and_others_can_answer(
+    store: Any, amount: Any, rules: tuple[ApproverRule, ...]
+) -> None:
+    pipeline, run = guarded(*rules), Run(principal="ada", approvals=store)
     waiting = await asked(pipeline, run, amount=5)
+    edited = {"amount": amount, "order": 7}
+
+    words = r": `amount` is .* after the edit, and the approval of sue \(token\) does not meet the rule refunds over"
+    await refused(store, waiting.request.grant(SUE, override_args=edited), words)
+    pending = (await store.show(waiting.request.id)).state
+    await store.answer(waiting.request.grant(BOB, override_args=edited))
+
+    assert pending == "pending"
+    assert (await pipeline.run(waiting, run)).kind == "completed"
+
+
+async def test_an_edit_is_judged_where_another_gate_asks_and_a_default_counts(store: Any) -> None:
+    @ez_tool(requires_approval=True)
+    async def refund(order: int, amount: int = 5000) -> str:
+        """Refund an order."""
+        return f"refunded {amount}"
+
+    pipeline = Pipeline(Toolset([refund]).with_gates(ApproverRules([ONE_OF_FINANCE], GROUPS)))
+    run = Run(principal="ada", approvals=store)
+    waiting = await asked(pipeline, run, amount=5, order=7)
+
+    await refused(store, waiting.request.grant("whoever", override_args={"order": 7, "amount": 5000}))
+    await refused(store, waiting.request.grant("whoever", override_args={"order": 7}))
+    await store.answer(waiting.request.grant("whoever", override_args={"order": 8, "amount": 1000}))
+
+    assert waiting.request.required == ()
+    assert (await pipeline.run(waiting, run)).kind == "completed"
+
+
+async def test_a_request_keeps_the_rules_for_its_edits_as_json(store: Any) -> None:
+    waiting = await asked(guarded(), Run(principal="ada", approvals=store), amount=5)
+
+    read = ApprovalRequest.from_dict(waiting.request.to_dict())
+
+    assert [rule.rule for rule in read.required_if_edited] == [BIG.name]
+    assert read == waiting.request
+
+
+async def test_others_are_asked_where_an_edit_was_right_by_the_rules_before_alone(store: Any) -> None:
+    run = Run(principal="ada", approvals=store)
+    waiting = await asked(guarded(replace(SMALL, up_to={})), run, amount=5)
 
     await store.answer(waiting.request.grant(SUE, override_args={"amount": 5000, "order": 7}))
-    outcome = await pipeline.run(waiting, run)
+    outcome = await guarded(ONE_OF_FINANCE, SMALL).run(waiting, run)
 
-    assert isinstance(outcome, Rejected)
-    assert "sue (token) does not meet the rule refunds over 1,000: 2 of finance" in outcome.reason
+    assert outcome.kind == "suspended"
+    assert (await store.show(waiting.request.id)).state == "pending"
 
 
 @pytest.mark.parametrize("scope", ["tool", "within"])

@@ -490,6 +490,23 @@ def test_a_rule_takes_the_identity_of_a_token_and_no_name(
     assert (answer.by, answer.identity) == ("ann (token)", Identity("ann", "token"))
 
 
+def test_an_edit_beyond_what_a_person_may_is_refused_and_the_request_waits_on(
+    toolcrib: Command, keep: Keep, answer_to: Callable[[str], Grant | Denial | None]
+) -> None:
+    rule = RequiredApprovers("much tea", {"buyers": 1}, {"buyers": [["bob"]]}, over={"grams": "1000"})
+    keep("ask_1a", required_if_edited=(rule,))
+    approve = ("approvals", "approve", "1a", "--yes", "--arguments")
+
+    refused = toolcrib(*approve, '{"grams": 5000}')
+
+    assert refused.exit_code == 1
+    assert "`grams` is 5000 after the edit, and the approval of ann (token) does not meet the rule much tea" in (
+        refused.stderr
+    )
+    assert answer_to("ask_1a") is None
+    assert toolcrib(*approve, '{"grams": 500}').exit_code == 0
+
+
 def test_who_may_answer_now_and_later_is_shown_and_a_token_stands_for_another(
     toolcrib: Command, keep: Keep, answer_to: Callable[[str], Grant | Denial | None]
 ) -> None:

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 
+from toolcrib.approvers import ApproverRule, ApproverRules, Groups
 from toolcrib.calls import Completed, Failed, Outcome, Rejected, Suspended, ToolCall
 from toolcrib.cli._approver import ApprovalFlags, approver_of
 from toolcrib.hooks import GlobalHooks
@@ -132,6 +133,17 @@ async def test_arguments_that_do_not_fit_are_asked_for_again(crib: Toolset) -> N
     assert [text for text in script.shown if "cannot take" in text] == [
         '`pay` cannot take these arguments: amount: must be an integer; got "x"'
     ]
+
+
+async def test_an_edit_beyond_what_a_person_may_is_asked_for_again(crib: Toolset) -> None:
+    rule = ApproverRule(name="much", of="finance", over={"amount": 100})
+    script = Script("e", '{"amount": 5000}', '{"amount": 100}')
+
+    outcome = await pay(crib.with_gates(ApproverRules([rule], Groups({"finance": ["bob"]}))), script)
+
+    assert isinstance(outcome, Completed), outcome.text()
+    assert outcome.value == "100 to ada"
+    assert any("`amount` is 5000 after the edit" in text for text in script.shown)
 
 
 async def test_always_asks_no_more_for_this_tool(crib: Toolset) -> None:

@@ -12,7 +12,17 @@ import pytest
 
 from tests.console.conftest import Console
 from toolcrib.approvals import MemoryApprovalStore
-from toolcrib.calls import ActivityEvent, ApprovalRequest, CallEvent, Denial, Done, Grant, ToolCall, now
+from toolcrib.calls import (
+    ActivityEvent,
+    ApprovalRequest,
+    CallEvent,
+    Denial,
+    Done,
+    Grant,
+    RequiredApprovers,
+    ToolCall,
+    now,
+)
 from toolcrib.pipeline import Channel, Pipeline, Run
 from toolcrib.provenance import Provenance, memory_of
 from toolcrib.record import SqliteSink
@@ -383,6 +393,18 @@ async def test_edited_arguments_are_granted(console: Console) -> None:
     given = (await console.store.show(request.id)).answer
     assert isinstance(given, Grant)
     assert given.override_args == {"cents": 12345678901234567890, "note": "x"}
+
+
+async def test_an_edit_beyond_what_a_person_may_is_refused_with_the_argument_and_the_rule(console: Console) -> None:
+    rule = RequiredApprovers("refunds over 1,000", {"finance": 1}, {"finance": [["bob"]]}, over={"cents": "1000"})
+    request = await asked(console, "beyond", required_if_edited=(rule,))
+
+    reply = answer(console, request, "approve", arguments='{"cents": 1001}')
+    within = answer(console, request, "approve", arguments='{"cents": 1000}')
+
+    assert (reply.status, within.status) == (409, 200)
+    assert "`cents` is 1001 after the edit" in reply.json["error"]
+    assert "does not meet the rule refunds over 1,000: 1 of finance (bob)" in reply.json["error"]
 
 
 async def test_an_answer_that_is_sent_twice_is_none(console: Console) -> None:

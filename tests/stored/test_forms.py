@@ -148,7 +148,11 @@ ESCALATED = replace(
     required=(replace(RULED.required[0], instead=True, counts_as={"staff": ["finance"]}),),
 )
 """Written in the fourth version of a request; `RULED` in the third."""
-APPROVED_WITH_ALIASES = replace(ESCALATED, approved_as=(Identity("bob", aliases=("u-2",)),))
+APPROVED_WITH_ALIASES = replace(
+    ESCALATED,
+    approved_as=(Identity("bob", aliases=("u-2",)),),
+    required_if_edited=(RequiredApprovers("much", {"finance": 1}, over={"cents": "9"}, up_to={"cents": "99"}),),
+)
 _TIMELESS = RequiredApprovers(*("pay", {"finance": 2}, {"finance": [["ann", "bob"]]}, ("finance",), ("eve",)))
 RULED_FOR_EVER = replace(RULED, required=(_TIMELESS,))
 """Written in the second version of a request."""

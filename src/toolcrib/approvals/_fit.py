@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from toolcrib._numbers import count_text
 from toolcrib.approvals._required import approvers_problem, count_people, identities_in
-from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse, now
+from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse, fits_amounts, now
 from toolcrib.errors import ApprovalError
 
 T = TypeVar("T")
@@ -46,12 +46,28 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
         return f"it needs {count_text(request.approvals_needed, 'approver')}, each of whom approves it as it is"
     if request.required and (why := approvers_problem(grant, request, at or now())):
         return why
+    if why := _edit_problem(grant, request, at or now()):
+        return why
     if grant.scope == "once" and grant.call_id != request.call_id:
         return f"it was given for the call {grant.call_id}, and this is the call {request.call_id}"
     is_bound = grant.scope in ("once", "arguments")
     if is_bound and grant.override_args is None and grant.digest != request.digest:
         shown = ", ".join(f"{name}={value!r}" for name, value in request.arguments.items())
         return f"the arguments changed after it was given; they are now {shown or 'none'}. Ask again"
+    return ""
+
+
+def _edit_problem(grant: Grant, request: ApprovalRequest, at: datetime) -> str:
+    """Return why those who give a grant may not approve the arguments that it has; empty where they may."""
+    if grant.override_args is None:
+        return ""
+    known: Mapping[str, Any] = (request.parameters or {}).get("properties", {})
+    defaults = {name: part["default"] for name, part in known.items() if part is not True and "default" in part}
+    arguments = {**defaults, **grant.override_args}
+    for rule in request.required_if_edited:
+        if fits_amounts(arguments, rule.over, rule.up_to) and (why := approvers_problem(grant, request, at, [rule])):
+            shown = ", ".join(f"`{name}` is {arguments.get(name)!r:.80}" for name in {**rule.over, **rule.up_to})
+            return f"{shown} after the edit, and {why}"
     return ""
 
 

@@ -158,7 +158,9 @@ def keep_request(ledger: Ledger, request: ApprovalRequest) -> None:
         ledger.write(ApprovalEntry(request))
     elif known.state == "pending":
         words = {"reason": request.reason, "metadata": request.metadata} if _says_nothing(known.request) else {}
-        rules: dict[str, Any] = {"required": request.required, "approvals_needed": request.approvals_needed}
+        rules: dict[str, Any] = {
+            name: getattr(request, name) for name in ("required", "required_if_edited", "approvals_needed")
+        }
         if (now_asked := replace(known.request, **words, **rules)) != known.request:
             ledger.write(replace(known, request=now_asked))
 
@@ -167,7 +169,7 @@ def _is_overruled(known: ApprovalEntry, request: ApprovalRequest) -> bool:
     """Return whether a grant is kept, and those who gave it may not approve the request any more."""
     if known.state != "answered" or not isinstance(known.answer, Grant):
         return False
-    return bool(request.required) and bool(misfit(known.answer, request))
+    return bool(request.required or request.required_if_edited) and bool(misfit(known.answer, request))
 
 
 def _says_nothing(request: ApprovalRequest) -> bool:
@@ -213,7 +215,8 @@ def keep_answer(ledger: Ledger, answer: Grant | Denial, at: datetime) -> None:
         raise unknown_request(answer.request_id, answer.tool)
     if entry.state != "pending":
         raise _answered(entry)
-    if isinstance(answer, Grant) and answer.identity is not None and entry.request.required:
+    request = entry.request
+    if isinstance(answer, Grant) and answer.identity is not None and (request.required or request.required_if_edited):
         answer = replace(answer, identity=replace(answer.identity, at=at))
     if isinstance(answer, Grant) and answer.done is None and not answer.standing:
         answer = with_others(answer, entry.request)

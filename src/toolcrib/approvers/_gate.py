@@ -73,11 +73,13 @@ class ApproverRules:
             return Rejected(call.name, call.id, why, "hook")
         verdicts = self._verdicts(call)
         key = APPROVER_RULES + self.name
-        if not verdicts and key not in call.approval.metadata:
+        edited = (rule.required_if_edited(call, self.groups) for rule in self.rules)
+        required = [*(verdict.required for verdict in verdicts), *(one for one in edited if one is not None)]
+        if not required and key not in call.approval.metadata:
             return None
         if why := next((verdict.hopeless for verdict in verdicts if verdict.hopeless), ""):
             return Rejected(call.name, call.id, why, "hook")
-        asked = {key: [verdict.required.to_dict() for verdict in verdicts]}
+        asked = {key: [one.to_dict() for one in required]}
         if reasons := [verdict.required.text() for verdict in verdicts if verdict.asks]:
             return Ask("; ".join(reasons), asked)
         call.update_approval(metadata={**call.approval.metadata, **asked})

@@ -13,7 +13,7 @@ from typing import Any, Final
 from toolcrib import approvals
 from toolcrib._numbers import require_span, span_text
 from toolcrib.approvers._groups import Groups
-from toolcrib.calls import ANYBODY, RequiredApprovers, now, number_of
+from toolcrib.calls import ANYBODY, RequiredApprovers, amount_of, fits_amounts, now
 from toolcrib.errors import SchemaError, explain_options
 from toolcrib.tools import Tool, require_effect
 from toolcrib.toolsets import check_names, log_names
@@ -57,6 +57,13 @@ class CallRule(ABC):
     @abstractmethod
     def verdict(self, call: Any, groups: Groups) -> RuleVerdict | None:
         """Return the verdict about a call (`Call`); None without one."""
+
+    def required_if_edited(self, call: Any, groups: Groups) -> RequiredApprovers | None:
+        """Return whom it requires for other arguments of a call (`Call`) than it has now; None where that is not known.
+
+        An edit is judged by it where a person makes it, and by `verdict` once more when the call goes on.
+        """
+        return None
 
     @abstractmethod
     def explain(self, name: str, tool: Tool[..., Any], groups: Groups) -> str:
@@ -144,7 +151,7 @@ class ApproverRule(CallRule):
         if not self.groups or any(isinstance(n, bool) or n < 1 for n in self.groups.values()):
             raise ValueError(f"{who}: of is a group, or a number of people from 1 on for each, and is {self.of!r}")
         for name, most in (*self.over.items(), *self.up_to.items()):
-            if _number(most) is None:
+            if amount_of(most) is None:
                 raise ValueError(f"{who}: the bound of `{name}` is a number of 0 or more, and is {most!r}")
 
     def _require_times(self, who: str) -> None:
@@ -218,6 +225,15 @@ class ApproverRule(CallRule):
         required = self._required(groups, requester_ids(call, groups), asked_at(call))
         return RuleVerdict(required, self.asks, self._hopeless(required))
 
+    def required_if_edited(self, call: Any, groups: Groups) -> RequiredApprovers | None:
+        if self.fits(call) or not self._fits_edited(call):
+            return None
+        over, up_to = (
+            {name: f"{amount_of(most):f}" for name, most in bounds.items()} for bounds in (self.over, self.up_to)
+        )
+        required = self._required(groups, requester_ids(call, groups), asked_at(call))
+        return replace(required, over=over, up_to=up_to)
+
     def explain(self, name: str, tool: Tool[..., Any], groups: Groups) -> str:
         return self._text(groups) if self.fits_tool(name, tool) else ""
 
@@ -267,12 +283,14 @@ class ApproverRule(CallRule):
 
     def fits(self, call: Any) -> bool:
         """Return whether a call (`Call`) is one that the rule is about."""
+        return self._fits_edited(call) and fits_amounts(call.arguments, self.over, self.up_to)
+
+    def _fits_edited(self, call: Any) -> bool:
+        """Return whether a call (`Call`) is one that the rule is about, or is once its arguments are edited."""
         return (
             self.fits_tool(call.name, call.tool)
             and _is_one(self.principals, [call.run.principal or ""])
             and all(_takes(call, name) for name in (*self.over, *self.up_to))
-            and all(_is_over(call, name, most) is not False for name, most in self.over.items())
-            and all(_is_over(call, name, most) is not True for name, most in self.up_to.items())
         )
 
 
@@ -300,18 +318,6 @@ def servers_of(tool: Tool[..., Any]) -> Iterable[str]:
     for value in (identity.get(name) for name in ("url", "command", "object")):
         if value is not None:
             yield value if isinstance(value, str) else " ".join(map(str, value))
-
-
-def _is_over(call: Any, name: str, most: float | Decimal) -> bool | None:
-    """Return whether an argument is over a number; None where that cannot be said."""
-    amount, limit = _number(call.arguments.get(name)), _number(most)
-    return None if amount is None or limit is None else amount > limit
-
-
-def _number(given: Any) -> Decimal | None:
-    """Return a number of 0 or more; None for anything else."""
-    found = number_of(str(given) if isinstance(given, Decimal) else given)
-    return found if found is not None and found >= 0 else None
 
 
 def _text_of(bound: float | Decimal) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from toolcrib.calls._access import Access
     from toolcrib.calls._activity_event import ActivityEvent, ActivityEventKind, ActivityKind
     from toolcrib.calls._approval import ApprovalRequest, Consent, Denial, Done, Grant, GrantScope
-    from toolcrib.calls._bounds import Bound, GrantUse, number_of
+    from toolcrib.calls._bounds import Bound, GrantUse, amount_of, fits_amounts, number_of
     from toolcrib.calls._call import (
         CallMetadata,
         RawArguments,
@@ -60,7 +60,7 @@ else:
         {
             "._access": "Access",
             "._activity_event": "ActivityEvent ActivityEventKind ActivityKind",
-            "._bounds": "Bound GrantUse number_of",
+            "._bounds": "Bound GrantUse amount_of fits_amounts number_of",
             "._approval": "ApprovalRequest Consent Denial Done Grant GrantScope",
             "._call": "CallMetadata RawArguments ToolCall calling_line charge_time charged fault_text new_call_id",
             "._call_event": "CallEvent CallRecord DecisionNote EventKind",
@@ -136,6 +136,7 @@ __all__ = [
     "TimesOfDay",
     "ToolCall",
     "Yielded",
+    "amount_of",
     "calling_line",
     "carried",
     "charge_time",
@@ -146,6 +147,7 @@ __all__ = [
     "equal_json",
     "error_of",
     "fault_text",
+    "fits_amounts",
     "has_blocks",
     "hidden_outcome",
     "json_text",

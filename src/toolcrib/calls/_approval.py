@@ -82,6 +82,7 @@ class ApprovalRequest(ShortRepr):
         approved_by: Who has approved it so far, while that is not enough.
         approved_as: Their identities, as far as they showed one.
         required: Who has to approve it, by each rule that holds for it (`toolcrib.approvers`).
+        required_if_edited: The rules that are about it once its arguments are edited.
         agent: The agent whose turn makes the call; None for another.
         conversation_id: The conversation that the call is part of, as its run says.
         origins: Where the values come from that are asked about, each with `path`, `value`, `why`, the `kind` of its
@@ -123,15 +124,19 @@ class ApprovalRequest(ShortRepr):
     replaces: str | None = None
     approved_as: tuple[Identity, ...] = ()
     required: tuple[RequiredApprovers, ...] = ()
+    required_if_edited: tuple[RequiredApprovers, ...] = ()
 
     def __post_init__(self) -> None:
         given = [name for name in self.metadata if str(name).startswith(APPROVER_RULES)]
         if not given:
             return
-        required = [*self.required, *(RequiredApprovers.from_dict(one) for key in given for one in self.metadata[key])]
+        rules = [RequiredApprovers.from_dict(one) for key in given for one in self.metadata[key]]
+        required = [*self.required, *(one for one in rules if not (one.over or one.up_to))]
+        if_edited = (*self.required_if_edited, *(one for one in rules if one.over or one.up_to))
         metadata = {name: value for name, value in self.metadata.items() if name not in given}
         people = max([self.approvals_needed, *(one.people for one in required)])
-        for name, value in (("required", tuple(required)), ("metadata", metadata), ("approvals_needed", people)):
+        rules = {"required": tuple(required), "required_if_edited": if_edited}
+        for name, value in {**rules, "metadata": metadata, "approvals_needed": people}.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -373,8 +378,13 @@ class ApprovalRequest(ShortRepr):
             **({} if self.replaces is None else {"replaces": self.replaces}),
             **({"approved_as": [one.to_dict() for one in self.approved_as]} if self.approved_as else {}),
             **({"required": [one.to_dict() for one in self.required]} if self.required else {}),
+            **(
+                {"required_if_edited": [one.to_dict() for one in self.required_if_edited]}
+                if self.required_if_edited
+                else {}
+            ),
         }  # in the form that has its fields, and no later one: workers of the version before read it
-        if any(one.aliases for one in self.approved_as):
+        if self.required_if_edited or any(one.aliases for one in self.approved_as):
             return versioned("ApprovalRequest", data)
         if any(one.instead or one.counts_as for one in self.required):
             return {**data, "version": 4}
@@ -396,7 +406,8 @@ class ApprovalRequest(ShortRepr):
         values["approved_by"] = tuple(values.get("approved_by", ()))
         values["origins"] = tuple(values.get("origins", ()))
         values["approved_as"] = tuple(Identity.from_dict(one) for one in values.get("approved_as", ()))
-        values["required"] = tuple(RequiredApprovers.from_dict(one) for one in values.get("required", ()))
+        for name in ("required", "required_if_edited"):
+            values[name] = tuple(RequiredApprovers.from_dict(one) for one in values.get(name, ()))
         values["consent"] = None if values.get("consent") is None else Consent(**values["consent"])
         return cls(**values)
 

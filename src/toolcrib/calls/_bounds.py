@@ -228,6 +228,25 @@ def number_of(value: Any) -> Decimal | None:
     return Decimal(text) if _NUMBER.fullmatch(text) else None
 
 
+def amount_of(value: Any) -> Decimal | None:
+    """Return a number of 0 or more; None for anything else."""
+    found = number_of(str(value) if isinstance(value, Decimal) else value)
+    return found if found is not None and found >= 0 else None
+
+
+def fits_amounts(arguments: Mapping[str, Any], over: Mapping[str, Any], up_to: Mapping[str, Any]) -> bool:
+    """Return whether arguments are over some numbers, and at most others: one that is no amount is both."""
+    return all(_is_over(arguments.get(name), most) is not False for name, most in over.items()) and all(
+        _is_over(arguments.get(name), most) is not True for name, most in up_to.items()
+    )
+
+
+def _is_over(value: Any, most: Any) -> bool | None:
+    """Return whether an amount is over a number; None where that cannot be said."""
+    amount, limit = amount_of(value), amount_of(most)
+    return None if amount is None or limit is None else amount > limit
+
+
 def _is_hidden(value: Any, depth: int = 0) -> bool:
     """Return whether a secret in a value is hidden, or it is too deep to know."""
     if depth > _MOST_DEPTH:

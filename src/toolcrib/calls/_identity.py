@@ -167,6 +167,8 @@ class RequiredApprovers:
         aliases: The ids of people in `delegations`, for each who has several.
         instead: Whether a request that is escalated is no longer of those who could answer it before.
         counts_as: For which groups of the rule the people of a login's group count, besides that of its name.
+        over: Of a rule that is not about the request as it is: the numbers that arguments are over, once edited.
+        up_to: The numbers that arguments are at most.
     """
 
     rule: str
@@ -181,6 +183,8 @@ class RequiredApprovers:
     aliases: tuple[tuple[str, ...], ...] = ()
     instead: bool = False
     counts_as: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    over: Mapping[str, str] = field(default_factory=dict[str, str])
+    up_to: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def people(self) -> int:
@@ -283,6 +287,8 @@ class RequiredApprovers:
             **({"aliases": [list(ids) for ids in self.aliases]} if self.aliases else {}),
             **({"instead": True} if self.instead else {}),
             **({"counts_as": {group: list(of) for group, of in self.counts_as.items()}} if self.counts_as else {}),
+            **({"over": dict(self.over)} if self.over else {}),
+            **({"up_to": dict(self.up_to)} if self.up_to else {}),
         }
 
     @classmethod

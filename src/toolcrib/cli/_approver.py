@@ -255,7 +255,9 @@ class _TerminalApprover:
                 return None
             problem = self._problem(request.tool, line)
             if problem is None:
-                return request.grant(self._name, override_args=json.loads(line))
+                grant = request.grant(self._name, override_args=json.loads(line))
+                if not (problem := misfit(grant, request)):
+                    return grant
             self._terminal.say(problem)
 
     def _problem(self, tool: str, line: str) -> str | None:
