@@ -86,7 +86,7 @@ export class Inbox {
     const box = h("input", { type: "checkbox", data: { id: one.id }, aria: { label: `Choose ${one.tool}` }, onchange: () => this.choose(one.id, box.checked) });
     const where = { href: `#/inbox/${encodeURIComponent(one.id)}${query}`, data: { key: one.id }, aria: one.id === this.id ? { current: "true" } : {} };
     const why = one.ended ? `its call is over (${one.ended})` : one.reason;
-    const who = [by ? `${by.source} ${by.name}` : one.agent && `agent ${one.agent}`, one.principal, one.conversation_id && `conversation ${one.conversation_id}`].filter(Boolean).join(" · ");
+    const who = [by ? (by.name === by.source ? by.source : `${by.source} ${by.name}`) : one.agent && `agent ${one.agent}`, one.principal, one.conversation_id && `conversation ${one.conversation_id}`].filter(Boolean).join(" · ");
     return h("li.choose", {}, box, h("a.row-link", where,
       h("span.title", {}, h("span.mono", {}, one.tool), one.in_doubt ? h("span.status.is-suspended", {}, one.title.slice(one.tool.length + 1)) : null, h("span.grow"), ago(one.created_at)),
       one.text ? h("span.sub.mono", {}, one.text) : null, why ? h("span.sub", {}, why) : null, who ? h("span.sub", {}, who) : null));
