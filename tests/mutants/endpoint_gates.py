@@ -66,7 +66,7 @@ ENDPOINT_GATES: tuple[Gate, ...] = (
         "options = plain if endpoints else",
         _OF_ENDPOINTS,
     ),
-    Gate("groups of a file: a claim that is a text", _FILE, "return given in wanted", "return True", _OF_OPTIONS),
+    Gate("groups of a file: a claim that is a text", _FILE, "return value in wanted", "return True", _OF_OPTIONS),
     Gate(
         "groups of a file: one of those that are named",
         _FILE,
@@ -77,8 +77,8 @@ ENDPOINT_GATES: tuple[Gate, ...] = (
     Gate(
         "groups of a file: a claim that is no list",
         _FILE,
-        "return isinstance(given, tuple) and not",
-        "return not isinstance(given, tuple) or not",
+        "return isinstance(value, tuple) and not",
+        "return not isinstance(value, tuple) or not",
         _OF_OPTIONS,
     ),
     Gate(

@@ -88,8 +88,8 @@ class ApprovalAsked:
 
     Attributes:
         further: The JSON schema of `FrontEndAnswer.further`; None where the answer is for this call alone.
-        words: What a yes for further calls lets run, word for word: it counts when the words are sent back.
-        problem: Why the answer before was not taken; empty where there was none.
+        words: The words of a yes for further calls: it counts when they are sent back.
+        problem: The reason why the answer before was not taken; empty without one.
     """
 
     request: ApprovalRequest
@@ -99,7 +99,7 @@ class ApprovalAsked:
 
     @property
     def text(self) -> str:
-        """What the person is asked."""
+        """The question to the person."""
         return "\n\n".join(filter(None, (self.problem, self.words or self.request.text())))
 
 
