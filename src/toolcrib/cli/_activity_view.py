@@ -26,7 +26,7 @@ _EVERY = 0.5  # seconds
 _CELL = 50  # characters of a cell of the table: an id has fewer
 _BAR = 8  # characters of a bar of progress
 _ID = 22  # characters that tell ids apart: those of one process begin with the same 17
-_NARROW, _ROOMY, _WIDE = 76, 100, 120  # columns of a terminal: none fits, a bar fits beside its words, all fits
+_NARROW, _ROOMY, _WIDE = 76, 90, 120  # columns of a terminal: none fits, a bar fits beside its words, all fits
 _OTHERS = ("at", "model", "id")  # columns that a narrow terminal has no room for
 _MOST_REQUESTS = 10_000  # of a program to a model, whose usage is summed
 _MOST_OPEN, _MOST_WAITING, _MOST_ENDED = 40, 20, 5
@@ -120,7 +120,8 @@ def activity_table(log: EventLog, width: int) -> Table:
     is_narrow = width < _NARROW
     rows = [*_rows(log)]
     has_bars = width >= _ROOMY and any(row.done for row in rows)
-    table = table_of("what", "state", "for", *(["done"] if has_bars else []), *([] if is_narrow else _OTHERS))
+    others = () if is_narrow else ("done", *_OTHERS) if has_bars else _OTHERS
+    table = table_of("what", "state", "for", *others)
     for column in (table.columns[1], table.columns[2]):
         column.no_wrap = True
     if not is_narrow:
@@ -133,8 +134,8 @@ def activity_table(log: EventLog, width: int) -> Table:
             lines += [Padding(bar, (0, 0, 0, len(edge) + 2)) for bar in bars]
             lines += [_cut(f"{edge}  {text}") for text in (at, model) if text]
         come: list[RenderableType] = [*(bars if bars or not has_bars else [Text()]), _cut(at)]
-        others = [] if is_narrow else [*(come if has_bars else come[:1]), _cut(model), _cut(id, "crop")]
-        table.add_row(Group(*lines), Text(state, style=_STYLES.get(state, "")), took, *others)
+        rest = [] if is_narrow else [*(come if has_bars else come[:1]), _cut(model), _cut(id, "crop")]
+        table.add_row(Group(*lines), Text(state, style=_STYLES.get(state, "")), took, *rest)
     return table
 
 
