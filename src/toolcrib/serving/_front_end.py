@@ -407,7 +407,7 @@ class Exchange:
             _log.info("the answer of %s was not taken: %s", who, error)
 
     def _show_further(self, request: ApprovalRequest, answer: FrontEndAnswer, form: GrantForm) -> None:
-        """Note the words of a yes for further calls, which the person is asked about next, or why it is none."""
+        """Keep the words of a yes for further calls, which the person is asked about next, or why it is refused."""
         longest = self._sessions.limits.always
         try:
             if longest is None or answer.arguments is not None:
