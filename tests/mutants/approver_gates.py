@@ -135,15 +135,15 @@ APPROVER_GATES: tuple[Gate, ...] = (
     Gate(
         "an answer of who may answer no more",
         _LEDGER,
-        "return bool(request.required) and bool(misfit(known.answer, request))",
+        "return bool(request.required or request.required_if_edited) and bool(misfit(known.answer, request))",
         "return False",
         _OF_GATE,
     ),
     Gate(
         "rules of what is pending",
         _LEDGER,
-        '{"required": request.required, "approvals_needed": request.approvals_needed}',
-        "{}",
+        'name in ("required", "required_if_edited", "approvals_needed")',
+        "name in ()",
         _OF_GATE,
     ),
     Gate(
