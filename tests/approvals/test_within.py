@@ -256,6 +256,18 @@ def test_what_is_no_bound_is_an_error_that_names_the_argument(typed: str) -> Non
 # --- grants
 
 
+@pytest.mark.parametrize("given", [5, "<= 50", None, [Bound.any()], Bound, {"kind": "any"}])
+def test_what_is_no_bound_is_named_with_its_argument_and_the_mend(given: Any) -> None:
+    with pytest.raises(TypeError, match=r"within: `order` is .*, which is not a bound: write Bound\.exactly"):
+        asked({"order": "A"}).always("bob", within={"order": given})
+
+
+@pytest.mark.parametrize("given", [["order"], "order", Bound.any()])
+def test_bounds_without_names_are_an_error_that_says_how_they_are_given(given: Any) -> None:
+    with pytest.raises(TypeError, match=r"^within is .*; give bounds by argument"):
+        asked({"order": "A"}).always("bob", within=given)
+
+
 def test_the_words_of_a_grant_have_all_that_it_covers() -> None:
     request = asked({"order": "A", "amount": 20.5, "to": "/srv/a"})
 
