@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ntpath
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic_core import Url
 
 from toolcrib import Pipeline, Run, Suspended, ToolCall, tool
 from toolcrib.approvals import ApprovalStore, MemoryApprovalStore, SqliteApprovalStore, misfit, typed_bounds
@@ -100,6 +102,46 @@ async def suspended(pipeline: Pipeline, run: Run, **arguments: Any) -> Suspended
                 "https://api.example.org\\.evil.com/v1/a",
                 "https://api.example.org/v1/%252e%252e/x",
                 " https://api.example.org/v1",
+                "http\u017f://api.example.org/v1",
+                "https://api.example.org/v1/..%20/x",
+            ],
+        ),
+        (
+            Bound.under("C:\\reports\\may"),
+            ["C:\\reports\\may\\a b.pdf", "c:/reports/may/x/", "C:\\reports/may"],
+            [
+                *("D:\\reports\\may\\x", "C:\\reports\\may-old", "C:\\reports\\may\\..\\x", "C:\\reports\\may\\.. \\x"),
+                *("C:reports\\may\\x", "\\\\?\\C:\\reports\\may\\x", "\\reports\\may\\x", "/reports/may/x"),
+                *(
+                    "C:\\reports\\may\\x:stream",
+                    "C:\\reports\\may\\\\x",
+                    "C:\\reports\\may \\x",
+                    "https://C:\\reports\\may\\x",
+                ),
+            ],
+        ),
+        (Bound.under("C:/"), ["C:\\x", "c:\\"], ["C:", "C:x", "D:/x", "/x"]),
+        (
+            Bound.under("https://[2001:DB8::0:1]/v1"),
+            ["https://[2001:db8::1]:443/v1/a", "https://[2001:0db8:0:0:0:0:0:1]/v1"],
+            [
+                "https://[2001:db8::2]/v1/a",
+                "https://2001:db8::1/v1",
+                "https://[2001:db8::1%25eth0]/v1",
+                "https://[x]/v1",
+            ],
+        ),
+        (
+            Bound.under("https://bücher.example/v1"),
+            [
+                "https://xn--bcher-kva.example/v1/a",
+                "https://BÜCHER.example./v1",
+                "https://bu\u0308cher\u3002example/v1/a",
+            ],
+            [
+                "https://bucher.example/v1/a",
+                "https://xn--bcher-kva.example.evil.com/v1/a",
+                "https://b\u00fc\u0441her.example/v1",
             ],
         ),
     ],
@@ -109,6 +151,59 @@ def test_a_bound_covers_its_values_and_no_others(bound: Bound, covered: list[Any
     assert [value for value in covered if not bound.covers(value)] == []
     assert [value for value in others if bound.covers(value)] == []
     assert Bound.from_dict(bound.to_dict()) == bound
+
+
+STEPS = st.sampled_from(["a", "b", "a b", "..", ".", "", ".. ", "a.", "...", "a:b", "C:", "ü", "%2e%2e", "a\\b"])
+
+
+def joined(head: str, steps: list[str], separators: list[str]) -> str:
+    return head + "".join(f"{step}{end}" for step, end in zip(steps, separators, strict=False))
+
+
+@given(
+    st.sampled_from(["C:\\", "c:/", "C:", "\\\\host\\share\\", "/", ""]),
+    st.sampled_from(["C:\\", "c:/", "D:\\", "C:", "\\", "/", "\\\\?\\C:\\", ""]),
+    st.lists(STEPS, max_size=3),
+    st.lists(STEPS, max_size=5),
+    st.lists(st.sampled_from(["\\", "/", "//"]), min_size=5, max_size=5),
+)
+def test_a_path_that_is_covered_is_below_the_place_on_windows(
+    head: str, other: str, of_place: list[str], steps: list[str], separators: list[str]
+) -> None:
+    place, value = joined(head, of_place, separators), joined(other, [*of_place, *steps], separators[::-1] * 2)
+    try:
+        bound = Bound.under(place)
+    except ValueError as error:
+        assert "is not a plain path or http address" in str(error)  # noqa: PT017 -- or it is one
+        return
+
+    if bound.covers(value):
+        below, above = PureWindowsPath(ntpath.normpath(value)), PureWindowsPath(ntpath.normpath(place))
+        assert below.is_relative_to(above)
+        assert bound.covers(value.replace("\\", "/")) or head == ""
+
+
+HOSTS = st.text(
+    st.sampled_from("ab\u00fc\u0308\u00df\u0131\u017f\u212a\u00c9\uff11.\u3002-[]:0%@_")
+    | st.characters(max_codepoint=0x2FFF),
+    max_size=8,
+)
+
+
+@given(HOSTS, HOSTS | st.none())
+def test_an_address_that_is_covered_is_of_the_same_host_to_browsers_and_to_python(host: str, other: str | None) -> None:
+    try:
+        bound = Bound.under(f"https://{host}/a")
+    except ValueError:
+        return
+    found = Url(f"https://{host}/a").host
+    assert found is not None
+
+    assert bound.covers(f"https://{found}/a/b")  # in ASCII
+    assert found.encode().decode("ascii").encode("idna") == found.encode()
+    value = f"https://{found.upper() if other is None else other}/a/b"
+    if bound.covers(value):
+        assert str(Url(value).host).rstrip(".") == found.rstrip(".")
 
 
 @pytest.mark.parametrize(
@@ -140,6 +235,10 @@ def test_a_person_types_a_bound(typed: str, bound: Bound) -> None:
             "50..5",
             "under ../x",
             "under https://x.example/?a",
+            "under https://stra\u00dfe.example/",  # strasse.example to some clients
+            "under https://[x]/",
+            "under C:reports",
+            "under C:\\..\\x",
             "one of",
             "one of x",
             "= x",
@@ -155,6 +254,18 @@ def test_what_is_no_bound_is_an_error_that_names_the_argument(typed: str) -> Non
 
 
 # --- grants
+
+
+@pytest.mark.parametrize("given", [5, "<= 50", None, [Bound.any()], Bound, {"kind": "any"}])
+def test_what_is_no_bound_is_named_with_its_argument_and_the_mend(given: Any) -> None:
+    with pytest.raises(TypeError, match=r"within: `order` is .*, which is not a bound: write Bound\.exactly"):
+        asked({"order": "A"}).always("bob", within={"order": given})
+
+
+@pytest.mark.parametrize("given", [["order"], "order", Bound.any()])
+def test_bounds_without_names_are_an_error_that_says_how_they_are_given(given: Any) -> None:
+    with pytest.raises(TypeError, match=r"^within is .*; give bounds by argument"):
+        asked({"order": "A"}).always("bob", within=given)
 
 
 def test_the_words_of_a_grant_have_all_that_it_covers() -> None:

@@ -142,8 +142,8 @@ APPROVER_GATES: tuple[Gate, ...] = (
     Gate(
         "rules of what is pending",
         _LEDGER,
-        'name: getattr(request, name) for name in ("required", "required_if_edited", "approvals_needed")',
-        "",
+        'name in ("required", "required_if_edited", "approvals_needed")',
+        "name in ()",
         _OF_GATE,
     ),
     Gate(

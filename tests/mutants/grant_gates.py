@@ -41,7 +41,9 @@ GRANT_GATES: tuple[Gate, ...] = (
     Gate("the lower end of a bound", _BOUNDS, "(low is None or low <= number)", "True", _OF_BOUNDS),
     Gate("the upper end of a bound", _BOUNDS, "(high is None or number <= high)", "True", _OF_BOUNDS),
     Gate("the parts of a place", _BOUNDS, "parts[: len(place)] == place", "parts[0] == place[0]", _OF_BOUNDS),
-    Gate("parts that lead up", _BOUNDS, 'all(part not in ("", ".", "..") for part in parts[1:])', "True", _OF_BOUNDS),
+    Gate("parts that lead up", _BOUNDS, "all(map(_is_name, parts[1:]))", "True", _OF_BOUNDS),
+    Gate("parts of a path of Windows", _BOUNDS, "if all(map(_is_windows_name, parts)) else None", "", _OF_BOUNDS),
+    Gate("a host of two readings", _BOUNDS, "if found[0].lower() == found[1].lower() else", "if True else", _OF_BOUNDS),
     Gate("what a server may take for a part", _BOUNDS, "_UNSURE.search(urlsplit(place).path)", "False", _OF_BOUNDS),
     Gate(
         "a truth value is no number",

@@ -526,6 +526,20 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
         _OF_MESSAGES,
     ),
     Gate(
+        "a refusal of a call that is gone on with",
+        "adapters/mcp_client/_response_limit.py",
+        " and _IS_CONTINUED.search(request.content) is None",
+        "",
+        (f"{_HERE}/test_unknown_sessions.py",),
+    ),
+    Gate(
+        "statuses by which nothing ran",
+        "adapters/mcp_client/_response_limit.py",
+        "response.status_code in _NOTHING_RAN",
+        "response.status_code >= 400",
+        (f"{_HERE}/test_unknown_sessions.py",),
+    ),
+    Gate(
         "a call whose error speaks of a session",
         _REMOTE,
         "if error.message == UNKNOWN_SESSION:",

@@ -263,6 +263,7 @@ class ApprovalRequest(ShortRepr):
         Raises:
             ValueError: The scope is `values`, and it asks about none; a server asks it, during a call; or `within`,
                 `uses`, `total` and `times` do not cover this call itself.
+            TypeError: `within` has something else than a `Bound`.
         """
         refuse_unknown_options("always()", unknown, _OF_ALWAYS, _OF_OTHERS)
         if self.asked_by is not None:
@@ -284,6 +285,8 @@ class ApprovalRequest(ShortRepr):
 
     def _bounds(self, within: Mapping[str, Bound]) -> dict[str, Bound]:
         """Return a bound for each argument, for one that is not named the value that it has."""
+        if not isinstance(within, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(f"within is {within!r:.80}; give bounds by argument, as in within={{'order': Bound.any()}}")
         known = self.arguments.keys() | (self.parameters or {}).get("properties", {}).keys()
         if unknown := sorted(within.keys() - known):
             raise ValueError(
@@ -483,6 +486,12 @@ class Grant(ShortRepr):
             raise ValueError(f"expires_at has no time zone: write datetime.now(UTC) + ..., not {self.expires_at!r}")
         if self.standing and not (self.override_args is None and self.user_input is None and self.done is None):
             raise ValueError("override_args, user_input and done are for one call; grant them with scope='once'")
+        for name, bound in self.within.items():
+            if not isinstance(bound, Bound):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+                raise TypeError(
+                    f"within: `{name}` is {bound!r:.80}, which is not a bound: write Bound.exactly(...) for one value, "
+                    "or Bound.any(), one_of, between or under (from toolcrib.calls)"
+                )
         if self.scope == "values" and not self.values:
             raise ValueError("a grant for values has none; `request.always()` makes one, where values are asked about")
         is_limited = self.uses is not None or self.total is not None

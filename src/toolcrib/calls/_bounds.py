@@ -7,8 +7,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from ipaddress import IPv6Address
 from typing import Any, Final, Literal, TypeAlias, cast
 from urllib.parse import unquote, urlsplit
+
+from pydantic_core import Url
 
 from toolcrib._passwords import REDACTED, STARS
 from toolcrib.calls._diff import shown
@@ -17,7 +20,11 @@ from toolcrib.calls._stored import StoredFields
 BoundKind: TypeAlias = Literal["any", "exactly", "one_of", "between", "under"]
 
 _NUMBER: Final = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
-_URL: Final = re.compile(r"(https?)://([a-z0-9.-]+)(:[0-9]{1,5})?(/[^\s?#\\]*)?([?#][!-~]*)?", re.IGNORECASE)
+_URL: Final = re.compile(
+    r"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9.\-\u0080-\U0010ffff]+)(:[0-9]{1,5})?(/[^\s?#\\]*)?([?#][!-~]*)?",
+    re.IGNORECASE | re.ASCII,
+)
+_DRIVE: Final = re.compile(r"([a-z]):[/\\](.*)", re.IGNORECASE | re.ASCII)
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 _UNSURE: Final = re.compile(r"%(2e|2f|5c|25|00)", re.IGNORECASE)  # a server may take them for parts of a path
 _MOST_DEPTH: Final = 50
@@ -68,16 +75,16 @@ class Bound:
 
     @classmethod
     def under(cls, place: str) -> Bound:
-        """A path or an address, and what is below it: `/srv/reports` covers `/srv/reports/may.pdf`.
+        r"""A path or an address, and what is below it: `/srv/reports` covers `/srv/reports/may.pdf`.
 
-        Paths are compared by their parts: `/srv/reports-old` and `/srv/reports/../x` are not covered. Of an address
-        the scheme, the host and the port are the same.
+        Paths are compared by their parts: `/srv/reports-old` and `/srv/reports/../x` are not covered. A path of Windows
+        has its drive, `C:\reports`. Of an address the scheme, the host and the port are the same.
 
         Raises:
             ValueError: It is neither, or cannot be read in one way.
         """
         if _place_parts(place) is None or ("://" in place and ("?" in place or "#" in place)):
-            plain = "give one without `..`, `//`, backslashes and a query"
+            plain = "give one without `..`, `//`, a query, and backslashes but after a drive, as in C:\\reports"
             raise ValueError(f"{place!r} is not a plain path or http address: {plain}")
         return cls("under", place)
 
@@ -273,18 +280,50 @@ def _is_same(one: Any, other: Any) -> bool:
 
 def _place_parts(place: str) -> list[str] | None:
     """Return the parts of a path or an address, the host among them; None for what may be read in another way."""
-    if not place or not place.isprintable() or "\\" in place:
+    if not place or not place.isprintable():
+        return None
+    if (drive := _DRIVE.fullmatch(place)) is not None:
+        steps = drive[2].replace("\\", "/").removesuffix("/")
+        parts = steps.split("/") if steps else []
+        return [f"{drive[1].upper()}:", *parts] if all(map(_is_windows_name, parts)) else None
+    if "\\" in place or place[1:2] == ":":  # of `C:x` it is not said where on the drive it is
         return None
     if "://" not in place:
         parts = place.rstrip("/").split("/")
-        is_plain = all(part not in ("", ".", "..") for part in parts[1:]) and parts[0] not in (".", "..")
+        is_plain = all(map(_is_name, parts[1:])) and (parts[0] == "" or _is_name(parts[0]))
         return parts if is_plain and (parts != [""] or place == "/") and not place.startswith("~") else None
     found = _URL.fullmatch(place)
     if found is None or _UNSURE.search(urlsplit(place).path):
         return None
-    scheme, host = found[1].lower(), found[2].lower().rstrip(".")
+    scheme, host = found[1].lower(), _host(found[2])
     path = [unquote(part) for part in (found[4] or "/").rstrip("/").split("/")[1:]]
     steps = [part.partition(";")[0] for part in path]  # `..;x` climbs, too
-    if not host or ".." in host or any(step in ("", ".", "..") for step in steps):
+    if not host or ".." in host or not all(map(_is_name, steps)):
         return None
     return [f"{scheme}://{host}{found[3] or _DEFAULT_PORTS[scheme]}", *path]
+
+
+def _is_name(part: str) -> bool:
+    """Return whether a part of a path is a name: no step, also not on Windows, which leaves spaces at the end out."""
+    return part.strip(". ") != ""
+
+
+def _is_windows_name(part: str) -> bool:
+    """Return whether a part of a path is a name that Windows reads as it is written, in one way."""
+    return part != "" and part == part.rstrip(". ") and not set(part) & set('<>:"|?*')
+
+
+def _host(host: str) -> str:
+    """Return a host as it is looked up, an international one in its ASCII form; empty for one that is read in two ways.
+
+    Some clients look `straße.example` up as `strasse.example`, others do not.
+    """
+    try:
+        if host.startswith("["):
+            return f"[{IPv6Address(host[1:-1]).compressed}]"
+        if host.isascii():
+            return host.lower().rstrip(".")
+        found = [host.encode("idna").decode(), Url(f"https://{host}").host or ""]
+    except ValueError:
+        return ""
+    return found[0].lower().rstrip(".") if found[0].lower() == found[1].lower() else ""

@@ -1,10 +1,12 @@
-"""Sessions that a server does not know any more: a call is sent again where its status says that it was not read."""
+"""Calls that a server refuses by the status of its response: what it did not read is known not to have run."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
+import httpx2
 import mcp_types as types
 import pytest
 from mcp.server import Server
@@ -13,6 +15,8 @@ from mcp.shared.exceptions import MCPError
 from tests.adapters.mcp_client.servers import asked_over_http, called, failed, serving
 from tests.networks import free_port
 from toolcrib.adapters.mcp_client import connect
+from toolcrib.adapters.mcp_client._response_limit import limited_responses
+from toolcrib.errors import ServerError
 
 TOOL: dict[str, Any] = {"name": "pay", "inputSchema": {"type": "object"}}
 START = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "odd", "version": "1"}}
@@ -107,3 +111,68 @@ async def test_the_words_of_a_tool_make_no_call_twice(mode: str, code: int, mess
         outcome = await failed(tools, "pay")
 
     assert (calls, outcome.text()) == (["pay"], f"RemoteToolError: {message}")
+
+
+NOTHING_RAN = [(status, b"no", "text/plain") for status in (401, 403, 405, 406, 413, 415, 421, 429)]
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [*NOTHING_RAN, (401, b'{"error": "invalid_token"}', "application/json"), (403, b"", "text/html")],
+)
+async def test_a_call_that_was_refused_by_its_status_is_known_not_to_have_run(
+    status: int, body: bytes, kind: str, mode: str
+) -> None:
+    server, port = Restarted(status, body, kind), free_port()
+
+    async with serving(server, port), connect(f"http://127.0.0.1:{port}/mcp", mode=mode).open() as tools:
+        outcome = await failed(tools, "pay")
+        after = await called(tools, "pay")
+
+    assert f"refused the request by HTTP: {status} " in outcome.text()
+    assert outcome.text().endswith("Nothing of it ran")
+    assert (after, server.calls) == ("paid", 2)
+
+
+@pytest.mark.parametrize("status", [400, 408, 409, 422, 424, 500, 502, 503, 504])
+async def test_of_a_call_that_failed_by_another_status_it_is_not_known_whether_it_ran(status: int) -> None:
+    server, port = Restarted(status, b"no", "text/plain"), free_port()
+
+    async with serving(server, port), connect(f"http://127.0.0.1:{port}/mcp", mode="legacy").open() as tools:
+        outcome = await failed(tools, "pay")
+
+    assert isinstance(outcome.exception, ServerError)
+    assert outcome.exception.may_have_run
+
+
+async def test_what_a_server_says_of_its_refusal_is_what_the_model_is_told() -> None:
+    server, port = Restarted(403, error("the till is closed")), free_port()
+
+    async with serving(server, port), connect(f"http://127.0.0.1:{port}/mcp", mode="legacy").open() as tools:
+        outcome = await failed(tools, "pay")
+
+    assert outcome.text() == "RemoteToolError: the till is closed"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"method": "tasks/get", "params": {"taskId": "t"}},
+        {"method": "tools/call", "params": {"name": "pay", "inputResponses": {}}},
+        {"method": "tools/call", "params": {"name": "pay", "requestState": "s"}},
+    ],
+)
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+async def test_a_call_that_is_gone_on_with_may_have_run_whatever_the_status(asked: Any, separators: Any) -> None:
+    content = json.dumps({"jsonrpc": "2.0", "id": 1, **asked}, separators=separators).encode()
+    headers = {"accept": "application/json, text/event-stream"}
+    request = httpx2.Request("POST", "http://bank.example", content=content, headers=headers)
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b"no"
+
+    response = httpx2.Response(401, content=body(), request=request)
+    await limited_responses("bank", 1000)(response)
+
+    assert await response.aread() == b"no"

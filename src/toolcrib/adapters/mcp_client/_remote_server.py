@@ -22,7 +22,7 @@ from toolcrib.adapters.mcp_client._messages import UNREADABLE
 from toolcrib.adapters.mcp_client._options import Options, target_identity
 from toolcrib.adapters.mcp_client._pace import ProgressReport
 from toolcrib.adapters.mcp_client._pins import Change
-from toolcrib.adapters.mcp_client._response_limit import UNKNOWN_SESSION
+from toolcrib.adapters.mcp_client._response_limit import REFUSED, UNKNOWN_SESSION
 from toolcrib.adapters.mcp_client._server_requests import ServerRequests, current_call
 from toolcrib.adapters.mcp_client._task_calls import TaskCall
 from toolcrib.calls import Consent
@@ -310,6 +310,9 @@ class RemoteServer:
                 raise _ConnectionLostError from error
             if error.message == UNKNOWN_SESSION:
                 raise _ConnectionLostError(not_done=True) from error
+            if error.error.data == REFUSED:
+                problem = f"the server `{self.name}` refused the request by HTTP: {error.message}. Nothing of it ran"
+                raise RemoteToolError(self.name, problem) from error
             if error.code == types.PARSE_ERROR and error.message.startswith(UNREADABLE):
                 raise _UnreadableError(error.message) from error
             if error.code in _HTTP_CODES and error.message.startswith(_HTTP_FAILURES):

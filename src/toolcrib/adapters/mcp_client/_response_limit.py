@@ -6,6 +6,7 @@ import json
 import re
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from http import HTTPStatus
 from typing import Any
 
 import httpx2
@@ -21,6 +22,11 @@ UNKNOWN_SESSION = f"unknown session {secrets.token_hex(16)}"
 
 No server knows it: one that could send such an error after a call would have the call made twice.
 """
+REFUSED = f"refused {secrets.token_hex(16)}"
+"""Data of the error for a request of which nothing ran, by the status of the response; no server knows it."""
+_NOTHING_RAN = {*range(401, 408), *range(410, 416), 417, 421, 425, 426, 428, 429}
+"""Statuses of HTTP by which a server has not begun what was asked for: of others, such as 400 and 409, it may have."""
+_IS_CONTINUED = re.compile(rb'"(inputResponses|requestState)"|"method": *"tasks/')  # parts of the call have run
 _LINE_ENDS = re.compile(rb"(?<=\n)|(?<=\r)(?=[^\n])")
 _SHORTEST, _LONGEST = 100, 60_000  # milliseconds until a stream that ended is opened again, whatever the server says
 _SESSION_ID = "mcp-session-id"
@@ -48,9 +54,10 @@ def limited_responses(server: str, most: int) -> Callable[[httpx2.Response], Awa
             )
             return
         problem = f"the server `{server}` sent a response of more than {most} bytes (max_message)"
-        if response.status_code in (400, 404) and _SESSION_ID in response.request.headers:
+        has_session = response.status_code in (400, 404) and _SESSION_ID in response.request.headers
+        if has_session or _ran_not(response):
             response.headers["content-type"] = "application/json"  # of other responses the SDK does not read the body
-            response.stream = _Refusal(response.stream, most, problem, response.status_code)
+            response.stream = _Refusal(response.stream, most, problem, response.status_code, has_session=has_session)
             return
         kind = response.headers.get("content-type", "").lower()
         is_json, is_stream = kind.startswith("application/json"), kind.startswith("text/event-stream")
@@ -122,15 +129,32 @@ class _Message(_Messages):
 
 
 class _Refusal(_Counted):
-    """The body of a response to a request that has a session, which the server may not know."""
+    """The body of a response to a request of which nothing ran, or whose session the server may not know."""
 
-    def __init__(self, stream: Any, most: int, problem: str, status: int) -> None:
+    def __init__(self, stream: Any, most: int, problem: str, status: int, *, has_session: bool) -> None:
         super().__init__(stream, most, problem)
-        self._status = status
+        self._status, self._has_session = status, has_session
 
     async def __aiter__(self) -> AsyncGenerator[bytes]:
         body = await off_loop(repair, b"".join([chunk async for chunk in super().__aiter__()]))
-        yield _UNKNOWN if _is_unknown_session(self._status, body) else body
+        if self._has_session:
+            yield _UNKNOWN if _is_unknown_session(self._status, body) else body
+        else:
+            yield body if _message_of(body) is not None else _refusal(self._status)
+
+
+def _ran_not(response: httpx2.Response) -> bool:
+    """Return whether nothing of a request for MCP ran, by the status of its response."""
+    request = response.request
+    is_message = request.method == "POST" and "text/event-stream" in request.headers.get("accept", "")
+    return is_message and response.status_code in _NOTHING_RAN and _IS_CONTINUED.search(request.content) is None
+
+
+def _refusal(status: int) -> bytes:
+    """Return the error for a request of which nothing ran, with the code that the SDK has for the status."""
+    code = types.METHOD_NOT_FOUND if status == 404 else types.INTERNAL_ERROR
+    error = {"code": code, "message": f"{status} {HTTPStatus(status).phrase}", "data": REFUSED}
+    return json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
 
 
 _UNKNOWN = json.dumps(
@@ -139,11 +163,17 @@ _UNKNOWN = json.dumps(
 
 
 def _is_unknown_session(status: int, body: bytes) -> bool:
-    try:
-        message = types.JSONRPCError.model_validate_json(body, by_name=False).error.message
-    except ValueError:
+    if (message := _message_of(body)) is None:
         return status == 404
     return "session" in message.lower() if status == 404 else _NO_SESSION.fullmatch(message.strip()) is not None
+
+
+def _message_of(body: bytes) -> str | None:
+    """Return the message of an error; None for another body."""
+    try:
+        return types.JSONRPCError.model_validate_json(body, by_name=False).error.message
+    except ValueError:
+        return None
 
 
 class _Events(_Messages):
