@@ -46,8 +46,6 @@ _TEXT_TYPES: Final = ("text/", "application/json")
 _MOST_LINKS: Final = 200  # in one text
 _SHORTEST: Final = 2  # letters of words such as "to", which name nothing
 _NAMING: Final = re.compile(r"\d|\w[@./:]\w")
-_NAMES: Final = frozenset({"name", "title", "path", "file", "id", "alias", "key", "label", "nickname", "group", "list"})
-"""Words in the names of arguments that name what is made; without one, each text of such a call may be its name."""
 _APART: Final = "\0"  # between literals, so that no value is made of two
 _LONE_MARK: Final = re.compile(
     r"(?<![^\s'\"`(])[^\w\s]+(?![^\s'\"`),;])"
@@ -267,7 +265,7 @@ class Memory(Origins):
         self._left_to_write -= len(ends)
         if self._left_to_write < 0:
             self.lose()
-        known, unknown, marks = dict[str, str](), dict[str, None](), set[str]()
+        known, unknown, marks = set[str](), dict[str, None](), set[str]()
         is_said = False
         for path, value in values if effect in INSIDE else ():
             least = self._least_trusted(value)
@@ -277,9 +275,8 @@ class Memory(Origins):
                 unknown[cut(str(value))] = None
                 marks.add(least.mark(origin.tool, path, _shown(value)))
             elif isinstance(value, str) and _is_name(value):
-                known[path] = letters_of(value)
-        naming = [path for path in known if not _NAMES.isdisjoint(words_named(path))] or list(known)
-        names = frozenset(known[path] for path in naming if unknown or is_said)
+                known.add(letters_of(value))
+        names = frozenset(known if unknown or is_said else ())
         self._writings.append(
             Writing(origin.tool, origin.call_id, since, letters, ends, names, tuple(unknown), is_said, frozenset(marks))
         )
