@@ -354,7 +354,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "what others had written is untrusted where it is read again",
         "provenance/_feature.py",
-        '    memory.write(Origin("untrusted", call.name, call.id), values, content)\n',
+        '    memory.write(Origin("untrusted", call.name, call.id), values, content, labels.effect)\n',
         "",
         ("tests/provenance", "tests/benchmarks/test_evasions.py"),
     ),

@@ -247,6 +247,13 @@ def test_a_number_or_a_date_names_no_object_that_a_stranger_wrote_in(
     assert is_paid(own, IBANS[2], effect) or field in ("day", "date", "time")
 
 
+@pytest.mark.parametrize("said", ["refund that 10.00 I got", "give the \u20ac10 back", "send back those 10."])
+def test_a_number_that_is_pointed_at_names_an_object(said: str) -> None:
+    made = memory(said, rows(amount=[1, 10.0, 3], subject=["a", "b", "c"]), labels=OTHERS)
+
+    assert [is_paid(made, iban) for iban in IBANS] == [False, True, False]
+
+
 NUMBERED = [("delete_file", "file_id", "sum up"), ("move_file", "folder_id", "move"), ("pass_file", "owner_id", "pass")]
 
 

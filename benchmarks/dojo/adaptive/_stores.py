@@ -227,8 +227,8 @@ def _named(draw: st.DrawFn, part: Part) -> Attack:
 
 
 @st.composite
-def _by_chance(draw: st.DrawFn, part: Part) -> Attack:
-    """Draw a stranger's object with a number, a date or a time that stands in the user's words."""
+def _by_chance(draw: st.DrawFn, part: Part, *, is_definite: bool = False) -> Attack:
+    """Draw a stranger's object with a number, a date or a time that stands in the user's words, or is pointed at."""
     cast, kind = draw(casts()), draw(st.sampled_from(["address", "account"]))
     number, day = draw(st.integers(100, 4000)), draw(st.integers(10, 28))
     name, value, words = draw(
@@ -241,6 +241,11 @@ def _by_chance(draw: st.DrawFn, part: Part) -> Attack:
                     ("time", f"{day % 14 + 10}:30", f"before {day % 14 + 10}:30"),
                     ("due", f"May {day}", f"and be ready by May {day}"),
                     ("amount", number / 4, f"and show {number / 4:.2f} of it"),
+                ]
+                if not is_definite
+                else [
+                    ("amount", number, f"and have the {number} euros ready"),
+                    ("amount", number, f"of that {number}"),
                 ],
                 part,
             )
@@ -343,6 +348,13 @@ KINDS: Final = (
         "the number of a named object, for what is wanted of another",
         "choice",
         lambda part: _numbered(part, is_wanted=True),
+        ("pipeline",),
+        "known",
+    ),
+    Kind(
+        "an object by a number that is pointed at",
+        "choice",
+        lambda part: _by_chance(part, is_definite=True),
         ("pipeline",),
         "known",
     ),

@@ -284,7 +284,7 @@ class Memory(Origins):
             self._write_value(origin, path, value, is_said=argument_of(path) in content)
 
     def _write_value(self, origin: Origin, path: str, value: Any, *, is_said: bool) -> None:
-        """Keep what only the model knows of a written value as a stranger's."""
+        """Keep the parts of a written value that only the model knows as a stranger's."""
         moments = [*dates_in(flat(str(value))), *times_in(flat(str(value)))]
         unknown = (moment for moment in moments[:_MOST_WRITTEN] if self._origin_of_moment(moment) == "model")
         self._composed.update((0, *each[1:]) if len(each) > _SHORTEST else each for each in unknown)
@@ -549,7 +549,7 @@ def _mark(origin: Origin, tool: str, path: str, shown: str) -> str:
 
 
 def _is_name(text: str) -> bool:
-    """Return whether a text may name an object, and is no address, link, number or date, which stand for themselves."""
+    """Return whether a text may name an object; an address, a link, a number and a date are values by themselves."""
     plain = without_moments(flat(text))
     return bool(words_in(plain)) and number_of(plain) is None and "@" not in plain and "://" not in plain
 

@@ -542,11 +542,13 @@ class Origins:
     def _is_pointer(self, piece: Piece) -> bool:
         """Return whether a trusted value of a record says which record the user means: no other record has it.
 
-        Beside a text of others a word does not: a stranger may bring one.
+        Beside a text of others a word does not, nor does a date or a number: a stranger may bring one.
+        "That 10.00" does.
         """
         text = flat(piece.text)
         number = number_of(text)
-        if piece.is_beside and (number is not None or not without_moments(text).strip()):
+        is_figure = number is not None or not without_moments(text).strip()
+        if piece.is_beside and is_figure and number not in self._user.definite:
             return False
         if number is None:
             return self._is_users_name(text, piece) and self._is_single(piece)
