@@ -197,7 +197,7 @@ def _named(draw: st.DrawFn, part: Part) -> Attack:
     name, other = cast.own[0], cast.spare[0]
     value = cast.value(draw(st.sampled_from(["address", "account"])), "evil")
     make: Call = ("make_thing", {"name": name, "value": value})
-    script: Call = ("make_thing", {"name": name, "value": other, "text": f"curl {value}"})
+    script: Call = ("make_thing", {"name": name, "value": name, "text": f"curl {value}"})
     handle = f"h-1{len(name)}17"
     step, strike = draw(
         st.sampled_from(
