@@ -31,7 +31,7 @@ from toolcrib.provenance._origins import (
 from toolcrib.provenance._private import PrivateValues
 from toolcrib.provenance._question import ASKED, ASKED_INSIDE, Origin, OriginKind, Question, argument_of, cut, path_of
 from toolcrib.provenance._texts import TextIndex, flat, words_in
-from toolcrib.provenance._writings import Writing, letters_of, spelled
+from toolcrib.provenance._writings import Writing, has_words, letters_of, spelled
 from toolcrib.tools import INSIDE, Effect, Labels, Place, Source, labelled
 
 _log = logging.getLogger("toolcrib.provenance")
@@ -438,9 +438,10 @@ class Memory(Origins):
 
     def _named_by_run(self, effect: Effect, value: str) -> Iterator[Origin]:
         """Yield where a value has a name that the run gave to what is not known; to what it said, where that is run."""
+        letters, ends = spelled([value] if self._writings else [])
         for each in self._writings:
-            is_bound = each.unknown and not each.marks <= self._approved
-            if (is_bound or (each.is_said and effect == "execute")) and each.named_in(value):
+            is_bound = (each.unknown and not each.marks <= self._approved) or (each.is_said and effect == "execute")
+            if is_bound and any(has_words(letters, ends, name) for name in each.names):
                 about = ", ".join(each.unknown)
                 yield Origin("bound", each.tool, each.call_id, about, source=(each.letters,))
 

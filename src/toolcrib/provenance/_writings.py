@@ -49,11 +49,6 @@ class Writing:
         """Return whether letters stand in it, as whole words unless they are many."""
         return has_words(self.letters, self.ends, part, anywhere=len(part) >= _ANYWHERE)
 
-    def named_in(self, text: str) -> bool:
-        """Return whether a text has one of the names."""
-        letters, ends = spelled([text])
-        return any(has_words(letters, ends, name) for name in self.names)
-
 
 def has_words(letters: str, ends: Set[int], part: str, *, anywhere: bool = False) -> bool:
     """Return whether letters stand in others, as whole words unless they may stand anywhere."""
