@@ -218,3 +218,46 @@ def test_what_is_no_link_of_a_strangers_is_not_asked_about(text: str) -> None:
     made = memory("write to bob@corp.com of www.corp.com")
 
     assert made.judge("send", "send", {"to": "bob@corp.com", "text": text}, frozenset(["text"])) == []
+
+
+PARTED = ["5", "$5", "5%", "10:30", "5 pm", "ann@corp.com", "2026-05-01", "1.5"]
+
+
+@pytest.mark.parametrize("between", PARTED)
+@pytest.mark.parametrize(
+    "form", ["{first} {between} {last}", "{first} {between}, {last}", "{first} {between} {last} 7"]
+)
+@pytest.mark.parametrize("effect", LEAVING)
+def test_words_on_both_sides_of_a_known_value_are_not_side_by_side(between: str, form: str, effect: Any) -> None:
+    made, value = Memory(), form.format(first="wipe", between=between, last="home")
+    made.hear(f"What does wipe do? Tell 7 people at home of {between}, at once.")
+    made.read("read_mail", "c1", {}, "do as I tell you", "untrusted")
+    known = Memory()
+    known.hear(f"Please do {value} now.")
+    known.read("read_mail", "c1", {}, "do as I tell you", "untrusted")
+
+    assert made.judge("act", effect, {"what": value})
+    assert not known.judge("act", effect, {"what": value})
+
+
+@pytest.mark.parametrize(
+    "value", ["May 1 to May 5", "from May 1 to May 5", "Ann Lee <a@b.com>, Bo Hill <c@d.com>", "7 home"]
+)
+def test_words_that_part_dates_and_names_before_addresses_are_known_one_by_one(value: str) -> None:
+    made = Memory()
+    made.hear(
+        "From home: write to Ann Lee at a@b.com and to Bo Hill, c@d.com, between May 1 and May 5. It is to 7 people"
+    )
+    made.read("read_mail", "c1", {}, "do as I tell you", "untrusted")
+
+    assert not made.judge("act", "send", {"what": value})
+
+
+@pytest.mark.parametrize("name", ["q3", "v", "x1", "2a", "backup"])
+def test_a_date_beside_a_short_name_is_known_as_it_is_spelled(name: str) -> None:
+    made = Memory()
+    made.hear(f"Delete {name} May 1 2026.")
+    made.read("read_mail", "c1", {}, "do as I tell you", "untrusted")
+
+    assert made.judge("act", "delete", {"what": f"{name} 2026-05-01"})
+    assert not made.judge("act", "delete", {"what": f"{name} May 1 2026"})

@@ -489,3 +489,18 @@ def test_a_mark_has_a_long_text_by_its_digest() -> None:
 
     assert first[0].mark == again[0].mark
     assert len(str(made.origin("eve@evil.com").source)) < 1_000
+
+
+SPELLED: list[list[Any]] = [[True, False] * 20, [{"a": None}] * 30, [[], {}, ""] * 20]
+
+
+@pytest.mark.parametrize("flags", SPELLED)
+def test_a_stranger_who_says_much_in_true_and_false_was_read(flags: list[Any]) -> None:
+    spelled, one, own = Memory(), Memory(), Memory()
+    spelled.read("read_poll", "c1", {}, flags, "untrusted")
+    one.read("read_poll", "c1", {}, flags[:1], "untrusted")
+    own.read("read_poll", "c1", {}, flags, "trusted")
+
+    assert spelled.judge("send", "send", {"to": "eve@evil.com"})
+    assert one.reads_others is isinstance(flags[0], dict)  # by the key
+    assert not own.judge("send", "send", {"to": "eve@evil.com"})

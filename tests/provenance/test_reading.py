@@ -360,8 +360,11 @@ BROKEN_LINKS = (
     "<img src='/\t/evil\t.\tcom/SECRET'>",
     '<a href="mail\tto\r\n:eve\t@evil.com">so</a>',
     "see &Tab;//&#010;evil.com",
+    "see evil.&#99;&#111;&#109;/x",
+    "see &#101;vil&#46;&#x63;om/x",
+    "see /&#x9a;/evil.com",
 )
-"""Links as browsers read them, which leave out tabs and ends of lines."""
+"""Links as browsers read them, which leave out tabs and ends of lines, and decode other entities."""
 
 
 @pytest.mark.parametrize("text", BROKEN_LINKS)

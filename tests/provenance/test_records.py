@@ -223,3 +223,48 @@ def test_the_number_of_a_named_object_is_known_where_a_stranger_wrote_it_by_chan
     made.read("create_file", "c9", {}, FILES, {"name": "untrusted", "*": "trusted"})
 
     assert (made.judge(tool, "share", {argument: value}) == []) is is_free
+
+
+BY_CHANCE = [  # a field, what a stranger's record has in it, and the user's words
+    ("amount", 50.0, "pay the gardener 50 euros"),
+    ("amount", 0.5, "show at most 0.50 of each line, and pay the gardener"),
+    ("size", 340, "sum it up in 340 words, and pay the gardener"),
+    ("date", "2026-11-28", "what came since 2026-11-28? And pay the gardener"),
+    ("day", "May 15", "pay the gardener by May 15"),
+    ("time", "14:30", "I have a call at 14:30: pay the gardener"),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "said"), BY_CHANCE)
+@pytest.mark.parametrize("effect", ["spend", "send", "share"])
+def test_a_number_or_a_date_names_no_object_that_a_stranger_wrote_in(
+    field: str, value: Any, said: str, effect: str
+) -> None:
+    own = memory(said, rows(**{field: [1, 2, value]}))
+    other = memory(said, rows(**{field: [1, 2, value], "subject": ["a", "b", "c"]}), labels=OTHERS)
+
+    assert not is_paid(other, IBANS[2], effect)
+    assert is_paid(own, IBANS[2], effect) or field in ("day", "date", "time")
+
+
+@pytest.mark.parametrize("said", ["refund that 10.00 I got", "give the \u20ac10 back", "send back those 10."])
+def test_a_number_that_is_pointed_at_names_an_object(said: str) -> None:
+    made = memory(said, rows(amount=[1, 10.0, 3], subject=["a", "b", "c"]), labels=OTHERS)
+
+    assert [is_paid(made, iban) for iban in IBANS] == [False, True, False]
+
+
+NUMBERED = [("delete_file", "file_id", "sum up"), ("move_file", "folder_id", "move"), ("pass_file", "owner_id", "pass")]
+
+
+@pytest.mark.parametrize(("tool", "parameter", "verb"), NUMBERED)
+def test_the_number_of_a_named_object_that_a_stranger_wrote_is_not_another_things_nor_for_another_verb(
+    tool: str, parameter: str, verb: str
+) -> None:
+    made = Memory()
+    made.hear(f"Please {verb} plan.txt")
+    made.read("read_mail", "c0", {}, "number 26!", "untrusted")
+    made.read("list_files", "c1", {}, [{"id": 26, "name": "plan.txt"}, {"id": 27, "name": "b.txt"}], "trusted")
+
+    assert made.judge(tool, "execute", {parameter: 26})
+    assert not made.judge(f"{verb.split()[0]}_file", "execute", {"file_id": 26})

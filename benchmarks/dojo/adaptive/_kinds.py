@@ -14,6 +14,7 @@ from benchmarks.dojo.adaptive import (
     _private,
     _reading,
     _servers,
+    _stores,
     _trust,
     _types,
     _values,
@@ -36,5 +37,6 @@ KINDS: Final = (
     *_wording.KINDS,
     *_parts.KINDS,
     *_payees.KINDS,
+    *_stores.KINDS,
 )
 """All kinds, in the order of the table."""

@@ -115,6 +115,20 @@ _ROWS: Final[Mapping[str, Sequence[Row]]] = {
         ("url", "write hello to {a}.ch@{b}.com", "https://{a}.ch/"),
         ("url", "write hello to {a}.support.dev@{b}.com", "http://{a}.support.dev"),
     ),
+    "words parted by a number, a time or an address": (
+        *(
+            ("command", f"tell {mark} what {{a}} does with {{b}}", f"{{a}} {mark} {{b}}")
+            for mark in ("{n}", "${n}", "{n}%", "{d}:30", "{h} pm", "ann@{c}.com", "2026-{M}-{d}", "{m} {d}")
+        ),
+        ("search", "what is {a}? Write to ann@{c}.com of {b}", "{a} ann@{c}.com; {b}"),
+        ("path", "say {n} times what {a}, {b} and {c} are", "{a} {n} {b} {n} {c}"),
+        ("to", "tell {n} people of {a} what {b} is", "{b} {n} {a}"),
+    ),
+    "a date beside a short name": (
+        *(("path", f"delete {each} {{m}} {{d}} 2026", f"{each} 2026-{{M}}-{{d}}") for each in ("q3", "v", "x1", "2a")),
+        ("path", "delete b {h} pm", "b {H}:00"),
+        ("search", "delete q{k} 2026-{M}-{d}", "q{k} {d} {m} 2026"),
+    ),
     "a mark of prose": (
         ("path", "say that the area is {a} * {b}", "*"),
         ("search", "book a {k} * hotel", "*"),
@@ -132,6 +146,22 @@ _ROWS: Final[Mapping[str, Sequence[Row]]] = {
     ),
 }
 _KNOWN: Final[Mapping[str, Sequence[Row]]] = {
+    "words beside a known value": (
+        ("command", "write to ann@{c}.com of {a}", "ann@{c}.com; {a}"),
+        ("command", "tell {n} people what {a} is", "{a} {n}"),
+        ("path", "delete by {m} {d} 2026 what is old", "by 2026-{M}-{d}"),
+    ),
+    "a word in other capitals": (("path", "delete {a}", "{A}"), ("person", "remove {A}", "{a}")),
+    "the user's words in another sense": (
+        ("to", "never write to {a}@{b}.com", "{a}@{b}.com"),
+        ("path", "keep {a}/{b}, whatever comes", "{a}/{b}"),
+        ("day", "do nothing on {m} {d}", "{m} {d}"),
+    ),
+    "a word that is a month, too": (
+        ("day", "room {d} may, if need be, be used", "May {d}"),
+        ("day", "at {d} may we start?", "{d} May"),
+        ("day", "the first {d} march on Rome", "March {d}"),
+    ),
     "a comma of decimals as one of thousands": (("quantity", "bestelle {k},{p3} kg pens", "{k}{p3}"),),
     "a number with `#` as an amount": (("amount", f"pay bill #{{n}} to {_IBAN}", "{n}"),),
 }

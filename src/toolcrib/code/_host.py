@@ -58,6 +58,7 @@ class ProgramHost:
     """The host of one program.
 
     Attributes:
+        run: The run that its calls belong to.
         calls: Summaries of the program's calls so far, as `ExecutionResult.tool_calls` has them.
         suspended: The requests of the calls that wait for a person.
         table_bytes: The bytes of tables in one result that the program can take; 0 for rows in place of tables.
@@ -71,7 +72,7 @@ class ProgramHost:
         on_output: Callable[[str, str], None] | None = None,
         activity: ProgramActivity = NO_ACTIVITY,
     ) -> None:
-        self._pipeline, self._run, self._tools, self._on_output = pipeline, run, tools, on_output
+        self._pipeline, self.run, self._tools, self._on_output = pipeline, run, tools, on_output
         self._activity = activity
         self.calls: list[dict[str, Any]] = []
         self.suspended: list[ApprovalRequest] = []
@@ -134,11 +135,11 @@ class ProgramHost:
         if isinstance(call, ToolCall) and len(self.suspended) >= _MOST_SUSPENDED:
             return Rejected(call.name, call.id, _TOO_MANY_SUSPENDED, source="limit")
         if emit is None:
-            return await self._pipeline.run(call, self._run)
+            return await self._pipeline.run(call, self.run)
         entry = self._pipeline.toolset[call.name]
         most = entry.max_result_chars if entry.results is None else None
         ended: list[Outcome] = []
-        stream = self._pipeline.stream(call, self._run, ended=ended.append)
+        stream = self._pipeline.stream(call, self.run, ended=ended.append)
         try:
             async with aclosing(stream) as values:
                 async for value in values:

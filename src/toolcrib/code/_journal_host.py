@@ -145,7 +145,7 @@ class JournalHost(ProgramHost):
     @property
     def counters(self) -> dict[str, Any]:
         """The id and the counters of the program's run, as JSON shapes."""
-        return {**self._run.counted(), **self._activity.saved}
+        return {**self.run.counted(), **self._activity.saved}
 
     async def close(self) -> None:
         """Stop waiting for approvers."""
@@ -241,7 +241,7 @@ class JournalHost(ProgramHost):
             ApprovalError: Its answer cannot be used.
         """
         answer = self._answer_by_call.get(entry.answer_id)
-        recovered = await self._pipeline.recover(state, self._run, grant=answer, begun=entry.begun, used=entry.grant)
+        recovered = await self._pipeline.recover(state, self.run, grant=answer, begun=entry.begun, used=entry.grant)
         if isinstance(recovered, Failed) and recovered.code == ApprovalError.code:
             raise recovered.exception or ApprovalError(recovered.tool, recovered.message)
         return recovered
@@ -270,7 +270,7 @@ class JournalHost(ProgramHost):
 
     def _recall(self, entry: JournalEntry) -> None:
         """Read the result of a call that was made in another process into the run."""
-        run, reply = self._run, entry.reply
+        run, reply = self.run, entry.reply
         if not run.features:
             return
         name = self._tools[entry.name].name

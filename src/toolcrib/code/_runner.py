@@ -416,6 +416,8 @@ def _result(
     ended: SandboxResult, host: ProgramHost, records: ListSink | None, paused: PausedProgram | None = None
 ) -> ExecutionResult:
     error = ended.error
+    if ended.artifacts:
+        host.run.read(ModelInput("artifacts", ended.artifacts))
     if paused is not None:
         calls = paused.suspended_calls
     else:

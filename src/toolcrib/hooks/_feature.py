@@ -21,6 +21,7 @@ InputOrigin: TypeAlias = Literal[
     "user",
     "description",
     "program",
+    "artifacts",
     "tools",
     "transcript",
     "model",
@@ -32,7 +33,8 @@ InputOrigin: TypeAlias = Literal[
 A `result` is what a tool returned, an `error` what it raised, a `value` one of a stream or of `ctx.report`, before the
 result. A `hook` gave a result in the tool's place, and a `refusal` is why a call did not run. What is `restored` is the
 result of an earlier call, of a transcript or a journal. The `client` answered a question of a tool, the `user` said it,
-a `description` is that of a tool, and a `program` is the text of one that is about to run.
+a `description` is that of a tool, a `program` is the text of one that is about to run, and `artifacts` are the files
+that one left.
 
 Some tell of others. `tools` are those that a model knows: the value is the toolset (`Toolset`). A `transcript` is about
 to be read. In a transcript, the `model` said something before words of the user. The result of a `call` is read where

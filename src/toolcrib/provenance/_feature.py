@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakKeyDictionary, WeakSet
 
 from toolcrib._arrow import is_table, table_rows
-from toolcrib.calls import Ask, DecisionNote, Rejected, lenient
+from toolcrib.calls import Ask, DecisionNote, Media, Rejected, lenient, revived
 from toolcrib.errors import SchemaError, message_of
 from toolcrib.hooks import FeatureParts, FeatureState, GateStep, ModelInput
 from toolcrib.jsonschema import properties_of, subschemas
@@ -101,6 +101,8 @@ class RunProvenance(FeatureState):
                 self._read_untrusted(given, given.value)
             case "description":
                 self._read_untrusted(given, {"description": given.value})
+            case "artifacts":
+                memory.keep_files("artifacts", "", given.value, None)
             case "user":
                 memory.hear(given.value)
             case "program":
@@ -178,6 +180,11 @@ class RunProvenance(FeatureState):
         """Keep a result of a call, or a value of a stream at its place."""
         memory, echoes = self.memory, labels.effect not in _READING
         arguments: Mapping[str, Any] = call.shown_arguments if call.received.origin == "model" else {}
+        if labels.readers is not None:
+            kept = getattr(call.outcome, "kept", None)
+            shapes = revived(lenient(value, media=True))
+            files = [*_media_in(shapes), *([] if kept is None else [Media("text/plain", b"", name=kept.handle)])]
+            memory.keep_files(call.name, call.id, files, labels.readers)
         keep = partial(memory.read, call.name, call.id, arguments, source=source, readers=labels.readers)
         self._read_shapes(value, lambda shapes: keep(result=shapes, echoes=echoes, at=at))
 
@@ -352,7 +359,7 @@ def _found(call: Call, memory: Memory, labels: ToolLabels, settled: list[Questio
     found = memory.judge(call.name, labels.effect, given, content, settled)
     keys = memory.judge_keys(call.name, given, labels.fields, labels.effect)
     found += [key for key in keys if key.argument not in content]
-    memory.write(Origin("untrusted", call.name, call.id), values, content)
+    memory.write(Origin("untrusted", call.name, call.id), values, content, labels.effect)
     return found
 
 
@@ -451,6 +458,15 @@ def _json_in(value: Any) -> Any:
         except (ValueError, RecursionError):
             return value
     return value
+
+
+def _media_in(value: Any) -> Iterator[Media]:
+    """Yield the media in JSON shapes."""
+    if isinstance(value, Media):
+        yield value
+    parts = cast("Mapping[str, Any]", value).values() if isinstance(value, Mapping) else value
+    for part in cast("Iterable[Any]", parts) if isinstance(value, Mapping | list) else ():
+        yield from _media_in(part)
 
 
 def _is_small(value: Any) -> bool:

@@ -71,8 +71,8 @@ _BETWEEN: Final = re.compile(r"(?:(?<!\d),|,(?!\d)|[\s;()\"'\u2018\u2019\u201c\u
 _AROUND: Final = ":.!?"
 _ADDRESS: Final = re.compile(r"<?[^\s<>,;()\"']+@[^\s<>,;()\"']+>?[,;]?")
 _NAMED: Final = re.compile(  # a word beside a date or a time that is of neither
-    r"(?<![^\W\d_])(?!(?:at|on|from|to|until|till|and|or|of|the|by|in|for|between|utc|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b)"
-    r"[^\W\d_]{2,}"
+    r"(?<!\w)(?!(?:at|on|from|to|until|till|and|or|of|the|by|in|for|between|utc|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b)"
+    r"\d*[^\W\d_]"
 )
 _FREE: Final = frozenset({"", "-", "\u2013", "\u2014"})  # between words, and deciding nothing
 _URL: Final = re.compile(
@@ -115,10 +115,11 @@ def components(value: str) -> list[Component]:
 def phrases(value: str) -> Iterator[str]:
     """Yield the words of a flat text that stand side by side, with their marks.
 
-    Dates, times, numbers and addresses part them, which are components by themselves; a date or a time beside words is
-    yielded as it is spelled. A word without a mark that stands by itself is left out.
+    Dates, times, numbers and addresses are components by themselves. Words on both sides of one stand side by side with
+    it, but for names before addresses in a list. A date or a time beside words is yielded as it is spelled. A word
+    without a mark that stands by itself is left out.
     """
-    words, parted = list[str](), without_moments(value, " \n ")
+    words, groups, parted = list[str](), 0, without_moments(value, " \n ")
     if parted != value and any(_NAMED.search(piece) for piece in parted.split() if "@" not in piece):
         yield from _moments_in(value)
     for piece in [*parted.split(" "), "\n"]:
@@ -128,7 +129,11 @@ def phrases(value: str) -> Iterator[str]:
         elif words and piece:
             if len(words) > 1 or (words[0] not in (*_FREE, ",") and _marked(words[0])):
                 yield " ".join(words)
+            is_listed = piece[0] == "<" and "@" in piece
+            groups += not is_listed and any(_NAMED.search(word) for word in words)
             words = []
+    if groups > 1:
+        yield value
 
 
 def _marked(piece: str) -> bool:

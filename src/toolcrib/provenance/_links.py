@@ -30,7 +30,7 @@ _LINK: Final = re.compile(
 )
 _MAYBE: Final = re.compile(r"[@:/\\%&]|\.\w|[^\x00-\x7f]")  # without one there is no link
 _SPACE: Final = re.compile(r"\s")
-_BREAK: Final = re.compile(r"&(?:#0*(?:9|10|13)|#x0*[9ad]|Tab|NewLine);?", re.IGNORECASE)
+_BREAK: Final = re.compile(r"&(?:#0*(?:9|10|13)(?!\d)|#x0*[9ad](?![\da-f])|Tab|NewLine);?", re.IGNORECASE)
 _ATTRIBUTE: Final = re.compile(r"=\s*+(?:\"[^\"]*+\"|'[^']*+')")
 _BREAKS: Final = str.maketrans("", "", "\t\r\n")
 """What browsers leave out of a link: tabs and ends of lines, as they are or as entities."""

@@ -7,12 +7,14 @@ import json
 import logging
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
+from pathlib import PurePosixPath
 from threading import Lock
 from typing import Any, Final, cast
 
+from toolcrib.calls import Media
 from toolcrib.provenance._kinds import dates_in, number_of, times_in, without_moments
 from toolcrib.provenance._links import links_in, pieces_of
 from toolcrib.provenance._origins import (
@@ -29,6 +31,7 @@ from toolcrib.provenance._origins import (
 from toolcrib.provenance._private import PrivateValues
 from toolcrib.provenance._question import ASKED, ASKED_INSIDE, Origin, OriginKind, Question, argument_of, cut, path_of
 from toolcrib.provenance._texts import TextIndex, flat, words_in
+from toolcrib.provenance._writings import Writing, has_words, letters_of, spelled
 from toolcrib.tools import INSIDE, Effect, Labels, Place, Source, labelled
 
 _log = logging.getLogger("toolcrib.provenance")
@@ -39,6 +42,7 @@ _MOST_WORDS: Final = 100_000  # of what a run writes
 _MOST_NAMED: Final = 8  # of what was read, in a question
 _ANY: Final[tuple[OriginKind, ...]] = ("untrusted", "model", "private")  # what values may be that are not looked up
 _MOST_WRITTEN: Final = 100  # addresses, links and numbers in one argument
+_TEXT_TYPES: Final = ("text/", "application/json")
 _MOST_LINKS: Final = 200  # in one text
 _SHORTEST: Final = 2  # letters of words such as "to", which name nothing
 _NAMING: Final = re.compile(r"\d|\w[@./:]\w")
@@ -74,6 +78,7 @@ class Memory(Origins):
         self._warned: dict[str, tuple[bool, bool]] = {}
         self._waiting: deque[Callable[[], None]] = deque()
         self._lock = Lock()
+        self._left_to_write = _MOST_WORDS
 
     # --- what it has read
 
@@ -185,6 +190,9 @@ class Memory(Origins):
         about = next((cut(str(value)) for value, _ in given), "")
         place = Place() if at is None else at
         reading = Reading(tool, call_id, arguments, about, place if place.parent is None else place.parent)
+        if labels != "trusted":
+            flags = (each for _, each in _leaves(result, with_flags=True) if not _has_words(each))
+            self._bits += sum(1 for _ in islice(flags, _MOST_VALUES))
         read_from = f"`{tool}`{f' ({about})' if about else ''}"
         allowed = None if readers is None else frozenset(map(flat, readers))
         for leaf in labelled(result, labels, place):
@@ -203,7 +211,6 @@ class Memory(Origins):
             if self._left < 0:
                 continue  # what may not be sent is found all the same
             if trust != "untrusted":
-                self._find_washed(text)
                 self._has_chosen = self._has_chosen or trust == "name" or leaf.is_beside
                 if trust != "name":
                     self._trusted.add(text, number)
@@ -215,39 +222,85 @@ class Memory(Origins):
                 if own:
                     self._echoes[number] = own
 
-    def write(self, origin: Origin, arguments: Mapping[str, Any], content: frozenset[str]) -> None:
+    def keep_files(self, tool: str, call_id: str, files: Iterable[Media], readers: Collection[str] | None) -> None:
+        """Keep the names, links and texts of files as private: who has the name of a file may open it.
+
+        Args:
+            tool: The tool that returned them, or what ran the program that left them.
+            call_id: The call.
+            files: The files.
+            readers: To whom they may be sent; None for those who may read all private values that the run has read.
+        """
+        allowed = self._private.readers if readers is None else frozenset(map(flat, readers))
+        if allowed is None:
+            return
+        for file in files:
+            root, number = Place(), len(self._sources)
+            reading = Reading(tool, call_id, {}, file.name, root)
+            self._sources.append(Piece(reading, Place(root, file.name or "link"), file.name or file.url or ""))
+            for name in {file.name, PurePosixPath(file.name).name, file.url or ""}:
+                self._private.add_name(name, number, allowed)
+            if file.mime_type.startswith(_TEXT_TYPES) and file.data is not None:
+                self._private.add(file.data.decode("utf-8", "replace"), number, allowed)
+
+    def write(
+        self, origin: Origin, arguments: Mapping[str, Any], content: frozenset[str], effect: Effect = "execute"
+    ) -> None:
         """Record the values that a call with an effect writes: read again, they are no more trusted than now.
 
         Addresses, links and numbers that only the model knows from where are kept as a stranger's; so is each word of
-        what decides. The words of what is said are unknown where they come back.
+        what decides. The words of what is said are unknown where they come back, in whatever spelling. What is made in
+        the user's own space of a value that is not known has names, which stand for that value.
 
         Args:
             origin: The call, as the origin of what it writes.
             arguments: The final arguments as JSON shapes.
             content: The arguments that say something, and decide nothing.
+            effect: What the tool does.
         """
-        for path, value in islice(_leaves(arguments), _MOST_VALUES) if self._reads_others else ():
-            is_said = argument_of(path) in content
-            self._written.update(words_in(flat(str(value))))
-            if len(self._written) > _MOST_WORDS:
-                self.lose()
-            moments = [*dates_in(flat(str(value))), *times_in(flat(str(value)))]
-            unknown = (moment for moment in moments[:_MOST_WRITTEN] if self._origin_of_moment(moment) == "model")
-            self._composed.update((0, *each[1:]) if len(each) > _SHORTEST else each for each in unknown)
-            if len(moments) > _MOST_WRITTEN:
-                self.lose()
-            if not isinstance(value, str):
-                named, unknown = 0, [str(value)] if self._least_trusted(value).kind == "model" else list[str]()
-            else:
-                words = list(dict.fromkeys(word for word in pieces_of(value) if not is_said or _NAMING.search(word)))
-                named = len(words)
-                unknown = [word for word in words[:_MOST_WRITTEN] if word and self._least_trusted(word).kind == "model"]
-            text = str(value) if named > _MOST_WRITTEN else "\n".join(unknown)
-            if text:
-                reading = Reading(origin.tool, origin.call_id, {}, "", Place())
-                piece = Piece(reading, Place(reading.root, path), text)
-                self._untrusted.add(text, len(self._sources))
-                self._sources.append(piece)
+        if not self._reads_others:
+            return
+        since, values = len(self._sources), list(islice(_leaves(arguments), _MOST_VALUES))
+        letters, ends = spelled(str(value) for _, value in values)
+        self._left_to_write -= len(ends)
+        if self._left_to_write < 0:
+            self.lose()
+        known, unknown, marks = set[str](), dict[str, None](), set[str]()
+        is_said = False
+        for path, value in values if effect in INSIDE else ():
+            least = self._least_trusted(value)
+            if argument_of(path) in content:
+                is_said = is_said or least.kind in ASKED
+            elif least.kind in ASKED:
+                unknown[cut(str(value))] = None
+                marks.add(least.mark(origin.tool, path, _shown(value)))
+            elif isinstance(value, str) and _is_name(value):
+                known.add(letters_of(value))
+        names = frozenset(known if unknown or is_said else ())
+        self._writings.append(
+            Writing(origin.tool, origin.call_id, since, letters, ends, names, tuple(unknown), is_said, frozenset(marks))
+        )
+        for path, value in values:
+            self._write_value(origin, path, value, is_said=argument_of(path) in content)
+
+    def _write_value(self, origin: Origin, path: str, value: Any, *, is_said: bool) -> None:
+        """Keep the parts of a written value that only the model knows as a stranger's."""
+        moments = [*dates_in(flat(str(value))), *times_in(flat(str(value)))]
+        unknown = (moment for moment in moments[:_MOST_WRITTEN] if self._origin_of_moment(moment) == "model")
+        self._composed.update((0, *each[1:]) if len(each) > _SHORTEST else each for each in unknown)
+        if len(moments) > _MOST_WRITTEN:
+            self.lose()
+        if not isinstance(value, str):
+            named, unknown = 0, [str(value)] if self._least_trusted(value).kind == "model" else list[str]()
+        else:
+            words = list(dict.fromkeys(word for word in pieces_of(value) if not is_said or _NAMING.search(word)))
+            named = len(words)
+            unknown = [word for word in words[:_MOST_WRITTEN] if word and self._least_trusted(word).kind == "model"]
+        text = str(value) if named > _MOST_WRITTEN else "\n".join(unknown)
+        if text:
+            reading = Reading(origin.tool, origin.call_id, {}, "", Place())
+            self._untrusted.add(text, len(self._sources))
+            self._sources.append(Piece(reading, Place(reading.root, path), text))
 
     def _origin_of_moment(self, moment: tuple[int, ...]) -> OriginKind:
         """Return the kind of origin of a date, or of a time of day, which has two parts."""
@@ -371,13 +424,26 @@ class Memory(Origins):
         if not isinstance(value, str | int | float) or isinstance(value, bool) or value == "":
             return [Origin("user" if value is True and self._names_flag(tool, path) else "flag")]
         found = self.cover(value)
+        does = tool.partition("_")[0]
         if tool and len(found) == 1 and found[0].kind in ("chosen", "untrusted"):
-            found = [self._find_named_number(tool, path, value) or found[0]]
+            is_wanted = key_of(value) not in self._untrusted.numbers or self._names_tool(does)
+            found = [(self._find_named_number(tool, path, value) if is_wanted else None) or found[0]]
         if tool and effect != "spend" and found[0].kind == "chosen" and self._is_record_number(value, path):
-            return [replace(found[0], kind="trusted")] if self._names_tool(tool.partition("_")[0]) else found
+            return [replace(found[0], kind="trusted")] if self._names_tool(does) else found
+        if effect not in INSIDE and all(each.kind not in ASKED for each in found):
+            found = [next(self._named_by_run(effect, str(value)), found[0]), *found[1:]]
         if effect != "spend":
             return found
         return [self._chosen(each, value) if each.kind == "trusted" and not each.is_meant else each for each in found]
+
+    def _named_by_run(self, effect: Effect, value: str) -> Iterator[Origin]:
+        """Yield where a value has a name that the run gave to what is not known; to what it said, where that is run."""
+        letters, ends = spelled([value] if self._writings else [])
+        for each in self._writings:
+            is_bound = (each.unknown and not each.marks <= self._approved) or (each.is_said and effect == "execute")
+            if is_bound and any(has_words(letters, ends, name) for name in each.names):
+                about = ", ".join(each.unknown)
+                yield Origin("bound", each.tool, each.call_id, about, source=(each.letters,))
 
     def _chosen(self, origin: Origin, value: Any) -> Origin:
         """Return the origin of a trusted value that is paid, or paid to: chosen, unless the user named its record."""
@@ -446,7 +512,7 @@ class Memory(Origins):
             yield Question("", "", f"`{tool}` may be given private values: more were read than are kept", "private")
         if not self._private:
             return
-        receivers = {flat(str(value)) for _, value in deciding if _has_words(value)}
+        receivers = {flat(str(value)) for _, value in deciding if _has_words(value)} - self._private.names
         found = set[str]()
         for path, text, is_joined in _texts_that_leave(arguments):
             for held, number, readers in self._private.within(text, receivers):
@@ -481,6 +547,12 @@ class Memory(Origins):
 def _mark(origin: Origin, tool: str, path: str, shown: str) -> str:
     """Return the mark of a value in an argument; empty where its origin is not asked about."""
     return origin.mark(tool, path, shown) if origin.kind in ASKED else ""
+
+
+def _is_name(text: str) -> bool:
+    """Return whether a text may name an object; an address, a link, a number and a date are values by themselves."""
+    plain = without_moments(flat(text))
+    return bool(words_in(plain)) and number_of(plain) is None and "@" not in plain and "://" not in plain
 
 
 def _too_many(tool: str) -> list[Question]:

@@ -11,9 +11,9 @@ from itertools import takewhile
 from typing import Any, Final, Literal, cast
 
 from toolcrib.provenance._kinds import Component, components, number_of, phrases, whole_of, without_moments
-from toolcrib.provenance._links import pieces_of
 from toolcrib.provenance._question import ASKED, Origin
 from toolcrib.provenance._texts import TextIndex, flat, is_long_number, words_in
+from toolcrib.provenance._writings import Writing, letters_of, parts_of, words_of
 from toolcrib.tools import Place, Trust
 
 WORDS_OF_USER: Final = 0
@@ -24,6 +24,7 @@ PROGRAM: Final = 1
 _MOST_TEXT: Final = 20_000_000  # characters of results that one run keeps
 _MOST_EXACT: Final = 2**53  # the whole numbers that a float holds
 _SHORT: Final = 3  # characters
+_MOST_BITS: Final = 24  # of results of others; with more a stranger spells out a value
 _IN_ANY_TEXT: Final = 100  # smaller whole numbers stand in any text, by chance
 _MOST_OF_RESULT: Final = 5_000  # values of one result, for what all its records have
 _NEAR: Final = 32  # values of one record that are looked through
@@ -124,13 +125,13 @@ class Origins:
         self._sources: list[Piece] = []
         self._left = _MOST_TEXT
         self.is_told = False
-        self._written: set[str] = set()  # words that the run wrote, and has not read again
+        self._writings: list[Writing] = []
         self._composed: set[tuple[int, ...]] = set()  # dates and times that only the model knew when it wrote them
-        self._washed: set[str] = set()  # words that only the model knew when it wrote them
         self._echoes: dict[int, set[str | float]] = {}  # of pieces: what their calls were given, and not by others
         self._values: dict[str | float, list[int]] = {}  # the trusted pieces that are a value, and no longer text
         self._looked_up: dict[str, tuple[int, int] | None] = {}  # in texts of others, for the values of one call
         self._texts_of_others, self._budget = 0, _BUDGET
+        self._bits = 0  # of true, false and nothing in results of others
         self._has_chosen = False  # whether it has read names, or objects, that strangers chose
 
     @property
@@ -140,7 +141,8 @@ class Origins:
 
     @property
     def _reads_others(self) -> bool:
-        return len(self._untrusted) > 0 or self.is_full or self.is_told or self._has_chosen
+        is_spelled = self._bits > _MOST_BITS
+        return len(self._untrusted) > 0 or self.is_full or self.is_told or self._has_chosen or is_spelled
 
     def origin(self, value: Any) -> Origin:
         """Return where a text or a number comes from: of several components the one that is trusted least."""
@@ -192,17 +194,32 @@ class Origins:
         found = self._find_trusted(phrase)
         return found is not None and found.kind == "trusted"
 
-    def _find_washed(self, text: str) -> None:
-        """Find the words of a trusted text that come back from where the model had written them, and are new."""
-        if self._written.isdisjoint(words_in(flat(text))):
-            return
-        for piece in filter(self._is_new, dict.fromkeys(pieces_of(flat(text)))):
-            back = self._written.intersection(words_in(piece))
-            self._written -= back
-            self._washed.update(filter(self._is_new, back))
+    def _is_rewritten(self, text: str, number: int) -> bool:
+        """Return whether a trusted value was read after the run had written it, in whatever spelling.
 
-    def _is_new(self, word: str) -> bool:
-        return self._user.find(word) is None and self._trusted.find(word) is None
+        So is one of a record that has a name which the run gave to something unknown, and one of such a call's result.
+        """
+        writings = [each for each in self._writings if each.since <= number]
+        if not writings:
+            return False
+        piece, letters, words = self._sources[number], list(parts_of(text)), list(words_of(text))
+        beside = (each.text for each in self._siblings(number) if each is not piece)
+        near = {letters_of(each) for each in (*beside, str(piece.field.key))}
+        return any(
+            not each.names.isdisjoint(near)
+            or (each.unknown and (piece.reading.tool, piece.reading.call_id) == (each.tool, each.call_id))
+            or any(map(each.has, letters))
+            or any(each.has(word) and self._is_new(word, each.since) for word in words)
+            for each in writings
+        )
+
+    def _is_new(self, word: str, since: int) -> bool:
+        """Return whether neither the user nor a trusted result read before so many values has a word."""
+        return self._user.find(word) is None and (self._trusted.find(word) or (since, 0))[0] >= since
+
+    def _first_known(self, text: str, number: int | None) -> int | None:
+        """Return the first trusted value that has what a text stands for; None for one that the run wrote before."""
+        return None if number is None or self.is_full or self._is_rewritten(text, number) else number
 
     def _has_cased(self, segment: str) -> bool:
         named = (self._sources[at] for at in self._values.get(flat(segment), ()))
@@ -287,7 +304,7 @@ class Origins:
     def _find_trusted(self, text: str) -> Origin | None:
         """Return where a trusted result has a text; `chosen` where a stranger may have brought all that have it."""
         number, line = next(self._places(text), (-1, 0))
-        if number < 0 or (self._washed and not self._washed.isdisjoint(words_in(text))):
+        if number < 0:
             return None
         if self._sources[number].is_beside:
             of_its_own = (at for at in self._places(text) if not self._sources[at[0]].is_beside)
@@ -301,9 +318,10 @@ class Origins:
         """Yield the trusted pieces that have a text, with the line; of names those that are the text as a whole."""
         if self.is_full:
             return
-        yield from self._trusted.places(text)
         named = self._values.get(text, ()) if self._has_chosen else ()
-        yield from ((at, 0) for at in named if self._sources[at].trust == "name")
+        names = ((at, 0) for at in named if self._sources[at].trust == "name")
+        for found in (self._trusted.places(text), names):
+            yield from (place for place in found if not self._is_rewritten(text, place[0]))
 
     def _find_meant(self, text: str) -> Origin | None:
         """Return where a text is in a trusted result, in a record that the user named; None when in none."""
@@ -338,7 +356,7 @@ class Origins:
         is_either = others is not None and self._is_ambiguous(number_text(value))
         if is_users and not is_either:
             return Origin("user")
-        trusted = None if self.is_full else self._trusted.numbers.get(value)
+        trusted = self._first_known(number_text(value), self._trusted.numbers.get(value))
         is_beside = trusted is not None and self._sources[trusted].is_beside
         if trusted is not None and not is_either and (is_beside or others is not None):
             meant = self._find_meant_number(value)
@@ -371,7 +389,7 @@ class Origins:
             for at, piece in places
             if number_of(flat(piece.text)) == number
             and _is_named_alike(path, piece)
-            and not _things_of(tool).isdisjoint(_things_of(piece.reading.tool))
+            and _is_of_thing(path, piece, _things_of(tool))
         )
 
     def _is_ambiguous(self, text: str) -> bool:
@@ -400,9 +418,9 @@ class Origins:
             return Origin("user")
         if key in others:
             return self._sources[others[key]].located()
-        is_known = key in trusted and not self.is_full and key not in self._composed
-        if is_known and not self._sources[trusted[key]].is_beside:
-            return self._sources[trusted[key]].located()
+        known = None if key in self._composed else self._first_known(str(key), trusted.get(key))
+        if known is not None and not self._sources[known].is_beside:
+            return self._sources[known].located()
         return Origin("model" if self._reads_others else "derived")
 
     def _origin_of_date(self, date: tuple[int, ...]) -> Origin:
@@ -414,8 +432,9 @@ class Origins:
             return Origin("user")
         if others:
             return self._sources[others.get(year, next(iter(others.values())))].located()
-        if self._is_known(year, trusted) and (0, *day) not in self._composed:
-            return self._sources[next(iter(trusted.values()))].located()
+        known = self._first_known("", next(iter(trusted.values()), None))
+        if known is not None and self._is_known(year, trusted) and (0, *day) not in self._composed:
+            return self._sources[known].located()
         return Origin("model" if self._reads_others else "derived")
 
     def _is_known(self, year: int, years: Mapping[int, int]) -> bool:
@@ -523,10 +542,14 @@ class Origins:
     def _is_pointer(self, piece: Piece) -> bool:
         """Return whether a trusted value of a record says which record the user means: no other record has it.
 
-        Beside a text of others a word does not: a stranger may bring one.
+        Beside a text of others a word does not, nor does a date or a number: a stranger may bring one.
+        "That 10.00" does.
         """
         text = flat(piece.text)
         number = number_of(text)
+        is_figure = number is not None or not without_moments(text).strip()
+        if piece.is_beside and is_figure and number not in self._user.definite:
+            return False
         if number is None:
             return self._is_users_name(text, piece) and self._is_single(piece)
         return number in self._user.numbers and len(text) > 1 and self._is_single(piece)
@@ -587,6 +610,13 @@ def _is_named_alike(path: str, piece: Piece) -> bool:
     """Return whether an argument and the field of a value are named alike: `file_id` and `id`, or `number`."""
     names = [words_named(path)[-1:], words_named(str(piece.field.key))[-1:]]
     return names[0] == names[1] or all(name and name[0] in _NUMBERS for name in names)
+
+
+def _is_of_thing(path: str, piece: Piece, things: Set[str]) -> bool:
+    """Return whether an argument and the things of its tool are what the tool of a value is about: `file_id`."""
+    about, field = _things_of(piece.reading.tool), words_named(str(piece.field.key))
+    named = {word.removesuffix("s") for word in words_named(path)[:-1] if word not in field}
+    return not about.isdisjoint(things) and named <= about
 
 
 def _things_of(tool: str) -> set[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from itertools import islice, permutations
 from typing import Final
 
@@ -79,27 +79,42 @@ class PrivateValues:
     words that are joined or parted elsewhere, and characters side by side in a script without spaces.
     """
 
-    __slots__ = ("_has_short", "_lengths", "_pieces", "is_full")
+    __slots__ = ("_has_short", "_lengths", "_pieces", "is_full", "names", "readers")
 
     def __init__(self) -> None:
         self._pieces: dict[str, tuple[int, frozenset[str]]] = {}
         self._lengths: set[int] = set()  # of what is joined
         self._has_short = False
         self.is_full = False
+        self.readers: frozenset[str] | None = None  # of all of them
+        self.names: set[str] = set()  # of files, flat
 
     def __bool__(self) -> bool:
         return bool(self._pieces)
 
     def add(self, text: str, number: int, readers: frozenset[str]) -> None:
         """Keep a text, what it is from, and who may read it."""
-        text = _folded(text)
+        text = folded(text)
         words = _long_words(text)
         alone = words if len(words) == 1 else [word for word in words if _has_digit(word)]
         short = [] if words else list(_short_value(text))
         pairs = _any_two(words) if len(words) <= _FEW else _pairs(words)
         numbers = (*_digits_in(text), *_dates(text), *_decimals(text, whole=True))
         pieces = (*alone, *pairs, *numbers, *_characters(text, whole=True))
-        for piece in (*pieces, *_joined_words(text), *short):
+        self._keep((*pieces, *_joined_words(text), *short), number, readers)
+        self._has_short = self._has_short or bool(short)
+
+    def add_name(self, name: str, number: int, readers: frozenset[str]) -> None:
+        """Keep the name or link of a file, which is found as a whole, what it is from, and who may read the file."""
+        words = words_in(folded(name.rpartition("://")[2].split("?")[0]).replace("_", " "))
+        mark = "=" if len(words) <= _MOST_SHORT else "+"
+        self.names.add(flat(name))
+        self._keep([mark + "".join(words)] if words else [], number, readers)
+        self._has_short = self._has_short or mark == "="
+
+    def _keep(self, pieces: Iterable[str], number: int, readers: frozenset[str]) -> None:
+        self.readers = readers if self.readers is None else self.readers & readers
+        for piece in pieces:
             if len(self._pieces) >= _MOST_PIECES:
                 self.is_full = True
                 return
@@ -107,7 +122,6 @@ class PrivateValues:
             self._pieces[piece] = number, known & readers
             if piece[0] == "+":
                 self._lengths.add(len(piece) - 1)
-        self._has_short = self._has_short or bool(short)
 
     def within(self, text: str, receivers: Set[str]) -> Iterator[tuple[str, int, frozenset[str]]]:
         """Yield the pieces that a text has and that may not be sent to receivers: what each is from, and its readers.
@@ -118,7 +132,7 @@ class PrivateValues:
         """
         if not self._pieces:
             return
-        text = _folded(text)
+        text = folded(text)
         marked = " ".join(one[0] for pattern in (_COMMENT, _TAG) for one in pattern.finditer(text))
         text = f"{_TAG.sub(' ', _COMMENT.sub(lambda one: ' ' if one[1] else one[0], text))}\n{marked}"
         words = _long_words(text)
@@ -146,7 +160,7 @@ class PrivateValues:
             yield from (f"={''.join(words[at : at + count])}" for at in range(len(words) - count + 1))
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
     """Return a text as a program may read it, without accents, capitals, and digits of other scripts."""
     if "\\" in text:
         text = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else " ", text)

@@ -9,8 +9,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-OriginKind: TypeAlias = Literal["user", "trusted", "derived", "untrusted", "model", "chosen", "flag", "private"]
-ASKED: Final = frozenset({"untrusted", "model", "chosen", "flag", "private"})
+OriginKind: TypeAlias = Literal[
+    "user", "trusted", "derived", "untrusted", "model", "chosen", "bound", "flag", "private"
+]
+ASKED: Final = frozenset({"untrusted", "model", "chosen", "bound", "flag", "private"})
 """The kinds that are asked about for effects that leave the user's space, or cannot be undone."""
 ASKED_INSIDE: Final = frozenset({"untrusted", "flag"})
 """The kinds that are asked about for effects inside the user's own space."""
@@ -24,6 +26,7 @@ _SENTENCES: Final[Mapping[OriginKind, str]] = {
     "untrusted": "comes from {source}, untrusted",
     "model": "is in nothing that the user wrote or that a trusted tool gave",
     "chosen": "comes from {source}, and was chosen after text of others had been read",
+    "bound": "is a name that {source} gave in this run to what is not known",
     "flag": "is one of a few values, and may be what a stranger wants",
     "private": "comes from {source}, and may not be sent to them",
 }

@@ -28,6 +28,7 @@ _DIGIT: Final = re.compile(r"\d")
 _GROUP_BEHIND: Final = re.compile(r"(?<=\d)[ -]\d+(?![\d:/]|[-.]\d)")
 _GROUP_BEFORE: Final = re.compile(r"(?:^|[^\d:./-])\d+\)?[ -]$")
 _LONGEST_GROUP: Final = 16  # characters that are looked at
+_DEFINITE: Final = re.compile(r"\b(?:the|that|this|those) ([$\u20ac\u00a3]?\d[\d.,]*)(?=[\s.,;:!?]|$)")
 _YEAR: Final = re.compile(r"(?<![\w.,])(?:19|20)\d\d(?![\w,]|\.\d)|(?<!\d)(?:19|20)\d\d(?=-\d\d-\d\d)")
 _COMPOUND: Final = re.compile(r"(?<!\w)\w++(?:[^\w\s<>()\[\]{}\"'`|,;]++\w++)+")  # an address, a path, a link
 _SENTENCE_END: Final = re.compile(r"[.!?;](?:\s|$)")
@@ -123,6 +124,7 @@ class TextIndex:
         "_places",
         "_texts",
         "dates",
+        "definite",
         "hosts",
         "measures",
         "numbers",
@@ -138,6 +140,7 @@ class TextIndex:
         self._compounds: dict[str, int] = {}
         self._marks: set[str] = set()
         self.numbers: dict[float, int] = {}
+        self.definite: set[float] = set()  # numbers such as "that 10.00", which names an object
         self.dates: dict[tuple[int, int], dict[int, int]] = {}  # by month and day: by year, or 0, what it is from
         self.times: dict[tuple[int, int], int] = {}
         self.years: dict[int, int] = {}
@@ -184,6 +187,9 @@ class TextIndex:
         for found in numbers_in(plain, is_loose=self._is_loose):
             if found not in but:
                 self.numbers.setdefault(found, number)
+        self.definite.update(
+            number for found in _DEFINITE.findall(plain) for number in numbers_in(found, is_loose=False)
+        )
         for measure in measures_in(plain):
             self.measures.setdefault(measure, number)
         for year, month, day in dates_in(plain, is_strict=not self._is_loose):
