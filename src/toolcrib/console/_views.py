@@ -28,6 +28,7 @@ _EVENTS = 200
 _FIRST = 20  # events of a call, among them `received`
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _MOST_CHANGES, _CHANGE_CHARS = 100, 2_000  # lines of a request, and characters of each
+_MOST_READ = 20_000  # characters of an event that is read for a line in a list
 _SHORT_FACT = 100  # characters of a value in a line
 
 
@@ -174,6 +175,20 @@ def ended_calls(log: EventLog, entries: Iterable[ApprovalEntry]) -> dict[tuple[s
     """Return the status of the calls that have ended, though their requests may be pending; by call and run."""
     calls = log.by_id((entry.request.call_id for entry in entries), sources=("call",))
     return {(call.id, call.run_id): call.status for call in calls if call.ended_at is not None}
+
+
+def asked_in_lines(log: EventLog, ids: Sequence[str]) -> dict[str, str]:
+    """Return the arguments of calls and the code of programs in a line each, by their ids, without very long ones."""
+    if not ids:
+        return {}
+    rows = log.rows(
+        "SELECT id, data FROM toolcrib_events WHERE kind IN ('received', 'started', 'opened') "
+        f"AND LENGTH(data) < ? AND id IN ({', '.join('?' * len(ids))}) ORDER BY position",
+        (_MOST_READ, *ids),
+    )
+    said: list[tuple[str, Mapping[str, Any]]] = [(str(id), json.loads(data)["data"]) for id, data in rows]
+    lines = [(id, one_line(data.get("arguments") or data.get("source"))) for id, data in said]
+    return {id: line for id, line in lines if line}
 
 
 def row_view(entry: ApprovalEntry, origin: Ancestors, ended: Mapping[tuple[str, str], str]) -> dict[str, Any]:
