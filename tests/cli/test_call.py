@@ -62,6 +62,34 @@ def test_what_did_not_work_is_said_on_stderr(
     assert (result.stdout, "Traceback" in result.stderr) == ("", False)
 
 
+@pytest.mark.parametrize("hooks", ["pre_hooks", "post_hooks"])
+@pytest.mark.parametrize("command", ["call", "exec", "resume"])
+def test_the_operator_is_shown_what_a_hook_raised(toolcrib: Command, tools: str, command: str, hooks: str) -> None:
+    target = Path(tools).with_name("hooked.py")
+    hooked = f"""
+from toolcrib.toolsets import Toolset
+
+def check(*given):
+    raise KeyError("customer 7")
+
+toolset = Toolset([add, buy], {hooks}={{"add": check}})
+"""
+    target.write_text(Path(tools).read_text("utf-8") + hooked, "utf-8")
+    place = f"{target}:toolset"
+
+    if command == "call":
+        result = toolcrib("call", place, "add", '{"a": 1}')
+    else:
+        program = "buy('tea')\nadd(1)" if command == "resume" else "add(1)"
+        result = toolcrib("exec", place, "-", "--pause", "p.paused", stdin=program)
+        if command == "resume":
+            result = toolcrib("resume", "p.paused", "--yes")
+
+    kind = hooks.removesuffix("_hooks")
+    assert result.exit_code == 1
+    assert f"the {kind} hook `check` of `add` failed: KeyError: 'customer 7'\n" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [

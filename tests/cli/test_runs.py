@@ -6,12 +6,19 @@ import json
 import re
 import sqlite3
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Command
 from tests.postgres import Postgres
+from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.calls import ToolCall
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.record import SqliteSink
+from toolcrib.tools import tool
+from toolcrib.toolsets import Toolset
 
 
 def test_runs_and_traces_of_what_call_recorded(toolcrib: Command, tools: str) -> None:
@@ -54,21 +61,57 @@ def test_the_runs_with_an_outcome_show_the_tool_and_the_reason(
     assert max(map(len, lines)) <= int(columns)
 
 
-@pytest.mark.parametrize("columns", [60, 80, 160])
-def test_runs_are_a_line_each_on_a_narrow_screen_too(
-    toolcrib: Command, tools: str, monkeypatch: pytest.MonkeyPatch, columns: int
+@pytest.mark.parametrize(("columns", "each"), [(60, 2), (80, 2), (100, 2), (160, 1)])
+def test_a_run_is_a_line_or_two_and_whole_on_a_narrow_screen_too(
+    toolcrib: Command, monkeypatch: pytest.MonkeyPatch, columns: int, each: int
+) -> None:
+    @tool(requires_approval=True)
+    async def pay(to: str) -> str:
+        return to
+
+    @tool
+    async def add(a: int) -> int:
+        return a
+
+    pipeline = Pipeline(Toolset([pay, add]))
+    with SqliteSink("a.db") as sink:
+        for number in range(3):
+            run = Run(
+                f"run_{number:016}",
+                sinks=(sink,),
+                principal=f"ann{number}@example.com",
+                approvals=MemoryApprovalStore(),
+            )
+            for _ in range(12):
+                pipeline.run_sync(ToolCall("add", {"a": 1}), run)
+            pipeline.run_sync(ToolCall("pay", {"to": "bob"}), run)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    runs = json.loads(toolcrib("runs", "a.db", "--json").stdout)
+
+    lines = toolcrib("runs", "a.db").stdout.splitlines()[-3 * each :]
+
+    assert [run["id"] for run in runs] == [line.split()[0] for line in lines[::each]]
+    for run, *shown in zip(runs, *(lines[at::each] for at in range(each)), strict=True):
+        whole = "  ".join(shown)
+        began = datetime.fromisoformat(run["started_at"]).astimezone().isoformat(" ", "seconds")[:19]
+        for text in (began, run["principal"], "12 completed, 1 suspended", "pay", "pipeline"):
+            assert text in whole
+        assert max(map(len, shown)) <= columns
+
+
+def test_short_runs_are_a_line_each_on_a_narrow_screen(
+    toolcrib: Command, tools: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     toolcrib("call", tools, "add", '{"a": 1}', "--record", "a.db")
     toolcrib("call", tools, "buy", '{"item": "tea"}', "--suspend", "--record", "a.db")
-    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("COLUMNS", "80")
 
-    lines = toolcrib("runs", "a.db").stdout.splitlines()
+    head, waits, ended = toolcrib("runs", "a.db").stdout.splitlines()
 
-    assert len(lines) == 3
-    assert max(map(len, lines)) <= columns
-    assert "1 suspended" in lines[1]
-    assert "buy" in lines[1]
-    assert "1 completed" in lines[2]
+    assert head.split() == ["id", "way", "in", "begun", "calls", "waits", "for"]
+    assert "1 suspended" in waits
+    assert "buy" in waits
+    assert "1 completed" in ended
 
 
 def test_runs_are_chosen_by_when_they_began(toolcrib: Command, tools: str) -> None:

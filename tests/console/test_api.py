@@ -16,10 +16,12 @@ from toolcrib.calls import (
     ActivityEvent,
     ApprovalRequest,
     CallEvent,
+    Completed,
     Denial,
     Done,
     Grant,
     RequiredApprovers,
+    Suspended,
     ToolCall,
     now,
 )
@@ -134,6 +136,36 @@ async def test_who_said_yes_is_told(console: Console, sink: SqliteSink) -> None:
     approval = console.get("/api/activity?source=call&id=paid").json["approval"]
 
     assert (approval["approver"], approval["message"]) == ("ann", "fine")
+
+
+@pytest.mark.parametrize("run_id", ["run_of_wait", "another_run"])
+async def test_a_call_tells_since_when_it_waits_and_then_how_long_it_did(
+    console: Console, sink: SqliteSink, run_id: str
+) -> None:
+    call_id = f"waited_in_{run_id}"
+
+    @tool(requires_approval=True)
+    async def pay() -> str:
+        return "paid"
+
+    pipeline = Pipeline([pay])
+    first = Run("run_of_wait", sinks=(sink,), approvals=console.store)
+    asked = await pipeline.run(ToolCall("pay", {}, call_id), first)
+    assert isinstance(asked, Suspended)
+    sink.flush()
+    waits = console.get(f"/api/activity?source=call&id={call_id}").json
+    answered = replace(asked.request.grant("ann"), at=asked.request.created_at + timedelta(minutes=5))
+    await console.store.answer(answered)
+    outcome = await pipeline.run(asked, Run(run_id, sinks=(sink,), approvals=console.store))
+    sink.flush()
+
+    ended = console.get(f"/api/activity?source=call&id={call_id}&run={run_id}").json
+
+    assert waits["waits_since"] == asked.request.created_at.isoformat()
+    assert isinstance(outcome, Completed)
+    assert ended["waited_ms"] == 300_000
+    assert "waited_ms" not in waits
+    assert "waits_since" not in ended
 
 
 def test_a_program_shows_the_line_it_waits_on(console: Console, sink: SqliteSink) -> None:

@@ -8,14 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from tests.console.conftest import Console, serve_app
 from toolcrib._run_sync import run_sync
 from toolcrib.approvals import SqliteApprovalStore
-from toolcrib.calls import ApprovalRequest
+from toolcrib.calls import ApprovalRequest, ToolCall
 from toolcrib.console import ConsoleOptions, console_app
 from toolcrib.errors import EngineError, WorkerError
-from toolcrib.record import sqlite_events
+from toolcrib.pipeline import Pipeline
+from toolcrib.record import EventLog, SqliteSink, sqlite_events
+from toolcrib.tools import tool
 
 
 @dataclass
@@ -109,6 +112,30 @@ def test_paused_work_has_the_arguments_and_the_principal_of_its_request(tmp_path
         first, *_ = Console(port, path).get("/api/work?limit=1").json["work"]
 
     assert (first["arguments"], first["principal"]) == (["order='A1'"], "ann")
+
+
+def test_work_that_waits_for_nobody_has_its_arguments_in_one_query(tmp_path: Path) -> None:
+    @tool
+    async def refund(order: str, card: SecretStr, note: str = "") -> str:
+        return order
+
+    path, statements = tmp_path / "toolcrib.db", list[str]()
+    with SqliteSink(path) as sink:
+        pipeline = Pipeline([refund], sinks=(sink,))
+        for number in range(3):
+            note = "x" * 50_000 if number == 2 else ""
+            pipeline.run_sync(ToolCall("refund", {"order": f"A{number}", "card": "4111", "note": note}, f"t{number}"))
+    log = sqlite_events(path)
+    counted = EventLog(lambda sql, values: statements.append(sql) or log.rows(sql, values))
+    app = console_app(counted, SqliteApprovalStore(path), work=Desk())
+
+    with serve_app(app) as port:
+        found = Console(port, path).get("/api/work?limit=60").json["work"]
+
+    shown = [row["arguments"] for row in found]
+    assert shown[:3] == [["order='A0', card='**********', note=''"], ["order='A1', card='**********', note=''"], []]
+    assert not any(shown[3:])
+    assert len([sql for sql in statements if "'received'" in sql]) == 1
 
 
 def test_several_are_changed_at_once(working: Console, desk: Desk) -> None:

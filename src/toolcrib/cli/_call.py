@@ -25,6 +25,7 @@ from toolcrib.cli._run import (
     open_run,
 )
 from toolcrib.cli._status import Status, exit_on_error, text_of
+from toolcrib.errors import HookError
 from toolcrib.pipeline import Pipeline
 from toolcrib.schema import Progress
 
@@ -104,6 +105,9 @@ def _show_outcome(run: CliRun, call: _MadeCall) -> Status:
 
 
 def _problem(failed: Failed) -> str:
+    """Return the problem for the operator, who is shown what a hook raised, as a model is not."""
+    if isinstance(failed.exception, HookError):
+        return str(failed.exception)
     if failed.code != "tool_error":
         return failed.message
     text = "" if failed.message == failed.error_type else f": {failed.message}"

@@ -28,7 +28,9 @@ from toolcrib.cli._run import (
 from toolcrib.cli._status import Status, exit_on_error, text_of
 from toolcrib.cli._terminal import Terminal
 from toolcrib.code import ExecutionResult, SandboxLimits, Toolkit
+from toolcrib.errors import HookError
 
+_BLANK = "\n\n"  # before the error itself, in the traceback of a hook that raised
 _TRACEBACK = "Traceback (most recent call last):"  # it ends with the error
 
 
@@ -101,6 +103,8 @@ def show_program(run: CliRun, result: ExecutionResult, file: Path | None = None)
     if result.tool_calls:
         run.terminal.console.print()
         run.terminal.console.print(calls_table(_calls(result)))
+    for failed in (record.outcome for record in result.records if record.outcome.get("code") == HookError.code):
+        say(f"\n{failed['reference']}: {failed['traceback'].rpartition(_BLANK)[2]}")  # the program was shown no more
     if result.suspended:
         for request in result.suspended:
             say(f"\n{request.text()}")

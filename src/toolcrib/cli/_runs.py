@@ -9,6 +9,9 @@ from functools import partial
 from typing import Annotated, Any, cast
 
 import typer
+from rich.cells import cell_len
+from rich.console import Console
+from rich.padding import Padding
 from rich.text import Text
 
 from toolcrib._numbers import count_text
@@ -34,7 +37,7 @@ _SYNONYMS = {
 _STYLES = {"completed": "green", "failed": "red", "rejected": "yellow", "suspended": "yellow", "cancelled": "red"}
 
 _WIDE = 120  # columns of a screen with room for all that is known of a run, and for a reason
-_LEAVING = ("cost", "took", "way in", "begun")  # columns, left out in this order where there is no room
+_LEAVING = ("cost", "took")  # columns, left out in this order where there is no room
 _REASON = 80  # characters of a call's reason
 _MATCHING = 3  # calls of a run, each in a line
 
@@ -121,15 +124,30 @@ def _print_runs(found: list[RunSummary], outcome: str) -> None:
         ]
     matching = partial(_matching, named=" or " in outcome)
     rows = [{name: _CELLS.get(name, matching)(one) for name in columns} for one in found]
-    widths = {name: max(len(name), *(row[name].cell_len for row in rows)) + 2 for name in columns}
-    for name in () if outcome else _LEAVING:
+    if not outcome:
+        widths = {name: max(map(cell_len, (name, *(row[name].plain for row in rows)))) + 2 for name in columns}
+        empty = [name for name in columns if not any(row[name] for row in rows)]
+        for name in (*empty, *_LEAVING):
+            if name in columns and sum(widths[column] for column in columns) > screen.width:
+                columns.remove(name)
         if sum(widths[column] for column in columns) > screen.width:
-            columns.remove(name)
+            for row in rows:
+                _print_on_two_lines(screen, row, widths["id"])
+            return
     table = table_of(*columns)
     table.columns[0].no_wrap = True  # an id is there to be copied
     for row in rows:
         table.add_row(*(row[name] for name in columns))
     screen.print(table)
+
+
+def _print_on_two_lines(screen: Console, row: Mapping[str, Text], id_width: int) -> None:
+    """Print a run on a screen that is too narrow for a row: which run it is, and below that its calls."""
+    gap = " " * (id_width - row["id"].cell_len)
+    screen.print(Text.assemble(row["id"], gap, row["begun"], "  ", row["for"]), overflow="fold")
+    waits = Text(", waits for ").append_text(row["waits for"]) if row["waits for"] else Text()
+    below = Text.assemble(row["calls"], waits, *(["  by ", row["way in"]] if row["way in"] else []))
+    screen.print(Padding(below, (0, 0, 0, 2)), overflow="fold")
 
 
 def _matching(run: RunSummary, *, named: bool) -> Text:

@@ -109,7 +109,7 @@ class ConsoleApp:
     ) -> None:
         self._log, self._approvals, self._options = log, approvals, options
         self._feed = Feed(log, approvals)
-        self._work, self._servers = WorkRoutes(work, self._feed), servers
+        self._work, self._servers = WorkRoutes(work, self._feed, log), servers
         self._files = {file.name: file.read_bytes() for file in (files("toolcrib.console") / "page").iterdir()}
         routes = [
             Route("/", self._page),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any, cast
 
 from toolcrib._numbers import count_text
@@ -28,6 +29,7 @@ _EVENTS = 200
 _FIRST = 20  # events of a call, among them `received`
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _MOST_CHANGES, _CHANGE_CHARS = 100, 2_000  # lines of a request, and characters of each
+_MOST_READ = 20_000  # characters of an event that is read for a line in a list
 _SHORT_FACT = 100  # characters of a value in a line
 
 
@@ -49,28 +51,31 @@ def activity_view(log: EventLog, activity: Activity, asked: Container[str] = ())
 
 def detail_view(log: EventLog, activity: Activity, pending: Mapping[str, ApprovalEntry]) -> dict[str, Any]:
     """Return one call or run in full."""
-    asked = calls_asked_about(log, pending.values())
+    waiting = calls_asked_about(log, pending.values())
     inside = log.activities(ActivityFilter(parent_id=activity.id), limit=_CHILDREN)
     children = [child for child in inside if (child.source, child.id) != (activity.source, activity.id)]
     events = log.events(activity, limit=_EVENTS)
     parent = log.parent_of(activity)
+    requests = [
+        entry.request
+        for entry in pending.values()
+        if activity.source in ("call", "turn")
+        and entry.request.call_id == activity.id
+        and activity.run_id in ("", entry.request.run_id)
+    ]
     view = {
-        "activity": activity_view(log, activity, asked),
+        "activity": activity_view(log, activity, waiting),
         "parent": None if parent is None else activity_view(log, parent),
-        "children": [activity_view(log, child, asked) for child in children],
+        "children": [activity_view(log, child, waiting) for child in children],
         "events": [brief_event(event) for event in events],
         "more_events": len(events) == _EVENTS,
-        "requests": [
-            entry.request.id
-            for entry in pending.values()
-            if activity.source in ("call", "turn")
-            and entry.request.call_id == activity.id
-            and activity.run_id in ("", entry.request.run_id)
-        ],
+        "requests": [request.id for request in requests],
     }
     if activity.source != "call":
         return view | _run_view(log, activity, children)
-    return view | _call_view(log, activity, is_asked=bool(view["requests"]))
+    asked = min((request.created_at.isoformat() for request in requests), default=None)
+    values = _call_view(log, activity, is_asked=asked is not None)
+    return view | values | _wait(log, activity, asked, values["approval"] or {})
 
 
 def _call_view(log: EventLog, activity: Activity, *, is_asked: bool) -> dict[str, Any]:
@@ -95,6 +100,21 @@ def _call_view(log: EventLog, activity: Activity, *, is_asked: bool) -> dict[str
     decided = log.latest(activity, "decided")
     answer = None if decided is None else decided.data["data"].get("approval")
     return {"values": values, "decisions": record.get("decisions", []), "approval": record.get("approval") or answer}
+
+
+def _wait(log: EventLog, activity: Activity, asked: str | None, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return since when a call waits for a person, or how long it waited; it may have gone on in another run."""
+    attempts = [activity] if activity.status == "suspended" else log.by_id([activity.id], sources=("call",))
+    events = [event for one in attempts if (event := log.latest(one, "suspended")) is not None]
+    requests = {request["id"]: request["created_at"] for request in (event.data["data"]["request"] for event in events)}
+    if activity.status in _LIVE:
+        suspended = max(requests.values(), default=None) if activity.status == "suspended" else None
+        return {"waits_since": asked or suspended}
+    since = requests.get(answer.get("request_id"))
+    if since is None or not answer.get("at"):
+        return {}
+    waited = datetime.fromisoformat(answer["at"]) - datetime.fromisoformat(since)
+    return {"waited_ms": waited.total_seconds() * 1000}
 
 
 def _run_view(log: EventLog, activity: Activity, children: Iterable[Activity]) -> dict[str, Any]:
@@ -174,6 +194,20 @@ def ended_calls(log: EventLog, entries: Iterable[ApprovalEntry]) -> dict[tuple[s
     """Return the status of the calls that have ended, though their requests may be pending; by call and run."""
     calls = log.by_id((entry.request.call_id for entry in entries), sources=("call",))
     return {(call.id, call.run_id): call.status for call in calls if call.ended_at is not None}
+
+
+def asked_in_lines(log: EventLog, ids: Sequence[str]) -> dict[str, str]:
+    """Return the arguments of calls and the code of programs in a line each, by their ids, without very long ones."""
+    if not ids:
+        return {}
+    rows = log.rows(
+        "SELECT id, data FROM toolcrib_events WHERE kind IN ('received', 'started', 'opened') "
+        f"AND LENGTH(data) < ? AND id IN ({', '.join('?' * len(ids))}) ORDER BY position",
+        (_MOST_READ, *ids),
+    )
+    said: list[tuple[str, Mapping[str, Any]]] = [(str(id), json.loads(data)["data"]) for id, data in rows]
+    lines = [(id, one_line(data.get("arguments") or data.get("source"))) for id, data in said]
+    return {id: line for id, line in lines if line}
 
 
 def row_view(entry: ApprovalEntry, origin: Ancestors, ended: Mapping[tuple[str, str], str]) -> dict[str, Any]:

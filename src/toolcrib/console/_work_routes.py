@@ -14,8 +14,9 @@ from starlette.routing import Route
 
 from toolcrib.console._feed import Feed
 from toolcrib.console._requests import JsonReply, json_body, number, texts_of, visitor_of
+from toolcrib.console._views import asked_in_lines
 from toolcrib.errors import EngineError, WorkerError
-from toolcrib.record import one_line
+from toolcrib.record import EventLog, one_line
 
 _MAX_ROWS = 200
 _MOST_COUNTED = 1_000
@@ -73,9 +74,9 @@ FindWork: TypeAlias = Callable[[], DurableWork | None]
 class WorkRoutes:
     """The routes of the API for durable work; they answer 404 until `find` finds some."""
 
-    def __init__(self, find: FindWork, feed: Feed) -> None:
+    def __init__(self, find: FindWork, feed: Feed, log: EventLog) -> None:
         self._find: FindWork = find
-        self._feed = feed
+        self._feed, self._log = feed, log
         self._work: DurableWork | None = None
         self.routes = [
             Route("/api/work", self._show),
@@ -101,18 +102,20 @@ class WorkRoutes:
 
         shown = await asyncio.to_thread(read)
         await self._know(id for row in shown["work"] for id in row.get("waits_for", ()))
-        return JsonReply({**shown, "work": [self._with_requests(row) for row in shown["work"]]})
+        asked = await asyncio.to_thread(asked_in_lines, self._log, [row["id"] for row in shown["work"]])
+        return JsonReply({**shown, "work": [self._with_arguments(row, asked) for row in shown["work"]]})
 
     async def _know(self, requests: Iterable[str]) -> None:
         if any(id not in self._feed.pending for id in requests):
             await self._feed.refresh()
 
-    def _with_requests(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return work with the arguments that its pending requests show, and on whose behalf they are made."""
+    def _with_arguments(self, row: Mapping[str, Any], asked: Mapping[str, str]) -> dict[str, Any]:
+        """Return work with the arguments of its pending requests, or else its own, and on whose behalf it is done."""
         entries = [self._feed.pending.get(id) for id in row.get("waits_for", ())]
         requests = [entry.request for entry in entries if entry is not None]
         principal = row.get("principal") or next((request.principal for request in requests if request.principal), None)
-        return {**row, "principal": principal, "arguments": [one_line(request.arguments) for request in requests]}
+        lines = [one_line(request.arguments) for request in requests] or [asked.get(row["id"], "")]
+        return {**row, "principal": principal, "arguments": [line for line in lines if line]}
 
     async def _act(self, request: Request) -> Response:
         """Cancel, resume or retry one workflow or several, or hand over the work of a worker."""

@@ -177,7 +177,7 @@ class Detail {
   draw(view) {
     const one = view.activity;
     const { slots } = this;
-    fill(slots.head, [one, view.parent, view.approval, view.decisions, view.facts], () => this.head(view));
+    fill(slots.head, [one, view.parent, view.approval, view.decisions, view.facts, view.waits_since, view.waited_ms], () => this.head(view));
     fill(slots.requests, view.requests, () => view.requests.map(card));
     fill(slots.source, view.source ?? null, () => (view.source ? source(view.source) : null));
     fill(slots.children, view.children, () => (view.children.length ? h("section.part", {},
@@ -208,10 +208,11 @@ class Detail {
     return [list, more];
   }
 
-  head({ activity: one, parent, approval, decisions, facts: more = [] }) {
+  head({ activity: one, parent, approval, decisions, waits_since: since, waited_ms: waited, facts: more = [] }) {
     const facts = [
       ["Started", time(one.started_at)],
       one.ended_at ? ["Took", duration(one.duration_ms)] : ["So far", ago(one.started_at)],
+      since ? ["Waits for a person", ["since ", ago(since, " ago")]] : waited !== undefined ? ["Waited for a person", duration(waited)] : null,
       parent ? ["Part of", h("a", { href: link(parent) }, `${parent.source} ${named(parent)}`)] : null,
       one.principal ? ["On behalf of", one.principal] : null,
       one.entry ? ["Came by", one.entry] : null,
