@@ -189,7 +189,9 @@ async def test_who_is_refused_fails_and_others_do_not() -> None:
             good = await outcome_of(tools, "whoami", run=Run(principal="ann"))
 
     assert isinstance(refused, Failed), refused
-    assert "invalid_target" in refused.message
+    assert refused.code == "hook_error"
+    assert "invalid_target" in str(refused.exception)
+    assert "invalid_target" not in refused.message
     assert "eve" not in [subject for subject, _ in known.behind.called]
     assert isinstance(good, Completed)
 
