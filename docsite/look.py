@@ -1,4 +1,4 @@
-"""Takes pictures of the built site at the width of a desk and of a phone, light and dark, and lets axe check each page.
+"""Takes pictures of the built site at the widths of a desk, a tablet and a phone, light and dark; axe checks each page.
 
 python -m docsite.look build/site build/pictures
 """
@@ -19,9 +19,10 @@ from urllib.parse import quote_plus, urlsplit
 
 from playwright.sync_api import Page, sync_playwright
 
-AXE = Path(__file__).resolve().parent / "node_modules" / "axe-core" / "axe.min.js"
+from tests.npm.programs import axe
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-WIDTHS = {"desk": 1280, "phone": 390}
+WIDTHS = {"desk": 1280, "tablet": 768, "phone": 390}
 PAGES = {
     "home": "",
     "tutorial": "tutorial/approval/",
@@ -51,6 +52,13 @@ SEARCHED = {
 }
 
 
+COVERED = """[...document.querySelectorAll(".md-code__nav")].some((button) => {
+    const code = button.parentElement.querySelector("code").getBoundingClientRect();
+    const { left, right, top, bottom } = button.getBoundingClientRect();
+    return left < code.right && right > code.left && top < code.bottom && bottom > code.top;
+})"""
+
+
 class Quiet(SimpleHTTPRequestHandler):
     """Serves files, and says nothing of it."""
 
@@ -74,7 +82,7 @@ def served(folder: Path) -> Generator[str]:
 
 def violations(page: Page) -> list[dict[str, Any]]:
     """Return what axe finds on the page that is serious or critical."""
-    page.evaluate(AXE.read_text(encoding="utf-8"))
+    page.evaluate(axe())
     found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
     return [one for one in found if one["impact"] in ("serious", "critical")]
 
@@ -97,6 +105,8 @@ def look(site: Path, pictures: Path) -> list[str]:
                     place = f"/{path} ({width}, {scheme})"
                     if page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"):
                         problems.append(f"{place}: it is wider than the window")
+                    if page.evaluate(COVERED):
+                        problems.append(f"{place}: a copy button covers code")
                     for one in violations(page):
                         nodes = [node["target"][-1] for node in one["nodes"][:4]]
                         problems.append(f"{place}: {one['id']}: {one['help']}: {json.dumps(nodes)}")
@@ -123,5 +133,5 @@ def searched(page: Page, address: str) -> list[str]:
 
 if __name__ == "__main__":
     wrong = look(Path(sys.argv[1]), Path(sys.argv[2]))
-    print("\n".join(wrong) or f"no serious finding on {len(PAGES)} pages, two widths, light and dark: {sys.argv[2]}")
+    print("\n".join(wrong) or f"no serious finding on {len(PAGES)} pages, three widths, light and dark: {sys.argv[2]}")
     sys.exit(bool(wrong))

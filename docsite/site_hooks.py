@@ -54,7 +54,9 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are not in docs."""
+    """Add the pages that are not in docs, and the icon, which is the console's."""
+    icon = ROOT / "src" / "toolcrib" / "console" / "page" / "icon.svg"
+    files.append(File.generated(config, icon.name, abs_src_path=str(icon)))
     for source, uri in SINGLE.items():
         if uri != "index.md" and (ROOT / source).exists():
             files.append(File.generated(config, uri, content=_single(source)))
@@ -87,8 +89,11 @@ def _single(source: str) -> str:
 
 
 def _example(readme: Path) -> str:
-    """Return the page of an example: its README, and below it the files that are in its folder."""
-    parts = [readme.read_text(encoding="utf-8")]
+    """Return the page of an example: its README, and below it the files that are in its folder.
+
+    It has no table of contents: the files of examples have longer lines than code in the pages.
+    """
+    parts = ["---\nhide: [toc]\n---\n", readme.read_text(encoding="utf-8")]
     for path in sorted(readme.parent.iterdir()):
         if path.suffix in SHOWN:
             language = {"py": "python", "sh": "bash"}.get(path.suffix[1:], path.suffix[1:])

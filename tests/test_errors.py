@@ -29,6 +29,7 @@ EXAMPLES = [
     errors.InvalidSchema("pay", FieldProblem("properties.sum.type", "'text' is no type")),
     errors.CallStateError("pay", "call_1", "executed"),
     errors.LimitReached("pay", "in total", 3),
+    errors.SpendLimitReached("`gpt-5` is over its limit", 60.0),
     errors.ToolCancelled("pay"),
     errors.ExitError("SystemExit", "2"),
     errors.LockHeldError("pay", "its lock"),

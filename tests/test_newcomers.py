@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
 from toolcrib.approvers import ApproverRule, ApproverRules, Groups
 from toolcrib.budgets import Budgets, Limit
 from toolcrib.calls import ApprovalRequest, ToolCall
@@ -63,6 +64,7 @@ def test_what_is_written_for_another_framework_is_refused_with_what_is_meant(
 
 
 TOOLS = Toolset([ez_tool(pay)])
+CALL = ToolCall("pay", {"cents": 1})
 REQUEST = ApprovalRequest("ask_1", "1", "pay", {"cents": 1}, "d")
 
 
@@ -82,6 +84,52 @@ class Unopened:
         (lambda: ToolCall("pay", [1]), "give the arguments by name, as a dict or as its JSON"),
         (lambda: ToolCall("pay", {}, 7), "id is 7; give a text"),
         (lambda: ToolCall("pay", {}, origin="user"), "origin is 'user'; give 'model' or 'host'"),
+        (lambda: ToolCall("pay", args={"cents": 1}), "Did you mean `arguments`"),
+        (lambda: ToolCall(tool_name="pay", tool_args={}), "Did you mean `name`"),
+        (lambda: ToolCall("pay", cents=1), "ToolCall has no option `cents`. There are: `arguments`"),
+        (lambda: Pipeline(TOOLS, hooks=[print]), r"Pipeline: hooks is .* give a HookSet\(\)"),
+        (lambda: Pipeline(TOOLS).run_sync(CALL, CallLimits(1)), r"give a run, as in run=Run\(limits=CallLimits\("),
+        (lambda: Pipeline(TOOLS).run_sync(CALL, {"deps": 1}), r"give a run, as in run=Run\("),
+        (lambda: Pipeline(TOOLS).run_sync(CALL, "ann"), r"give a run, as in run=Run\(principal='ann'"),
+        (lambda: Run(limits={"total": 3}), r"CallLimits\(total=3\)"),
+        (lambda: Run(limits={"per_tool": {"pay": 1}}), r"CallLimits\(per_tool=\{'pay': 1\}\)"),
+        (lambda: Session(ScriptedModel("Hi."), system=5), "`system` of a session is the text of its instructions"),
+        (lambda: Session(ScriptedModel("Hi."), system=["Be kind."]), "is the text of its instructions"),
+        (lambda: Session(ScriptedModel("Hi."), output=[int, str]), r"`output` of a session is a type, .* int \| str"),
+        (lambda: Session(ScriptedModel("Hi."), output={"type": "object"}), "`output` of a session is a type"),
+        (lambda: Session(ScriptedModel("Hi.")).run_sync(output={"type": "object"}), "is a type, such as a Pydantic"),
+        (lambda: Session(ScriptedModel("Hi."), store="postgresql://h/a", id="a"), r"PostgresApprovalStore\(url\)"),
+        (lambda: SqliteApprovalStore("postgresql://u:pw@h/a"), "this is the URL of a server: use the Postgres store"),
+        (lambda: TOOLS.prefixed("my "), "prefixed: the prefix is 'my '; give 1 to 128 characters without spaces"),
+        (lambda: TOOLS.prefixed(5), "prefixed: the prefix is a text, and not 5"),
+        (lambda: TOOLS.renamed({"pay": "pay now"}), "renamed: a name is 'pay now'"),
+        (
+            lambda: TOOLS.definitions(provider="openai"),
+            r"definitions\(\) has no option `provider`. Did you mean `format`",
+        ),
+        (lambda: TOOLS.definitions(strct=True), "Did you mean `strict`"),
+        (lambda: TOOLS.with_approval(names="pay"), r"names of tools are a list, as in names=\['pay'\], and not 'pay'"),
+        (lambda: TOOLS.with_gates(lambda call: None, names="pay"), r"as in names=\['pay'\], and not 'pay'"),
+        (lambda: TOOLS.with_deliveries(lambda call, value: value, names="pay"), "names of tools are a list"),
+        (lambda: TOOLS.subset("pay"), "names of tools are a list"),
+        (lambda: TOOLS.hiding("pay"), "names of tools are a list"),
+        (lambda: TOOLS.subset(lambda entry: True), r"a condition is for toolset.filtered\(fn\)"),
+        (lambda: TOOLS.filtered(["pay"]), r"give a function \(ctx, entry\); .*toolset.subset\(\[...\]\)"),
+        (lambda: TOOLS.filtered(lambda entry: True), r"called with \(ctx, entry\)"),
+        (lambda: TOOLS.filtered(lambda ctx, entry: True, names="pay"), "names of tools are a list"),
+        (lambda: ez_tool(return_direct=True)(pay), r"Here it is a loop over `await session.step\(\)`"),
+        (lambda: ez_tool(approver=print)(pay), r"Here it is Run\(approver=...\)"),
+        (lambda: ez_tool(strict=True)(pay), r"Here it is toolset.definitions\(format=..., strict=True\)"),
+        (lambda: ez_tool(failure_error_function=None)(pay), r"Here it is `raise ModelRetry\(text\)`"),
+        (lambda: ez_tool(annotations={})(pay), r"Here it is listing=\{'annotations': ...\}"),
+        (lambda: ez_tool(meta={})(pay), r"Here it is listing=\{'_meta': ...\}"),
+        (lambda: ez_tool(enabled=False)(pay), r"Here it is Run\(available=...\)"),
+        (lambda: ez_tool(prepare=print)(pay), r"Here it is Run\(available=...\), or `@hooks.on\(tool\).description`"),
+        (lambda: ez_tool(defer_loading=True)(pay), r"Here it is searchable\(toolset\)"),
+        (lambda: ez_tool(takes_ctx=True)(pay), "Here it is a parameter `ctx: RunContext`"),
+        (lambda: ez_tool(sequential=True)(pay), "Did you mean `lock`"),
+        (lambda: ez_tool(output_schema={})(pay), "Did you mean `return_schema`"),
+        (lambda: ez_tool(docstring_format="google")(pay), "Here it is the docstring, which is read without it"),
         (lambda: REQUEST.grant({"cents": 2}), r"grant\('ann', override_args=\{...\}\)"),
         (lambda: ez_tool(requires_approval="always")(pay), "requires_approval is 'always'; give True, False, or a"),
         (lambda: ez_tool(lambda cents: cents), "give one, as in name='add'"),
@@ -159,6 +207,24 @@ async def test_what_needs_no_with_says_what_to_write(opened: Any) -> None:
     with pytest.raises(AttributeError, match="Here it is"):
         async with opened:
             pass
+
+
+@pytest.mark.parametrize(
+    ("read", "mend"),
+    [
+        (lambda: Session(ScriptedModel("Hi.")).tool(pay), r"Here it is Session\(..., tools=\[...\]\)"),
+        (lambda: Toolset.from_functions([pay]), r"Here it is `Toolset\(\[fn\]\)`"),
+    ],
+)
+def test_what_is_a_method_elsewhere_says_what_to_write(read: Callable[[], Any], mend: str) -> None:
+    with pytest.raises(AttributeError, match=mend):
+        read()
+
+
+def test_the_file_of_a_store_may_be_a_url(tmp_path: Path) -> None:
+    Session(ScriptedModel("Hi."), store=f"sqlite:///{tmp_path / 'app.db'}", id="a")
+
+    assert [file.name for file in tmp_path.iterdir()] == ["app.db"]
 
 
 def test_toolsets_are_added_by_combined() -> None:

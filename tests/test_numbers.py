@@ -22,7 +22,7 @@ from toolcrib.adapters import mcp_client, mcp_server
 from toolcrib.adapters.dbos import Client, DurableProgram, Engine, Placement, Queue, RetryPolicy, TurnHandle, list_work
 from toolcrib.approvals import GrantForm, MemoryApprovalStore, stored_approver
 from toolcrib.approvers import ApproverRule
-from toolcrib.budgets import Limit
+from toolcrib.budgets import Limit, TokenPrice
 from toolcrib.calls import ApprovalRequest, Bound
 from toolcrib.code import EarlyToolkit, ExecutionResult, Toolkit
 from toolcrib.console import ConsoleOptions, Notifier
@@ -93,9 +93,11 @@ GIVEN: dict[str, Callable[[dict[str, Any]], Any]] = {
     "adapters.mcp_server.ServerOptions.__init__": lambda n: mcp_server.ServerOptions(**n),
     "adapters.mcp_server.TaskOptions.__init__": lambda n: mcp_server.TaskOptions(**n),
     "approvals.GrantForm.grant": lambda n: GrantForm().grant(REQUEST, "ann", **n),
+    "approvals.GrantForm.schema": lambda n: GrantForm.schema(REQUEST, **n),
     "approvals.LedgerStore.wait": lambda n: MemoryApprovalStore().wait("ask_1", **n),
     "approvals.stored_approver": lambda n: stored_approver(MemoryApprovalStore(), **n),
     "approvers.ApproverRule.__init__": lambda n: ApproverRule(name="r", **n),
+    "budgets.TokenPrice.__init__": lambda n: TokenPrice(**{"input": 1, "output": 1, "currency": "USD", **n}),
     "budgets.Limit.__init__": lambda n: Limit(**({} if n.keys() & {"calls", "spend"} else {"calls": 1}), **n),
     "calls.ApprovalRequest.always": lambda n: REQUEST.always("ann", **n),
     "calls.Bound.between": lambda n: Bound.between(**n),
@@ -159,6 +161,10 @@ FROM_ZERO = {
         "low",
         "high",
         "spend",
+        "input",
+        "output",
+        "cached",
+        "cache_written",
         "max_retries",
         "times",
         "first",
@@ -173,7 +179,7 @@ FROM_ZERO = {
 
 ANY_SIGN = {"low", "high", "server", "per", "expires", "spend"}
 
-ANY_SIZE = {"low", "high", "spend"}
+ANY_SIZE = {"low", "high", "spend", "input", "output", "cached", "cache_written"}
 """Amounts, which are no seconds."""
 
 CURSORS = {"record.EventLog.activities.before", "record.EventLog.events.after", "record.EventLog.since.position"}

@@ -15,15 +15,14 @@ from tests.public_api import RECORD, ROOT
 from toolcrib.adapters.mcp_client import connect
 from toolcrib.adapters.mcp_server import HttpOptions, serve
 from toolcrib.errors import explain_options
+from toolcrib.openapi import toolset as openapi_toolset
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.rounds import Session, decode
 from toolcrib.serving import GuardPolicy
 from toolcrib.toolsets import Toolset
 from toolcrib.turns import Agent, Turn
 
-VALUES = frozenset(
-    {"Ask", "Declaration", "FeatureParts", "MessageHistory", "ModelVerdict", "RunContext", "ToolCall", "Unhandled"}
-)
+VALUES = frozenset({"Ask", "Declaration", "FeatureParts", "MessageHistory", "ModelVerdict", "RunContext", "Unhandled"})
 """Values that are made for each call, or by a format: they have no options."""
 OF_OTHERS = frozenset({"client_model", "create_agent", "guest_command", "resource_changed", "stream_agent"})
 """Functions whose keywords go to something else: a provider, another framework, a program."""
@@ -87,7 +86,7 @@ def test_an_unknown_option_of_what_a_page_calls_is_refused_with_help(path: str) 
         (decode, "principal", "decode() has no option `principal`: it is one of Run. Write run=Run(principal=...)."),
         (decode, "errors", ": it is one of Channel. Write run=Run(channel=Channel(errors=...))."),
         (decode, "on_text", ": it is one of Session.run and of decode_stream."),
-        (decode, "requires_approval", ": it is one of @tool."),
+        (decode, "requires_approval", ". Here it is @tool(requires_approval=True), or toolset.with_approval"),
         (decode, "frmat", ". Did you mean `format`?"),
         (Toolset, "approver", "Toolset has no option `approver`: it is one of Run"),
         (Agent, "max_rounds", "Agent has no option `max_rounds`. There are: "),
@@ -111,6 +110,11 @@ def test_an_unknown_option_of_what_a_page_calls_is_refused_with_help(path: str) 
         (GuardPolicy, "require_approval", "Did you mean `approve`?"),
         (Toolset, "gates", "Here it is toolset.with_gates(...)."),
         (Toolset, "approve", "Here it is toolset.with_approval(names=[...])."),
+        (Toolset, "confirm", "Here it is toolset.with_approval(names=[...])."),
+        (Run, "human_in_the_loop", "Here it is @tool(requires_approval=True), or toolset.with_approval(names=[...])."),
+        (GuardPolicy, "hitl", "Did you mean `approve`?"),
+        (Session, "confirm", "Here it is @tool(requires_approval=True), or toolset.with_approval(names=[...])."),
+        (openapi_toolset, "confirm", "Did you mean `approval`?"),
         (Toolset, "budgets", "Here it is toolset.with_gates(Budgets([...]))."),
         (Session, "limits", "Here it is Session(..., run=Run(limits=...))."),
         (Session, "gates", "Here it is Session(..., run=Run(gates=...))."),

@@ -40,8 +40,9 @@ VARIABLES = frozenset(
 """Variables that do not say what they hold: a variable has the noun of its value."""
 PLAIN_ROOMS = frozenset(
     {
-        *("code", "credentials", "database", "formats", "jsonschema", "openapi", "results", "sandbox"),
-        *("schema", "telemetry", "testing", "tools", "toolsets", "turns"),
+        *("code", "credentials", "database", "durable", "formats", "gateway", "jsonschema", "openapi"),
+        *("record", "replay", "results", "rounds", "sandbox", "schema", "serving", "telemetry", "testing"),
+        *("tools", "toolsets", "turns"),
     }
 )
 """The rooms, besides the files above them, in which these two are held; the others are still to be done."""

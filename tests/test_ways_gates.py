@@ -3,13 +3,16 @@
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from tests.approvals.test_times_of_day import HOUR, around
+from tests.approvers.stores import wall_clock
 from tests.ways import appending, each_representative, representatives
 from toolcrib.approvals import MemoryApprovalStore, approve_all
-from toolcrib.approvers import ApproverRule, ApproverRules, Groups, Identity
+from toolcrib.approvers import ApproverRule, ApproverRules, Delegation, Groups, Identity
 from toolcrib.approvers.cedar import CedarPolicy
 from toolcrib.budgets import Budgets, Cost, Limit
 from toolcrib.calls import (
@@ -23,6 +26,7 @@ from toolcrib.calls import (
     Reject,
     Rejected,
     Suspended,
+    now,
 )
 from toolcrib.errors import ApprovalError
 from toolcrib.testing import FakeClock, Way
@@ -277,3 +281,57 @@ async def test_a_yes_of_who_may_not_approve_lets_nothing_run_and_one_of_who_may_
 
     assert isinstance(outcome, Completed), outcome
     assert ran == [("y", 9)]
+
+
+FINANCE = ApproverRule(name="finance", of="finance")
+
+
+@representatives("stored")
+@pytest.mark.parametrize(
+    ("rule", "hours_before", "hours_after", "approver"),
+    [
+        (FINANCE, 1.5, 0, "bob"),  # to whom ann gave her right for an hour
+        (ApproverRule(name="managers", of="finance", escalate={timedelta(hours=1): "managers"}), 0, 1.5, "eve"),
+        (ApproverRule(name="soon", of="finance", expires=timedelta(hours=1)), 1.5, 0, "ann"),
+    ],
+    ids=["delegation", "escalation", "expiry"],
+)
+async def test_a_yes_at_a_time_when_its_approver_may_not_lets_nothing_run_and_one_at_another_does(
+    way: Way, rule: ApproverRule, hours_before: float, hours_after: float, approver: str
+) -> None:
+    ran = list[Any]()
+    groups = Groups(
+        {"finance": ["ann"], "managers": ["eve"]}, delegations=[Delegation("ann", "bob", now() + timedelta(hours=1))]
+    )
+
+    async def runs_after(hours: float, text: str) -> bool:
+        clock = wall_clock()
+        store = MemoryApprovalStore(clock=clock)
+        tools = Toolset([appending(ran)]).with_gates(ApproverRules([rule], groups))
+        caller = way(tools, principal="ada", approvals=store)
+        waiting = await caller.call("append", {"text": text})
+        assert isinstance(waiting, Suspended), waiting
+        clock.advance(hours * 3600)
+        answer = waiting.request.grant(Identity(approver))
+        try:
+            await store.answer(answer)
+        except ApprovalError:
+            answer = None
+        return isinstance(await caller.answer(waiting, answer), Completed)
+
+    assert not await runs_after(hours_before, "x")
+    assert await runs_after(hours_after, "y")
+    assert ran == [("y", 1)]
+
+
+@representatives("run")
+async def test_a_standing_yes_covers_calls_at_its_times_and_no_others(way: Way) -> None:
+    ran, store = list[Any](), MemoryApprovalStore()
+    caller = way(Toolset([appending(ran, requires_approval=True)]), principal="ada", approvals=store)
+
+    for text, begins in (("x", 2), ("y", -1)):
+        times = around(begins * HOUR, (begins + 2) * HOUR)
+        await store.answer(Grant("append", "ann", scope="tool", principal="ada", times=times))
+        await caller.call("append", {"text": text})
+
+    assert ran == [("y", 1)]

@@ -18,7 +18,8 @@ say "Friday: the agent asks for a refund, and its process ends"
 say "A person looks at it, at another terminal, and says yes"
 "$bin/toolcrib" approvals list
 request=$("$bin/toolcrib" approvals list --json | sed -n 's/^ *"id": "\(ask_[0-9a-f]*\)".*/\1/p')
-TOOLCRIB_APPROVER_TOKEN=$("$bin/python" "$here/refund.py" token ann) "$bin/toolcrib" approvals approve "$request" --yes
+token=$("$bin/python" "$here/refund.py" token ann)
+TOOLCRIB_APPROVER_TOKEN=$token "$bin/toolcrib" approvals approve "$request" --yes
 
 say "Monday: another process goes on with it"
 "$bin/python" "$here/refund.py" go-on "$(sed -n 's/^turn //p' asked)"

@@ -1,7 +1,12 @@
 -- A small mail-order shop on a morning when some parcels are late.
 
-CREATE TABLE products (sku TEXT PRIMARY KEY, title TEXT NOT NULL, price REAL NOT NULL, stock INTEGER NOT NULL);
-CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT NOT NULL, email TEXT NOT NULL, status TEXT NOT NULL, placed TEXT NOT NULL);
+CREATE TABLE products (
+  sku TEXT PRIMARY KEY, title TEXT NOT NULL, price REAL NOT NULL, stock INTEGER NOT NULL
+);
+CREATE TABLE orders (
+  id INTEGER PRIMARY KEY, customer TEXT NOT NULL, email TEXT NOT NULL,
+  status TEXT NOT NULL, placed TEXT NOT NULL
+);
 CREATE TABLE lines (order_id INTEGER NOT NULL, sku TEXT NOT NULL, quantity INTEGER NOT NULL);
 CREATE TABLE scans (order_id INTEGER NOT NULL, at TEXT NOT NULL, place TEXT NOT NULL, event TEXT NOT NULL);
 CREATE TABLE reservations (order_id INTEGER NOT NULL, sku TEXT NOT NULL, quantity INTEGER NOT NULL);

@@ -243,5 +243,5 @@ async def test_a_store_that_fails_shuts_the_gate() -> None:
     outcome = await counter.pipeline.run(waiting, Run(approvals=broken), grant=waiting.request.grant())
 
     assert isinstance(outcome, Failed)
-    assert "disk full" in outcome.message
+    assert "disk full" in str(outcome.exception)
     assert counter.ran == []

@@ -1,4 +1,4 @@
-"""Processes that begin calls at the same moment, whatever store they are counted in."""
+"""Processes that begin calls, or ask a model, at the same moment, whatever store they are counted in."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.synchronize import Barrier
 
-from toolcrib.budgets import Budgets, Limit, UsageStore
+from toolcrib.budgets import Budgets, Limit, SqliteUsageStore, TokenPrice, UsageStore
 from toolcrib.calls import Completed, ToolCall
+from toolcrib.errors import SpendLimitReached
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.testing import FakeClock
+from toolcrib.rounds import PricedModel, Session
+from toolcrib.testing import FakeClock, ScriptedModel, wire_reply
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
 
@@ -55,3 +57,33 @@ async def _completed(store: UsageStore) -> int:
     pipeline = Pipeline(Toolset([refund]).with_gates(Budgets([limit], store=store, clock=FakeClock())))
     calls = (pipeline.run(ToolCall("refund"), Run(principal="ann")) for _ in range(8))
     return sum(isinstance(outcome, Completed) for outcome in await asyncio.gather(*calls))
+
+
+def spent_at_once(pool: ProcessPoolExecutor, database: str) -> list[int]:
+    """Return how many replies each process had of a model, all of them asking at once, until it was refused."""
+    return [one.result(100) for one in [pool.submit(_replies, database) for _ in range(PROCESSES)]]
+
+
+def _replies(database: str) -> int:
+    budgets = dollars_a_day(SqliteUsageStore(database))
+    _barrier.wait(60)
+    return asyncio.run(answered(budgets))
+
+
+def dollars_a_day(store: UsageStore) -> Budgets:
+    """Return budgets of ten dollars a day, in which a reply of `answered` costs one."""
+    price = TokenPrice(input=1, output=0, currency="USD")
+    limit = Limit(spend=10, currency="USD", per="day", by="principal")
+    return Budgets([limit], store=store, prices={"m": price}, clock=FakeClock())
+
+
+async def answered(budgets: Budgets) -> int:
+    """Return how often a model is asked, one request after the other, until it is refused."""
+    reply = {**wire_reply("openai", text="yes"), "usage": {"prompt_tokens": 1_000_000, "completion_tokens": 0}}
+    model = ScriptedModel(*[reply] * 20)
+    session = Session(PricedModel(model, budgets, model_name="m"), run=Run(principal="ann"))
+    try:
+        while True:
+            await session.say("on").run()
+    except SpendLimitReached:
+        return len(model.requests)

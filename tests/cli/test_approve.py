@@ -239,6 +239,20 @@ async def test_flags_answer_where_nobody_can(crib: Toolset, answers: ApprovalFla
     assert isinstance(outcome, expected)
 
 
+@pytest.mark.parametrize(("script", "answers"), [(Script("y"), None), (None, ApprovalFlags(yes=True))])
+async def test_one_person_is_told_that_others_have_to_approve_a_call(
+    script: Script | None, answers: ApprovalFlags | None
+) -> None:
+    @tool(requires_approval=True, approvals_needed=2)
+    async def pay(amount: int) -> None:
+        """Pay."""
+
+    outcome = await Pipeline([pay]).run(ToolCall("pay", {"amount": 5}), scope_of(Toolset([pay]), script, answers))
+
+    assert isinstance(outcome, Failed)
+    assert "it needs 2 approvers" in outcome.message
+
+
 async def test_a_flag_is_not_asked_about(crib: Toolset) -> None:
     script = Script("n")
 

@@ -114,9 +114,10 @@ def test_unknown_workflows_workers_and_states_are_said(toolcrib: Command, tools:
 
     assert "there is no workflow w9" in toolcrib("workflows", "show", "w9").stderr
     assert "there is no such worker" in toolcrib("workers", "recover", "w9").stderr
-    assert "is not one of cancelled, delayed, done" in " ".join(
-        toolcrib("workflows", "list", "--state", "over").stderr.replace("│", " ").split()
-    )
+    for state, hint in (("over", ""), ("suspended", ". Did you mean paused?")):
+        told = " ".join(toolcrib("workflows", "list", "--state", state).stderr.replace("│", " ").split())
+        assert "is not one of cancelled, delayed, done" in told
+        assert f"waiting{hint}" in told
 
 
 def test_a_worker_answers_about_its_health_where_it_is_asked_to(tools: str) -> None:

@@ -89,6 +89,7 @@ def test_a_terminal_shows_an_agent_and_a_session_in_one_line_of_code(program: st
         "agent desk completed",
         "agent loader completed",
     ]
+    assert last.splitlines()[-1].startswith("2 calls, ")
 
 
 def test_what_the_program_prints_goes_where_its_stdout_goes(program: str, tmp_path: Path) -> None:
@@ -126,6 +127,7 @@ def test_without_a_terminal_each_change_is_a_line_on_stderr(program: str, tmp_pa
     assert ["agent loader", "completed"] in said
     assert ["call load", "completed"] in said
     assert ["agent desk", "completed"] in said
+    assert done.stderr.splitlines()[-1].startswith("2 calls, ")
 
 
 def test_the_terminal_belongs_to_other_code_while_the_view_is_paused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,12 +12,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 from tests.cli.conftest import Command
 from tests.cli.terminal import RUN, terminal
 from toolcrib.calls import ActivityEvent, CallEvent
-from toolcrib.cli._activity_view import show_activities
+from toolcrib.cli._activity_view import activity_summary, activity_table, show_activities
 from toolcrib.record import SqliteSink
 
 USAGE = {"requests": 1, "input_tokens": 700, "output_tokens": 300, "cached_tokens": 0, "cost": "0.0125"}
@@ -86,7 +87,7 @@ def test_a_narrow_terminal_has_more_lines_instead_of_more_columns(tmp_path: Path
     with begun(tmp_path / "a.db"), terminal("watch", str(tmp_path / "a.db"), "--once", columns=40) as screen:
         assert screen.end() == 0
 
-    lines = [line.rstrip() for line in screen.text.splitlines()]
+    lines = [line.rstrip() for line in screen.text.splitlines() if "━" not in line]
     assert max(map(len, lines)) <= 40
     shown = ("  1,000 tokens, $0.", "    250 of 1000: r", "  waits for a")
     assert all(line.startswith(text) for line, text in zip(lines[2::2], shown, strict=True))
@@ -119,6 +120,24 @@ def test_a_pipe_gets_a_line_for_each_change(tmp_path: Path) -> None:
 
     assert first[0].startswith("agent loader  running")
     assert changed.startswith("agent loader  completed")
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140])
+def test_progress_with_a_total_is_a_bar(tmp_path: Path, width: int) -> None:
+    screen = Console(file=io.StringIO(), width=width, color_system=None)
+    with begun(tmp_path / "a.db") as sink, screen.capture() as shown:
+        screen.print(activity_table(sink.log(), width))
+
+    lines = shown.get().splitlines()
+    assert [line.count("━") for line in lines if "━" in line] == [2]  # of 8
+    assert max(map(len, lines)) <= width
+
+
+def test_a_summary_counts_calls_that_failed_or_wait_and_sums_the_cost(tmp_path: Path) -> None:
+    with begun(tmp_path / "a.db") as sink:
+        summary = activity_summary(sink.log(), 3.25)
+
+    assert summary == "2 calls, 1 waiting for a person, 3.2 s, 1,000 tokens, $0.0125"
 
 
 def test_a_line_is_written_when_what_runs_turns_quiet(tmp_path: Path) -> None:

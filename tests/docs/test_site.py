@@ -9,11 +9,13 @@ from typing import get_args
 
 import pytest
 
-from tests.docs.pages import ROOT, Page, framework_pages, manual_pages, served_pages
+from tests.docs.pages import ROOT, Page, framework_pages, manual_pages, markdown_files, read_page, served_pages
 from toolcrib.pipeline import CallState
 
 DOCS = ROOT / "docs"
 SAYS_HOW = "concepts/running.md"
+WRAPPED = ("output", "console", "text", "")
+"""What a terminal shows: docs/site.css wraps its lines as a terminal does."""
 
 
 def test_every_page_is_in_the_navigation_once() -> None:
@@ -51,6 +53,16 @@ def test_page_of_the_tutorial_is_one_program_that_is_run_as_a_file(path: Path) -
 
     assert text.count("```python") == text.count("```python file=main.py") == 1
     assert "$ python main.py" in text
+
+
+@pytest.mark.parametrize("path", markdown_files(), ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_code_has_84_columns_in_every_language_whose_lines_the_site_does_not_wrap(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    shown = [one for one in read_page(path).blocks if one.language not in WRAPPED and "```" in lines[one.line - 2]]
+
+    wide = [block.line + at for block in shown for at, text in enumerate(block.text.splitlines()) if len(text) > 84]
+
+    assert wide == [], "write these lines of code in 84 columns: a window of 1280 pixels shows no more"
 
 
 def test_states_of_a_call_are_in_the_picture_and_on_its_page() -> None:

@@ -160,6 +160,29 @@ async def test_a_gate_about_no_tool_of_a_run_that_is_opened_later_is_an_error_be
     assert not ran
 
 
+@pytest.mark.parametrize("framework", ["agent_framework", "langchain", "pydantic_ai"])
+async def test_nobody_is_asked_about_arguments_of_a_wrong_type_and_the_log_has_no_traceback(
+    framework: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    ran: list[int] = []
+
+    def refund(euros: int) -> str:
+        """Pay money back.
+
+        Args:
+            euros: The amount.
+        """
+        ran.append(euros)
+        return "paid"
+
+    policy = GuardPolicy(approve=True)
+    chat = CHATS[framework]([("refund", {"euros": "a lot"})], theirs=[refund], policy=policy)
+    said = await chat.say()
+
+    assert "euros: must be an integer" in said
+    assert (ran, chat.asked, [record for record in caplog.records if record.exc_info]) == ([], [], [])
+
+
 MAKERS = {
     "openai_agents": "agents:function_tool",
     "langchain": "langchain_core.tools:tool",

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, ToolRetryMiddleware
+from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware, ToolRetryMiddleware
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, ToolException
@@ -35,7 +35,7 @@ from toolcrib.adapters.langchain import (
 from toolcrib.adapters.langchain._members import value_of
 from toolcrib.approvals import MemoryApprovalStore, MemorySuspendedCalls
 from toolcrib.calls import Completed, Failed, Media, Suspended, ToolCall
-from toolcrib.errors import ApprovalError
+from toolcrib.errors import ApprovalError, RemoteToolError, ToolConstraintError
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.provenance import Provenance
 from toolcrib.record import ListSink
@@ -65,6 +65,11 @@ def agent_of(tools: Any, *turns: Any, **options: Any) -> Any:
     """Return an agent whose model makes these calls, turn by turn, and then says that it is done."""
     script = [*(turn if isinstance(turn, AIMessage) else calling(*turn) for turn in turns), AIMessage("done")]
     return create_agent(Scripted(responses=script), tools=tools, checkpointer=InMemorySaver(), **options)
+
+
+def went() -> tuple[Any, Any]:
+    """Return what an agent begins with, in a thread of its own."""
+    return {"messages": "go"}, config()
 
 
 def outputs(result: Any) -> list[Any]:
@@ -432,7 +437,7 @@ async def test_a_failure_that_their_tool_turns_into_a_message_is_one() -> None:
     outcome = await Pipeline(from_tools([book])).run(ToolCall("book"))
 
     assert isinstance(outcome, Failed)
-    assert isinstance(outcome.exception, ToolException)
+    assert isinstance(outcome.exception, RemoteToolError)
 
 
 # --- gates around what is there
@@ -491,6 +496,62 @@ async def test_a_guard_has_no_middleware_behind_it_that_could_make_another_call(
         )
 
     assert ran == []
+
+
+@pytest.mark.parametrize("sync", [False, True], ids=["async", "sync"])
+async def test_a_name_in_a_policy_that_no_tool_of_the_agent_has_is_an_error_before_a_call(sync: bool) -> None:
+    ran: list[str] = []
+    policy = GuardPolicy(approve=["wipe"])
+    agent = agent_of([deleting(ran)], [("delete", {"path": "x"})], middleware=[GuardMiddleware(policy)])
+
+    with pytest.raises(ToolConstraintError, match=r"`wipe`: GuardPolicy\(approve=...\) is about it, .* `delete`"):
+        await (asyncio.to_thread(agent.invoke, *went()) if sync else agent.ainvoke(*went()))
+    with pytest.raises(ToolConstraintError, match=r"`wipe`: GuardPolicy\(approve=...\) is about it, .* `delete`"):
+        GuardMiddleware(policy, tools=[deleting(ran)])
+
+    assert ran == []
+
+
+async def test_a_guard_that_is_told_of_tools_that_come_later_takes_their_names() -> None:
+    def wipe() -> None: ...
+
+    web = {"type": "web_search"}
+    policy = GuardPolicy(approve=["wipe"], leave=["web_search"])
+    around = GuardMiddleware(policy, tools=[deleting([]), wipe, web])
+    agent = agent_of([deleting([]), web], [("delete", {"path": "x"})], middleware=[around])
+
+    assert outputs(await agent.ainvoke(*went())) == ["deleted x"]
+
+
+@pytest.mark.parametrize("place", ["agent", "alone", "toolset"])
+async def test_an_error_that_a_tool_means_for_the_model_leaves_no_traceback(
+    place: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    @lc_tool
+    def delete(path: str) -> str:
+        """Delete a file."""
+        raise ToolException(f"{path} is locked")
+
+    if place == "toolset":
+        said = (await Pipeline(from_tools([delete])).run(ToolCall("delete", {"path": "x"}))).text()
+    else:
+        around = [GuardMiddleware(GuardPolicy())] if place == "agent" else []
+        tools = [delete] if place == "agent" else guard([delete], GuardPolicy())
+        said = outputs(await agent_of(tools, [("delete", {"path": "x"})], middleware=around).ainvoke(*went()))[0]
+
+    assert "x is locked" in said
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+@pytest.mark.parametrize("mode", ["batched", "per_call"])
+async def test_what_langchains_own_middleware_asks_is_no_empty_list_of_requests(mode: Any) -> None:
+    own = HumanInTheLoopMiddleware({"delete": True}, interrupt_mode=mode)
+    around = [own, GuardMiddleware(GuardPolicy(approve=["delete"]))]
+    asked = await agent_of([deleting([])], [("delete", {"path": "x"})], middleware=around).ainvoke(*went())
+
+    for read in (approval_requests, answers):
+        with pytest.raises(ApprovalError, match=r"HumanInTheLoopMiddleware .* GuardPolicy\(approve=\['delete'\]\)"):
+            read(asked["__interrupt__"])
 
 
 async def test_a_tool_has_the_gates_of_one_guard() -> None:

@@ -16,7 +16,7 @@ from mcp.client.extension import advertise
 from mcp.shared.exceptions import MCPError
 
 from tests.adapters.mcp_client.servers import outcome_of
-from tests.adapters.mcp_server.clients import NEW, booking, send
+from tests.adapters.mcp_server.clients import NEW, booking, request_of, send
 from tests.adapters.mcp_server.http import COMMAND, command_over_http
 from tests.adapters.mcp_server.test_tasks import after_work
 from tests.gateway.test_options import written
@@ -171,6 +171,30 @@ async def test_a_task_of_one_endpoint_is_found_and_cancelled_at_no_other(tmp_pat
         await asyncio.wait([serving])
 
     assert (end["status"], done) == ("completed", ["Oslo"])
+
+
+async def test_a_suspended_call_of_one_endpoint_goes_on_at_no_other_that_has_the_tool(tmp_path: Path) -> None:
+    done: list[str] = []
+    store = SqliteApprovalStore(tmp_path / "approvals.db")
+    endpoints = [
+        HttpEndpoint([booking(done)], ServerOptions(approvals=store), HttpOptions(port=0, path=path, grace_seconds=0.2))
+        for path in ENDPOINTS
+    ]
+    urls = asyncio.Queue[str]()
+    serving = asyncio.create_task(serve_endpoints(endpoints, started=urls.put_nowait))
+    try:
+        async with Client(await urls.get()) as finance, Client(await urls.get()) as support:
+            asked = request_of(await finance.call_tool("book", {"place": "Oslo"}))
+            named: Any = {"meta": {"toolcrib/request": asked}}
+            await store.answer((await store.list())[0].request.grant("ann"))
+            with pytest.raises(MCPError, match="no call of `book` waits for the request"):
+                await support.call_tool("book", {"place": "Oslo"}, **named)
+            await finance.call_tool("book", {"place": "Oslo"}, **named)
+    finally:
+        serving.cancel()
+        await asyncio.wait([serving])
+
+    assert done == ["Oslo"]
 
 
 async def test_each_endpoint_behind_a_proxy_has_its_metadata_where_its_clients_look() -> None:

@@ -285,6 +285,7 @@ async def test_a_label_for_a_tool_that_is_not_there_makes_the_listing_unusable(t
     [
         ({"groups": ["finance"]}, "completed"),
         ({"groups": "finance"}, "completed"),
+        ({"groups": "sales"}, "failed"),
         ({"groups": ["sales", "owners"]}, "completed"),
         ({"groups": ["sales"]}, "failed"),
         ({"groups": ["Finance"]}, "failed"),

@@ -7,6 +7,7 @@ from tests.mutants.gate import Gate
 __all__ = ["BUDGET_GATES"]
 
 _STORE, _GATE, _EXECUTE = "budgets/_store.py", "budgets/_gate.py", "pipeline/_execute.py"
+_PRICED, _OF_MODELS = "rounds/_priced_model.py", ("tests/budgets/test_models.py",)
 _OF_STORES, _OF_GATE = ("tests/budgets/test_stores.py",), ("tests/budgets/test_gate.py",)
 _OF_SEAM = ("tests/pipeline/test_gates.py",)
 
@@ -37,7 +38,7 @@ BUDGET_GATES: tuple[Gate, ...] = (
     Gate(
         "what is used of a limit",
         _STORE,
-        "if left + charge.amount <= most:\n        return None",
+        "if charge.fits(left):\n        return None",
         "if True:\n        return None",
         _OF_STORES,
     ),
@@ -115,5 +116,84 @@ BUDGET_GATES: tuple[Gate, ...] = (
         "        return call.close(error.outcome)\n",
         "        return None\n",
         _OF_SEAM,
+    ),
+    Gate(
+        "a model is not asked when its limit is used up",
+        _PRICED,
+        "        await self._budgets.check_model(self.model, run)\n",
+        "",
+        _OF_MODELS,
+    ),
+    Gate(
+        "the count of a reply that comes whole",
+        _PRICED,
+        "        await self._count(tokens_in(reply, request.format), run)\n",
+        "",
+        _OF_MODELS,
+    ),
+    Gate(
+        "the count of a stream that is broken off",
+        _PRICED,
+        "if is_over or tokens is not None:",
+        "if is_over:",
+        _OF_MODELS,
+    ),
+    Gate(
+        "a reply that says no tokens",
+        _PRICED,
+        "        if tokens is None:\n",
+        "        if tokens is None:\n            return\n",
+        _OF_MODELS,
+    ),
+    Gate("the run of a request to a model", _PRICED, "run = request.run or Run()", "run = Run()", _OF_MODELS),
+    Gate("a reply that goes over is counted", _GATE, "may_exceed=True", "may_exceed=False", _OF_MODELS),
+    Gate(
+        "a model without a price",
+        _GATE,
+        "price = next(found, None)",
+        "price = next(found, next(iter(self._prices.values())))",
+        _OF_MODELS,
+    ),
+    Gate(
+        "a price that no limit counts",
+        _GATE,
+        "if not any(limit.includes_models and limit.currency == price.currency for limit in self.limits):",
+        "if False:",
+        _OF_MODELS,
+    ),
+    Gate(
+        "the model that answered",
+        _GATE,
+        "self.price_of(*filter(None, (tokens.model, model)))",
+        "self.price_of(model)",
+        _OF_MODELS,
+    ),
+    Gate(
+        "the currency of a price",
+        _GATE,
+        "if limit.includes_models and limit.currency == currency:",
+        "if limit.includes_models:",
+        _OF_MODELS,
+    ),
+    Gate(
+        "limits of tools alone",
+        "budgets/_limit.py",
+        "self.spend is not None and not self.tools and not {",
+        "self.spend is not None or not {",
+        _OF_MODELS,
+    ),
+    Gate(
+        "a limit of which nothing is left",
+        "budgets/_limit.py",
+        "if self.amount else used < self.limit.most",
+        "if self.amount else used <= self.limit.most",
+        _OF_MODELS,
+    ),
+    Gate(
+        "tokens that a cache has",
+        "budgets/_limit.py",
+        "tokens.input - tokens.cached - tokens.cache_written",
+        "tokens.input",
+        _OF_MODELS,
     ),
 )

@@ -9,6 +9,7 @@ __all__ = ["CREDENTIALS_GATES"]
 _HERE = "tests/credentials"
 _OF_CONSENT = (f"{_HERE}/test_consent.py",)
 _OF_DISCOVERY = (f"{_HERE}/test_discovery.py",)
+_OF_DOCUMENTS = (f"{_HERE}/test_client_documents.py",)
 _OF_KEYS = (f"{_HERE}/test_keys.py", f"{_HERE}/test_stores.py")
 _OF_REFRESH = (f"{_HERE}/test_refresh.py",)
 _OF_STORES = (f"{_HERE}/test_stores.py",)
@@ -224,5 +225,41 @@ CREDENTIALS_GATES: tuple[Gate, ...] = (
         "            request.extensions[QUERY] = (self._query, key)\n",
         "            request.url = request.url.copy_set_param(self._query, key)\n",
         _OF_CONSENT,
+    ),
+    # --- the client's metadata
+    Gate(
+        "client metadata document: where it is the client's id",
+        _FLOW,
+        "if settings.document and endpoints.takes_documents:",
+        "if False:",
+        _OF_DOCUMENTS,
+    ),
+    Gate(
+        "client metadata document: only where a server takes it",
+        _FLOW,
+        "if settings.document and endpoints.takes_documents:",
+        "if settings.document:",
+        _OF_DOCUMENTS,
+    ),
+    Gate(
+        "client metadata document: what a server says of it",
+        _DISCOVERY,
+        'found.get("client_id_metadata_document_supported") is True',
+        'bool(found.get("client_id_metadata_document_supported"))',
+        _OF_DOCUMENTS,
+    ),
+    Gate(
+        "client metadata document: a client that the host names comes first",
+        _FLOW,
+        "        if settings.client is not None:\n            return settings.client\n",
+        "        if settings.client is not None and not settings.document:\n            return settings.client\n",
+        _OF_DOCUMENTS,
+    ),
+    Gate(
+        "client metadata document: an https address",
+        _OAUTH,
+        'if client_document and not client_document.startswith("https://"):',
+        "if False:",
+        _OF_DOCUMENTS,
     ),
 )

@@ -8,6 +8,7 @@ __all__ = ["FRONT_END_GATES"]
 
 _SESSIONS = ("tests/serving/test_front_end.py",)
 _AG_UI = ("tests/adapters/ag_ui/test_app.py",)
+_FURTHER = ("tests/adapters/test_further_calls.py",)
 _VERCEL = ("tests/adapters/vercel_ai/test_app.py",)
 
 FRONT_END_GATES: tuple[Gate, ...] = (
@@ -129,5 +130,47 @@ FRONT_END_GATES: tuple[Gate, ...] = (
         'if part.state == "approval-responded" and',
         "if",
         _VERCEL,
+    ),
+    Gate(
+        "front end: the words of a yes for further calls",
+        "serving/_front_end.py",
+        "if shown is None or answer.words != shown.text():",
+        "if shown is None:",
+        _FURTHER,
+    ),
+    Gate(
+        "front end: the words that were shown last",
+        "serving/_front_end.py",
+        "exchange.shown = {id: Grant.from_dict(grant)",
+        "exchange.shown = {} and {id: Grant.from_dict(grant)",
+        _FURTHER,
+    ),
+    Gate(
+        "front end: further calls where the host allows them",
+        "serving/_front_end.py",
+        "if longest is None or answer.arguments is not None:",
+        "if answer.arguments is not None:",
+        _FURTHER,
+    ),
+    Gate(
+        "front end: the longest time for further calls",
+        "serving/_front_end.py",
+        "answer.reason, longest=longest)",
+        "answer.reason, longest=None)",
+        _FURTHER,
+    ),
+    Gate(
+        "front end: a no is a no, whatever stands beside it",
+        "serving/_front_end.py",
+        "if answer.approved and answer.words:",
+        "if answer.words:",
+        _FURTHER,
+    ),
+    Gate(
+        "front end: a no with bounds is a no",
+        "serving/_front_end.py",
+        "if answer.approved and answer.further is not None:",
+        "if answer.further is not None:",
+        _FURTHER,
     ),
 )

@@ -13,6 +13,7 @@ from tests.mutants.durable_answer_gates import DURABLE_ANSWER_GATES
 from tests.mutants.durable_gates import DURABLE_GATES
 from tests.mutants.durable_prune_gates import DURABLE_PRUNE_GATES
 from tests.mutants.durable_worker_gates import DURABLE_WORKER_GATES
+from tests.mutants.endpoint_gates import ENDPOINT_GATES
 from tests.mutants.formats_gates import FORMATS_GATES
 from tests.mutants.frameworks_gates import FRAMEWORKS_GATES
 from tests.mutants.front_end_gates import FRONT_END_GATES
@@ -496,8 +497,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "secret in an error of a hook",
         "pipeline/_failures.py",
-        "call.hiding.hide_error(exception_of(raised)), call.plan.name",
-        "exception_of(raised), call.plan.name",
+        "HookError.of(tool, kind, hook, call.hiding.hide_error(exception_of(raised)))",
+        "HookError.of(tool, kind, hook, exception_of(raised))",
         _OF_SECRETS,
     ),
     Gate(
@@ -901,6 +902,7 @@ GATES: tuple[Gate, ...] = (
     *DURABLE_GATES,
     *DURABLE_PRUNE_GATES,
     *DURABLE_WORKER_GATES,
+    *ENDPOINT_GATES,
     *FRONT_END_GATES,
     *FORMATS_GATES,
     *SCHEMA_GATES,

@@ -8,6 +8,12 @@ __all__ = ["GRANT_GATES"]
 
 _BOUNDS, _LEDGER, _GRANT = "calls/_bounds.py", "approvals/_ledger.py", "calls/_approval.py"
 _OF_BOUNDS = ("tests/approvals/test_within.py",)
+_FORM = "approvals/_grant_form.py"
+_OF_FORMS = (
+    "tests/approvals/test_grant_form.py",
+    "tests/adapters/test_further_calls.py",
+    "tests/adapters/mcp_server/test_elicit_always.py",
+)
 
 GRANT_GATES: tuple[Gate, ...] = (
     Gate(
@@ -94,5 +100,51 @@ GRANT_GATES: tuple[Gate, ...] = (
         "(why := call.run.use_standing_grant(answer, request))",
         '(why := "")',
         _OF_BOUNDS,
+    ),
+    Gate("a form for one call alone", _FORM, "return not is_for_one and", "return", _OF_FORMS),
+    Gate(
+        "a form where several people approve",
+        _FORM,
+        " and request.approvals_needed == 1 and",
+        " and",
+        _OF_FORMS,
+    ),
+    Gate("a form for what it does not fit", _FORM, "if not self.fits(request):", "if False:", _OF_FORMS),
+    Gate("the longest time of a form", _FORM, "span > longest:", "False:", _OF_FORMS),
+    Gate(
+        "a form that says no time holds for the longest",
+        _FORM,
+        "span = longest if hours is None else",
+        "span = None if hours is None else",
+        _OF_FORMS,
+    ),
+    Gate("the length of a field of a form", _FORM, "if len(text) > _LONGEST]", "if False]", _OF_FORMS),
+    Gate(
+        "a field that a form does not have",
+        _FORM,
+        "if unknown := data.keys() -",
+        "if unknown := set() and data.keys() -",
+        _OF_FORMS,
+    ),
+    Gate(
+        "a number of hours of a form",
+        _FORM,
+        "(hours is None or not 0 < hours < 10**5)",
+        "hours is None",
+        _OF_FORMS,
+    ),
+    Gate(
+        "a number of calls of a form",
+        _FORM,
+        "if text and not (text.isascii() and text.isdigit() and len(text) <= 9):",
+        "if False:",
+        _OF_FORMS,
+    ),
+    Gate(
+        "the argument that a form sums up",
+        _FORM,
+        "if len(names) != 1 or names[0] not in request.arguments:",
+        "if False:",
+        _OF_FORMS,
     ),
 )

@@ -104,8 +104,8 @@ LANGCHAIN_GATES: tuple[Gate, ...] = (
     Gate(
         "tools that LangChain's provider runs",
         _GUARD,
-        "if name is not None:",
-        "if False:",
+        "if isinstance(tool, dict):\n                self",
+        "if False:\n                self",
         _TESTS,
     ),
     Gate("a failure that a tool of LangChain says", _MEMBERS, 'if result.status == "error":', "if False:", _TESTS),

@@ -406,8 +406,8 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     Gate(
         "defaults of a file for each server",
         "gateway/_file.py",
-        "said: dict[str, Any] = {name: value for name, value in defaults.items() if name in fields} | own",
-        "said: dict[str, Any] = {**own}",
+        "merged: dict[str, Any] = {name: value for name, value in defaults.items() if name in fields} | own_fields",
+        "merged: dict[str, Any] = {**own_fields}",
         ("tests/gateway/test_options.py",),
     ),
     Gate(

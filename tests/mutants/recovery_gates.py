@@ -526,9 +526,23 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "text of an error that a tool met inside",
         "pipeline/_failures.py",
-        "if isinstance(error, _FOR_MODELS) or (",
-        "if isinstance(error, ToolcribError) or (",
+        "if isinstance(error, (*_FOR_MODELS, HookError)) or is_its_own:",
+        "if isinstance(error, ToolcribError):",
         ("tests/pipeline/test_errors.py",),
+    ),
+    Gate(
+        "text of an error of a function of the host",
+        "pipeline/_failures.py",
+        "return replace(failed, message=message, traceback=",
+        "return replace(failed, message=str(error), traceback=",
+        ("tests/pipeline/test_errors.py",),
+    ),
+    Gate(
+        "fit of an approver's answer",
+        "approvals/_policy.py",
+        "and (why := misfit(answer, request)):",
+        "and (why := None):",
+        ("tests/pipeline/test_hosts_mistakes.py",),
     ),
     # --- what a model is shown
     Gate(

@@ -139,7 +139,7 @@ USER_GATES: tuple[Gate, ...] = (
     Gate(
         "a delivery that fails",
         "pipeline/_finish.py",
-        'raise HookError(call.plan.name, "delivery", step.name, described(exception_of(error))) from error',
+        'raise HookError.of(call.plan.name, "delivery", step.name, error) from error',
         "continue",
         _OF_DELIVERIES,
     ),

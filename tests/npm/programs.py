@@ -1,4 +1,4 @@
-"""What the tests take from npm: MCP servers and clients that nobody here wrote, and the node that runs them.
+"""What the tests take from npm: MCP servers and clients that nobody here wrote, the node that runs them, and axe.
 
 `make npm` installs them from package-lock.json. The node is the one that a wheel of the development environment
 brings, whatever the system has: the newest of these programs need a newer one than many systems do.
@@ -26,6 +26,18 @@ def node() -> str:
     if found is None or found.origin is None:
         raise NotInstalledError("node")
     return str(Path(found.origin).with_name("bin") / "node")
+
+
+def axe() -> str:
+    """Return the script that finds in a page what people who see or move otherwise trip over.
+
+    Raises:
+        NotInstalledError: It has not been installed yet.
+    """
+    path = MODULES / "axe-core" / "axe.min.js"
+    if not path.exists():
+        raise NotInstalledError("axe-core")
+    return path.read_text(encoding="utf-8")
 
 
 def script(package: str) -> str:

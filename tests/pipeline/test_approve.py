@@ -195,8 +195,8 @@ async def test_a_yes_without_a_signature_opens_nothing(answer: Any) -> None:
     outcome = await Pipeline([pay]).run(ToolCall("pay", {"cents": 5}), scope)
 
     assert isinstance(outcome, Failed)
-    assert outcome.code == "approval_error"
-    assert "careless" in outcome.message
+    assert outcome.code == "hook_error"
+    assert "approver `careless` of `pay`" in str(outcome.exception)
     assert sink.record.outcome["kind"] == "failed"
 
 

@@ -159,7 +159,7 @@ async def test_what_is_no_decision_shuts_the_tool(decision: Any) -> None:
 
     assert isinstance(outcome, Failed)
     assert outcome.code == "hook_error"
-    assert "decision hook `hook_0` of `book`" in outcome.message
+    assert "decision hook `hook_0` of `book`" in str(outcome.exception)
 
 
 async def test_a_validator_sees_an_argument_once_where_nobody_edits() -> None:

@@ -292,8 +292,8 @@ async def test_a_delivery_that_fails_fails_the_call_and_the_value_goes_nowhere(l
 
     assert isinstance(outcome, Failed)
     assert outcome.error_type == "HookError"
-    assert "filter of addresses" in outcome.message
-    assert "no list of addresses" in outcome.message
+    assert "filter of addresses" in str(outcome.exception)
+    assert "no list of addresses" in str(outcome.exception)
     assert SECRET not in repr((values, outcome, sink.events))
 
 
@@ -361,5 +361,5 @@ async def test_a_delivery_that_fails_for_a_report_fails_the_call(live: bool) -> 
         outcome = await pipeline.run(ToolCall("count_aloud"), Run(sinks=[sink]))
 
     assert isinstance(outcome, Failed)
-    assert "filter of addresses" in outcome.message
+    assert "filter of addresses" in str(outcome.exception)
     assert SECRET not in repr((values, outcome, sink.events))

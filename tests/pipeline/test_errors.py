@@ -8,16 +8,28 @@ import logging
 import pickle
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from toolcrib.calls import Failed, ToolCall, outcome_from_dict
-from toolcrib.errors import ApprovalDenied, ModelRetry, RemoteToolError, ToolcribError
+from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.budgets import Budgets, Limit
+from toolcrib.calls import Failed, ToolCall, error_of, outcome_from_dict
+from toolcrib.errors import (
+    ApprovalDenied,
+    FieldProblem,
+    HookError,
+    InvalidArguments,
+    ModelRetry,
+    RemoteToolError,
+    ToolcribError,
+)
 from toolcrib.hooks import HookSet, per_value
 from toolcrib.pipeline import Channel, ErrorPolicy, Pipeline, Run
 from toolcrib.record import ListSink
-from toolcrib.tools import ez_tool
+from toolcrib.schema import RunContext
+from toolcrib.tools import BaseTool, Cost, ez_tool
 from toolcrib.toolsets import Toolset
 from toolcrib.turns import Turn
 
@@ -182,6 +194,14 @@ async def raising(*args: Any) -> Any:
     raise KeyError(SAID)
 
 
+def raising_now(*args: Any) -> Any:
+    raise KeyError(SAID)
+
+
+async def reapproving(request: Any) -> Any:
+    raise InvalidArguments("ask", (FieldProblem("amount", SAID),))
+
+
 def deciding() -> HookSet:
     hooks = HookSet()
     hooks.on("find")(raising)
@@ -198,6 +218,67 @@ async def ask() -> str:
     return "found"
 
 
+@ez_tool
+async def inquire(ctx: RunContext[None]) -> str:
+    return str(await ctx.elicit("Shall I?"))
+
+
+@ez_tool(cost=Cost(lambda arguments: raising_now(), "EUR"))
+async def pay() -> None: ...
+
+
+@ez_tool
+async def watched() -> None: ...
+
+
+@watched.before_invoke
+async def watch() -> None:
+    raise KeyError(SAID)
+
+
+class Conditional(BaseTool):
+    name = "conditional"
+    is_available = staticmethod(raising)  # type: ignore[assignment] -- it is a host's mistake
+
+    async def call(self, ctx: Any) -> None: ...
+
+
+class AtBegin:
+    stage = "authorize"
+
+    def check(self, call: Any) -> None: ...
+
+    def begin(self, call: Any) -> None:
+        raising_now()
+
+
+class Delivering:
+    name = "delivering"
+
+    async def deliver(self, call: Any, value: Any) -> Any:
+        raise KeyError(SAID)
+
+
+class Running(Toolset):
+    async def _call_tool_func(self, args: dict[str, Any], ctx: RunContext[Any], tool: Any) -> Any:
+        await tool.call_func(args, ctx)
+        raising_now()
+
+
+class Forgetting(MemoryApprovalStore):
+    async def begin(self, *args: Any, **options: Any) -> Any:
+        raising_now()
+
+
+@ez_tool(fixed={"secret": lambda: raising_now()})
+async def send(secret: str) -> None: ...
+
+
+@ez_tool(fixed={"secret": lambda: raising_now()})
+async def tell(secret: str) -> AsyncIterator[str]:
+    yield secret
+
+
 @pytest.mark.parametrize("errors", ["message", "masked"])
 @pytest.mark.parametrize(
     ("tools", "name", "options"),
@@ -206,21 +287,43 @@ async def ask() -> str:
         (Toolset([find], pre_hooks={"find": raising}), "find", {}),
         (Toolset([find], post_hooks={"find": raising}), "find", {}),
         (Toolset([ask]), "ask", {"approver": raising}),
+        (Toolset([ask]), "ask", {"approver": raising_now}),
+        (Toolset([ask]), "ask", {"approver": reapproving}),
+        (Toolset([ask]), "ask", {"approver": lambda request: SAID}),
+        (Toolset([ask]), "ask", {"approver": lambda request: replace(request, tool=SAID).grant("ann")}),
+        (Toolset([inquire]), "inquire", {"approver": raising}),
+        (Toolset([ez_tool(requires_approval=lambda arguments, ctx: raising(ctx))(find.fn)]), "find", {}),
+        (Toolset([Conditional]), "conditional", {}),
+        (Toolset([find]), "find", {"gates": [raising]}),
+        (Toolset([find]), "find", {"gates": [AtBegin()]}),
+        (Toolset([pay]), "pay", {"gates": [Budgets([Limit(spend=1, currency="EUR")])]}),
+        (Toolset([watched]), "watched", {}),
+        (Toolset([find]).with_deliveries(Delivering()), "find", {}),
+        (Toolset([find]), "find", {"deliveries": [Delivering()]}),
+        (Running([find]), "find", {}),
+        (Toolset([ask]), "ask", {"approver": lambda request: request.grant("ann"), "approvals": Forgetting()}),
+        (Toolset([send]), "send", {}),
+        (Toolset([tell]), "tell", {}),
     ],
-    ids=["decision", "pre", "post", "approver"],
+    ids=[
+        *("decision", "pre", "post", "approver", "plain approver", "approver with another error", "no answer"),
+        *("for another", "question", "policy", "condition", "gate", "begin", "cost", "observer"),
+        *("delivery", "of run", "around the execution", "store", "fixed argument", "fixed argument of a stream"),
+    ],
 )
-async def test_what_a_hook_raises_is_shown_as_the_run_says(
+async def test_what_a_hook_raises_is_never_shown(
     errors: ErrorPolicy, tools: Toolset, name: str, options: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    outcome = await failed(tools, Run(channel=Channel(errors=errors), **options), name)
+    outcome = await failed(tools, Run(channel=Channel(errors=errors, hook_errors="fail"), **options), name)
 
-    assert (outcome.code, "hunter2" in outcome.text()) == ("hook_error", errors == "message")
-    assert "in raising" in outcome.traceback
+    assert (outcome.code, "hunter2" in outcome.text()) == ("hook_error", False)
+    assert "hunter2" in outcome.traceback
+    assert isinstance(outcome.exception, HookError)
     assert [record.levelname for record in caplog.records] == ["ERROR"]
 
 
 @pytest.mark.parametrize("errors", ["message", "masked"])
-async def test_what_a_hook_of_each_value_raises_is_shown_as_the_run_says(errors: ErrorPolicy) -> None:
+async def test_what_a_hook_of_each_value_raises_is_never_shown(errors: ErrorPolicy) -> None:
     @ez_tool
     async def count() -> AsyncIterator[int]:
         yield 1
@@ -229,21 +332,28 @@ async def test_what_a_hook_of_each_value_raises_is_shown_as_the_run_says(errors:
         Toolset([count], post_hooks={"count": per_value(raising)}), Run(channel=Channel(errors=errors)), "count"
     )
 
-    assert (outcome.code, "hunter2" in outcome.text()) == ("hook_error", errors == "message")
+    assert (outcome.code, "hunter2" in outcome.text()) == ("hook_error", False)
 
 
-@pytest.mark.parametrize("errors", ["message", "masked"])
-async def test_what_an_observer_raises_is_shown_as_the_run_says(errors: ErrorPolicy) -> None:
+async def test_what_an_approver_raises_for_a_call_inside_a_tool_is_never_shown() -> None:
     @ez_tool
-    async def look() -> None: ...
+    async def look_in() -> None:
+        outcome = await Pipeline([ask]).run(ToolCall("ask", "{}"), Run(approver=raising))
+        raise error_of(outcome)
 
-    @look.before_invoke
-    async def watch() -> None:
-        raise KeyError(SAID)
+    outcome = await failed([look_in], Run(), "look_in")
 
-    outcome = await failed([look], Run(channel=Channel(errors=errors, hook_errors="fail")), "look")
+    assert (outcome.code, "hunter2" in outcome.text()) == ("hook_error", False)
 
-    assert (outcome.code, "hunter2" in outcome.text()) == ("hook_error", errors == "message")
+
+async def test_what_an_approver_raises_does_not_go_to_another_process_with_the_call() -> None:
+    pipeline = Pipeline([inquire])
+    call: Any = await pipeline.admit(ToolCall("inquire", "{}"), Run(approver=raising))
+
+    await pipeline.execute(call)
+
+    assert "the host's approver for `inquire` failed" in json.dumps(call.to_dict())
+    assert "hunter2" not in json.dumps(call.to_dict())
 
 
 async def test_arguments_that_do_not_fit_are_always_shown() -> None:

@@ -112,23 +112,24 @@ async def test_a_gate_that_exits_fails_its_call(tools: Toolset, run: Run) -> Non
     outcome = await Pipeline(tools).run(ToolCall(name, {}), run)
 
     assert isinstance(outcome, Failed)
-    assert (outcome.code, "ExitError: it raised SystemExit(2)" in outcome.message) == ("hook_error", True)
+    assert (outcome.code, "ExitError: it raised SystemExit(2)" in str(outcome.exception)) == ("hook_error", True)
 
 
 @pytest.mark.parametrize(
-    "pipeline",
+    ("pipeline", "error_type"),
     [
-        Pipeline([greet], executor=NoExecutor()),
-        Pipeline(Around([greet])),
-        Pipeline([ez_tool(name="greet")(raising(SystemExit(2)))], executor=TaskExecutor()),
+        (Pipeline([greet], executor=NoExecutor()), "ExitError"),
+        (Pipeline(Around([greet])), "HookError"),
+        (Pipeline([ez_tool(name="greet")(raising(SystemExit(2)))], executor=TaskExecutor()), "ExitError"),
     ],
     ids=["executor", "runner", "task"],
 )
-async def test_what_stands_around_a_tool_and_exits_fails_its_call(pipeline: Pipeline) -> None:
+async def test_what_stands_around_a_tool_and_exits_fails_its_call(pipeline: Pipeline, error_type: str) -> None:
     outcome = await pipeline.run(ToolCall("greet", {}), Run())
 
     assert isinstance(outcome, Failed)
-    assert outcome.error_type == "ExitError"
+    assert outcome.error_type == error_type
+    assert "it raised SystemExit(2)" in str(outcome.exception)
 
 
 async def test_a_validator_that_exits_raises_an_error_to_the_host() -> None:

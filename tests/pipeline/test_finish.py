@@ -74,7 +74,7 @@ async def test_a_post_hook_that_fails_fails_the_call(tool: Any) -> None:
 
     assert isinstance(outcome, Failed)
     assert outcome.code == "hook_error"
-    assert "post hook `fail`" in outcome.message
+    assert "post hook `fail`" in str(outcome.exception)
 
 
 async def test_a_post_hook_may_turn_a_result_into_a_failure() -> None:

@@ -67,23 +67,43 @@ async def test_what_is_no_answer_is_refused_and_the_call_waits_on(answer: Any) -
 
 
 @pytest.mark.parametrize("answer", [True, False, "yes", {"approved": True}])
-async def test_an_approver_without_an_answer_fails_the_call_and_is_in_the_log_without_a_traceback(
+async def test_an_approver_without_an_answer_fails_the_call_and_the_log_has_the_mend(
     answer: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def ask(request: Any) -> Any:
         return answer
 
     outcomes = [
-        await Pipeline([one]).run(ToolCall(one.name, {"cents": 1}), Run(approver=ask, channel=Channel(errors="masked")))
+        await Pipeline([one]).run(ToolCall(one.name, {"cents": 1}), Run(approver=ask))
         for one in Toolset([pay, Paying()]).tools()
     ]
 
     for outcome, record in zip(outcomes, caplog.records, strict=True):
         assert isinstance(outcome, Failed)
-        assert outcome.code == "approval_error"
-        assert f"nobody has answered, as the approver `ask` returned {answer!r}; it returns request" in outcome.message
-        assert record.exc_info is None
-        assert "was not approved: nobody has answered" in record.message
+        assert outcome.code == "hook_error"
+        assert outcome.message.startswith(f"the host's approver for `{outcome.tool}` failed")
+        assert f"it returned {answer!r}; return request.grant" in str(outcome.exception)
+        assert record.exc_info is not None
+
+
+@pytest.mark.parametrize("also", [(), ("ben",)])
+async def test_an_approver_that_answers_for_fewer_people_than_the_tool_needs_is_the_hosts_mistake(
+    also: tuple[str, ...],
+) -> None:
+    @ez_tool(requires_approval=True, approvals_needed=2)
+    async def transfer() -> str:
+        return "sent"
+
+    outcome = await Pipeline([transfer]).run(
+        ToolCall("transfer"), Run(approver=lambda request: request.grant("ann", also=also))
+    )
+
+    if also:
+        assert outcome.text() == "sent"
+    else:
+        assert isinstance(outcome, Failed)
+        assert (outcome.code, "2 approvers" in outcome.text()) == ("hook_error", False)
+        assert "does not fit the request: it needs 2 approvers" in str(outcome.exception)
 
 
 def test_an_approver_that_is_no_function_is_refused_with_an_example() -> None:

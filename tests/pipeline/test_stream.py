@@ -294,7 +294,7 @@ async def test_what_an_observer_raises_fails_the_call_of_a_way_in_that_cannot_ra
 
     assert isinstance(outcome, Failed)
     assert (outcome.code, sink.record.outcome["code"]) == ("hook_error", "hook_error")
-    assert "`fail`" in outcome.message
+    assert "`fail`" in str(outcome.exception)
 
 
 @pytest.mark.parametrize("how", ["stream", "run"])

@@ -343,4 +343,4 @@ async def test_a_post_hook_that_fails_is_committed_as_a_failure() -> None:
 
     await round.commit(messages, [round.expect_one().complete("text")])
 
-    assert "no paper" in results_in(messages)[0][1]
+    assert results_in(messages)[0][1].startswith("HookError: the host's post hook for `read_file` failed")

@@ -83,10 +83,13 @@ class Bank:
         return f"paid {cents} {meta}"
 
 
-_APPROVAL_ELSEWHERE = ["approval", "needs_approval", "approval_mode", "human_in_the_loop", "interrupt_on"]
+BEFORE = ["", "always_", "ask_", "human_", "must_", "need_", "needs_", "require_", "requires_", "user_"]
+HEADS = ["approval", "approve", "approved", "ask", "confirm", "confirmation", "consent", "hitl", "permission", "review"]
+AFTER = ["", "_before_run", "_first", "_from_user", "_mode", "_needed", "_policy", "_required"]
+NEVER_HEADS = ["user", "required", "mode", "needs_user", "tool_call", "loop"]
+FOREIGN = ["human_in_the_loop", "interrupt_on", "needsApproval", "requireConfirmation", "require_aproval"]
 
 
-@pytest.mark.parametrize("name", ["require_approval", "require_confirmation", *_APPROVAL_ELSEWHERE])
 @pytest.mark.parametrize(
     "make",
     [
@@ -97,9 +100,34 @@ _APPROVAL_ELSEWHERE = ["approval", "needs_approval", "approval_mode", "human_in_
     ],
     ids=["tool", "ez_tool", "subtool", "from_object"],
 )
-def test_a_misspelt_option_is_no_fixed_argument(make: Any, name: str) -> None:
-    with pytest.raises(TypeError, match=rf"no option `{name}`. Did you mean `requires_approval`\?.*fixed=\{{'{name}'"):
-        make({name: True})
+def test_what_asks_for_approval_in_other_words_is_no_fixed_argument(make: Any) -> None:
+    generated = [f"{before}{head}{after}" for before in BEFORE for head in HEADS for after in AFTER]
+    for name in {*generated, *FOREIGN} - {"requires_approval"}:
+        with pytest.raises(TypeError) as raised:
+            make({name: True})
+
+        said = str(raised.value)
+        assert f"no option `{name}`. Did you mean `requires_approval`?" in said
+        assert f"fixed={{'{name}': ...}}" in said
+
+
+@pytest.mark.parametrize(
+    "name",
+    [f"{word}_{head}" for word in ("get", "skip") for head in HEADS]
+    + [f"{head}_{word}" for head in HEADS[3:] for word in ("code", "text", "url")]
+    + [*NEVER_HEADS, "user_id", "permissions", "reviewer", "humans", "asked_by", "authorization"],
+)
+def test_what_is_named_after_an_approval_is_a_fixed_argument(name: str) -> None:
+    assert ez_tool(**{name: "x"})(pay).fixed == {name: "x"}
+
+
+@pytest.mark.parametrize(
+    ("name", "mend"),
+    [("approver", r"Run\(approver=...\)"), ("max_calls", r"Run\(limits="), ("is_enabled", "available=")],
+)
+def test_what_is_an_option_of_a_run_is_no_fixed_argument(name: str, mend: str) -> None:
+    with pytest.raises(TypeError, match=rf"no option `{name}`. Here it is .*{mend}.*fixed=\{{'{name}'"):
+        ez_tool(**{name: 1})(pay)
 
 
 def test_fixed_passes_what_is_named_like_an_option() -> None:
@@ -121,26 +149,38 @@ def test_a_parameter_that_is_written_out_may_be_near_an_option() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: ez_tool(require_approval=True)(abs),
-        lambda: tool_input(require_approval=True)(BaseModel),
-        lambda: schema_tool("pay", {}, require_approval=True),
-        lambda: prompt(require_approval=True)(lambda: ""),  # type: ignore[call-arg] -- a mistake
+        lambda options: ez_tool(**options)(abs),
+        lambda options: tool_input(**options)(BaseModel),
+        lambda options: schema_tool("pay", {}, **options),
+        lambda options: prompt(**options)(lambda: ""),
     ],
     ids=["ez_tool", "tool_input", "schema_tool", "prompt"],
 )
-def test_a_misspelt_option_is_named_where_there_are_no_keywords(make: Any) -> None:
-    with pytest.raises(TypeError, match=r"`require_approval`.*Did you mean `requires_approval`\?"):
-        make()
+@pytest.mark.parametrize("name", ["require_approval", "confirm", "hitl"])
+def test_a_misspelt_option_is_named_where_there_are_no_keywords(make: Any, name: str) -> None:
+    with pytest.raises(TypeError, match=rf"`{name}`.*Did you mean `requires_approval`\?"):
+        make({name: True})
 
 
-def test_a_misspelt_option_of_a_class_is_an_error() -> None:
-    class Pay(BaseTool):
-        require_approval = True
+async def call(self: BaseTool, ctx: RunContext[Any]) -> None: ...
 
-        async def call(self, ctx: RunContext[Any]) -> None: ...
 
-    with pytest.raises(TypeError, match=r"Pay has no option `require_approval`. Did you mean `requires_approval`\?"):
-        Toolset([Pay])
+def of_class(name: str, value: object) -> type[BaseTool]:
+    return type("Pay", (BaseTool,), {name: value, "call": call, "__module__": __name__})
+
+
+@pytest.mark.parametrize("value", [True, lambda self, arguments, ctx: True], ids=["switch", "policy"])
+@pytest.mark.parametrize("name", ["require_approval", "needs_confirmation", "human_in_the_loop", "hitl"])
+def test_a_misspelt_option_of_a_class_is_an_error(name: str, value: object) -> None:
+    with pytest.raises(TypeError, match=rf"Pay has no option `{name}`. Did you mean `requires_approval`\?"):
+        Toolset([of_class(name, value)])
+
+
+@pytest.mark.parametrize("name", ["confirm", "ask_user", "review"])
+def test_a_method_that_asks_is_none_of_its_options(name: str) -> None:
+    assert Toolset([of_class(name, lambda self: None)]).names() == ["pay"]
+    with pytest.raises(TypeError, match="Did you mean `requires_approval`"):
+        Toolset([of_class(name, True)])
 
 
 def test_another_attribute_of_a_class_is_its_own() -> None:

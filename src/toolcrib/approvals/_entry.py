@@ -7,13 +7,14 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from toolcrib._numbers import count_text, span_text
+from toolcrib._short_repr import ShortRepr
 from toolcrib.approvals._executions import Execution, ExecutionState
 from toolcrib.approvals._required import people_of_group
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse, now
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalEntry:
+@dataclass(frozen=True, slots=True, repr=False)
+class ApprovalEntry(ShortRepr):
     """A request, its answer, whether a call has used that, and what is known of the execution of that call.
 
     Attributes:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, Self, cast
 
 from toolcrib._numbers import require_span, span_text
 from toolcrib.approvals._answers import typed_bounds
-from toolcrib.calls import ApprovalRequest, Grant, Identity, TimesOfDay, number_of
+from toolcrib.calls import ApprovalRequest, Grant, Identity, TimesOfDay, cut, number_of
 from toolcrib.errors import explain_options
 
 _MOST_ARGUMENTS: Final = 40
 _LONGEST: Final = 1_000  # characters of a field
+_LONGEST_VALUE: Final = 200  # of an argument, in the description of its field
+_BOUNDS: Final = 'any, <= 50, 5..50, under /srv/x, one of "a", "b"; empty for exactly'
 
 
 @explain_options()
@@ -47,6 +50,56 @@ class GrantForm:
     def numbers(request: ApprovalRequest) -> list[str]:
         """Return the arguments of a request that can be summed up."""
         return [name for name, value in request.arguments.items() if number_of(value) is not None]
+
+    @classmethod
+    def schema(cls, request: ApprovalRequest, longest: timedelta) -> dict[str, Any]:
+        """Return the JSON schema of the form for a request; that of `bounds` has a property for each argument.
+
+        Args:
+            longest: The longest time that a grant may hold.
+        """
+        require_span("GrantForm.schema", "longest", longest)
+        bounds = {
+            name: {
+                "type": "string",
+                "title": name if name.isidentifier() else json.dumps(name),
+                "description": f"{_BOUNDS} {cut(json.dumps(value, default=str), _LONGEST_VALUE)}",
+            }
+            for name, value in request.arguments.items()
+        }
+        most = span_text(longest.total_seconds())
+        limits: dict[str, Any] = {
+            "uses": {"type": "integer", "title": "For how many calls, this one too", "minimum": 1},
+            "hours": {
+                "type": "number",
+                "title": "For how many hours",
+                "description": f"At most {most}, which it is where this is empty",
+            },
+            "times": {
+                "type": "string",
+                "title": "At which times of the week",
+                "description": "mon-fri 09:00-17:00 Europe/Berlin; empty for any time",
+            },
+        }
+        if numbers := cls.numbers(request):
+            limits["total"] = {"type": "number", "title": "Up to which sum of an argument", "minimum": 0}
+            limits["summed"] = {"type": "string", "title": "The argument that is summed up", "enum": numbers}
+        return {"type": "object", "properties": {"bounds": {"type": "object", "properties": bounds}, **limits}}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Return the form that a client filled in; a number counts as a person types it.
+
+        Raises:
+            ValueError: It has a field that the form does not have, or `bounds` is not an object.
+        """
+        if unknown := data.keys() - {known.name for known in fields(cls)}:
+            raise ValueError(f"there is no field {min(unknown)!r:.80}")
+        bounds: object = data.get("bounds", {})
+        if not isinstance(bounds, Mapping):
+            raise ValueError(f"bounds is {bounds!r:.80}; give an object with a text for each argument")
+        typed = {name: _typed(value) for name, value in cast("Mapping[str, Any]", bounds).items()}
+        return cls(typed, **{name: _typed(value) for name, value in data.items() if name != "bounds"})
 
     def grant(
         self, request: ApprovalRequest, by: str | Identity, message: str = "", *, longest: timedelta | None = None
@@ -97,3 +150,10 @@ class GrantForm:
         if span is not None and longest is not None and span > longest:
             raise ValueError(f"it may hold for {span_text(longest.total_seconds())} at most, and not for {text} hours")
         return span
+
+
+def _typed(value: object) -> str:
+    """Return a value of a field as a person would have typed it."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import TypeVar
 
+from toolcrib._numbers import count_text
 from toolcrib.approvals._claims import MOST_BEGUN
 from toolcrib.approvals._entry import ApprovalEntry
 from toolcrib.approvals._executions import Execution
@@ -39,6 +40,9 @@ class MemoryApprovalStore(LedgerStore):
             if not grant.standing:
                 raise ValueError(f"the grant for `{grant.tool}` is for one call; answer its request with it")
             self._ledger.stand(grant)
+
+    def __repr__(self) -> str:
+        return f"<MemoryApprovalStore of {count_text(self._ledger.size, 'request')}>"
 
     async def _run(self, work: Callable[[Ledger], T], *, write: bool) -> T:
         with self._lock:
@@ -79,6 +83,10 @@ class _MemoryLedger:
             self._closing[request.id] = closes_at
         if entry.answer is not None:
             self._notices.pop(request.id, None)
+
+    @property
+    def size(self) -> int:
+        return len(self._entries)
 
     def entries(self, *, unused: bool) -> Iterable[ApprovalEntry]:
         return list(self._entries.values())

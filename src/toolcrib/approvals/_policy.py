@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from inspect import CO_VARARGS, isawaitable
 from typing import Any, TypeAlias
 
 from toolcrib._numbers import require_seconds
+from toolcrib.approvals._fit import misfit
 from toolcrib.approvals._store import WaitableApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Grant
-from toolcrib.errors import ApprovalError, explain_options
-
-_log = logging.getLogger("toolcrib.approvals")
+from toolcrib.errors import ApprovalError, ClientUnavailable, HookError, explain_options
 
 ApprovalPolicy: TypeAlias = bool | Callable[[dict[str, Any], Any], bool | str | Awaitable[bool | str]]
 """Whether a tool needs approval: a bool, or a function of the final arguments and the run context.
@@ -50,18 +48,24 @@ async def answer_of(approver: Approver, request: ApprovalRequest) -> Any:
     """Return the answer of an approver, a plain function or an async one.
 
     Raises:
-        ApprovalError: It is neither an answer nor None, as a bool, which does not say who approves what.
+        ApprovalError, ClientUnavailable: It raised this, to say why nobody is asked.
+        HookError: It raised another error, or returned what is neither an answer to this request nor None, as a bool,
+            which does not say who approves.
     """
-    reply: Any = approver(request)
-    answer: Any = await reply if isawaitable(reply) else reply
-    if answer is not None and not isinstance(answer, Grant | Denial):
-        name = getattr(approver, "__name__", type(approver).__name__)
-        problem = (
-            f"nobody has answered, as the approver `{name}` returned {answer!r:.40}; "
-            "it returns request.grant(by=...), request.deny(by=..., message=...), or None where it has no answer"
-        )
-        _log.error("the call %s of `%s` was not approved: %s", request.call_id, request.tool, problem)
-        raise ApprovalError(request.tool, problem)
+    try:
+        reply: Any = approver(request)
+        answer: Any = await reply if isawaitable(reply) else reply
+        if answer is not None and not isinstance(answer, Grant | Denial):
+            raise TypeError(
+                f"it returned {answer!r:.40}; return request.grant(by=...), request.deny(by=..., message=...), or None "
+                "where it has no answer"
+            )
+        if isinstance(answer, Grant) and request.consent is None and (why := misfit(answer, request)):
+            raise ValueError(f"its grant does not fit the request: {why}")
+    except (ApprovalError, ClientUnavailable):
+        raise
+    except BaseException as error:  # an approver is the host's code
+        raise HookError.of(request.tool, "approver", approver, error)  # noqa: B904 -- it has it as its cause
     return answer
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from toolcrib._short_repr import FileRepr
 from toolcrib.approvals._claims import MOST_BEGUN
 from toolcrib.approvals._entry import ApprovalEntry
 from toolcrib.approvals._executions import Execution
@@ -251,7 +252,7 @@ class SqlApprovalStore(LedgerStore):
 
 
 @explain_options()
-class SqliteApprovalStore(SqlApprovalStore):
+class SqliteApprovalStore(FileRepr, SqlApprovalStore):
     """An approval store in a SQLite file, which outlives the process and serves several.
 
     The file holds what people typed and what tools returned, so it is made for its owner alone to read.

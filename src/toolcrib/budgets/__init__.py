@@ -1,4 +1,4 @@
-"""Budgets: how many calls may begin, and how much they may cost, in a time, of whom; counted across processes.
+"""Budgets: how many calls may begin, and how much they and models may cost, in a time; counted across processes.
 
 A `Budgets` is a gate of a toolset or a run. The stores count in memory, in a SQLite file, or on a Postgres server.
 """
@@ -11,7 +11,7 @@ from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from toolcrib.budgets._gate import Budgets
-    from toolcrib.budgets._limit import Charge, Limit, Overrun, Share
+    from toolcrib.budgets._limit import Charge, Limit, Overrun, Share, TokenPrice
     from toolcrib.budgets._postgres import PostgresUsageStore
     from toolcrib.budgets._store import USAGE_TABLES, MemoryUsageStore, SqliteUsageStore, UsageStore
     from toolcrib.tools import Cost
@@ -20,7 +20,7 @@ else:
         __name__,
         {
             "._gate": "Budgets",
-            "._limit": "Charge Limit Overrun Share",
+            "._limit": "Charge Limit Overrun Share TokenPrice",
             "._postgres": "PostgresUsageStore",
             "._store": "USAGE_TABLES MemoryUsageStore SqliteUsageStore UsageStore",
             "toolcrib.tools": "Cost",
@@ -38,5 +38,6 @@ __all__ = [
     "PostgresUsageStore",
     "Share",
     "SqliteUsageStore",
+    "TokenPrice",
     "UsageStore",
 ]

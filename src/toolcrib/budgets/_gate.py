@@ -1,4 +1,4 @@
-"""Budgets: the gate by which calls are counted and refused, or asked about."""
+"""Budgets: calls, and what tools and models cost, are counted by them, and refused or asked about."""
 
 from __future__ import annotations
 
@@ -6,20 +6,32 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fnmatch import fnmatchcase
 from typing import Any, cast
 
-from toolcrib.budgets._limit import Charge, Limit, Overrun, Share
+from toolcrib._numbers import count_text
+from toolcrib.budgets._limit import Charge, Limit, Overrun, Share, TokenPrice
 from toolcrib.budgets._store import MemoryUsageStore, UsageStore
 from toolcrib.calls import Ask, Rejected
 from toolcrib.clock import WALL_CLOCK, Clock
-from toolcrib.errors import explain_options
+from toolcrib.errors import SpendLimitReached, explain_options
+from toolcrib.formats import Tokens
 from toolcrib.hooks import WITH_ARGUMENTS, Stage
+from toolcrib.pipeline import Run
 from toolcrib.tools import Cost, Tool
 from toolcrib.toolsets import is_pattern
 
 _log = logging.getLogger("toolcrib.tools")
+
+
+@dataclass(frozen=True, slots=True)
+class _ModelRequest:
+    """A request to a model, as a function for `groups` sees it."""
+
+    name: str
+    run: Run
 
 
 _CALLS = "Budgets([Limit(calls=10, per='minute')])"
@@ -34,7 +46,6 @@ _CALLS = "Budgets([Limit(calls=10, per='minute')])"
         "spend": "Budgets([Limit(spend=50, currency='EUR', per='day')])",
         "max_cost": "Budgets([Limit(spend=50, currency='EUR', per='day')])",
         "cost": "costs",
-        "prices": "costs",
     }
 )
 class Budgets:
@@ -43,6 +54,8 @@ class Budgets:
     A call is counted when it begins, and once: one that another gate refuses, that waits for a person, or that is
     denied uses nothing. What a person approves that was asked about for a limit is counted, and may be over.
 
+    What a model costs is counted in the same limits, where a session asks it through a `toolcrib.rounds.PricedModel`.
+
     A toolset refuses the gate with ValueError where one of its limits or costs names a tool that does not exist, or
     where it has tools for a limit of money and no cost in its currency. Where tools come later, it does so when it is
     opened. On a run, a name that is nearly that of a tool refuses each call, and any other is logged at the first call.
@@ -50,9 +63,11 @@ class Budgets:
     Args:
         limits: The limits, all of which hold.
         store: Where it is counted; in the memory of this process when None.
-        groups: The group of each principal, or a function of the call (`Call`) that returns it.
+        groups: The group of each principal, or a function of the call (`Call`) that returns it; a request
+            to a model has `run` and `name` alone.
         costs: What tools cost, by names or patterns such as `shop_*`, in the place of their own `cost`; the first that
             fits counts.
+        prices: What models cost, by names or patterns such as `gpt-5*`; the first that fits counts.
         name: The name of the gate, and of its counts: gates of one name and one store count together.
         clock: The clock, whose seconds are those since 1970; that of this computer by default.
     """
@@ -67,6 +82,7 @@ class Budgets:
         store: UsageStore | None = None,
         groups: Mapping[str, str] | Callable[[Any], str | None] | None = None,
         costs: Mapping[str, Cost] | None = None,
+        prices: Mapping[str, TokenPrice] | None = None,
         name: str = "budgets",
         clock: Clock = WALL_CLOCK,
     ) -> None:
@@ -76,20 +92,16 @@ class Budgets:
             raise ValueError("Budgets: a limit is by group, and no groups are given")
         if store is not None and not isinstance(store, UsageStore):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
             raise TypeError(f"Budgets: store is {store!r:.80}; give a store, as in SqliteUsageStore('usage.db')")
-        if costs is not None and not isinstance(costs, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
-            raise TypeError(
-                f"Budgets: costs is {costs!r:.80}; give them by tool, as in costs={{'pay': Cost(30, 'EUR')}}"
-            )
-        for tool, cost in (costs or {}).items():
-            if not isinstance(cast("object", cost), Cost):
-                raise TypeError(
-                    f"Budgets: the cost of `{tool}` is {cost!r:.80}; give it as in {{{tool!r}: Cost(30, 'EUR')}}"
-                )
+        _require_list("costs", costs, Cost, "pay", "Cost(30, 'EUR')")
+        _require_list("prices", prices, TokenPrice, "gpt-5*", "TokenPrice(input=1.25, output=10, currency='USD')")
         self.limits, self.name = tuple(limits), name
         self._store = MemoryUsageStore() if store is None else store
-        self._groups, self._costs, self._clock = groups, dict(costs or {}), clock
+        self._groups, self._costs, self._prices, self._clock = groups, dict(costs or {}), dict(prices or {}), clock
         self.tool_names = tuple(dict.fromkeys((*(name for limit in self.limits for name in limit.tools), *self._costs)))
         self._unchecked = [limit for limit in self.limits if limit.spend is not None]
+
+    def __repr__(self) -> str:
+        return f"<Budgets {self.name!r} of {count_text(len(self.limits), 'limit')}>"
 
     def check_tools(self, tools: Mapping[str, Tool[..., Any]], *, is_complete: bool) -> None:
         """Check that each limit of money counts one of the tools that it is for.
@@ -128,6 +140,64 @@ class Budgets:
         over = await self._store.charge(self._charges(call, is_approved=call.grant is not None), at)
         return self._answer(call, [excess for excess in over if not excess.charge.may_exceed], at)
 
+    def price_of(self, *names: str) -> TokenPrice:
+        """Return the price of a model, by the first of its names that the price list has.
+
+        Raises:
+            ValueError: The list has none of them, or no limit counts models in the currency of the price.
+        """
+        found = (price for name in names for pattern, price in self._prices.items() if fnmatchcase(name, pattern))
+        price = next(found, None)
+        if price is None:
+            mend = "TokenPrice(input=..., output=..., currency=...)"
+            raise ValueError(
+                f"Budgets: the model `{names[0]}` has no price: give Budgets(prices={{{names[0]!r}: {mend}}})"
+            )
+        if not any(limit.includes_models and limit.currency == price.currency for limit in self.limits):
+            mend = f"give Limit(spend=..., currency={price.currency!r}), for no tools or servers alone"
+            raise ValueError(
+                f"Budgets: no limit counts the price of the model `{names[0]}` in {price.currency}: {mend}"
+            )
+        return price
+
+    async def check_model(self, model: str, run: Run) -> None:
+        """Check that something is left to ask a model with, in each limit of money that counts it.
+
+        Args:
+            model: Its name.
+            run: The run that asks.
+
+        Raises:
+            SpendLimitReached: Nothing is left; it says when there is again. A limit that asks is over, too: no person
+                is asked about a request to a model.
+        """
+        at = self._clock.monotonic()
+        over = await self._store.overruns(
+            self._model_charges(model, run, self.price_of(model).currency, Decimal(0)), at
+        )
+        if over:
+            times = [excess.free_at for excess in over if excess.free_at is not None]
+            free_at = max(times) if len(times) == len(over) else None
+            raise SpendLimitReached(" ".join(excess.text(model, at) for excess in over), free_at)
+
+    async def count_model(self, model: str, run: Run, tokens: Tokens) -> None:
+        """Count what the reply of a model costs, also where it is more than was left.
+
+        Args:
+            model: The name by which it was asked. By that it is priced where the list has not the one that answered.
+            run: The run that asked.
+            tokens: What the reply took, with the name of the model that answered.
+        """
+        price = self.price_of(*filter(None, (tokens.model, model)))
+        charges = self._model_charges(model, run, price.currency, price.of(tokens))
+        await self._store.charge(charges, self._clock.monotonic())
+
+    def _model_charges(self, model: str, run: Run, currency: str, amount: Decimal) -> Iterator[Charge]:
+        request = _ModelRequest(model, run)
+        for limit in self.limits:
+            if limit.includes_models and limit.currency == currency:
+                yield Charge(self._share(limit, request), amount, limit, may_exceed=True)
+
     def _answer(self, call: Any, over: Sequence[Overrun], at: float) -> Rejected | Ask | None:
         refusing = [excess for excess in over if excess.charge.limit.over == "refuse"]
         texts = [excess.text(call.name, at) for excess in refusing or over]
@@ -150,7 +220,9 @@ class Budgets:
         return next(costs, tool.options.cost)
 
     def _is_listed(self, limit: Limit) -> bool:
-        """Return whether the price list may price a tool that a limit counts, be it one of a toolset beside this."""
+        """Return whether the lists may price what a limit counts: a model, or a tool of a toolset beside this."""
+        if limit.includes_models and any(price.currency == limit.currency for price in self._prices.values()):
+            return True
         return any(
             cost.currency == limit.currency and (is_pattern(name) or limit.counts(name))
             for name, cost in self._costs.items()
@@ -190,6 +262,15 @@ class Budgets:
                 return None if identity is None else _digest(identity)
             case "group":
                 return self._groups(call) if callable(self._groups) else (self._groups or {}).get(run.principal)
+
+
+def _require_list(name: str, given: Any, kind: type, key: str, example: str) -> None:
+    """Raise TypeError unless a list of costs or prices is a mapping of them."""
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(f"Budgets: {name} is {given!r:.80}; give them by name, as in {name}={{{key!r}: {example}}}")
+    for of, value in cast("Mapping[str, object]", given or {}).items():
+        if not isinstance(value, kind):
+            raise TypeError(f"Budgets: the {name[:-1]} of `{of}` is {value!r:.80}; give it as in {{{of!r}: {example}}}")
 
 
 def _digest(identity: Mapping[str, Any]) -> str:

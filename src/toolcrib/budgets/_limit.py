@@ -1,4 +1,4 @@
-"""Limits of calls and of money, and what a call is charged by them."""
+"""Limits of calls and of money, the prices of models, and what a call or a request is charged by them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fnmatch import fnmatchcase
 from math import ceil
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, cast, get_args
 
 from toolcrib._numbers import require_number, require_span
+from toolcrib.calls import number_of
 from toolcrib.errors import explain_options
+from toolcrib.formats import Tokens
 
 Share: TypeAlias = Literal["tool", "principal", "group", "server", "run", "conversation"]
 """Whose calls are counted together: those of one tool, principal, group of principals, server, run or conversation."""
@@ -108,6 +110,11 @@ class Limit:
         """Return whether it counts the calls of a tool."""
         return not self.tools or any(fnmatchcase(tool, pattern) for pattern in self.tools)
 
+    @property
+    def includes_models(self) -> bool:
+        """Whether it counts what models cost: a limit of money that is for no tools or servers alone."""
+        return self.spend is not None and not self.tools and not {"tool", "server"}.intersection(self.shares)
+
     def text(self) -> str:
         """Return the limit in words: `10 calls a minute of one principal`."""
         per = f" in {self.per}" if isinstance(self.per, timedelta) else f" a {self.per}" if self.per else " in all"
@@ -116,13 +123,54 @@ class Limit:
         return f"{self.most:f} {self.unit}{per}{named}{of}"
 
 
+@explain_options({"prompt": "input", "completion": "output", "cache_read": "cached", "cache_write": "cache_written"})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenPrice:
+    """The price of a model, by the million tokens.
+
+    Attributes:
+        input: What the model reads.
+        output: What it writes, with its thoughts.
+        currency: The currency, such as `USD`; limits in others do not count it.
+        cached: What it reads from a cache; as `input` when None.
+        cache_written: What it reads and writes into a cache; as `input` when None.
+    """
+
+    input: float | Decimal
+    output: float | Decimal
+    currency: str
+    cached: float | Decimal | None = None
+    cache_written: float | Decimal | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.currency, str) or not self.currency:  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise ValueError("TokenPrice: give a currency, as in TokenPrice(input=1.25, output=10, currency='USD')")
+        given = {"input": self.input, "output": self.output, "cached": self.cached, "cache_written": self.cache_written}
+        for name, value in given.items():
+            if value is None and name in ("cached", "cache_written"):
+                continue
+            number = number_of(str(value) if isinstance(value, Decimal) else value)
+            if isinstance(cast("object", value), str) or number is None or number < 0:
+                raise ValueError(f"TokenPrice: {name} is {value!r:.40}; give a number from 0 on")
+
+    def of(self, tokens: Tokens) -> Decimal:
+        """Return the price of a request that took these tokens."""
+        input, output, cached, written = (
+            Decimal(str(self.input if price is None else price))
+            for price in (self.input, self.output, self.cached, self.cache_written)
+        )
+        read = max(tokens.input - tokens.cached - tokens.cache_written, 0)
+        millions = read * input + tokens.output * output + tokens.cached * cached + tokens.cache_written * written
+        return millions / 1_000_000
+
+
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What one call adds to a limit.
+    """What one call, or one reply of a model, adds to a limit.
 
     Attributes:
         share: The key of what is counted together.
-        amount: What the call adds.
+        amount: What it adds; 0 asks whether anything is left.
         limit: The limit.
         may_exceed: Whether it is counted also where it is over, as a person approved it.
     """
@@ -136,6 +184,10 @@ class Charge:
     def window(self) -> int:
         """The microseconds in which is counted; 0 for ever."""
         return 0 if self.limit.window is None else self.limit.window // _MICROSECOND
+
+    def fits(self, used: Decimal) -> bool:
+        """Return whether the limit has room for it beside a used amount."""
+        return used + self.amount <= self.limit.most if self.amount else used < self.limit.most
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +204,13 @@ class Overrun:
     used: Decimal
     free_at: float | None
 
-    def text(self, tool: str, at: float) -> str:
-        """Return for a model or a person why the call of a tool is over, and when it is not, at a time."""
+    def text(self, name: str, at: float) -> str:
+        """Return for a model or a person why a call of a tool, or a request to a model, is over, and until when."""
         limit, amount = self.charge.limit, self.charge.amount
-        costs = "" if limit.spend is None else f" It costs {amount:f} {limit.unit}."
+        costs = "" if limit.spend is None or not amount else f" It costs {amount:f} {limit.unit}."
         used = f"at most {limit.text()}, of which {self.used:f} are used."
         if self.free_at is None:
-            return f"`{tool}` is over its limit: {used}{costs} Waiting does not help."
+            return f"`{name}` is over its limit: {used}{costs} Waiting does not help."
         when = datetime.fromtimestamp(self.free_at, UTC).isoformat(timespec="seconds")
         wait = ceil(self.free_at - at)
-        return f"`{tool}` is over its limit: {used}{costs} It is free again at {when}, in {wait} s."
+        return f"`{name}` is over its limit: {used}{costs} It is free again at {when}, in {wait} s."

@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
+from toolcrib._short_repr import FileRepr
 from toolcrib.budgets._limit import Charge, Overrun
 from toolcrib.database import Execute, MemoryTables, SqliteTables, StoreTables, Tables
 
@@ -95,7 +96,7 @@ class MemoryUsageStore(UsageStore):
         super().__init__(MemoryTables(USAGE_TABLES))
 
 
-class SqliteUsageStore(UsageStore):
+class SqliteUsageStore(FileRepr, UsageStore):
     """A store in a SQLite file, for the processes of one machine.
 
     Args:
@@ -132,14 +133,14 @@ def _slots(execute: Execute, charge: Charge, at: float) -> dict[int, Decimal]:
 
 def _overrun(charge: Charge, slots: dict[int, Decimal]) -> Overrun | None:
     """Return by what a charge is over; None where there is room for it."""
-    most, left = charge.limit.most, sum(slots.values(), Decimal(0))
-    if left + charge.amount <= most:
+    left = sum(slots.values(), Decimal(0))
+    if charge.fits(left):
         return None
     used, free_at = left, None
-    if charge.amount <= most and charge.window:
+    if charge.window and charge.fits(Decimal(0)):
         for slot, amount in slots.items():
             left -= amount
-            if left + charge.amount <= most:
+            if charge.fits(left):
                 free_at = (slot + _SLOTS + 1) * _width(charge) / 1_000_000
                 break
     return Overrun(charge, used, free_at)

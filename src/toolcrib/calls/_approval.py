@@ -9,13 +9,13 @@ from decimal import Decimal
 from typing import Any, Literal, Never, TypeAlias, cast
 
 from toolcrib._numbers import count_text, require_span
+from toolcrib._short_repr import ShortRepr
 from toolcrib.calls._bounds import Bound, GrantUse, number_of
 from toolcrib.calls._diff import differences, label, printable, shown
 from toolcrib.calls._doubt import IN_DOUBT
 from toolcrib.calls._identity import APPROVER_RULES, Identity, RequiredApprovers
 from toolcrib.calls._json import lenient, now, parse_time
 from toolcrib.calls._media import revived
-from toolcrib.calls._short_repr import ShortRepr
 from toolcrib.calls._stored import StoredFields, versioned
 from toolcrib.calls._times_of_day import TimesOfDay
 from toolcrib.errors import explain_missing, explain_options, refuse_unknown_options

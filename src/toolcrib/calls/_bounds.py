@@ -242,7 +242,7 @@ def amount_of(value: Any) -> Decimal | None:
 
 
 def fits_amounts(arguments: Mapping[str, Any], over: Mapping[str, Any], up_to: Mapping[str, Any]) -> bool:
-    """Return whether arguments are over some numbers, and at most others: what cannot be read as one is both."""
+    """Return whether arguments are over some numbers, and at most others: a value that cannot be compared is both."""
     return all(_is_over(arguments.get(name), most) is not False for name, most in over.items()) and all(
         _is_over(arguments.get(name), most) is not True for name, most in up_to.items()
     )

@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from toolcrib._cut import cut
 from toolcrib.calls._value_class import value_class
+from toolcrib.errors import explain_options
 
 _SHOWN = 300  # characters of the arguments of a call that did not come whole
 
@@ -97,6 +98,13 @@ def new_call_id() -> str:
     return f"{_prefix}{next(_ids)}"
 
 
+@explain_options(
+    {
+        **dict.fromkeys(("args", "input", "kwargs", "parameters", "params", "tool_args", "tool_input"), "arguments"),
+        **dict.fromkeys(("function", "tool", "tool_name"), "name"),
+        **dict.fromkeys(("call_id", "tool_call_id"), "id"),
+    }
+)
 @value_class
 class ToolCall:
     """A request to run a tool.

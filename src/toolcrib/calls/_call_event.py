@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
+from toolcrib._short_repr import ShortRepr
 from toolcrib.calls._value_class import late_fields, value_class
 
 EventKind: TypeAlias = Literal[
@@ -37,7 +38,7 @@ class DecisionNote:
 
 @late_fields("data")
 @value_class
-class CallEvent:
+class CallEvent(ShortRepr):
     """Something that happened to a call, sent to sinks as it happens.
 
     Attributes:
@@ -76,7 +77,7 @@ class CallEvent:
 
 @late_fields("arguments", "outcome")
 @value_class
-class CallRecord:
+class CallRecord(ShortRepr):
     """What is kept of a call that ended, with secrets hidden.
 
     Attributes:

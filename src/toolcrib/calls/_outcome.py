@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Generic, Literal, NoReturn, Protocol, TypeAlia
 from typing_extensions import TypeVar
 
 from toolcrib._cut import cut_shapes
+from toolcrib._short_repr import ShortRepr
 from toolcrib.calls._approval import ApprovalRequest
 from toolcrib.calls._hiding import Hiding
 from toolcrib.calls._json import Tables, lenient, lenient_later, parse_time
@@ -39,7 +40,7 @@ T = TypeVar("T", default=Any)
     dict.fromkeys(("content", "data", "output", "result", "return_value"), "`value`, and `text()` for a model")
 )
 @value_class
-class Completed(Generic[T]):
+class Completed(ShortRepr, Generic[T]):
     """The call has a result.
 
     Attributes:
@@ -77,8 +78,8 @@ class Completed(Generic[T]):
         return versioned("Completed", data if self.kept is None else {**data, "kept": self.kept.to_dict()})
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected:
+@dataclass(frozen=True, slots=True, repr=False)
+class Rejected(ShortRepr):
     """The call was refused; the tool did not run.
 
     Attributes:
@@ -117,8 +118,8 @@ class Rejected:
         return versioned("Rejected", data)
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+@dataclass(frozen=True, slots=True, repr=False)
+class Failed(ShortRepr):
     """The call has no result, and `message` says why.
 
     Attributes:
@@ -200,8 +201,8 @@ class SupportsToDict(Protocol):
         ),
     }
 )
-@dataclass(frozen=True, slots=True)
-class Suspended:
+@dataclass(frozen=True, slots=True, repr=False)
+class Suspended(ShortRepr):
     """The call waits for a person; nothing ran.
 
     Attributes:

@@ -9,6 +9,8 @@ from typing import Any, TypeVar, cast
 
 from typing_extensions import dataclass_transform
 
+from toolcrib._short_repr import ShortRepr
+
 C = TypeVar("C", bound=type[Any])
 
 
@@ -18,7 +20,7 @@ def value_class(cls: C) -> C:
 
     A class that is frozen at runtime as well takes four times as long to make a value: every other one is.
     """
-    return dataclass(slots=True, unsafe_hash=True)(cls)
+    return dataclass(slots=True, unsafe_hash=True, repr=not issubclass(cls, ShortRepr))(cls)
 
 
 def rendered(value: Any) -> Any:

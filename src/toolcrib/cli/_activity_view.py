@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from rich.console import Console, OverflowMethod
+from rich.console import Console, Group, OverflowMethod, RenderableType
 from rich.constrain import Constrain
 from rich.live import Live
+from rich.padding import Padding
+from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from toolcrib._numbers import count_text
 from toolcrib.calls import now
 from toolcrib.cli._formatting import cell_text, table_of
-from toolcrib.record import Activity, ActivityFilter, EventLog, brief_event
+from toolcrib.record import Activity, ActivityFilter, EventLog, KeptEvent, brief_event
 
 _EVERY = 0.5  # seconds
 _CELL = 50  # characters of a cell of the table: an id has fewer
+_BAR = 8  # characters of a bar of progress
 _ID = 22  # characters that tell ids apart: those of one process begin with the same 17
-_NARROW, _WIDE = 76, 120  # columns of a terminal that the table does not fit into, and that it fits into whole
+_NARROW, _ROOMY, _WIDE = 76, 90, 120  # columns of a terminal: none fits, a bar fits beside its words, all fits
+_OTHERS = ("at", "model", "id")  # columns that a narrow terminal has no room for
+_MOST_REQUESTS = 10_000  # of a program to a model, whose usage is summed
 _MOST_OPEN, _MOST_WAITING, _MOST_ENDED = 40, 20, 5
 _STYLES = {"running": "cyan", "suspended": "yellow", "quiet": "dim", "completed": "green", "failed": "red"}
 
@@ -38,6 +43,7 @@ class Shown:
         seconds: How long it has run, or ran.
         at: The value that a call gave last or how far it says it has come, or what an open one waits for.
         usage: The tokens and the cost of its requests to a model so far.
+        done: The part that a call says is done, and the total that it grows to.
     """
 
     activity: Activity
@@ -46,11 +52,16 @@ class Shown:
     seconds: float
     at: str
     usage: str
+    done: tuple[float, float] | None
 
     def cells(self) -> list[str]:
         """Return the row's texts."""
         what = f"{'  ' * self.depth}{self.activity.source} {self.activity.name}"
         return [what, self.state, _time(self.seconds), self.at, self.usage, self.activity.id]
+
+    def bars(self) -> list[ProgressBar]:
+        """Return a bar of how far a call has come, if it says of how much."""
+        return [] if self.done is None else [ProgressBar(self.done[1], self.done[0], width=_BAR)]
 
 
 def show_activities(log: EventLog, screen: Console, ended: threading.Event) -> None:
@@ -103,21 +114,38 @@ def activity_table(log: EventLog, width: int) -> Table:
     """Return a table of the open activities, each with its inner ones, and of the last that ended.
 
     Texts are cut and not folded, so that a row keeps its height: of an id its beginning is left, by which `trace` finds
-    it. On a narrow terminal there are no ids, and how far it has come and its usage stand below what it is.
+    it. On a narrow terminal there are no ids, and how far it has come and its usage stand below what it is. A bar has a
+    column of its own where there is room, and else the place of its words.
     """
     is_narrow = width < _NARROW
-    table = table_of("what", "state", "for", *([] if is_narrow else ["at", "model", "id"]))
-    for column in (table.columns[1], table.columns[2], *table.columns[5:]):
+    rows = [*_rows(log)]
+    has_bars = width >= _ROOMY and any(row.done for row in rows)
+    others = () if is_narrow else ("done", *_OTHERS) if has_bars else _OTHERS
+    table = table_of("what", "state", "for", *others)
+    for column in (table.columns[1], table.columns[2]):
         column.no_wrap = True
-    for column in table.columns[5:]:
-        column.max_width = None if width > _WIDE else _ID
-    for row in _rows(log):
+    if not is_narrow:
+        table.columns[-1].no_wrap, table.columns[-1].max_width = True, None if width > _WIDE else _ID
+    for row in rows:
         what, state, took, at, model, id = (cell_text(text, _CELL) for text in row.cells())
-        edge = "  " * row.depth
-        lines = [edge + what.lstrip(), *(f"{edge}  {text}" for text in (at, model) if is_narrow and text)]
-        others = [] if is_narrow else [_cut(at), _cut(model), _cut(id, "crop")]
-        table.add_row(_cut("\n".join(lines)), Text(state, style=_STYLES.get(state, "")), took, *others)
+        edge, bars = "  " * row.depth, row.bars()
+        lines: list[RenderableType] = [_cut(edge + what.lstrip())]
+        if is_narrow:
+            lines += [Padding(bar, (0, 0, 0, len(edge) + 2)) for bar in bars]
+            lines += [_cut(f"{edge}  {text}") for text in (at, model) if text]
+        come: list[RenderableType] = [*(bars if bars or not has_bars else [Text()]), _cut(at)]
+        rest = [] if is_narrow else [*(come if has_bars else come[:1]), _cut(model), _cut(id, "crop")]
+        table.add_row(Group(*lines), Text(state, style=_STYLES.get(state, "")), took, *rest)
     return table
+
+
+def activity_summary(log: EventLog, seconds: float) -> str:
+    """Return one line about all that a log has: the calls, how many failed or wait, the time, tokens and cost."""
+    calls = {status: number for (source, status), number in log.counts().items() if source == "call"}
+    words = {"failed": "failed", "rejected": "rejected", "suspended": "waiting for a person"}
+    said = [f"{calls[status]:,} {text}" for status, text in words.items() if status in calls]
+    usage = _usage_text(log, log.activities(ActivityFilter(sources=("chat",)), limit=_MOST_REQUESTS))
+    return ", ".join(filter(None, [count_text(sum(calls.values()), "call"), *said, _time(seconds), usage]))
 
 
 def _cut(text: str, overflow: OverflowMethod = "ellipsis") -> Text:
@@ -164,7 +192,8 @@ def _nested(log: EventLog, several: Sequence[Activity]) -> Iterator[Shown]:
 def _row(log: EventLog, one: Activity, depth: int) -> Shown:
     ended = now() if one.ended_at is None else datetime.fromisoformat(one.ended_at)
     seconds = (ended - datetime.fromisoformat(one.started_at)).total_seconds()
-    return Shown(one, _state(log, one), depth, max(0.0, seconds), _at(log, one), _usage(log, one))
+    event = log.latest(one, "progressed", "yielded") if one.source == "call" else None
+    return Shown(one, _state(log, one), depth, max(0.0, seconds), _at(one, event), _usage(log, one), _done(one, event))
 
 
 def _state(log: EventLog, one: Activity) -> str:
@@ -172,10 +201,17 @@ def _state(log: EventLog, one: Activity) -> str:
     return "quiet" if quiet_since is not None and status == "running" else status
 
 
-def _at(log: EventLog, one: Activity) -> str:
+def _done(one: Activity, event: KeptEvent | None) -> tuple[float, float] | None:
+    if event is None or event.kind != "progressed" or one.status == "suspended":
+        return None
+    said: Mapping[str, float | None] = event.data["data"]
+    done, total = said["progress"], said["total"]
+    return (done, total) if done is not None and total else None
+
+
+def _at(one: Activity, event: KeptEvent | None) -> str:
     if one.status == "suspended":
         return "waits for a person"
-    event = log.latest(one, "progressed", "yielded") if one.source == "call" else None
     return "" if event is None else brief_event(event)["text"]
 
 
@@ -184,6 +220,10 @@ def _usage(log: EventLog, one: Activity) -> str:
     if one.source not in ("agent", "chat"):
         return ""
     asked = [one] if one.source == "chat" else log.activities(ActivityFilter(sources=("chat",), parent_id=one.id))
+    return _usage_text(log, asked)
+
+
+def _usage_text(log: EventLog, asked: Sequence[Activity]) -> str:
     usage = log.usage(asked, "closed")
     if usage is None:
         return ""

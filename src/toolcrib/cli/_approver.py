@@ -14,7 +14,7 @@ from toolcrib._json_writer import read_json
 from toolcrib.approvals import Approver, GrantForm, field_choices, field_value, misfit
 from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Denial, Grant
 from toolcrib.cli._terminal import Terminal
-from toolcrib.errors import ClientUnavailable, InvalidArguments, SchemaError, UnknownTool
+from toolcrib.errors import ApprovalError, ClientUnavailable, InvalidArguments, SchemaError, UnknownTool
 from toolcrib.schema import hidden_paths
 from toolcrib.toolsets import Toolset
 
@@ -71,6 +71,12 @@ def approver_of(flags: ApprovalFlags, toolset: Toolset, terminal: Terminal | Non
     person = None if terminal is None else _TerminalApprover(terminal, toolset)
 
     async def approver(request: ApprovalRequest) -> Grant | Denial | None:
+        answer = await answer_to(request)
+        if isinstance(answer, Grant) and request.consent is None and (why := misfit(answer, request)):
+            raise ApprovalError(request.tool, why)  # who reads it is the person who answered
+        return answer
+
+    async def answer_to(request: ApprovalRequest) -> Grant | Denial | None:
         tool = request.tool
         if tool in flags.deny:
             return request.deny(message=flags.message or f"`{tool}` was denied with --deny {tool}", by="--deny")

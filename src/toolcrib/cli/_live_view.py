@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Never, Self
 
 from toolcrib.calls import ActivityEvent, CallEvent
-from toolcrib.cli._activity_view import show_activities
+from toolcrib.cli._activity_view import activity_summary, show_activities
 from toolcrib.cli._formatting import console
 from toolcrib.record import SqliteSink
 
@@ -20,7 +21,8 @@ class LiveView:
     """Shows on stderr what runs: for how long, how far it has come, its tokens and cost, and what ended last.
 
     A sink: `Agent(..., sinks=[LiveView()])`, `Run(sinks=[LiveView()])`, `Engine(sinks=[LiveView()])`. It appears with
-    the first event, and stays as it is at `close`, the end of `with`, or the end of the process. Where stderr is not a
+    the first event, and stays as it is at `close`, the end of `with`, or the end of the process, with a line below it
+    about all calls: how many, failed and waiting for a person, the time, tokens and cost. Where stderr is not a
     terminal, it writes a line for each change. The events are kept in a temporary file until it is closed.
     """
 
@@ -36,6 +38,7 @@ class LiveView:
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._is_hidden = self._is_closed = False
+        self._began: float | None = None
 
     def emit(self, event: CallEvent) -> None:
         """Show an event of a call; one that comes after the view is closed is left out."""
@@ -64,6 +67,9 @@ class LiveView:
             return
         self._is_closed = True
         self._hide()
+        if self._began is not None:
+            summary = activity_summary(self._sink.log(), time.monotonic() - self._began)
+            console(stderr=True).print(summary, style="bold")
         self._sink.close()
         self._folder.cleanup()
         atexit.unregister(self.close)
@@ -81,6 +87,7 @@ class LiveView:
             if self._thread is None and not self._is_closed:
                 atexit.register(self.close)
                 self._ended.clear()
+                self._began = self._began or time.monotonic()
                 shown = self._sink.log(), console(stderr=True), self._ended
                 self._thread = threading.Thread(target=show_activities, args=shown, name="toolcrib: live", daemon=True)
                 self._thread.start()

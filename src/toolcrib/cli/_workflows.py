@@ -123,7 +123,8 @@ def list_workflows(
     with _client(database) as (module, client):
         known = sorted(module.WORK_STATES)
         if state is not None and state not in known:
-            raise typer.BadParameter(f"{state!r} is not one of {', '.join(known)}", param_hint="--state")
+            hint = ". Did you mean paused?" if state in ("suspended", "pending") else ""
+            raise typer.BadParameter(f"{state!r} is not one of {', '.join(known)}{hint}", param_hint="--state")
         found = module.list_work(
             client,
             state=state,

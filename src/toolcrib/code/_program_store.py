@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
+from toolcrib._short_repr import FileRepr
 from toolcrib.code._saved_program import SavedProgram
 from toolcrib.database import Execute, MemoryTables, SqliteTables, StoreTables, Tables
 
@@ -73,7 +74,7 @@ class MemoryProgramStore(ProgramStore):
         super().__init__(MemoryTables(PROGRAM_TABLES))
 
 
-class SqliteProgramStore(ProgramStore):
+class SqliteProgramStore(FileRepr, ProgramStore):
     """A store in a SQLite file, for the processes of one machine.
 
     Args:

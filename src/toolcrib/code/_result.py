@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolcrib._numbers import require_number
+from toolcrib._short_repr import ShortRepr
 from toolcrib.calls import ApprovalRequest, CallRecord, Media, cut
 from toolcrib.code._check import Finding
 from toolcrib.code._paused import PausedProgram, SuspendedProgramCall
@@ -13,8 +14,8 @@ from toolcrib.code._paused import PausedProgram, SuspendedProgramCall
 RESULT_CHARS = 20_000  # of a program's result that a model is shown, where the host does not say
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutionResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class ExecutionResult(ShortRepr):
     """The result of a program.
 
     Attributes:
@@ -47,7 +48,7 @@ class ExecutionResult:
     tool_calls: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     success: bool = True
     error: str | None = None
-    isolation: tuple[str, ...] = ()
+    isolation: tuple[str, ...] = field(default=(), repr=False)
     suspended: tuple[ApprovalRequest, ...] = ()
     records: tuple[CallRecord, ...] = ()
     suspended_calls: tuple[SuspendedProgramCall, ...] = ()

@@ -68,17 +68,20 @@ def detail_view(log: EventLog, activity: Activity, pending: Mapping[str, Approva
             and activity.run_id in ("", entry.request.run_id)
         ],
     }
-    return view | (_call_view(log, activity) if activity.source == "call" else _run_view(log, activity, children))
+    if activity.source != "call":
+        return view | _run_view(log, activity, children)
+    return view | _call_view(log, activity, is_asked=bool(view["requests"]))
 
 
-def _call_view(log: EventLog, activity: Activity) -> dict[str, Any]:
+def _call_view(log: EventLog, activity: Activity, *, is_asked: bool) -> dict[str, Any]:
+    """Return the values of a call, without the arguments where a pending request shows them and how they changed."""
     received, started, ended = (log.latest(activity, kind) for kind in ("received", "started", "ended"))
     values: list[dict[str, Any]] = []
     final = None if started is None else started.data["data"].get("arguments")
     if started is not None:
         values.append(_value("Arguments", started, "data", "arguments"))
     asked = None if received is None else received.data["data"].get("arguments")
-    if received is not None and asked is not None and asked != final:
+    if received is not None and asked is not None and asked != final and not is_asked:
         values.append(_value("Arguments" if final is None else "As the model asked", received, "data", "arguments"))
     record: Mapping[str, Any] = (ended.data["record"] or {}) if ended is not None else {}
     if ended is not None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, Final, TypeVar
 
+from toolcrib._short_repr import FileRepr
 from toolcrib.credentials._keys import CredentialKeys, new_key
 from toolcrib.database import Execute, MemoryTables, SqliteTables, StoreTables, Tables
 from toolcrib.errors import explain_options
@@ -244,7 +245,7 @@ class CredentialStore:
 
 
 @explain_options()
-class SqliteCredentialStore(CredentialStore):
+class SqliteCredentialStore(FileRepr, CredentialStore):
     """Credentials in a SQLite file, encrypted; the file is for its owner alone.
 
     What is removed leaves no trace in the file.

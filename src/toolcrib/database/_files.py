@@ -54,7 +54,8 @@ class SqliteTables:
     """Tables of stores in a SQLite file.
 
     Args:
-        path: The file; it is made when missing, for its owner alone to read. Its folder has to be on a local disk.
+        path: The file, or its URL, `sqlite:///app.db`; it is made when missing, for its owner alone to read. Its folder
+            has to be on a local disk.
         tables: The tables of each store; missing ones are made.
         erase: Whether deleted content is overwritten in the file.
 
@@ -67,8 +68,13 @@ class SqliteTables:
     error: type[Exception] = sqlite3.OperationalError
 
     def __init__(self, path: str | Path, *tables: StoreTables, erase: bool = False) -> None:
+        path = path.removeprefix("sqlite:///") if isinstance(path, str) else path
+        stores = " and ".join(store_tables.store for store_tables in tables)
+        if "://" in str(path):
+            raise ValueError(
+                f"{stores} are kept in a file here, and this is the URL of a server: use the Postgres store"
+            )
         if str(path) in ("", ".", ":memory:"):
-            stores = " and ".join(store_tables.store for store_tables in tables)
             raise ValueError(f"{stores} are kept in a file: name one, such as toolcrib.db, or use the Memory store")
         self.path, self._erase = Path(path), erase
         if self.path.is_dir():

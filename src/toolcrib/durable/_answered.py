@@ -1,4 +1,4 @@
-"""Answers that let suspended work go on, as an approval store lists them."""
+"""Answers that let paused work go on, as an approval store lists them."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from toolcrib.tools import Tool, checked_output, require_arguments
 
 
 class Answers(ABC):
-    """What durable work is answered with; its turns and programs go on then."""
+    """The source of answers for durable work; its turns and programs continue with each answer."""
 
     _chains = True  # whether a call may come to a turn
 

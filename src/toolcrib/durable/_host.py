@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 WAITS_FOR = "waits_for"
-"""Where the record of work that was suspended names the request: its id."""
+"""The key, in the record of suspended work, of the request's id."""
 
 WAITING = "waiting"
-"""Where such a record has the state to go on from."""
+"""The key, in such a record, of the state to continue from."""
 
 
 class DurableFailure(RuntimeError):
@@ -36,7 +36,7 @@ class DurableFailure(RuntimeError):
 
 
 class WorkHost(Protocol):
-    """What an engine does for one execution of a piece of work, which may be cut off at any place.
+    """The services of an engine for one execution of a piece of work, which may be cut off at any place.
 
     The next execution gets the results of the steps that were recorded, and begins where they end.
     """
@@ -75,7 +75,7 @@ class WorkHost(Protocol):
 
 
 class TurnContext(Protocol):
-    """What an agent remembers, as one turn sees it."""
+    """The memory of an agent, as one turn sees it."""
 
     async def enter(self, execution: TurnExecution) -> None:
         """Refresh it for a turn that begins; its changes are gathered in the execution."""

@@ -18,7 +18,7 @@ from toolcrib.tools import stopped_clocks
 from toolcrib.turns import Turn
 
 PLACEMENT = "placement"
-"""Where a turn that was put by another says how it waits."""
+"""The key under which a turn that was put by another says how it waits."""
 
 
 class TurnExecution:
@@ -32,7 +32,7 @@ class TurnExecution:
         approval: The answer without what a person typed: its approver, its time, the digest.
         children: The turns that were put on agents meanwhile.
         changes: The changes of the agent's context meanwhile.
-        begun: What is known of an execution that was cut off, by call id.
+        begun: The records of executions that were cut off, by call id.
         conversation_id: The conversation that the turn is part of.
         partition: The partition that it is part of, and what comes of it.
         over: Whether it has ended, and nothing is gathered any more.

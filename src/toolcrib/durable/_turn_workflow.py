@@ -24,7 +24,7 @@ class TurnWorkflow:
     Args:
         host: The engine that runs it.
         agent: Whose turn it is.
-        context: What the agent remembers; None where the turn cannot look at it.
+        context: The agent's memory; None where the turn cannot read it.
         execution: The journal of the turn's call.
     """
 

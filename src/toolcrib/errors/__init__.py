@@ -16,7 +16,7 @@ from toolcrib.errors._adapters import (
     WorkerError,
 )
 from toolcrib.errors._approvals import ApprovalDenied, ApprovalError, ApprovalRequired, PendingLimitReached, PolicyError
-from toolcrib.errors._base import ToolcribError, closest, nearest, suggestion, value_problem
+from toolcrib.errors._base import ToolcribError, asks_for_approval, closest, nearest, suggestion, value_problem
 from toolcrib.errors._calls import (
     CallStateError,
     ClientAnswerError,
@@ -28,6 +28,7 @@ from toolcrib.errors._calls import (
     ModelRetry,
     NotCallable,
     RetriesExhausted,
+    SpendLimitReached,
     ToolCancelled,
     ToolTimeoutError,
     exception_of,
@@ -129,6 +130,7 @@ __all__ = [
     "SchemaError",
     "SchemaTooLarge",
     "ServerError",
+    "SpendLimitReached",
     "TargetError",
     "ToolCancelled",
     "ToolConstraintError",
@@ -142,6 +144,7 @@ __all__ = [
     "UnregisteredToolError",
     "WorkerError",
     "WrongRunMethodError",
+    "asks_for_approval",
     "closest",
     "exception_of",
     "explain_missing",

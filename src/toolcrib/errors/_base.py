@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Final, cast
+
+_WORD_STARTS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|-")
+_APPROVAL_HEADS: Final = frozenset(
+    {"approve", "approved", "approval", "ask", "confirm", "confirmed", "confirmation", "consent", "hitl", "human"}
+    | {"interrupt", "permission", "review", "signoff"}
+)
+_APPROVAL_WORDS: Final = _APPROVAL_HEADS | frozenset(
+    {"a", "always", "before", "by", "call", "calls", "explicit", "first", "for", "from", "in", "is", "loop", "manual"}
+    | {"mode", "must", "need", "needed", "needs", "of", "on", "only", "person", "policy", "prompt", "require"}
+    | {"required", "requires", "run", "the", "to", "tool", "until", "use", "user", "wait", "with"}
+)
 
 
 def nearest(name: str, names: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
@@ -39,16 +51,28 @@ def closest(name: str, names: Iterable[str]) -> str:
     return f"There are {len(known)}, among them " + ", ".join(f"`{n}`" for n in known[:6]) + "."
 
 
+def asks_for_approval(name: str) -> bool:
+    """Return whether an option's name says that a person has to approve, as `needsApproval` or `human_in_the_loop`.
+
+    All of its words are of approval, and one says so alone: `get_consent` and `confirmation_code` are other things.
+    """
+    words = _WORD_STARTS.sub("_", name).lower().split("_")
+    return not _APPROVAL_HEADS.isdisjoint(words) and _APPROVAL_WORDS.issuperset(words)
+
+
 def suggestion(name: str, known: Iterable[str], words: Mapping[str, str]) -> str:
     """Return a sentence that helps with a name that is not known here.
 
     Args:
         name: The name.
         known: The names that there are.
-        words: What to use here, by the words of other frameworks: a known name, or how it is written.
+        words: The word to use here, by the words of other frameworks: a known name, or the way it is written.
+            `requires_approval` stands for every name that `asks_for_approval`.
     """
     known = [*known]
     here = words.get(name)
+    if here is None and asks_for_approval(name):
+        here = words.get("requires_approval", "requires_approval" if "requires_approval" in known else None)
     if here is None:
         return closest(name, known)
     return f"Did you mean `{here}`?" if here in known else f"Here it is {here}."

@@ -89,6 +89,23 @@ class LimitReached(ToolcribError):
         )
 
 
+class SpendLimitReached(ToolcribError):
+    """A model is not asked, as a limit of money is used up.
+
+    Attributes:
+        free_at: Since when something is left again, in seconds since 1970; None where waiting does not help.
+    """
+
+    code = "spend_limit_reached"
+
+    def __init__(self, text: str, free_at: float | None) -> None:
+        super().__init__(text, free_at)
+        self.text, self.free_at = text, free_at
+
+    def __str__(self) -> str:
+        return self.text
+
+
 class NotCallable(ToolcribError, TypeError):
     """The tool declares an input and has no function; user code executes it."""
 
@@ -106,7 +123,10 @@ class NotCallable(ToolcribError, TypeError):
 
 
 class HookError(ToolcribError):
-    """A hook raised; `kind` says which kind of hook, `hook` its name."""
+    """A hook, or another function of the host around a tool, raised; `kind` says which, and `hook` its name.
+
+    The host has the error; a model is told that this kind failed, and no text of it.
+    """
 
     code = "hook_error"
 
@@ -116,6 +136,21 @@ class HookError(ToolcribError):
 
     def __str__(self) -> str:
         return f"the {self.kind} `{self.hook}` of `{self.tool}` failed: {self.error}"
+
+    @classmethod
+    def of(cls, tool: str, kind: str, hook: object, raised: BaseException) -> HookError:
+        """Return the error for what a hook of this kind raised, which is its cause; a `HookError` stays as it is.
+
+        Raises:
+            BaseException: What is to end more than the call, as of `exception_of`.
+        """
+        error = exception_of(raised)
+        if isinstance(error, HookError):
+            return error
+        name = hook if isinstance(hook, str) else getattr(hook, "__name__", type(hook).__name__)
+        hook_error = cls(tool, kind, name, f"{type(error).__name__}: {message_of(error)}")
+        hook_error.__cause__ = error
+        return hook_error
 
 
 class ExitError(ToolcribError, RuntimeError):

@@ -101,7 +101,7 @@ class DuplicateNameError(ToolcribError, ValueError):
 
 
 class ToolConstraintError(ToolcribError, ValueError):
-    """What is asked of a model, or offered to it, cannot be; raised before any request."""
+    """Something asked of a model, or offered to it, is impossible; raised before any request."""
 
     code = "tool_constraint"
 

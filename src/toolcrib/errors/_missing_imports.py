@@ -38,7 +38,7 @@ _WORDS: Final = {
     "function_tool": "from toolcrib import tool",
     "load_openapi": "from toolcrib.openapi import toolset",
 }
-"""How names of other frameworks are imported here."""
+"""The imports here that stand for names of other frameworks."""
 
 
 class MissingNameError(AttributeError):

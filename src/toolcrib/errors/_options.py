@@ -10,7 +10,7 @@ from inspect import CO_VARARGS, CO_VARKEYWORDS, iscoroutinefunction, unwrap
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
 
-from toolcrib.errors._base import nearest, suggestion
+from toolcrib.errors._base import asks_for_approval, nearest, suggestion
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,7 +31,7 @@ _OWNERS: Final = {
     "Agent": "toolcrib.turns",
     "Toolkit": "toolcrib.code",
 }
-"""What has options that are looked for elsewhere, and where it is, the likeliest first."""
+"""Objects whose options people look for elsewhere, and their places, the likeliest first."""
 _FEATURES: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         ("budget", "budgets", "rate_limit", "rate_limits"), "Run(gates=[Budgets([Limit(calls=10, per='minute')])])"
@@ -40,15 +40,12 @@ _FEATURES: Final[Mapping[str, str]] = {
     "costs": "Run(gates=[Budgets([...], costs=...)])",
     "provenance": "Run(features=[Provenance()])",
     **dict.fromkeys(("callbacks", "record", "recorder", "tracing"), "Run(sinks=[SqliteSink('toolcrib.db')])"),
-    **dict.fromkeys(
-        ("approve", "needs_approval", "require_approval"),
-        "@tool(requires_approval=True), or toolset.with_approval(names=[...])",
-    ),
+    "requires_approval": "@tool(requires_approval=True), or toolset.with_approval(names=[...])",
 }
-"""How a feature is used, where its name is looked for as an option and is not one."""
+"""The use of each feature whose name people try as an option, and which is not one."""
 _CALLED: Final = {"ToolOptions": "@tool", "StepKeywords": "Session.run"}
 _INNER: Final = {**_OWNERS, **dict.fromkeys(("HttpOptions", "ServerOptions"), "toolcrib.adapters.mcp_server")}
-"""What has options and is an option itself, of what is imported by then."""
+"""The options, of modules that are imported by then, that have options themselves."""
 _MOST_SHOWN = 4  # options by name, of what was given too many values
 _MOST_STEPS = 3  # from a function to the class that has the option: `run=Run(channel=Channel(errors=...))`
 
@@ -112,7 +109,7 @@ def refuse_unknown_options(who: str, given: Iterable[str], known: Collection[str
     """Check that every keyword is an option; one that is not would have no effect.
 
     Args:
-        who: What has the options, as `a session`.
+        who: The owner of the options, as `a session`.
         given: The keywords.
         known: The names of the options; a mapping has their annotations, by which an option of an option is found.
         words: As for `suggestion`.
@@ -123,7 +120,7 @@ def refuse_unknown_options(who: str, given: Iterable[str], known: Collection[str
     unknown = next((name for name in given if name not in known), None)
     if unknown is not None:
         words = {**_FEATURES, **words}
-        is_near = unknown in words or nearest(unknown, known, cutoff=0.8)
+        is_near = unknown in words or asks_for_approval(unknown) or nearest(unknown, known, cutoff=0.8)
         there = "" if is_near else _elsewhere(unknown, known)
         raise TypeError(f"{who} has no option `{unknown}`{there or f'. {suggestion(unknown, known, words)}'}")
 

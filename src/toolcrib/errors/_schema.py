@@ -9,7 +9,7 @@ from toolcrib.errors._base import ToolcribError
 
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
-    """What is wrong with one argument, and what would be right.
+    """The fault of one argument, and the mend.
 
     `field` is a path like `stops[0].city`, or an empty string when the arguments as a whole are wrong.
     """
@@ -35,7 +35,7 @@ class InvalidArguments(ToolcribError, TypeError, ValueError):
 
 
 class InvalidOutput(ToolcribError, TypeError, ValueError):
-    """What the host's own code gives as a result is not what the tool declares."""
+    """A result that the host's own code gives is not of the type that the tool declares."""
 
     code = "invalid_output"
 

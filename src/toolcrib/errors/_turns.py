@@ -51,7 +51,7 @@ class NewerForm(ToolcribError, ValueError):
     """Something stored is in a newer version of its form than this version of Toolcrib reads.
 
     Attributes:
-        form: What is stored, such as `Call` or `PausedProgram`.
+        form: The stored form, such as `Call` or `PausedProgram`.
         version: The version in which it was written.
         known: The newest version that is read here.
     """
@@ -96,12 +96,12 @@ class RoundError(ToolcribError, ValueError):
 
 
 class NoResult(ToolcribError, AttributeError):
-    """What was asked for its result or its request has none.
+    """The turn or call that was asked for its result or its request has none.
 
     Attributes:
-        what: What was asked.
+        what: The object that was asked.
         reason: Why it has none.
-        mend: What to do.
+        mend: The remedy.
     """
 
     code = "no_result"

@@ -30,7 +30,7 @@ class _Limits(Part):
 
 
 class _Labels(Part):
-    """What a policy of provenance goes by for an operation, in place of what its method says."""
+    """The labels of an operation for a policy of provenance, in place of those of its method."""
 
     effect: Effect | None = None
     source: Source | None = None
@@ -40,13 +40,13 @@ class ApiSection(Part):
     """The section `toolcrib` of an API: how its operations are offered, and what gates they have.
 
     Attributes:
-        prefix: What the name of each tool begins with; `NAME_` when left out where there is another server or API.
+        prefix: The beginning of the name of each tool; `NAME_` when left out where there is another server or API.
         tools: The operations to take; all of them when left out. An option names operations by tool name, operation
             id, `tag:TAG`, path, or method and path; `*` stands for any text.
         exclude: Those to leave out.
         approval: Which need a person: all, none, those named, or `unless_read_only`: all but those that only read.
         credentials: By the security scheme of the document: of each principal, or one key for all.
-        labels: What a policy of provenance goes by for an operation; `*` has the `source` of all others.
+        labels: The labels of operations for a policy of provenance; `*` has the `source` of all others.
         pages: Whether the arguments of the next page are offered, or a number of pages put together.
     """
 
@@ -87,7 +87,7 @@ def api_toolset(place: FilePlace, entry: ApiEntry, prefix: str, vault: Vault) ->
     """
     section = entry.toolcrib
     make: Callable[..., Toolset] = import_module("toolcrib.openapi").toolset  # of an extra, which its error names
-    labels = {of: one for of, one in section.labels.items() if of != "*"}
+    labels = {of: label for of, label in section.labels.items() if of != "*"}
     rest = section.labels.get("*", _Labels())
     if rest.effect is not None:
         raise place.wrong(
@@ -106,8 +106,8 @@ def api_toolset(place: FilePlace, entry: ApiEntry, prefix: str, vault: Vault) ->
             headers=entry.headers,
             credentials=_credentials(place, section, vault) or None,
             descriptions=section.descriptions,
-            effects={of: one.effect for of, one in labels.items() if one.effect is not None},
-            sources={of: one.source for of, one in labels.items() if one.source is not None},
+            effects={of: label.effect for of, label in labels.items() if label.effect is not None},
+            sources={of: label.source for of, label in labels.items() if label.source is not None},
             source=rest.source or "untrusted",
             timeout=section.limits.timeout,
             max_bytes=section.limits.max_message,
@@ -122,12 +122,12 @@ def api_toolset(place: FilePlace, entry: ApiEntry, prefix: str, vault: Vault) ->
 
 def _credentials(place: FilePlace, section: ApiSection, vault: Vault) -> Mapping[str, Any]:
     """Return the credentials by security scheme."""
-    for scheme, given in section.credentials.items():
-        if given.header is not None:
+    for scheme, source in section.credentials.items():
+        if source.header is not None:
             raise place.wrong(
                 f"toolcrib.credentials.{scheme}.header", "the document says where the key goes; leave it out"
             )
     return {
-        scheme: vault.credentials(place, given) if given.api_key_env is None else given.api_key_env
-        for scheme, given in section.credentials.items()
+        scheme: vault.credentials(place, source) if source.api_key_env is None else source.api_key_env
+        for scheme, source in section.credentials.items()
     }

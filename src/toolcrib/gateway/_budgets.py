@@ -46,7 +46,7 @@ class _LimitSection(Part):
 
 
 class _CostSection(Part):
-    """What calls of a tool cost.
+    """The cost of calls of a tool.
 
     Attributes:
         amount: A fixed amount.
@@ -74,7 +74,7 @@ class BudgetSection(Part):
 
     Attributes:
         database: Where it is counted: a SQLite file, by this one, or a `postgresql://` URL.
-        costs: What tools cost, by their names here or patterns.
+        costs: The costs of tools, by their names here or patterns.
         groups: The group of each principal.
     """
 

@@ -69,8 +69,8 @@ class _ExchangeSection(Part):
         """Return the token exchange of these options; raises ValueError for an address that cannot be used."""
         options: dict[str, Any] = self.model_dump(exclude={"client_secret_env", "id_jag"})
         last = self.id_jag
-        given: dict[str, Any] = {} if last is None else last.model_dump(exclude={"client_secret_env"})
-        id_jag = None if last is None else IdJag(**given, client_secret=last.client_secret_env or "")
+        fields: dict[str, Any] = {} if last is None else last.model_dump(exclude={"client_secret_env"})
+        id_jag = None if last is None else IdJag(**fields, client_secret=last.client_secret_env or "")
         return TokenExchange(**options, client_secret=self.client_secret_env or "", id_jag=id_jag)
 
 
@@ -98,16 +98,16 @@ class CredentialsSection(Part):
 
     @model_validator(mode="after")
     def _check_kind(self) -> Self:
-        given = [name for name in ("oauth", "api_key", "exchange", "api_key_env") if getattr(self, name)]
-        if len(given) != 1:
-            refuse(f"it has one of oauth, api_key, exchange and api_key_env, and has {' and '.join(given) or 'none'}")
+        ways = [name for name in ("oauth", "api_key", "exchange", "api_key_env") if getattr(self, name)]
+        if len(ways) != 1:
+            refuse(f"it has one of oauth, api_key, exchange and api_key_env, and has {' and '.join(ways) or 'none'}")
         if self.header is not None and self.api_key_env is None:
             refuse("header goes with api_key_env; for api_key write it there")
         return self
 
 
 class CredentialPlace(Part):
-    """Where a gateway keeps credentials, and where its consent pages are.
+    """The store of a gateway's credentials, and the address of its consent pages.
 
     Attributes:
         database: A SQLite file, by the file of servers.
@@ -133,9 +133,9 @@ class Vault:
             if self._store is None:
                 self._store = SqliteCredentialStore(self._kept.database)
             if section.oauth:
-                given = _OAuthSection() if section.oauth is True else section.oauth
-                options: dict[str, Any] = given.model_dump(exclude={"client_secret_env"})
-                secret = given.client_secret_env or ""
+                oauth = _OAuthSection() if section.oauth is True else section.oauth
+                options: dict[str, Any] = oauth.model_dump(exclude={"client_secret_env"})
+                secret = oauth.client_secret_env or ""
                 return OAuth(self._store, pages=self._kept.pages, client_secret=secret, **options)
             keys = _ApiKeySection() if isinstance(section.api_key, bool) else section.api_key
             return ApiKeys(self._store, pages=self._kept.pages, **keys.model_dump())

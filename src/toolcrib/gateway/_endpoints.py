@@ -17,7 +17,7 @@ _OF_SECTION: Final = (*_OWN, "scopes", "search")
 
 
 class _Endpoint(Part):
-    """What an endpoint has besides options of the section.
+    """The options of an endpoint besides those of the section.
 
     Attributes:
         servers: The servers and APIs whose tools are offered there.
@@ -34,8 +34,8 @@ def endpoints_of(path: Path, document: Mapping[str, Any]) -> dict[str, dict[str,
     Raises:
         TargetError: A path is invalid, or an option is unknown; the error names the endpoint and the field.
     """
-    given: Any = document.get("toolcrib")
-    section = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    entry: Any = document.get("toolcrib")
+    section = cast("dict[str, Any]", entry) if isinstance(entry, dict) else {}
     found: Any = section.get("endpoints", {})
     place = FilePlace(path)
     if not isinstance(found, dict):
@@ -67,11 +67,10 @@ def document_of(path: Path, document: Mapping[str, Any], endpoint: str | None) -
         raise TargetError(str(path), f"it has the endpoints {names}: name one, as in {path.name}#{first}")
     if endpoint not in endpoints:
         raise TargetError(str(path), f"it has no endpoint `{endpoint}`. {closest(endpoint, endpoints)}")
-    given = endpoints[endpoint]
-    own = {name: value for name, value in given.items() if name in _Endpoint.model_fields}
-    read = read_part(FilePlace(path), _Endpoint, own, f"toolcrib.endpoints.{endpoint}.")
+    fields = {name: value for name, value in endpoints[endpoint].items() if name in _Endpoint.model_fields}
+    read = read_part(FilePlace(path), _Endpoint, fields, f"toolcrib.endpoints.{endpoint}.")
     section: dict[str, Any] = {name: value for name, value in document["toolcrib"].items() if name != "endpoints"}
     http = {**section.get("http", {}), "path": endpoint}
     http |= {} if read.public_url is None else {"public_url": read.public_url}
-    options = {name: value for name, value in given.items() if name in _OF_SECTION}
+    options = {name: value for name, value in endpoints[endpoint].items() if name in _OF_SECTION}
     return {**document, "toolcrib": {**section, **options, "http": http}, "of_endpoint": read.servers}

@@ -44,7 +44,7 @@ def refuse(problem: str) -> NoReturn:
 
 @dataclass(frozen=True, slots=True)
 class FileTexts:
-    """What the texts of a file may name: environment variables, and the words of VS Code for its folders."""
+    """The variables that texts of a file may name: those of the environment, and VS Code's words for its folders."""
 
     path: Path
     variables: Mapping[str, str] = field(repr=False)
@@ -117,8 +117,8 @@ def read_part(place: FilePlace, model: type[_M], given: Any, prefix: str = "", t
         place: Of the part.
         model: The model.
         given: The part as the file has it.
-        prefix: What the names of its fields begin with, in errors.
-        texts: What its texts may name; when None, they stay as they are written.
+        prefix: The beginning of the names of its fields, in errors.
+        texts: The variables of its texts; when None, they stay as they are written.
 
     Raises:
         TargetError: It does not fit: the error names the server, the field and the mend.
@@ -135,9 +135,11 @@ def read_part(place: FilePlace, model: type[_M], given: Any, prefix: str = "", t
 def _problems(error: ValidationError, model: type[BaseModel], prefix: str) -> dict[str, str]:
     """Return the problem of each field; for one that may have several types, each type."""
     found: dict[str, list[ErrorDetails]] = {}
-    for one in error.errors(include_url=False):
-        parts = [str(part) for part in one["loc"] if not (isinstance(part, str) and ("[" in part or part in _BRANCHES))]
-        found.setdefault((prefix + ".".join(parts)).rstrip(".") or "(all of it)", []).append(one)
+    for problem in error.errors(include_url=False):
+        parts = [
+            str(part) for part in problem["loc"] if not (isinstance(part, str) and ("[" in part or part in _BRANCHES))
+        ]
+        found.setdefault((prefix + ".".join(parts)).rstrip(".") or "(all of it)", []).append(problem)
     return {
         name: _problem(model, name.removeprefix(prefix).split("."), errors)
         for name, errors in found.items()

@@ -42,7 +42,7 @@ _NOT_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 @dataclass(frozen=True, slots=True)
 class GatewayFile:
-    """What a file of servers says of the gateway as a whole.
+    """The options of a file of servers for the gateway as a whole.
 
     Attributes:
         options: Its section `toolcrib`.
@@ -128,7 +128,7 @@ def read_gateway(path: Path, environment: Mapping[str, str] | None = None, endpo
     servers, apis = _entries(path, document)
     signed = [entry.toolcrib.credentials for entry in servers.values()]
     signed += [credential for api in apis.values() for credential in api.toolcrib.credentials.values()]
-    is_kept = any(given is not None and given.is_kept for given in signed)
+    is_kept = any(credential is not None and credential.is_kept for credential in signed)
     return GatewayFile(
         options,
         _credential_place(path, document, texts) if is_kept else None,
@@ -140,9 +140,9 @@ def read_gateway(path: Path, environment: Mapping[str, str] | None = None, endpo
 
 def _options(path: Path, document: Mapping[str, Any], texts: FileTexts | None = None) -> GatewayOptions:
     """Return a file's own section; without `texts` as it is written."""
-    given: Any = document.get("toolcrib", {})
-    refuse_options_of_servers(FilePlace(path), given, GatewayOptions, ServerSection)
-    return read_part(FilePlace(path), GatewayOptions, given, "toolcrib.", texts)
+    section: Any = document.get("toolcrib", {})
+    refuse_options_of_servers(FilePlace(path), section, GatewayOptions, ServerSection)
+    return read_part(FilePlace(path), GatewayOptions, section, "toolcrib.", texts)
 
 
 def _entries(
@@ -159,7 +159,7 @@ def _entries(
             if name not in {*servers, *apis}:
                 known = closest(name, [*servers, *apis])
                 raise FilePlace(path).wrong("toolcrib.endpoints", f"there is no server `{name}`. {known}")
-        servers, apis = ({name: one[name] for name in one if name in wanted} for one in (servers, apis))
+        servers, apis = ({name: some[name] for name in some if name in wanted} for some in (servers, apis))
 
     def read(kind: str, model: Any, section: type[BaseModel], entries: Mapping[str, Any]) -> dict[FilePlace, Any]:
         places = {FilePlace(path, name, kind): entry for name, entry in entries.items()}
@@ -178,19 +178,19 @@ def _entries(
 
 def _is_used(entry: Any) -> bool:
     """Return whether a server or an API is neither switched off nor reached by the old transport over HTTP."""
-    given = cast("dict[str, Any]", entry) if isinstance(entry, dict) else {}
-    is_off = given.get("disabled") is True or given.get("enabled") is False
-    return not is_off and (given.get("type") or given.get("transport")) != "sse"
+    fields = cast("dict[str, Any]", entry) if isinstance(entry, dict) else {}
+    is_off = fields.get("disabled") is True or fields.get("enabled") is False
+    return not is_off and (fields.get("type") or fields.get("transport")) != "sse"
 
 
 def _credential_place(path: Path, document: Mapping[str, Any], texts: FileTexts) -> CredentialPlace:
-    given = document.get("toolcrib", {}).get("credentials", {})
-    return read_part(FilePlace(path), CredentialPlace, given, "toolcrib.credentials.", texts)
+    section = document.get("toolcrib", {}).get("credentials", {})
+    return read_part(FilePlace(path), CredentialPlace, section, "toolcrib.credentials.", texts)
 
 
 def _within_budgets(path: Path, document: Mapping[str, Any], texts: FileTexts, tools: Toolset) -> Toolset:
-    given = document.get("toolcrib", {}).get("budgets", {})
-    section = read_part(FilePlace(path), BudgetSection, given, "toolcrib.budgets.", texts)
+    fields = document.get("toolcrib", {}).get("budgets", {})
+    section = read_part(FilePlace(path), BudgetSection, fields, "toolcrib.budgets.", texts)
     try:
         gate = section.gate()
     except ValueError as error:
@@ -199,12 +199,14 @@ def _within_budgets(path: Path, document: Mapping[str, Any], texts: FileTexts, t
 
 
 def _under_rules(path: Path, document: Mapping[str, Any], texts: FileTexts, tools: Toolset) -> Toolset:
-    given = _options(path, document, texts).approvers
+    approvers = _options(path, document, texts).approvers
     try:
-        if given is None:
+        if approvers is None:
             return tools
         return tools.with_gates(
-            load_rules(given) if isinstance(given, str) else read_rules(given, "in the section", path.parent)
+            load_rules(approvers)
+            if isinstance(approvers, str)
+            else read_rules(approvers, "in the section", path.parent)
         )
     except (MissingExtraError, PolicyError) as error:
         raise FilePlace(path).wrong("toolcrib.approvers", str(error)) from None
@@ -218,27 +220,27 @@ def _for_groups(groups: str | list[str], claim: str) -> EntryFilter:
         access = None if ctx.run is None else ctx.run.channel.access
         if access is None:
             return True
-        given: object = access.claims.get(claim)
-        if isinstance(given, str):
-            return given in wanted
-        return isinstance(given, tuple) and not wanted.isdisjoint(cast("tuple[Any, ...]", given))
+        value: object = access.claims.get(claim)
+        if isinstance(value, str):
+            return value in wanted
+        return isinstance(value, tuple) and not wanted.isdisjoint(cast("tuple[Any, ...]", value))
 
     return is_offered
 
 
 def _with_defaults(entry: Any, defaults: Mapping[str, Any], section: type[BaseModel]) -> Any:
     """Return an entry whose section has the defaults where it says nothing, as far as the section has such options."""
-    given = dict(cast("dict[str, Any]", entry)) if isinstance(entry, dict) else {}
-    own: dict[str, Any] = given.get("toolcrib", {})
-    if not (given and defaults and isinstance(cast("Any", own), dict)):
+    values = dict(cast("dict[str, Any]", entry)) if isinstance(entry, dict) else {}
+    own_fields: dict[str, Any] = values.get("toolcrib", {})
+    if not (values and defaults and isinstance(cast("Any", own_fields), dict)):
         return cast("Any", entry)
     fields = section.model_fields
-    said: dict[str, Any] = {name: value for name, value in defaults.items() if name in fields} | own
+    merged: dict[str, Any] = {name: value for name, value in defaults.items() if name in fields} | own_fields
     limits, general = cast("Any", fields["limits"].annotation), cast("dict[str, Any]", defaults.get("limits") or {})
     known = {name: value for name, value in general.items() if name in limits.model_fields}
-    if known and isinstance(own.get("limits", {}), dict):
-        said["limits"] = known | own.get("limits", {})
-    return given | {"toolcrib": said}
+    if known and isinstance(own_fields.get("limits", {}), dict):
+        merged["limits"] = known | own_fields.get("limits", {})
+    return values | {"toolcrib": merged}
 
 
 def _warn_of_unknown(place: FilePlace, entry: ServerEntry) -> None:

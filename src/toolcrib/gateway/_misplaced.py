@@ -9,8 +9,8 @@ from typing import Any, Final, cast
 
 from pydantic import BaseModel, ValidationError
 
+from toolcrib.errors import asks_for_approval
 from toolcrib.gateway._fields import FilePlace
-from toolcrib.hooks import OPTION_WORDS
 
 OF_CLIENTS: Final = frozenset(
     {"alwaysAllow", "autoApprove", "description", "dev", "gallery", "note", "oauth", "timeout", "trust", "version"}
@@ -27,15 +27,13 @@ _TAKING: Final = (
     "tool_names",
 )
 _EXCLUDING: Final = ("block", "deny", "denied", "denylist", "exclude", "without")
-_APPROVAL: Final = ("ask", "approvals", "approve", "confirm", "confirmation", "requires_approval")
 _WORDS: Final[Mapping[str, str]] = {
-    **{word: "approval" for word, option in OPTION_WORDS.items() if option == "requires_approval"},
-    **dict.fromkeys(_APPROVAL, "approval"),
+    **dict.fromkeys(("approvals", "requires_approval"), "approval"),
     **dict.fromkeys((*_TAKING, *_EXCLUDING), "tools"),
     "limit": "limits",
     "pin": "pins",
 }
-"""Options of the section of a server, by other words for them."""
+"""Options of the section of a server, by other words; `requires_approval` stands for all that `asks_for_approval`."""
 _OF_FILE: Final = frozenset({"approvals", "approvers", "budgets", "limits", "provenance"})
 _WORD_STARTS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|-")
 
@@ -108,8 +106,8 @@ def refuse_options_of_servers(place: FilePlace, given: Any, own: type[BaseModel]
 
 def refuse_options_of_file(place: FilePlace, given: Any, section: type[BaseModel]) -> None:
     """Check that no option in the section of an entry is one of the file's own section alone; raises TargetError."""
-    own: Any = cast("dict[str, Any]", given).get("toolcrib") if isinstance(given, dict) else None
-    for name, value in cast("dict[str, Any]", own).items() if isinstance(own, dict) else ():
+    options: Any = cast("dict[str, Any]", given).get("toolcrib") if isinstance(given, dict) else None
+    for name, value in cast("dict[str, Any]", options).items() if isinstance(options, dict) else ():
         if name in _OF_FILE and name not in section.model_fields:
             raise _misplaced(place, f"toolcrib.{name}", {name: value}, " beside the servers, for all of them")
 
@@ -120,7 +118,9 @@ def _word(name: str) -> str:
 
 def _option(name: str, section: type[BaseModel]) -> str | None:
     word = _word(name)
-    return word if word in section.model_fields else _WORDS.get(word)
+    if word in section.model_fields:
+        return word
+    return _WORDS.get("requires_approval" if asks_for_approval(word) else word)
 
 
 def _shown(section: type[BaseModel], option: str, value: Any) -> dict[str, Any]:

@@ -27,7 +27,7 @@ def _span(value: Any) -> timedelta:
 
 
 class _Approvals(Part):
-    """Where requests for approval are kept, and who answers them.
+    """The store of requests for approval, and who answers them.
 
     Attributes:
         database: A SQLite file, by this one, or a `postgresql://` URL.
@@ -63,12 +63,12 @@ class _Limits(Part):
     @property
     def of_calls(self) -> CallLimits | None:
         """The limits of calls, or None."""
-        given: dict[str, Any] = self.model_dump(exclude={"pending"}, exclude_none=True)
-        return CallLimits(**given) if given else None
+        options: dict[str, Any] = self.model_dump(exclude={"pending"}, exclude_none=True)
+        return CallLimits(**options) if options else None
 
 
 class _Defaults(Part):
-    """What a server's section says where it says nothing itself."""
+    """The defaults of a server's section."""
 
     resources: bool | None = None
     resource_tools: bool | None = None
@@ -88,7 +88,7 @@ class _Defaults(Part):
 
 
 class _Http(Part):
-    """Where the gateway listens over HTTP.
+    """The address at which the gateway listens over HTTP.
 
     Attributes:
         public_url: The whole URL of the endpoint as clients write it, behind a proxy.
@@ -128,8 +128,8 @@ class _Auth(Part):
     @property
     def of_server(self) -> dict[str, Any]:
         """The arguments of an `AuthorizationServer`."""
-        given = self.model_dump(exclude_none=True)
-        return {name.removesuffix("_env"): value for name, value in given.items()}
+        options = self.model_dump(exclude_none=True)
+        return {name.removesuffix("_env"): value for name, value in options.items()}
 
 
 def _load_policy(given: bool | str, info: ValidationInfo) -> Provenance | None:
@@ -159,7 +159,7 @@ class GatewayOptions(Part):
         group_claim: The claim of a token that has the groups of its holder.
         tokens_env: The token of each principal, by name, each from an environment variable; for one machine without
             `auth`.
-        defaults: What the section of each server has where it says nothing.
+        defaults: The defaults of the section of each server.
         credentials: Where those of principals are kept, and the address of the consent pages.
         budgets: The calls and the money that may be used in a time, counted for all processes that serve the file.
         endpoints: The paths at which servers are offered over HTTP, each with its servers and options of its own.

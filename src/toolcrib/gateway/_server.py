@@ -56,7 +56,7 @@ class ServerSection(Part):
     """The section `toolcrib` of a server: how its tools are offered, and what gates they have.
 
     Attributes:
-        prefix: What the name of each tool begins with; in a file of several servers `NAME_` when left out.
+        prefix: The beginning of the name of each tool; in a file of several servers `NAME_` when left out.
         tools: The tools to take; all of them when left out. An option names a tool as the server does.
         resource_tools: Whether resources are tools for models, too.
         prompts: Whether prompts are offered to people at clients; with true, as tools to models, too.
@@ -68,13 +68,13 @@ class ServerSection(Part):
         bearer_env: The token for the address, from an environment variable.
         pass_env: Environment variables of this process that the command gets, with their values.
         trusted: Whether a policy of provenance takes the server's hints at their word.
-        labels: What a policy of provenance goes by for a tool, in place of the server's hints; `*` is for all others.
+        labels: The labels of tools for a policy of provenance, in place of the server's hints; `*` is for all others.
         record: Whether the calls of its tools are in the gateway's record.
         telemetry: Whether they are in its telemetry.
         pins: A SQLite file, beside this one, in which the tools are kept as they were when the server was first used:
             `mcp.pins.db` for `mcp.json`, `mcp.toml.pins.db` for `mcp.toml` when left out. With false they are kept
             nowhere.
-        ask_client: What the server may ask the client of a call for, and send it: all, nothing, or some of `forms`,
+        ask_client: The requests and messages that the server may send the client: all, nothing, or some of `forms`,
             `urls`, `sampling`, `roots` and `logs`; all but `sampling` and `roots` when left out.
         approve_sampling: Whether a person has to approve each of its requests to the client's model.
         roots: Folders that the server may work in; of the client's, those inside of them.
@@ -244,8 +244,8 @@ def _source(place: FilePlace, entry: ServerEntry) -> tuple[Any, dict[str, Any]]:
     if url is None:
         if section.bearer_env is not None:
             raise place.wrong("toolcrib.bearer_env", "it is for an address; for a command write `pass_env`")
-        given = {name: value for name, value in entry.env.items() if value is not None}
-        env = {**entry.env_file, **given, **section.pass_env}
+        variables = {name: value for name, value in entry.env.items() if value is not None}
+        env = {**entry.env_file, **variables, **section.pass_env}
         return [entry.command or "", *entry.args], {"env": env, "cwd": entry.cwd}
     if section.pass_env:
         raise place.wrong("toolcrib.pass_env", "it is for a command; for an address write `bearer_env`")

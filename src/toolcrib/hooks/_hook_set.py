@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast, overloa
 
 from pydantic import BaseModel
 
+from toolcrib._numbers import count_text
 from toolcrib.calls import CallMetadata
 from toolcrib.errors import closest, explain_options, nearest
 from toolcrib.hooks._parameters import require_parameters
@@ -105,6 +106,9 @@ class HookSet:
             return HookPart(self, self._groups[name])
         except KeyError:
             raise AttributeError(f"the hook set has no part `{name}`. {closest(name, self._groups)}") from None
+
+    def __repr__(self) -> str:
+        return f"<HookSet of {count_text(len(self._decisions) + len(self._descriptions), 'hook')}>"
 
     # --- registering
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from inspect import Parameter, signature
+from types import MappingProxyType
 from typing import Any, Final
 
 from toolcrib import schema
-from toolcrib.errors import nearest
+from toolcrib.errors import asks_for_approval, nearest
 from toolcrib.hooks._events import HookType
 
 _IN_ORDER = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
@@ -23,17 +24,7 @@ _SYNONYMS: Final = {
 }
 """What a parameter is called as well, by its own name; such a name in another place is a mistake in the order."""
 OPTION_WORDS: Final = {
-    "approval": "requires_approval",
-    "approval_mode": "requires_approval",
-    "approval_required": "requires_approval",
-    "human_approval": "requires_approval",
-    "human_in_the_loop": "requires_approval",
-    "interrupt_on": "requires_approval",
-    "needs_approval": "requires_approval",
-    "needs_confirmation": "requires_approval",
-    "require_approval": "requires_approval",
-    "require_confirmation": "requires_approval",
-    "requires_confirmation": "requires_approval",
+    "requires_approval": "requires_approval",
     "description_override": "description",
     "name_override": "name",
     "approvers": "approvals_needed",
@@ -48,7 +39,11 @@ OPTION_WORDS: Final = {
     "is_enabled": "Run(available=...)",
     "args_schema": "the annotations of the function's parameters",
 }
-"""The options of a tool, by what other frameworks, or an earlier version, call them; or what is used instead."""
+"""The options of a tool, by what other frameworks, or an earlier version, call them; or what is used instead.
+
+`requires_approval` stands for every name that `asks_for_approval`.
+"""
+_NO_WORDS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def name_of(hook: object) -> str:
@@ -57,15 +52,25 @@ def name_of(hook: object) -> str:
     return name if isinstance(name, str) else type(hook).__name__
 
 
-def near_option(name: str, options: Iterable[str]) -> str | None:
-    """Return the option that a keyword is likely meant for; None where it is near to none."""
-    known = [*options]
-    other = OPTION_WORDS.get(name)
-    return other if other in known else next(iter(nearest(name, known, cutoff=_NEAR)), None)
+def near_option(name: str, options: Iterable[str], words: Mapping[str, str]) -> str | None:
+    """Return the option that a keyword is likely meant for, or what is used instead; None where it is near to none.
+
+    Args:
+        name: The keyword.
+        options: The names of the options.
+        words: Options, or what is used instead, by other words for them, as `OPTION_WORDS`.
+    """
+    other = words.get("requires_approval" if asks_for_approval(name) else name)
+    return other or next(iter(nearest(name, options, cutoff=_NEAR)), None)
 
 
 def refuse_misspelt_options(
-    who: str, fn: Callable[..., Any], keywords: Iterable[str], options: Collection[str], remedy: str
+    who: str,
+    fn: Callable[..., Any],
+    keywords: Iterable[str],
+    options: Collection[str],
+    remedy: str,
+    words: Mapping[str, str] = _NO_WORDS,
 ) -> None:
     """Check that no keyword is a misspelt option, which a function with `**kwargs` would take as a fixed argument.
 
@@ -75,18 +80,21 @@ def refuse_misspelt_options(
         keywords: The keywords: options and fixed arguments.
         options: The names of the options.
         remedy: What to do about a fixed argument that is named like one, with `{name}` in the place of its name.
+        words: As for `near_option`.
 
     Raises:
-        TypeError: One is near to an option's name, and is not a parameter that the function has written out.
+        TypeError: One is near to an option's name, or another word for it, and is not a parameter that the function
+            has written out.
     """
     unknown = [name for name in keywords if name not in options]
     written: Mapping[str, Parameter] = signature(fn).parameters if unknown else {}
     if all(parameter.kind is not Parameter.VAR_KEYWORD for parameter in written.values()):
         return  # such an argument is refused, as the function has no such parameter
     for name in unknown:
-        if name not in written and (near := near_option(name, options)):
+        if name not in written and (near := near_option(name, options, words)):
             mend = remedy.format(name=name)
-            raise TypeError(f"{who} has no option `{name}`. Did you mean `{near}`? If it is a fixed argument, {mend}.")
+            here = f"Did you mean `{near}`?" if near in options else f"Here it is {near}."
+            raise TypeError(f"{who} has no option `{name}`. {here} If it is a fixed argument, {mend}.")
 
 
 def require_parameters(kind: str, fn: Any, *parameters: str) -> None:

@@ -20,7 +20,7 @@ from toolcrib.toolsets import Toolset
 
 _log = logging.getLogger("toolcrib.openapi")
 _OF_OTHERS = {  # what others call an option, and where it is here
-    **dict.fromkeys(("approve", "require_approval", "requires_approval"), "approval"),
+    "requires_approval": "approval",
     **dict.fromkeys(("api_key", "auth", "token"), "credentials"),
     **dict.fromkeys(("base_url", "url"), "server"),
     **dict.fromkeys(("operations", "route_maps", "tags"), "include"),

@@ -103,7 +103,7 @@ class Arguments:
 
     @property
     def for_record(self) -> Any:
-        """What `for_display` is; a `partial` that returns it where nobody can change an argument until it is read."""
+        """`for_display`, or a `partial` that returns it where nobody can change an argument until it is read."""
         if self._for_record is None:
             self._for_record = partial(getattr, self, "for_display") if self._is_open else self.for_display
         return self._for_record

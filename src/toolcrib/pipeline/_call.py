@@ -21,7 +21,7 @@ from toolcrib.tools import Tool
 from toolcrib.toolsets import ToolEntry, Toolset
 
 CallState: TypeAlias = Literal["received", "admitted", "suspended", "executing", "executed", "closed"]
-"""Where a call stands: see the states of a call."""
+"""The state of a call: see the states of a call."""
 
 
 class Call(Protocol):
@@ -58,7 +58,7 @@ class Call(Protocol):
 
     @property
     def state(self) -> CallState:
-        """Where the call stands."""
+        """The state of the call."""
         ...
 
     @property
@@ -68,7 +68,7 @@ class Call(Protocol):
 
     @property
     def raw_arguments(self) -> Any:
-        """What the input is made of: the arguments as they came, or as a hook edited them."""
+        """The source of the input: the arguments as they came, or as a hook edited them."""
         ...
 
     @property
@@ -98,12 +98,12 @@ class Call(Protocol):
 
     @property
     def notes(self) -> tuple[calls.DecisionNote, ...]:
-        """What the decision hooks decided, in order."""
+        """The decisions of the decision hooks, in order."""
         ...
 
     @property
     def request(self) -> ApprovalRequest | None:
-        """What a person was asked; None for a call that needed no approval so far."""
+        """The question to a person; None for a call that needed no approval so far."""
         ...
 
     @property
@@ -118,17 +118,17 @@ class Call(Protocol):
 
     @property
     def outcome(self) -> Outcome | None:
-        """What it was closed or suspended with; None before."""
+        """The outcome with which it was closed or suspended; None before."""
         ...
 
     @property
     def value(self) -> Any:
-        """What the tool returned, once the call is executed."""
+        """The tool's result, once the call is executed."""
         ...
 
     @property
     def error(self) -> Exception | None:
-        """What the tool raised; None when it returned."""
+        """The exception of the tool; None when it returned."""
         ...
 
     @property
@@ -214,13 +214,13 @@ _KEY = os.urandom(32)
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """What a person is asked about a call, and what they answered.
+    """The question to a person about a call, and the answer.
 
     Attributes:
         reasons: Why a person has to be asked.
-        metadata: What they are shown besides the arguments.
+        metadata: The facts that they see besides the arguments.
         origins: The values that they are asked about, by the name of the gate that asks.
-        request: What they were asked last; None for a call that needed no approval so far.
+        request: The last question to them; None for a call that needed no approval so far.
         waits_for: The gate that suspended the call by a request of its own; empty where approval is asked for.
         grant: Their answer, by which the call may run.
         digest: The digest of the arguments that were approved; None when no approval was needed.
@@ -237,11 +237,11 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What a call went through before it came to this run: in another process, or as an earlier copy.
+    """The history of a call before it came to this run: in another process, or as an earlier copy.
 
     Attributes:
         runs: The ids of the runs that it came through; the first counted it when it came.
-        trace: What the sinks of the process that suspended the call gave to those of this one; None for a new call.
+        trace: The state that sinks of the process that suspended the call left for those here; None for a new call.
         revealed: Whether its tool was found in one of these runs.
         hooks_lost: Whether it had decision hooks of its own in the process that wrote it as JSON, where they do not go.
         doubts: How often it was found begun and not known to have ended.
@@ -266,17 +266,17 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """How the execution of a call goes.
+    """The progress of the execution of a call.
 
     Attributes:
         seal: The digest of the arguments that the gates saw last; None where no other code could change them.
         entered: Whether the tool's function was called by code around it.
         gave_value: Whether the function has yielded a value.
-        consumer_error: What the consumer of its values left with, before it asked for the next one.
+        consumer_error: The exception with which the consumer of its values left, before it asked for the next one.
         noted: How much of it the run's approval store knows; None for nothing.
         reports: The delivery of what the tool reported last; None where nothing is on its way.
         delivered: Whether the result, or each value of a stream as it came, passed the deliveries.
-        kept: What is shown in the place of the result, where a result store keeps it.
+        kept: The text in place of the result, where a result store keeps it.
     """
 
     seal: str | None = None

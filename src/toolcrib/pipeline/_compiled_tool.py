@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from toolcrib import schema
 from toolcrib.calls import RawArguments
-from toolcrib.errors import SchemaError, exception_of
+from toolcrib.errors import HookError, SchemaError, ToolcribError, exception_of
 from toolcrib.hooks import GateStep, HookSet, Occasion, Shortener
 from toolcrib.pipeline._call import Executor
 from toolcrib.pipeline._run import BodyWrapper, Execute
@@ -29,7 +29,7 @@ _MOST_LISTS = 100  # of gates, for runs with different ones
 
 @dataclass(frozen=True, slots=True)
 class RunnableTool:
-    """What an overridden `_call_tool_func` is given: the tool, and how to go on."""
+    """The tool as an overridden `_call_tool_func` gets it, with `call_func` to continue."""
 
     name: str
     entry: ToolEntry
@@ -68,7 +68,7 @@ class CompiledTool:
         value_post_hooks: Post hooks that see each value of a stream.
         execution: Makes one execution of the tool's function: what is awaited of one that returns, what is entered of a
             stream; None for a declared input.
-        wrappers: What stands around the execution, the outermost first: the executor, and overridden methods.
+        wrappers: The wrappers around the execution, the outermost first: the executor, and overridden methods.
         has_wrappers: Whether other code stands around the execution.
         calls_body_directly: Whether executing is nothing but the tool's body.
         streams_through: Whether the values of a streaming tool can be given as they come.
@@ -148,7 +148,7 @@ class CompiledTool:
 
     @cached_property
     def description(self) -> str:
-        """What models are shown as the tool's purpose."""
+        """The description of the tool that models get."""
         return self.entry.description
 
     @cached_property
@@ -240,9 +240,21 @@ def _by_executor(executor: Executor) -> BodyWrapper:
 
 def _by_runner(runner: ToolRunner, entry: ToolEntry) -> BodyWrapper:
     async def wrap(call: Any, execute: Execute, arguments: dict[str, Any], ctx: Any) -> Any:
+        is_tools_error = False
+
+        async def run_tool(arguments: dict[str, Any], ctx: Any) -> Any:
+            nonlocal is_tools_error
+            try:
+                return await execute(arguments, ctx)
+            except BaseException:
+                is_tools_error = True
+                raise
+
         try:
-            return await runner(arguments, ctx, RunnableTool(entry.name, entry, execute))
+            return await runner(arguments, ctx, RunnableTool(entry.name, entry, run_tool))
         except BaseException as error:  # of a task that an executor makes, it would end the event loop
-            raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause
+            if is_tools_error or isinstance(error, ToolcribError):
+                raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause
+            raise HookError.of(entry.name, "execution", runner, error)  # noqa: B904 -- it has it as its cause
 
     return wrap

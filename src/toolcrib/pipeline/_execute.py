@@ -18,6 +18,7 @@ from toolcrib.errors import (
     ApprovalError,
     ApprovalRequired,
     CallStateError,
+    HookError,
     NotCallable,
     ResultNotSerializable,
     ToolCancelled,
@@ -246,7 +247,7 @@ async def execution_outcome(call: LiveCall) -> Outcome | None:
     None where it goes on: to `finish`, or once more where the call is `admitted` again.
 
     Raises:
-        Exception: What an observer raised, where the run says so.
+        Exception: The exception of an observer, where the run says so.
     """
     try:
         return await _ended_here(call)
@@ -379,6 +380,7 @@ async def note_begin(call: LiveCall) -> None:
 
     Raises:
         BegunBefore: It may not.
+        HookError: The store failed.
         StoppedAtBegin: The standing grant that it had found covers it no more: others began by it meanwhile.
     """
     store, request = call.run.approvals, call.request
@@ -392,7 +394,9 @@ async def note_begin(call: LiveCall) -> None:
             call.update_approval(grant=None, digest=None)
             raise StoppedAtBegin(None) from error
         call.update_execution(noted="ended")  # it has not begun, and the error is not its result
-        raise
+        if isinstance(error, ApprovalError):
+            raise
+        raise HookError.of(call.name, "approval", store, error)  # noqa: B904 -- it has it as its cause
     if begun is not None:
         raise BegunBefore(begun)
     call.update_execution(noted="begun")

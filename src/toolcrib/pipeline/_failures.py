@@ -33,6 +33,7 @@ from toolcrib.errors import (
     exception_of,
     message_of,
 )
+from toolcrib.hooks import HookRaised
 from toolcrib.pipeline._compiled_tool import CompiledTool
 from toolcrib.pipeline._run import Run
 from toolcrib.schema import RunContext
@@ -42,10 +43,10 @@ _MESSAGE_CHARS = 100_000  # where the tool has no `max_result_chars`
 _TRACEBACK_CHARS = 20_000
 _OWN = f"{__name__.partition('.')[0]}."  # begins the names of the modules whose frames a traceback does not begin with
 _FOR_MODELS = (ApprovalDenied, ModelRetry, RemoteToolError)  # what a tool raises to say something to the model
+_HIDDEN = "{problem} (reference {reference}); the operator can look it up"
 _OF_EXECUTION = (  # what the execution of a tool itself comes to, where its function is not at fault
     ApprovalError,
     CallStateError,
-    HookError,
     LockHeldError,
     MissingProvided,
     NotCallable,
@@ -84,6 +85,8 @@ def failure(call: CallOfTool, raised: Exception) -> Failed:
     """
     plan, call_id, run, error = call.plan, call.id, call.run, call.hiding.hide_error(raised)
     name = plan.name
+    if isinstance(error, HookError):
+        return hook_failure(call, error.kind, error.hook, error)
     if isinstance(error, InvalidArguments) and error.tool != name:  # a view may show the tool under another name
         error = InvalidArguments(name, error.problems)
     message = message_of(error)
@@ -95,8 +98,7 @@ def failure(call: CallOfTool, raised: Exception) -> Failed:
         return Failed(name, call_id, spent.code, str(spent), type(spent).__name__, problems, exception=error)
     code = error.code if isinstance(error, ToolcribError) else "tool_error"
     failed = Failed(name, call_id, code, message, type(error).__name__, exception=error)
-    made_for_model = isinstance(error, ToolcribError) and not isinstance(error, HookError)
-    return failed if made_for_model else _unexpected(failed, run, error, f"`{name}`")
+    return failed if isinstance(error, ToolcribError) else _unexpected(failed, run, error, f"`{name}`")
 
 
 def tool_failure(call: CallOfTool, raised: Exception) -> Failed:
@@ -106,7 +108,8 @@ def tool_failure(call: CallOfTool, raised: Exception) -> Failed:
     arguments of another tool that did not fit, an unknown tool. It is as unexpected as any other exception.
     """
     plan, error = call.plan, call.hiding.hide_error(raised)
-    if isinstance(error, _FOR_MODELS) or (isinstance(error, _OF_EXECUTION) and error.tool in _names_of(plan)):
+    is_its_own = isinstance(error, _OF_EXECUTION) and error.tool in _names_of(plan)
+    if isinstance(error, (*_FOR_MODELS, HookError)) or is_its_own:
         failed = failure(call, error)
     else:
         code = error.code if isinstance(error, ServerError) else "tool_error"
@@ -117,17 +120,24 @@ def tool_failure(call: CallOfTool, raised: Exception) -> Failed:
 
 
 def hook_failure(call: CallOfTool, kind: str, hook: object, raised: BaseException) -> Failed:
-    """Return the outcome for what a hook, a policy or another gate of the user's raised: such a gate is shut.
+    """Return the outcome for what a function of the host around a tool raised: a hook, a policy, an approver, a store.
+
+    Such a gate is shut. The host has the error; the model is shown no text of it, however the run shows a tool's own.
 
     Raises:
         BaseException: What is to end more than the call, as of `exception_of`.
     """
-    error, tool = call.hiding.hide_error(exception_of(raised)), call.plan.name
-    name = hook if isinstance(hook, str) else getattr(hook, "__name__", type(hook).__name__)
-    wrapped = HookError(tool, kind, name, described(error))
-    wrapped.__cause__ = error
-    failed = Failed(tool, call.id, wrapped.code, str(wrapped), "HookError", exception=wrapped)
-    return _unexpected(failed, call.run, error, f"a hook of `{tool}`")
+    tool = call.plan.name
+    error = HookError.of(tool, kind, hook, call.hiding.hide_error(exception_of(raised)))
+    failed = Failed(tool, call.id, error.code, "", "HookError", exception=error)
+    failed = _logged(failed, error.__cause__ or error, f"the {error.kind} `{error.hook}` of `{tool}`")
+    message = _HIDDEN.format(problem=_host_problem(error, tool), reference=failed.reference)
+    return replace(failed, message=message, traceback=cut(f"{failed.traceback}\n{error}", _TRACEBACK_CHARS))
+
+
+def _host_problem(error: HookError, tool: str) -> str:
+    """Return the sentence by which a model is told of it."""
+    return f"the host's {error.kind} for `{tool}` failed"
 
 
 def _names_of(plan: CompiledTool) -> tuple[str, str]:
@@ -135,13 +145,11 @@ def _names_of(plan: CompiledTool) -> tuple[str, str]:
 
 
 def _unexpected(failed: Failed, run: Run, error: Exception, what: str) -> Failed:
-    """Return the outcome for an exception that was not made for a model, and log it with its traceback.
+    """Return the outcome for an exception of a tool that was not made for a model, and log it with its traceback.
 
     The run's policy says whether the model is shown the message, or a reference under which the host finds it.
     """
-    reference = f"e_{os.urandom(6).hex()}"
-    _log.error("%s failed in the call %s (reference %s)", what, failed.call_id, reference, exc_info=error)
-    failed = replace(failed, reference=reference, traceback=_traceback_of(error))
+    failed = _logged(failed, error, what)
     if run.channel.errors == "message":
         return failed
     problem = f"{what} failed"
@@ -149,11 +157,17 @@ def _unexpected(failed: Failed, run: Run, error: Exception, what: str) -> Failed
         lost = "was lost during the call, and whether it took effect is unknown"
         why = lost if error.may_have_run else "cannot be reached now, and was asked nothing"
         problem += f": its server `{error.server}` {why}"
-    hidden = f"{problem} (reference {reference}); the operator can look it up"
-    return replace(failed, message=hidden, error_type="")
+    return replace(failed, message=_HIDDEN.format(problem=problem, reference=failed.reference), error_type="")
 
 
-def _traceback_of(error: Exception) -> str:
+def _logged(failed: Failed, error: BaseException, what: str) -> Failed:
+    """Log an exception with its traceback, and return its outcome with both for the host."""
+    reference = f"e_{os.urandom(6).hex()}"
+    _log.error("%s failed in the call %s (reference %s)", what, failed.call_id, reference, exc_info=error)
+    return replace(failed, reference=reference, traceback=_traceback_of(error))
+
+
+def _traceback_of(error: BaseException) -> str:
     """Return an exception's traceback as text, from where the code outside of this package begins."""
     lines = traceback.format_exception(type(error), error, _outside(error.__traceback__))
     return cut("".join(lines), _TRACEBACK_CHARS)
@@ -167,8 +181,11 @@ def _outside(frames: TracebackType | None) -> TracebackType | None:
 
 
 def error_shapes(call: CallOfTool, error: Exception) -> dict[str, Any]:
-    """Return a tool's error as JSON shapes, for `stored_error` in another process."""
-    return {"error": {"type": type(error).__name__, "message": call.hiding.hide(message_of(error))}}
+    """Return a tool's error as JSON shapes, for `stored_error` in another process; of a `HookError` no text."""
+    if isinstance(error, HookRaised):
+        error = HookError.of(call.plan.name, "observer", error.hook, error.error)
+    said = _host_problem(error, call.plan.name) if isinstance(error, HookError) else message_of(error)
+    return {"error": {"type": type(error).__name__, "message": call.hiding.hide(said)}}
 
 
 def stored_error(data: Mapping[str, str]) -> Exception:
@@ -176,11 +193,6 @@ def stored_error(data: Mapping[str, str]) -> Exception:
     name = data["type"]
     kind = ModelRetry if name == ModelRetry.__name__ else type(name, (Exception,), {})
     return kind(data["message"])
-
-
-def described(error: Exception) -> str:
-    """Return an exception's class and message."""
-    return f"{type(error).__name__}: {message_of(error)}"
 
 
 # --- step 1

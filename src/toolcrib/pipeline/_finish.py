@@ -10,11 +10,11 @@ from inspect import isawaitable
 from typing import Any, cast
 
 from toolcrib.calls import Completed, Failed, KeptResult, Outcome
-from toolcrib.errors import HookError, exception_of
+from toolcrib.errors import HookError
 from toolcrib.hooks import ModelInput
 from toolcrib.pipeline._call import Call
 from toolcrib.pipeline._compiled_tool import CompiledTool
-from toolcrib.pipeline._failures import described, tool_failure
+from toolcrib.pipeline._failures import tool_failure
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run
 from toolcrib.schema import RunContext
@@ -53,7 +53,7 @@ async def deliver(call: LiveCall, value: Any) -> Any:
             delivered = step.deliver(call, value)
             value = await delivered if isawaitable(delivered) else delivered
         except BaseException as error:  # a delivery is the user's code
-            raise HookError(call.plan.name, "delivery", step.name, described(exception_of(error))) from error
+            raise HookError.of(call.plan.name, "delivery", step.name, error) from error
     return value
 
 
@@ -66,7 +66,7 @@ async def _deliver_result(call: LiveCall) -> Failed | None:
             call.set_result(await _delivered_value(call), delivered=True)
     except HookError as error:
         if call.error is None:
-            return call.hook_failure("delivery", error.hook, error.__cause__ or error)
+            return call.hook_failure("delivery", error.hook, error)
     return None
 
 
@@ -127,7 +127,7 @@ async def apply_post_value(call: LiveCall, value: Any) -> Any:
             returned = step.call(ctx, value, call.metadata)
             value = await returned if isawaitable(returned) else returned
         except BaseException as error:  # middleware is the user's code
-            raise HookError(call.plan.name, "post hook", step.name, described(exception_of(error))) from error
+            raise HookError.of(call.plan.name, "post hook", step.name, error) from error
     return value
 
 
@@ -200,10 +200,10 @@ class LateValues:
         admitted: The admitted call, or its outcome.
         complete: Takes the call to its outcome.
         streaming: Whether the tool streams.
-        plain: What a tool returns is its last value, and what a decision hook gave in its place are values, too.
+        plain: Whether a tool's result is its last value, and results of a decision hook in its place are values, too.
 
     Attributes:
-        outcome: What came of the call, once the values are taken.
+        outcome: The outcome of the call, once the values are taken.
     """
 
     def __init__(
@@ -241,7 +241,7 @@ class LateValues:
 
 
 class _Reports:
-    """What a tool that returns gives to `ctx.report`, while `work` goes on in a task of its own."""
+    """Yield the values that a tool that returns gives to `ctx.report`, while `work` runs in a task of its own."""
 
     def __init__(self, ctx: RunContext[Any], work: Coroutine[Any, Any, Outcome]) -> None:
         self._ctx, self._before = ctx, ctx.report

@@ -125,7 +125,7 @@ class LiveCall:
 
     @property
     def hiding(self) -> calls.Hiding:
-        """What hides in texts the secrets of its arguments, and those that its tool is given besides."""
+        """The mask, for texts, of the secrets of its arguments and of those that its tool gets besides."""
         ctx, (args, supplied, hiding) = self.ctx, self._hiding
         of_context = None if ctx is None else ctx.supplied or ()
         if args is not self.args or supplied is not of_context:
@@ -256,7 +256,7 @@ class LiveCall:
         """Add the decision of a gate, and emit it.
 
         Args:
-            note: What it decided.
+            note: The decision.
             given: Whether it is a hook that the host gave for this call alone.
         """
         note = replace(note, reason=self.hide(note.reason), origins=self._hidden_origins(note.origins))
@@ -459,8 +459,8 @@ class LiveCall:
         """Move to `executed`, with what the tool came to.
 
         Args:
-            value: What it returned.
-            error: What it raised.
+            value: The tool's result.
+            error: The tool's exception.
             delivered: Whether the value passed the deliveries.
         """
         self.state, self.value, self.error = "executed", value, error

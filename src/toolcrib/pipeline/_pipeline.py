@@ -26,7 +26,7 @@ from toolcrib.errors import (
     explain_options,
     raising_newer_forms,
 )
-from toolcrib.hooks import GateStep, HookSet
+from toolcrib.hooks import GateStep, HookSet, require_hooks
 from toolcrib.pipeline._admit import (
     check_answer,
     ids_of,
@@ -45,7 +45,7 @@ from toolcrib.pipeline._failures import invalid_arguments, not_allowed, not_offe
 from toolcrib.pipeline._finish import LateValues, completed_outcome, conclude, finish
 from toolcrib.pipeline._gates import steps_between, tool_steps
 from toolcrib.pipeline._live_call import LiveCall
-from toolcrib.pipeline._run import Run
+from toolcrib.pipeline._run import Run, require_run
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike, shortener_of
 
 Stored: TypeAlias = Suspended | Call | Mapping[str, Any]
@@ -94,6 +94,7 @@ class Pipeline:
         self.toolset = Toolset.of(tools)
         self.toolset.require_open()
         self._sinks = tuple(sinks)
+        require_hooks("Pipeline", hooks)
         if hooks is not None:
             hooks.check(self.toolset.entries)
         self._hooks, self._executor = hooks, executor
@@ -105,7 +106,7 @@ class Pipeline:
 
     @property
     def sinks(self) -> tuple[record.Sink, ...]:
-        """Where the events of every call go."""
+        """The sinks of the events of every call."""
         return self._sinks
 
     def sinks_for(self, run: Run) -> tuple[record.Sink, ...]:
@@ -134,7 +135,7 @@ class Pipeline:
             grant: The answer to the approval request of this call, if it is known.
 
         Raises:
-            Exception: What an observer raised, unless the run has it fail the call.
+            Exception: The exception of an observer, unless the run has it fail the call.
         """
         if type(call) is ToolCall:
             admitted: Any = self._arrived(call, Run() if run is None else run)
@@ -415,7 +416,7 @@ class Pipeline:
 
         Raises:
             CallStateError: It was executed before.
-            Exception: What an observer raised, unless the run has it fail the call.
+            Exception: The exception of an observer, unless the run has it fail the call.
         """
         live = _live(call)
         if live.state == "executed" and live.done_before:
@@ -482,6 +483,7 @@ class Pipeline:
 
     def _arrived(self, call: ToolCall, run: Run) -> LiveCall | Outcome:
         """Return the call that a request makes, `received`; the outcome for one of an unknown tool."""
+        require_run(run)
         plan = self._plans.get(call.name) or self._plan(call.name)
         trace = self._trace(call, run, plan) if self._sinks or run.sinks or _logs_calls(logging.INFO) else None
         if plan is None:

@@ -9,7 +9,7 @@ from functools import partial
 from inspect import signature
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, Final, Never, NoReturn, TypeAlias, cast
+from typing import Any, Final, Never, NoReturn, TypeAlias
 
 from toolcrib import approvals as _approvals
 from toolcrib import record, schema, tools
@@ -70,7 +70,7 @@ class Run(RunState):
 
     Attributes:
         id: Names the run in the record; made when none is given.
-        deps: What the host gives its tools, as `ctx.deps`.
+        deps: The value that the host gives its tools, as `ctx.deps`.
         limits: The run's budget, and what has to be called in it.
         approver: A function of the request, async or not, that is asked at once when a call needs approval; None
             suspends the call.
@@ -82,12 +82,12 @@ class Run(RunState):
         available: The names that may be called; None for all that are not off.
         gates: Conditions of your own between each call of the run and its tool: objects with `stage` and `check(call)`,
             or functions of the call.
-        deliveries: What each value and result of the run's calls passes before anyone has it, after those of the tool:
+        deliveries: Steps that each value and result of the calls passes before anyone has it, after those of the tool:
             objects with `deliver(call, value)`, or functions of both.
-        features: What brings gates, deliveries and a state of its own, such as the policy `Provenance()`, by which
+        features: Features with gates, deliveries and a state of their own, such as the policy `Provenance()`, by which
             values that others wrote are asked about.
-        channel: What the calls come by, and what goes back over it: agent, conversation, client, texts of errors.
-        durability: What is known of the calls outside of this process: a journal, a fence, a store of effects.
+        channel: The way by which calls come and answers go back: agent, conversation, client, texts of errors.
+        durability: The stores outside of this process that know the calls: a journal, a fence, a store of effects.
     """
 
     __slots__ = (
@@ -353,6 +353,13 @@ def current_run() -> Run | None:
     return here.run
 
 
+def require_run(run: object) -> None:
+    """Raise TypeError for what is given in the place of a run."""
+    if not isinstance(run, Run):
+        mend = "run=Run(limits=CallLimits(...))" if isinstance(run, CallLimits) else "run=Run(principal='ann')"
+        raise TypeError(f"`run` is {run!r:.80}; give a run, as in {mend}")
+
+
 def run_for(run: Run | None, entry: str, *, run_id: str = "", **options: Any) -> Run:
     """Return the run that an adapter's calls belong to: the given one, that of the tool that runs here, or a new one.
 
@@ -363,8 +370,7 @@ def run_for(run: Run | None, entry: str, *, run_id: str = "", **options: Any) ->
         options: Other options of the run.
     """
     if run is not None:
-        if not isinstance(cast("object", run), Run):
-            raise TypeError(f"`run` is {run!r:.80}; give a run, as in run=Run(principal='ann')")
+        require_run(run)
         return run.view(**options, **({"entry": entry} if run.channel.entry == DEFAULT_CHANNEL.entry else {}))
     outer = current_run()
     if outer is None:

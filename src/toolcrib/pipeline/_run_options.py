@@ -6,11 +6,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from toolcrib import approvals as _approvals
 from toolcrib import record, schema
 from toolcrib._numbers import require_number, require_seconds
+from toolcrib._short_repr import ShortRepr
 from toolcrib.calls import MODEL, Access, ResultReader
 from toolcrib.errors import explain_options
 from toolcrib.hooks import target_name
@@ -21,7 +22,7 @@ _NOTHING: Mapping[Any, Any] = MappingProxyType({})
 _STORE_MEND: Final = "a store, as in SqliteApprovalStore('approvals.db')"
 
 ErrorPolicy: TypeAlias = Literal["message", "masked"]
-"""What the model is shown of an unexpected exception: its message, or a reference to the log."""
+"""The part of an unexpected exception that the model gets: its message, or a reference to the log."""
 
 
 @explain_options(
@@ -49,7 +50,7 @@ class CallLimits:
         total: Calls in the run.
         per_tool: Calls of one tool: a number for each of them, or numbers by name.
         concurrency: Executions at a time, in one event loop. What a tool itself calls runs within the tool's execution.
-        requirements: What has to be called before the run is finished; `Run.finish` says what is lacking.
+        requirements: The calls that the run needs before it is finished; `Run.finish` says what is lacking.
     """
 
     total: int | None = None
@@ -119,20 +120,20 @@ class CallJournal(Protocol):
 
 
 @explain_options()
-@dataclass(frozen=True)  # without slots: `changed` copies it for each call of some adapters
-class Channel:
-    """What the calls of a run come by, and what goes back over it. An adapter fills it in; a host seldom has to.
+@dataclass(frozen=True, repr=False)  # without slots: `changed` copies it for each call of some adapters
+class Channel(ShortRepr):
+    """The way by which a run's calls come and their answers go back. An adapter fills it in; a host seldom has to.
 
     Attributes:
         entry: Which way the calls come, for the record.
         agent: The agent whose turns make the calls, by name.
         conversation_id: The conversation that the calls are part of, by the host's own id for it: a request shows it.
-        access: What the token of the request allows that makes the calls, and says of its holder; None where there is
+        access: The rights and the holder of the token of the request that makes the calls; None where there is
             no token, and no scope is asked for.
         reader: Who reads the results: a model, unless an adapter or a program does.
-        errors: What a model is shown of a tool's unexpected exception: its `message`, or a reference number alone
+        errors: The part of a tool's unexpected exception that a model gets: its `message`, or a reference number alone
             (`masked`), by which the host finds the exception in the log and the record.
-        hook_errors: What an observer's exception does: `raise` it to the host, or `fail` the call, for an adapter that
+        hook_errors: The effect of an observer's error: `raise` it to the host, or `fail` the call, for an adapter that
             answers over a protocol.
         client: The client that makes the calls, where it can be asked for something meanwhile: `ctx.elicit` and others.
         sample: The host's own answer to `ctx.sample`, where the client has no model for it.
@@ -170,14 +171,14 @@ class Channel:
 @explain_options()
 @dataclass(frozen=True)  # without slots, as `Channel`
 class Durability:
-    """What is known of the calls of a run outside of its process.
+    """The stores, outside of the process, that know the calls of a run.
 
     Attributes:
         store: The run's `approvals`, where it is to know of calls with an effect, too, which need no approval: an equal
             call is asked about while one of them is in doubt, or for an hour after one that ended in a process which is
             gone. A call has an effect unless its tool's `effect` is `none`, `fetch` or `program`, or it is idempotent.
         journal: Keeps that a call begins before its tool does, for work that outlives its process.
-        begun: What is known of earlier executions, by call id: a person sees it who is asked about a call in doubt. Of
+        begun: The records of earlier executions, by call id: a person sees it who is asked about a call in doubt. Of
             one that failed, `failed with` is the error.
         fence: Awaited right before a tool's first line, also by what runs inside a tool; it does not return where this
             process may begin nothing any more.
@@ -244,7 +245,12 @@ def require_options(run: RunOptions) -> None:
 def require_limits(who: str, limits: object) -> None:
     """Check that the limits of an option are `CallLimits`, or None; raises TypeError."""
     if limits is not None and not isinstance(limits, CallLimits):
-        how = f"per_tool={limits!r:.80}" if isinstance(limits, Mapping) else "total=3"
+        how = "total=3"
+        if isinstance(limits, Mapping):
+            given = cast("Mapping[str, object]", limits)
+            are_options = given.keys() <= {one.name for one in fields(CallLimits)}
+            written = ", ".join(f"{name}={value!r}" for name, value in given.items())
+            how = f"{written:.80}" if are_options else f"per_tool={given!r:.80}"
         raise TypeError(f"{who}: limits is {limits!r:.80}; give CallLimits, as in CallLimits({how})")
 
 

@@ -23,13 +23,13 @@ class SharedState:
     Attributes:
         id: Names the run.
         grants: Standing grants given in the run, where it has no approval store.
-        heard: What the user said since a record last had it.
+        heard: The user's messages since a record last had them.
         earlier_ids: The ids that the run had in other processes.
         grant_uses: How much of its standing grants was used, by the requests that they answered.
-        features: What features keep for the run, by their names.
-        stored_features: What features of other processes kept for it, by their names, as JSON shapes.
-        slots: What bounds the executions at a time, for each event loop that the run is used in.
-        used: What may be used once and was: grants for one call that name no request, calls that were written as JSON.
+        features: The state that features keep for the run, by their names.
+        stored_features: The state that features of other processes kept for it, by their names, as JSON shapes.
+        slots: The bound of executions at a time, for each event loop that the run is used in.
+        used: The things for a single use that were used: grants for one call without a request, calls written as JSON.
     """
 
     id: str
@@ -94,12 +94,12 @@ class RunState:
 
     @property
     def calls(self) -> dict[str, int]:
-        """How often each tool was called, by name, where the run has limits."""
+        """The number of calls of each tool, by name, where the run has limits."""
         return self._state.calls
 
     @property
     def retries(self) -> dict[str, int]:
-        """How many retryable answers a model got, by tool."""
+        """The number of retryable answers that a model got, by tool."""
         return self._state.retries
 
     @property

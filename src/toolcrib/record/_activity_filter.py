@@ -21,7 +21,7 @@ ACTIVITY_COLUMNS = ", ".join(field.name for field in fields(Activity))
 @explain_options()
 @dataclass(frozen=True, slots=True)
 class ActivityFilter:
-    """Which activities are wanted; an empty field asks nothing.
+    """A filter of activities; an empty field lets all through.
 
     Attributes:
         sources: Kinds: `call`, `agent`, `turn`, `program`, `session`, `request`, `chat`.
@@ -32,12 +32,12 @@ class ActivityFilter:
             and lower case are the same.
         run_id: The calls of this run.
         inner_runs: The activities whose calls belong to any of these runs, also where they made none.
-        parent_id: What goes on inside this run or call.
-        parent_ids: What goes on inside any of these.
+        parent_id: Activities inside this run or call.
+        parent_ids: Activities inside any of these.
         ids: These calls or runs.
         top: Only what goes on inside nothing else.
-        since: What began then or later.
-        until: What began before.
+        since: Activities that began then or later.
+        until: Activities that began before.
     """
 
     sources: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ def latest_of_any(parts: Sequence[_Part], limit: int) -> tuple[str, tuple[Any, .
     if len(read) == 1:
         return read[0]
     several = " UNION ALL ".join(f"SELECT * FROM ({sql}) AS part_{number}" for number, (sql, _) in enumerate(read))
-    values = [value for _, given in read for value in given]
+    values = [value for _, parameters in read for value in parameters]
     return f"SELECT * FROM ({several}) AS parts ORDER BY first_position DESC LIMIT ?", (*values, limit)
 
 
@@ -120,15 +120,15 @@ def _conditions(wanted: ActivityFilter, before: int | None) -> _Part:
         if several:  # of few ids SQLite would read the index of all sources, for its order
             conditions.append(one_of(f"{column} || ''" if wanted.ids and column != "id" else column, several))
             values.extend(several)
-    for column, one in (
+    for column, text in (
         ("name", wanted.name),
         ("principal", wanted.principal),
         ("run_id", wanted.run_id),
         ("parent_id", wanted.parent_id),
     ):
-        if one:
+        if text:
             conditions.append(f"{column} = ?")
-            values.append(one)
+            values.append(text)
     if wanted.inner_runs:
         conditions.append(f"inner_run <> '' AND {one_of('inner_run', wanted.inner_runs)}")  # as the index has it
         values.extend(wanted.inner_runs)

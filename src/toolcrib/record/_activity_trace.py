@@ -173,8 +173,8 @@ def trace_activity(
     """Emit that an activity begins, and return its trace; None, at no cost, when no sink wants it.
 
     Args:
-        kind: What kind of activity.
-        name: What it is called.
+        kind: The kind of activity.
+        name: Its name.
         run: The run that its calls belong to, with its sinks, and in `parent_id` what it goes on in.
         sinks: More sinks, of the toolkit or pipeline.
         activity_id: Its id, when it has one.
@@ -194,8 +194,8 @@ def emit_activity_event(sinks: Iterable[ActivitySink], event: ActivityEvent) -> 
         try:
             sink.emit_activity(event)
         except BaseException as error:  # a sink is the user's code, and watching must not change what is watched
-            what = f"{event.kind} of the {event.activity} {event.name}"
-            _log.error("the sink %s failed on %s", type(sink).__name__, what, exc_info=exception_of(error))
+            subject = f"{event.kind} of the {event.activity} {event.name}"
+            _log.error("the sink %s failed on %s", type(sink).__name__, subject, exc_info=exception_of(error))
 
 
 def carried(sinks: Iterable[TracingSink], kind: Followed, activity_id: str, run_id: str) -> dict[str, str]:

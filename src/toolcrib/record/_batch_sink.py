@@ -92,7 +92,7 @@ class BatchSink:
 
     @property
     def lag(self) -> float:
-        """How many seconds the oldest event that is not written has waited; 0 without one."""
+        """The seconds that the oldest event that is not written has waited; 0 without one."""
         with self._changed:
             oldest = next(iter(self._batch or self._waiting), None)
         return 0.0 if oldest is None else max(0.0, (now() - oldest.at).total_seconds())

@@ -36,9 +36,9 @@ def _brief(event: KeptEvent) -> str:
             return one_line(str(Progress(**data)))
         case "asked":
             names = ("text", "page", "fields")
-            said = "; ".join(str(data[name]) for name in names if data.get(name))
+            parts = "; ".join(str(data[name]) for name in names if data.get(name))
             return one_line(
-                f"{data['what']} of the {data['of']}: {said}" if said else f"{data['what']} of the {data['of']}"
+                f"{data['what']} of the {data['of']}: {parts}" if parts else f"{data['what']} of the {data['of']}"
             )
         case "answered":
             by = f" by {data['by']}" if data.get("by") else ""
@@ -51,8 +51,8 @@ def _brief(event: KeptEvent) -> str:
             value = outcome.get("value", outcome.get("message") or outcome.get("reason") or "")
             return one_line(f"{outcome['kind']}  {value}")
         case "closed":
-            said = (data.get("outcome"), data.get("error"), _tokens(data.get("usage")))
-            return one_line(" ".join(str(part) for part in said if part))
+            parts = (data.get("outcome"), data.get("error"), _tokens(data.get("usage")))
+            return one_line(" ".join(str(part) for part in parts if part))
         case _:
             return one_line(data.get("state") or "")
 
@@ -77,9 +77,9 @@ def _tokens(usage: Mapping[str, Any] | None) -> str:
 def one_line(value: Any) -> str:
     """Return arguments or another value as one line of text, cut."""
     if isinstance(value, Mapping):
-        given = cast("Mapping[str, Any]", value)
-        more = ["…"] if len(given) > _NAMES else []
-        value = ", ".join([*(f"{name}={held!r}" for name, held in list(given.items())[:_NAMES]), *more])
+        fields = cast("Mapping[str, Any]", value)
+        more = ["…"] if len(fields) > _NAMES else []
+        value = ", ".join([*(f"{name}={item!r}" for name, item in list(fields.items())[:_NAMES]), *more])
     whole = "" if value is None else str(value)
     text = " ".join(whole[: _BRIEF * 4].split())
     return text if len(text) <= _BRIEF and len(whole) <= _BRIEF * 4 else text[: _BRIEF - 1] + "…"

@@ -78,8 +78,8 @@ class Trace:
 
         Args:
             requested: The arguments, as they may be shown; like `came`, it may be a `partial` that returns them.
-            resumed: What `carry` gave when the call was suspended, if it was.
-            came: What else a replay has to know of it: what the host said, and not the tool.
+            resumed: The value of `carry` when the call was suspended, if it was.
+            came: The other facts that a replay needs: those of the host, and not of the tool.
             earlier_runs: The ids of the runs that the call came through before this one.
         """
         self.requested = requested
@@ -146,14 +146,14 @@ class Trace:
         if self.closed or len(self._questions) >= _MAX_ASKED:
             return None
         hides = {"text": self.hide, "page": self.hide}  # the others are no words of the tool's
-        kept = {
+        carried = {
             name: lenient(value, limit=_TEXT_CHARS, hide=hides.get(name, cut_shapes))
             for name, value in about.items()
             if value not in (None, "")
         }
-        self._questions = (*self._questions, kept)
+        self._questions = (*self._questions, carried)
         number = len(self._questions)
-        self._emit("asked", {"number": number, **kept})
+        self._emit("asked", {"number": number, **carried})
         return number
 
     def was_answered(self, number: int, said: Mapping[str, Any], duration_ms: float) -> None:

@@ -52,7 +52,7 @@ class KeptEvent:
 
 
 Ancestors: TypeAlias = tuple[Activity, ...]
-"""What a call is part of, from the outside in; empty where nothing of it is recorded."""
+"""The activities around a call, the outermost first; empty where none is recorded."""
 
 _EVENT = "SELECT position, source, run_id, id, kind, name, at, data FROM toolcrib_events"
 _MOST_IDS = 200  # in one statement
@@ -138,15 +138,15 @@ class EventLog:
 
         Of what goes on inside, the twenty that began last are looked at; and twenty inside those that have not ended.
         """
-        latest, inside, seen = activity.last_position, {activity.id}, set[str]()
+        latest, inside, known = activity.last_position, {activity.id}, set[str]()
         for _ in range(_DEEPEST):
-            seen |= inside
+            known |= inside
             found = [
                 Activity(*row)
-                for row in self.rows(*latest_of_any([(["parent_id = ?"], [one]) for one in sorted(inside)], _LATEST))
+                for row in self.rows(*latest_of_any([(["parent_id = ?"], [id_]) for id_ in sorted(inside)], _LATEST))
             ]
-            latest = max(latest, *(one.last_position for one in found), 0)
-            inside = {one.id for one in found if one.ended_at is None} - seen
+            latest = max(latest, *(part.last_position for part in found), 0)
+            inside = {part.id for part in found if part.ended_at is None} - known
             if not inside:
                 break
         ((at,),) = self.rows("SELECT at FROM toolcrib_events WHERE position = ?", (latest,))
@@ -160,7 +160,7 @@ class EventLog:
             wanted: Further fields of `ActivityFilter`.
         """
         filters = (ActivityFilter(ids=batch, **wanted) for batch in id_batches(ids))
-        return [activity for one in filters for activity in self.activities(one, limit=5 * _MOST_IDS)]
+        return [activity for filter_ in filters for activity in self.activities(filter_, limit=5 * _MOST_IDS)]
 
     def parent_of(self, activity: Activity) -> Activity | None:
         """Return the run or call that an activity is part of."""
@@ -177,13 +177,13 @@ class EventLog:
             calls: Whether calls are returned; else what is around a call is not read, either.
         """
         found: dict[tuple[str, str, str], Activity] = {}
-        missing, seen = set(ids), set[str]()
+        missing, known = set(ids), set[str]()
         while missing and depth != 0:
             depth = None if depth is None else depth - 1
             level = [activity for activity in self.by_id(missing) if calls or activity.source != "call"]
             found.update((activity.key, activity) for activity in level)
-            seen |= missing
-            missing = {activity.parent_id for activity in level if activity.parent_id is not None} - seen
+            known |= missing
+            missing = {activity.parent_id for activity in level if activity.parent_id is not None} - known
         return list(found.values())
 
     def ancestors(self, calls: Iterable[tuple[str, str]], *, depth: int = 5) -> dict[tuple[str, str], Ancestors]:
@@ -207,16 +207,16 @@ class EventLog:
             limit: At most this many: of a level that has more, the latest.
             depth: How many levels are read; all of them when None.
         """
-        seen = {activity.key for activity in outer}
-        ids, known, found, more = {id for _, id, _ in seen}, len(seen), list[Activity](), False
+        reached = {activity.key for activity in outer}
+        ids, known, found, more = {id for _, id, _ in reached}, len(reached), list[Activity](), False
         while ids and depth != 0 and len(found) < limit:
             depth, left = None if depth is None else depth - 1, limit - len(found)
             filters = (ActivityFilter(parent_ids=batch) for batch in id_batches(ids))
             read = [activity for wanted in filters for activity in self.activities(wanted, limit=left + 1 + known)]
-            level = [activity for activity in read if activity.key not in seen]
+            level = [activity for activity in read if activity.key not in reached]
             level.sort(key=attrgetter("first_position"), reverse=True)
             more, level = more or len(level) > left, level[:left]
-            seen |= {activity.key for activity in level}
+            reached |= {activity.key for activity in level}
             found += level
             ids = {activity.id for activity in level}
         return found, more
@@ -297,17 +297,17 @@ def id_batches(ids: Iterable[str]) -> list[tuple[str, ...]]:
 def _parent_among(activity: Activity, several: Iterable[Activity]) -> Activity | None:
     """Return which of several the activity is part of: a run before a call of the same id."""
     above = [
-        one
-        for one in several
-        if one.id == activity.parent_id and (one.source, one.id) != (activity.source, activity.id)
+        other
+        for other in several
+        if other.id == activity.parent_id and (other.source, other.id) != (activity.source, activity.id)
     ]
-    return next((one for one in above if one.source != "call"), above[0] if above else None)
+    return next((other for other in above if other.source != "call"), above[0] if above else None)
 
 
 def _ancestors(id: str, run_id: str, by_id: Mapping[str, Sequence[Activity]], depth: int) -> Ancestors:
     same = by_id.get(id, ())
-    call = next((one for one in same if one.source == "call" and one.run_id == run_id), None)
-    at = call or next((one for one in same if one.source != "call"), None)
+    call = next((activity for activity in same if activity.source == "call" and activity.run_id == run_id), None)
+    at = call or next((activity for activity in same if activity.source != "call"), None)
     around: list[Activity] = [] if at is None or at is call else [at]
     while at is not None and at.parent_id is not None and len(around) < depth:
         at = _parent_among(at, by_id.get(at.parent_id, ()))

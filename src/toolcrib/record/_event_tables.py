@@ -71,7 +71,7 @@ _WORDS = 2_000  # characters of one event that can be searched for
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """How one call or run stands.
+    """The state of one call or run.
 
     Attributes:
         source: `call`, or the kind of run: `agent`, `turn`, `program`, `session`, `request`, `chat`.
@@ -103,7 +103,7 @@ class Activity:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What tells it from all others, since a call and a run may have one id: its source, id and run."""
+        """The key, since a call and a run may have one id: its source, id and run."""
         return self.source, self.id, self.run_id
 
 
@@ -180,11 +180,11 @@ def _take_in(change: dict[str, Any], later: Mapping[str, Any]) -> None:
 
 
 def _call_change(data: Mapping[str, Any], position: int) -> dict[str, Any]:
-    kind, said = str(data["kind"]), cast("Mapping[str, Any]", data["data"])
+    kind, content = str(data["kind"]), cast("Mapping[str, Any]", data["data"])
     record: Mapping[str, Any] = data["record"] or {}
-    request: Mapping[str, Any] = said.get("request") or {}
+    request: Mapping[str, Any] = content.get("request") or {}
     ended = kind == "ended"
-    status = str(said["outcome"]["kind"]) if ended else "suspended" if kind == "suspended" else "running"
+    status = str(content["outcome"]["kind"]) if ended else "suspended" if kind == "suspended" else "running"
     return {
         "source": "call",
         "run_id": _plain(data["run_id"]),
@@ -200,7 +200,7 @@ def _call_change(data: Mapping[str, Any], position: int) -> dict[str, Any]:
         "ended_at": str(data["at"]) if ended and status not in _SUSPENDED else None,
         "duration_ms": record.get("duration_ms") if ended else None,
         "inner_run": "",
-        "words": _call_words(kind, data, said, record.get("principal")),
+        "words": _call_words(kind, data, content, record.get("principal")),
     }
 
 
@@ -227,25 +227,25 @@ def _without(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 
 def _run_change(data: Mapping[str, Any], position: int) -> dict[str, Any]:
-    kind, said = str(data["kind"]), cast("Mapping[str, Any]", data["data"])
+    kind, content = str(data["kind"]), cast("Mapping[str, Any]", data["data"])
     opened, closed = kind == "opened", kind == "closed"
-    status = _state(said.get("outcome"), "completed") if closed else _state(said.get("state"), "running")
+    status = _state(content.get("outcome"), "completed") if closed else _state(content.get("state"), "running")
     return {
         "source": str(data["activity"]),
         "run_id": "",
         "id": _plain(data["activity_id"]),
         "parent_id": _maybe(data["parent_id"]),
         "name": _plain(data["name"]),
-        "entry": _plain(said.get("entry") or ""),
+        "entry": _plain(content.get("entry") or ""),
         "status": "suspended" if status in _SUSPENDED else status,
-        "principal": _maybe(said.get("principal")),
+        "principal": _maybe(content.get("principal")),
         "first_position": position,
         "last_position": position,
         "started_at": str(data["at"]),
         "ended_at": str(data["at"]) if closed and status not in _SUSPENDED else None,
-        "duration_ms": said.get("duration_ms") if closed else None,
-        "inner_run": _plain(said.get("run_id") or ""),
-        "words": _search_text(*((data["name"], data["activity_id"]) if opened else ()), _without(said, *_STATE)),
+        "duration_ms": content.get("duration_ms") if closed else None,
+        "inner_run": _plain(content.get("run_id") or ""),
+        "words": _search_text(*((data["name"], data["activity_id"]) if opened else ()), _without(content, *_STATE)),
     }
 
 

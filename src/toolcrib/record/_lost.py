@@ -15,7 +15,7 @@ _CLOSE = """UPDATE toolcrib_activities SET status = 'lost', ended_at =
 
 
 class LostWork:
-    """What closes the calls and runs of processes that are gone, every few seconds at most.
+    """Closes the calls and runs of processes that are gone, every few seconds at most.
 
     A process of another machine may still be at work, and durable work is taken up by another worker: neither is lost.
     """
@@ -29,8 +29,8 @@ class LostWork:
             return
         self._looked_at = time.monotonic()
         with tables.transaction(write=False) as execute:
-            gone = [process for (process,) in execute(_RUNNING, ()).fetchall() if is_running(process) is False]
-        if gone:
+            ended = [process for (process,) in execute(_RUNNING, ()).fetchall() if is_running(process) is False]
+        if ended:
             with tables.transaction(write=True) as execute:
-                for process in gone:
+                for process in ended:
                     execute(_CLOSE, (process,)).fetchall()

@@ -33,8 +33,8 @@ def prune_events(tables: Tables, before: datetime, *, dry_run: bool = False) -> 
             chosen = f"SELECT source, run_id, id, first_position {_OLD} AND a.first_position > ?"
             rows = execute(f"{chosen} ORDER BY a.first_position LIMIT {_BATCH}", (at, at, after)).fetchall()
             for source, run_id, activity_id, _ in rows:
-                kept = "call" if source == "call" else "run"
-                execute(_FORGET, (activity_id, run_id, kept))
+                table = "call" if source == "call" else "run"
+                execute(_FORGET, (activity_id, run_id, table))
                 mine = (activity_id, source, run_id)
                 execute("DELETE FROM toolcrib_activities WHERE id = ? AND source = ? AND run_id = ?", mine)
         count += len(rows)

@@ -18,17 +18,17 @@ class RecordedAttempt:
     Attributes:
         resumed: Whether it was taken up.
         arguments: The arguments as the record has them when it came; None where it has none.
-        came: What the host said of it; see `Trace.received`.
-        notes: What hooks decided, in order.
+        arrival: The host's facts about it; see `Trace.received`.
+        notes: The decisions of hooks, in order.
         answers: Who said yes or no before the tool began, in order.
         request: Why a person was asked, where the call was suspended: `id`, `reason`, `consent`, `in_doubt`.
         final: The arguments that the tool began with; None where it did not begin.
-        outcome: What it ended with, as JSON shapes, without a request or traceback; None where it has not ended.
+        outcome: Its outcome as JSON shapes, without a request or traceback; None where it has not ended.
     """
 
     resumed: bool = False
     arguments: Any = None
-    came: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    arrival: Mapping[str, Any] = field(default_factory=dict[str, Any])
     notes: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
     answers: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
     request: Mapping[str, Any] | None = None
@@ -61,9 +61,9 @@ class RecordedCalls:
 
     Attributes:
         calls: Every call, in the order they came.
-        steps: What happened, in order: an attempt that `came`, one that `ended`, or a `program` that began, with its
+        steps: The events, in order: an attempt that `came`, one that `ended`, or a `program` that began, with its
             run and text.
-        parents: What each activity is part of.
+        parents: The activity around each activity.
         programs: The ids of the activities that are programs.
     """
 
@@ -141,8 +141,8 @@ def _take(recording: RecordedCalls, latest: dict[tuple[str, str], RecordedCall],
 def _fill(call: RecordedCall, attempt: RecordedAttempt, event: KeptEvent, data: Mapping[str, Any]) -> None:
     match event.kind:
         case "received":
-            attempt.arguments, attempt.came = data.get("arguments"), data.get("came") or {}
-            call.principal = attempt.came.get("principal") or call.principal
+            attempt.arguments, attempt.arrival = data.get("arguments"), data.get("came") or {}
+            call.principal = attempt.arrival.get("principal") or call.principal
         case "decided" if "approval" in data:
             if attempt.final is None:  # else the tool asked, when it had begun
                 attempt.answers.append(data["approval"])
@@ -157,7 +157,7 @@ def _fill(call: RecordedCall, attempt: RecordedAttempt, event: KeptEvent, data: 
         case "ended":
             record: Mapping[str, Any] = event.data["record"] or {}
             outcome: Mapping[str, Any] = data["outcome"]
-            attempt.outcome = {name: held for name, held in outcome.items() if name not in ("request", "traceback")}
+            attempt.outcome = {name: value for name, value in outcome.items() if name not in ("request", "traceback")}
             call.principal = record.get("principal") or call.principal
         case _:
             pass

@@ -22,7 +22,7 @@ _RECENT = 1_000  # ids among which the nearest to a misspelt one is looked for
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Which runs are wanted; an empty field asks nothing. All of them are asked of one call of the run.
+    """A filter of runs; an empty field lets all through. One call of the run has to pass all fields.
 
     Attributes:
         principal: On whose behalf, whole.
@@ -42,10 +42,10 @@ class RunFilter:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """How one run stands.
+    """The state of one run.
 
     Attributes:
-        names: What makes its calls, each by its kind and name: `session support`, `agent trips`.
+        names: The callers, each by its kind and name: `session support`, `agent trips`.
         entry: Which way its calls came.
         started_at: ISO text, like `ended_at`, which is None while something of it goes on or waits.
         duration_ms: From its beginning to its end, people's time included; None before.
@@ -74,7 +74,7 @@ class RunSummary:
         """Return it as JSON shapes."""
         data = asdict(self)
         del data["position"]
-        named = {name: [dict(one) for one in getattr(self, name)] for name in ("waiting", "matching")}
+        named = {name: [dict(part) for part in getattr(self, name)] for name in ("waiting", "matching")}
         return {**data, "names": list(self.names), **named}
 
 
@@ -86,7 +86,7 @@ class TraceNode:
         kind: `run`, `call`, or the kind of activity. A call of several runs has inside what it was in each.
         status: As `Activity.status`; of a run, `running`, `suspended` or `ended`.
         events: Its events, each in a line, with `data` as it was kept.
-        inside: What went on inside it, in the order it began.
+        inside: The activities inside it, in the order they began.
     """
 
     kind: str
@@ -103,11 +103,11 @@ class TraceNode:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the tree as JSON shapes."""
-        own = {name: getattr(self, name) for name in self.__slots__}
+        values = {name: getattr(self, name) for name in self.__slots__}
         return {
-            **own,
+            **values,
             "events": [dict(event) for event in self.events],
-            "inside": [one.to_dict() for one in self.inside],
+            "inside": [node.to_dict() for node in self.inside],
         }
 
 
@@ -120,9 +120,9 @@ def list_runs(log: EventLog, wanted: RunFilter | None = None, *, limit: int = 50
     require_number("list_runs", "limit", limit, least=1)
     found = _with_calls(log, wanted, limit)
     if not (wanted.tool or wanted.outcomes):
-        known = {one.id for one in found}
+        known = {activity.id for activity in found}
         found += [call for call in _without_calls(log, wanted, limit) if call.id not in known]
-    return sorted(found, key=lambda one: one.position, reverse=True)[:limit]
+    return sorted(found, key=lambda activity: activity.position, reverse=True)[:limit]
 
 
 def _with_calls(log: EventLog, wanted: RunFilter, limit: int) -> list[RunSummary]:
@@ -202,18 +202,19 @@ def _summaries(log: EventLog, ids: Sequence[str]) -> list[RunSummary]:
         f"SELECT DISTINCT run_id, parent_id FROM toolcrib_activities WHERE {among} AND parent_id IS NOT NULL",
         tuple(ids),
     )
-    parents = {one.id: one for one in log.by_id(str(parent) for _, parent in makers) if one.source != "call"}
+    activities = log.by_id(str(parent) for _, parent in makers)
+    parents = {activity.id: activity for activity in activities if activity.source != "call"}
     agents = log.activities(ActivityFilter(sources=("agent",), inner_runs=tuple(ids)), limit=_MOST_NODES)
     asked = _requests(log, ids)
     found: list[RunSummary] = []
     for run_id in ids:
         rows = [row for row in counted if row[0] == run_id]
-        own = [parents[parent] for of, parent in makers if of == run_id and parent in parents]
-        own += [
-            agent for agent in agents if agent.inner_run == run_id and agent not in own
+        outer = [parents[parent] for of, parent in makers if of == run_id and parent in parents]
+        outer += [
+            agent for agent in agents if agent.inner_run == run_id and agent not in outer
         ]  # that answered without a call
         open_ones = [{"tool": str(name), "id": str(id), "at": str(at)} for of, name, id, at in waiting if of == run_id]
-        found.append(_summary(log, run_id, rows, own, open_ones, asked.get(run_id, ())))
+        found.append(_summary(log, run_id, rows, outer, open_ones, asked.get(run_id, ())))
     return found
 
 
@@ -318,7 +319,7 @@ def ids_like(log: EventLog, start: str, *, limit: int = 6) -> tuple[list[str], l
     if start in exact:
         return [start], []
     like = start.replace("!", "!!").replace("%", "!%").replace("_", "!_") + "%"
-    found = {one for one in _ids(log, "LIKE ? ESCAPE '!'", like, limit) if one.startswith(start)}
+    found = {id_ for id_ in _ids(log, "LIKE ? ESCAPE '!'", like, limit) if id_.startswith(start)}
     if found:
         return sorted(found)[:limit], []
     recent = {
@@ -330,24 +331,25 @@ def ids_like(log: EventLog, start: str, *, limit: int = 6) -> tuple[list[str], l
 def _ids(log: EventLog, where: str, value: str, limit: int) -> set[str]:
     select = "SELECT DISTINCT {0} FROM toolcrib_activities WHERE {0} <> '' AND {0} {1} LIMIT ?"
     statements = [select.format(column, where) for column in ("id", "run_id", "inner_run")]
-    return {str(one) for statement in statements for (one,) in log.rows(statement, (value, limit))}
+    return {str(id_) for statement in statements for (id_,) in log.rows(statement, (value, limit))}
 
 
 def trace_nodes(log: EventLog, id: str) -> TraceNode | None:
     """Return the tree of a run, activity or call; None for an unknown id."""
     runs = log.activities(ActivityFilter(sources=("call",), run_id=id), limit=_MOST_NODES)
-    own = [activity for activity in log.activities(ActivityFilter(ids=(id,)), limit=20) if activity.id == id]
-    if not own:
-        own = log.activities(ActivityFilter(inner_runs=(id,)), limit=_MOST_NODES)
-    if not runs and not own:
+    named = [activity for activity in log.activities(ActivityFilter(ids=(id,)), limit=20) if activity.id == id]
+    if not named:
+        named = log.activities(ActivityFilter(inner_runs=(id,)), limit=_MOST_NODES)
+    if not runs and not named:
         return None
-    if not runs and len(own) == 1:
-        return _node(log, own[0], _inside(log, own))
-    around = {one.parent_id for one in (*own, *runs) if one.parent_id} - {one.id for one in (*own, *runs)}
+    if not runs and len(named) == 1:
+        return _node(log, named[0], _inside(log, named))
+    found = [*named, *runs]
+    around = {part.parent_id for part in found if part.parent_id} - {part.id for part in found}
     makers = log.around(around, calls=False)
-    known = _inside(log, [*makers, *own, *runs])
-    at = {one.id for one in (*makers, *own, *runs)}
-    roots = [one for one in _once([*makers, *own, *runs]) if one.parent_id not in at or one.parent_id == one.id]
+    parts = _once([*makers, *found])
+    known, ids = _inside(log, parts), {part.id for part in parts}
+    roots = [part for part in parts if part.parent_id not in ids or part.parent_id == part.id]
     nodes = tuple(_node(log, root, known) for root in sorted(roots, key=lambda root: root.first_position))
     summary = next(iter(_summaries(log, [id])), None) if runs else None
     status = "suspended" if any(node.status == "suspended" for node in nodes) else "running"
@@ -355,7 +357,7 @@ def trace_nodes(log: EventLog, id: str) -> TraceNode | None:
     status = "ended" if ended else status
     first = nodes[0]
     return TraceNode(
-        "call" if not runs and own[0].source == "call" else "run",
+        "call" if not runs and named[0].source == "call" else "run",
         id,
         "" if summary is None else ", ".join(summary.names),
         status,
@@ -379,11 +381,11 @@ def _inside(log: EventLog, outer: Sequence[Activity]) -> Mapping[str, list[Activ
 
 
 def _once(several: Iterable[Activity]) -> list[Activity]:
-    return list({one.key: one for one in several}.values())
+    return list({activity.key: activity for activity in several}.values())
 
 
 def _node(log: EventLog, activity: Activity, inside: Mapping[str, Sequence[Activity]]) -> TraceNode:
-    within = _once(one for one in inside.get(activity.id, ()) if one is not activity and one.id != activity.id)
+    within = _once(part for part in inside.get(activity.id, ()) if part is not activity and part.id != activity.id)
     events = log.events(activity, limit=_MOST_EVENTS)
     return TraceNode(
         activity.source,
@@ -399,5 +401,5 @@ def _node(log: EventLog, activity: Activity, inside: Mapping[str, Sequence[Activ
             {"kind": event.kind, "at": event.at, "text": brief_event(event)["text"], "data": event.data["data"]}
             for event in events
         ),
-        tuple(_node(log, one, inside) for one in sorted(within, key=lambda one: one.first_position)),
+        tuple(_node(log, part, inside) for part in sorted(within, key=lambda part: part.first_position)),
     )

@@ -10,11 +10,12 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
+from toolcrib._numbers import count_text
 from toolcrib.calls import ActivityEvent, ActivityKind, CallEvent, CallRecord
 from toolcrib.errors import explain_options
 
 Followed: TypeAlias = ActivityKind | Literal["call"]
-"""What a sink can follow: a call, or what calls are made in."""
+"""The things that a sink can follow: a call, or the activity around it."""
 
 calls_log = logging.getLogger("toolcrib.calls")
 """The logger that gets each record, `toolcrib.calls`."""
@@ -130,12 +131,12 @@ class LogSink:
         if record is None:
             calls_log.debug("%s %s %s", event.kind, _line(event.tool), event.call_id, extra={"toolcrib": event})
             return
-        given = record.requested if record.arguments is None else record.arguments
+        arguments = record.requested if record.arguments is None else record.arguments
         why = record.outcome.get("message") or record.outcome.get("reason")
         calls_log.info(
             "%s(%s) %s in %.1f ms%s",
             _line(record.tool),
-            _line(given),
+            _line(arguments),
             record.outcome["kind"],
             record.duration_ms,
             f": {_line(why)}" if why else "",
@@ -146,7 +147,7 @@ class LogSink:
 def _line(value: Any) -> str:
     """Return arguments or words as one line of a log, which a model's own line ends cannot break."""
     if isinstance(value, Mapping):
-        text = ", ".join(f"{name}={held!r}" for name, held in cast("Mapping[str, Any]", value).items())
+        text = ", ".join(f"{name}={item!r}" for name, item in cast("Mapping[str, Any]", value).items())
     else:
         text = " ".join(value.split()) if isinstance(value, str) else repr(value)
     text = text if len(text) <= _WIDE else text[: _WIDE - 1] + "…"
@@ -166,6 +167,9 @@ class ListSink:
     def emit(self, event: CallEvent) -> None:
         """Keep one event."""
         self.events.append(event)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {count_text(len(self.events), 'event')}>"
 
     @property
     def records(self) -> list[CallRecord]:

@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 
+from toolcrib._short_repr import FileRepr
 from toolcrib.database import SqliteConnection, SqliteTables, StoreTables, connect_file
 from toolcrib.record._batch_sink import BatchSink, RecordedEvent
 from toolcrib.record._event_log import EventLog, event_log
@@ -14,7 +15,7 @@ from toolcrib.record._event_tables import EVENT_TABLES, Rows, write_events
 from toolcrib.record._word_index import SQLITE_WORDS
 
 
-class SqliteSink(BatchSink):
+class SqliteSink(FileRepr, BatchSink):
     """Keeps events of calls and runs in a SQLite file, which may be the one that holds the approvals, too.
 
     It is what the console shows. A call does not wait for the disk: a thread writes what came within some 20 ms at

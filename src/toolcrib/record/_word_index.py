@@ -12,16 +12,16 @@ _WORD = re.compile("[a-z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class WordIndex:
-    """How a kind of database finds activities by words.
+    """The search of activities by words in one kind of database.
 
     Attributes:
         tables: The index.
-        source: What is selected from.
+        source: The table to select from.
         condition: True of activities that have the words of a query, which stands for `?`.
         order: The column that says in which order they began.
         whole: How a query has a whole word, in place of `{}`.
         start: How a query has the beginning of a word.
-        glue: What stands between two words.
+        glue: The operator between two words.
     """
 
     tables: StoreTables

@@ -22,7 +22,7 @@ def host_hooks(attempt: RecordedAttempt, *, with_policy: bool) -> HookSet | None
         for note in attempt.notes
         if note["decision"] != "run" and (note.get("given") or (with_policy and note["hook"] == "provenance"))
     ]
-    if attempt.came.get("asks"):
+    if attempt.arrival.get("asks"):
         attempts.append(("host", Ask("")))
     if not attempts:
         return None

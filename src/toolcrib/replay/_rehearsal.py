@@ -17,11 +17,11 @@ _OF_HOOKS = ("decide", "edit")  # stages
 
 @dataclass(frozen=True, slots=True)
 class Rehearsed:
-    """What the gates gave for a call.
+    """The decision of the gates about a call.
 
     Attributes:
         result: The admitted call, or the outcome that a gate gave.
-        notes: What decision hooks and the policy decided, in order.
+        notes: The decisions of decision hooks and the policy, in order.
         arguments: The final arguments, secrets hidden, of an admitted call; else None.
     """
 

@@ -48,14 +48,14 @@ _NOT_MADE = "the call that made it would not run"
 @explain_options()
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What a replay found.
+    """The findings of a replay.
 
     Attributes:
         calls: How many calls were replayed.
         runs: Of how many runs.
         differences: The calls that would go another way, in the order they came.
         undecided: The calls of which the record does not say enough, each with the reason in `why`.
-        remarks: What was not on record for all of them.
+        remarks: The facts that were not on record for all of them.
     """
 
     calls: int
@@ -105,7 +105,7 @@ async def replay(
         provenance: The policy as it would be; what a policy decided is as it was recorded when None.
         hooks: Decision hooks as the host's pipeline would have them.
         asks_hooks: Whether decision hooks and pre hooks run. They are gates, and yours: they may do anything.
-        deps: What hooks find as `ctx.deps`.
+        deps: The value that hooks find as `ctx.deps`.
         since: Only runs with a call that came then or later.
         limit: Only the runs of the latest so many calls.
     """
@@ -130,13 +130,13 @@ class _Run:
 
 @dataclass(slots=True)
 class _Progress:
-    """How far a call came in the replay.
+    """The extent to which a call was replayed.
 
     Attributes:
         admitted: The admitted call, or what a gate gave.
         asked: Whether a person was asked.
         undecided: Why it is undecided what would become of it.
-        unread: What its run had read that is not in the record, when it came.
+        unread: The texts that its run had read when it came, and that are not in the record.
     """
 
     admitted: Call | Outcome | None = None
@@ -203,10 +203,10 @@ class _Replay:
     async def _arrive(self, call: RecordedCall, attempt: RecordedAttempt) -> None:
         """Pass a call through the gates when it comes, or is resumed."""
         replayed = self._run(call.run_id)
-        for text in attempt.came.get("heard", ()):
+        for text in attempt.arrival.get("heard", ()):
             self.heard.add(call.run_id)
             replayed.run.add_user_message(str(text))
-        if attempt.came.get("weighed") is False and not replayed.unread:
+        if attempt.arrival.get("weighed") is False and not replayed.unread:
             replayed.unread = _ELSEWHERE
         replayed.answers.follow(attempt)
         before = self.progress.get(id(call))
@@ -235,13 +235,13 @@ class _Replay:
         progress.take(found, asked=replayed.answers.asked)
         admitted = found.result
         if isinstance(admitted, Failed) and admitted.code == "hook_error" and not _was(call, "hook_error"):
-            progress.undecided = admitted.message
+            progress.undecided = str(admitted.exception)
 
     def _lacks(self, call: RecordedCall, attempt: RecordedAttempt) -> str:
         """Return the facts missing in the record of a call that the gates would need, in words; empty when complete."""
-        if call.tool not in self.rehearsal.toolset or attempt.came.get("offered") is False:
+        if call.tool not in self.rehearsal.toolset or attempt.arrival.get("offered") is False:
             return ""
-        if attempt.came.get("without_form"):
+        if attempt.arrival.get("without_form"):
             return _NO_FORM
         if attempt.arguments is None:
             return _UNKNOWN
@@ -249,7 +249,7 @@ class _Replay:
         return _SECRET.format(", ".join(hidden)) if hidden else ""
 
     def _request(self, call: RecordedCall, attempt: RecordedAttempt) -> ToolCall:
-        arrival = attempt.came
+        arrival = attempt.arrival
         arguments: Any = arrival.get("arguments", attempt.arguments)
         origin: Any = arrival.get("origin", "model")
         if origin == "host" and isinstance(arguments, Mapping) and call.tool in self.rehearsal.toolset:
@@ -265,7 +265,7 @@ class _Replay:
         return {name: value for name, value in arguments.items() if name in parameters.get("properties", {})}
 
     def _view(self, call: RecordedCall, attempt: RecordedAttempt, replayed: _Run) -> Run:
-        arrival = attempt.came
+        arrival = attempt.arrival
         options: dict[str, Any] = {"approvals": replayed.answers, "principal": call.principal, "entry": call.entry}
         if "offered" in arrival:
             options["available"] = frozenset({call.tool} if arrival["offered"] else ())
@@ -275,11 +275,11 @@ class _Replay:
 
     def _is_inside_stopped(self, call: RecordedCall) -> bool:
         """Return whether a call that would not run now has made this one."""
-        parent, seen = call.parent_id, set[str]()
-        while parent is not None and parent not in seen:
+        parent, known = call.parent_id, set[str]()
+        while parent is not None and parent not in known:
             if (call.run_id, parent) in self.stopped:
                 return True
-            seen.add(parent)
+            known.add(parent)
             parent = self.recording.parents.get(parent)
         return False
 
@@ -348,7 +348,7 @@ class _Replay:
         weighs = self.policy is not None and "provenance" in (was.by, now.by)
         if unread and weighs:
             return unread
-        if weighs and call.parent_id in self.recording.programs and "weighed" not in call.attempts[0].came:
+        if weighs and call.parent_id in self.recording.programs and "weighed" not in call.attempts[0].arrival:
             return _UNFOLLOWED
         notes = [note for attempt in call.attempts for note in attempt.notes]
         if any(note.get("given") for note in notes):

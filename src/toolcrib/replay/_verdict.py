@@ -17,7 +17,7 @@ RETRIES = ("model_retry", "retries_exhausted")
 
 @dataclass(frozen=True, slots=True)
 class ReplayVerdict:
-    """What became of a call at its gates.
+    """The verdict of the gates on a call.
 
     Attributes:
         kind: `runs`, `runs once approved`, `waits for approval`, `denied`, `rejected`, `said to be done`,
@@ -44,9 +44,9 @@ class Difference:
 
     Attributes:
         call: The call as it was recorded.
-        was: What became of it.
-        now: What would become of it; None where it is undecided.
-        why: What differs, or why it is undecided.
+        was: Its recorded verdict.
+        now: Its verdict in the replay; None where it is undecided.
+        why: The difference, or the reason why it is undecided.
     """
 
     call: RecordedCall

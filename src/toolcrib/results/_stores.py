@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TypedDict, Unpack
 
+from toolcrib._short_repr import FileRepr
 from toolcrib.database import MemoryTables, SqliteTables
 from toolcrib.results._store import RESULT_TABLES, ResultStore
 
@@ -19,7 +20,7 @@ class ResultStoreOptions(TypedDict, total=False):
     max_principal_bytes: int
 
 
-class SqliteResultStore(ResultStore):
+class SqliteResultStore(FileRepr, ResultStore):
     """A result store in a SQLite file, made for its owner alone to read.
 
     Args:

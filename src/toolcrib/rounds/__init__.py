@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from toolcrib.rounds._chat_model import ChatModel, ChatRequest
     from toolcrib.rounds._client_model import ClientModel, client_model
     from toolcrib.rounds._plan import ToolRoundPlan
+    from toolcrib.rounds._priced_model import PricedModel
     from toolcrib.rounds._recalled import recall_transcript
     from toolcrib.rounds._results import ToolCallIssue, ToolResult, rejection_reason
     from toolcrib.rounds._retry import Retry
@@ -51,6 +52,7 @@ else:
             "._chat_model": "ChatModel ChatRequest",
             "._client_model": "ClientModel client_model",
             "._plan": "ToolRoundPlan",
+            "._priced_model": "PricedModel",
             "._recalled": "recall_transcript",
             "._results": "ToolCallIssue ToolResult rejection_reason",
             "._retry": "Retry",
@@ -76,6 +78,7 @@ __all__ = [
     "Finished",
     "HandledTool",
     "NeedsTools",
+    "PricedModel",
     "RejectedTool",
     "Retry",
     "RoundHook",

@@ -67,7 +67,7 @@ class DecodedCall(Generic[I]):
         run: The run that it belongs to.
         pipeline_call: The pipeline's call. A `ToolCall` is one that cannot be read, and that the pipeline has still to
             count and record; None is one that it has recorded.
-        outcome: What a gate ended it with, or an observer's failure; None while it may go on.
+        outcome: The outcome from a gate, or an observer's failure; None while the call may go on.
         shown_input: The input that the host was given last.
         input_source: The arguments that this input was made of; None where the host has not looked at it.
     """
@@ -96,7 +96,7 @@ class DecodedCall(Generic[I]):
 
     @property
     def caller(self) -> str:
-        """What made it: `direct` is the model itself, another word a program of the model's at the provider."""
+        """The caller: `direct` is the model itself, another word a program of the model's at the provider."""
         return self.wire.caller
 
     @property
@@ -106,7 +106,7 @@ class DecodedCall(Generic[I]):
 
     @property
     def selector(self) -> Selector[Any]:
-        """What stands for the tool in the toolset."""
+        """The compiled tool."""
         return Selector(self.name, self.tool, self.tool)
 
     @property
@@ -197,7 +197,7 @@ class DecodedCall(Generic[I]):
             ApprovalRequired: It is suspended until a person answers; nothing ran.
             ApprovalDenied: It was refused; nothing ran.
             RoundError: It was executed before.
-            Exception: What the tool raised.
+            Exception: The exception of the tool.
         """
         if has_begun(self):
             raise RoundError((f"`{self.name}` ({self.id}) was executed before, and is never executed twice",))
@@ -248,7 +248,7 @@ class SuspendedTool(Generic[I]):
     """A call that is suspended until a person answers.
 
     Attributes:
-        request: What the person is asked; answer with `request.grant(...)` or `request.deny(...)`, and where it is
+        request: The question to a person; answer with `request.grant(...)` or `request.deny(...)`, and where it is
             `in_doubt` perhaps with `request.done(result)`.
     """
 
@@ -257,7 +257,7 @@ class SuspendedTool(Generic[I]):
 
 
 Standing: TypeAlias = DecodedCall[I] | HandledTool[I] | RejectedTool[I] | SuspendedTool[I] | Failed
-"""Where a call stands: the call itself while it may be executed, and a Failed when a gate broke."""
+"""The state of a call: the call itself while it may be executed, and a Failed when a gate broke."""
 
 
 def standing_of(call: DecodedCall[I]) -> Standing[I]:
@@ -276,7 +276,7 @@ def standing_of(call: DecodedCall[I]) -> Standing[I]:
 
 
 Answer: TypeAlias = ToolResult | HandledTool[Any] | RejectedTool[Any]
-"""What may be given for a pending call when a round is committed."""
+"""The values that a commit takes for a pending call."""
 
 
 def answered_call(answer: object) -> DecodedCall[Any]:
@@ -375,7 +375,7 @@ async def execute(call: DecodedCall[Any]) -> None:
 
     Raises:
         InvalidArguments: The host edited the input to what does not fit; the call is as it was.
-        Exception: What an observer raised.
+        Exception: The exception of an observer.
     """
     if not ask_now(call):
         await ask(call)

@@ -35,7 +35,7 @@ _SPACE = " \t\r\n"
 
 @value_class
 class CallProgress:
-    """What came so far of a call in a streamed reply. It is there to be shown: nothing of it was checked or run.
+    """The received part of a call in a streamed reply. It is for display: nothing of it was checked or run.
 
     Attributes:
         place: Which of the reply's calls it is, from 0 on; the same in each report of a call.

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from inspect import isawaitable
 from typing import Any, Protocol, runtime_checkable
 
 from toolcrib.formats import Item, WireFormat
+from toolcrib.pipeline import Run
 
 
 @runtime_checkable
@@ -34,8 +35,8 @@ class ChatRequest:
         format: The wire format of everything in it.
         messages: The transcript: its own items, which a model leaves as they are.
         system: The instructions.
-        tools: What the provider's `tools` parameter takes, the provider's own tools last; empty when none are offered.
-        tool_choice: What its parameter for the choice of a tool takes; None when no tools of the session's are offered.
+        tools: The provider's `tools` parameter, the provider's own tools last; empty when none are offered.
+        tool_choice: Its parameter for the choice of a tool; None when no tools of the session's are offered.
         output: The JSON schema of the answer, an object; None for text. Where the type asked for is not an object,
             the answer stands in one, under `value`; a reply without that object is read, too.
         parallel: Whether the model may make several calls in its answer.
@@ -44,6 +45,7 @@ class ChatRequest:
             has for them. Tools and messages have their marks already.
         stream: Whether somebody listens to the reply while it comes: a model that can stream should. The text of a
             reply that comes whole is shown as one piece.
+        run: The run of the session that asks; None for a request of no session.
     """
 
     format: WireFormat
@@ -56,6 +58,7 @@ class ChatRequest:
     container: str = ""
     cache: bool = False
     stream: bool = False
+    run: Run | None = field(default=None, repr=False, compare=False)
 
     def output_text(self) -> str:
         """Return the text that asks the model for `output`, where the provider cannot hold it to a schema."""

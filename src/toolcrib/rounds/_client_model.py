@@ -35,7 +35,7 @@ def client_model(
         stream: Have each reply come in pieces, also where no `on_text`, `on_call` or `on_chunk` of a step listens.
         provider_tools: Tools of the provider's own, as it describes them, which are offered beside the session's:
             `[{"type": "web_search_20250305", "name": "web_search"}]`.
-        settings: What every request is sent with, as the client takes it: `temperature=0`, `max_tokens=2000`.
+        settings: The settings of every request, as the client takes them: `temperature=0`, `max_tokens=2000`.
 
     Raises:
         TypeError: The client is of another package, or a setting is what a session makes itself.
@@ -74,7 +74,7 @@ class ClientModel:
         format: The wire format of its requests and replies, which the session takes over.
         model: The model's name.
         provider: The provider's name.
-        owner: What the client is a part of, and would be closed with.
+        owner: The object that has the client as a part, and would close it.
     """
 
     owner: Any = None

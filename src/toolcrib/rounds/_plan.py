@@ -16,6 +16,7 @@ from collections.abc import (
     Sequence,
 )
 from contextvars import Context, copy_context
+from inspect import iscoroutine
 from types import coroutine
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
@@ -71,7 +72,7 @@ TranscriptLike: TypeAlias = "MutableSequence[Any] | HasTranscript"
 
 
 class ToolRoundPlan(StoredRound):
-    """What is to be done for each call of a round.
+    """The steps to take for each call of a round.
 
     Nothing is executed unless the host does it, or asks for it with `run_pending`.
     """
@@ -82,8 +83,13 @@ class ToolRoundPlan(StoredRound):
 
     @property
     def pending(self) -> list[DecodedCall[Any]]:
-        """The calls that need a result from the host, in the assistant's order."""
+        """The calls that are `ready`; those that wait for a person are `suspended`."""
         return self._in("pending")
+
+    @property
+    def ready(self) -> list[DecodedCall[Any]]:
+        """The calls that may run now: the host gives commit a result of each; in the assistant's order."""
+        return self.pending
 
     @property
     def handled(self) -> list[HandledTool[Any]]:
@@ -111,19 +117,19 @@ class ToolRoundPlan(StoredRound):
 
     @property
     def outcomes(self) -> dict[str, Outcome]:
-        """What each call came to, by its id, in the assistant's order; a pending one is in it when it was committed."""
+        """The outcome of each call by its id, in the assistant's order; of a pending one, once it was committed."""
         calls = [(call.id, call.outcome, readable_call(call)) for call in self._state.calls]
         outcomes = [(id, ended if live is None else ended or live.outcome) for id, ended, live in calls]
         return {id: outcome for id, outcome in outcomes if outcome is not None}
 
     @property
     def unhandled(self) -> list[Unhandled]:
-        """What waits for an answer and is not a call of a tool; commit takes what its `answer` or `refuse` returns."""
+        """The requests in the reply besides calls of tools; commit takes the result of `answer` or `refuse`."""
         return unhandled_in(self._state.others, self._state.reply, self._state.format)
 
     @property
     def continue_suggestion(self) -> str | None:
-        """Why the model should be asked to go on, when calls of it could not be made."""
+        """The reason to ask the model to go on, when calls of it could not be made."""
         return suggestion(self.issues)
 
     # --- before anything runs
@@ -182,7 +188,7 @@ class ToolRoundPlan(StoredRound):
         Raises:
             ValueError: The concurrency is less than one; nothing ran.
             InvalidArguments: The input of a call was edited to what its tool does not take; that call was not executed.
-            Exception: What an observer raised; its call has ended, and is among the issues.
+            Exception: The exception of an observer; its call has ended, and is among the issues.
         """
         self._state.require_open()
         require_number("run_pending", "concurrency", concurrency, least=1)
@@ -212,9 +218,13 @@ class ToolRoundPlan(StoredRound):
             CommitError: A result is missing, superfluous, there twice or for another tool, a call is suspended, a gate
                 refuses edited input, or the transcript would not be valid. The transcript is as it was.
             InvalidArguments: The input of a call was edited to what its tool does not take.
+            TypeError: The results are a coroutine.
         """
         state = self._state
         state.require_open(CommitError)
+        if iscoroutine(results):
+            results.close()
+            raise TypeError("the results are not awaited: write commit(transcript, await plan.run_pending())")
         target = _list_of(transcript, state.format)
         to_unhandled, others = answers_to_unhandled(state.others, state.reply, results)
         answers = _paired(state.calls, others)
@@ -238,8 +248,8 @@ class ToolRoundPlan(StoredRound):
 
     def __repr__(self) -> str:
         counted = Counter(call.group for call in self._state.calls)
-        told = ", ".join(f"{count} {state}" for state, count in counted.items()) or "no calls"
-        return f"<{type(self).__name__}: {told}>"
+        counts = ", ".join(f"{count} {state}" for state, count in counted.items()) or "no calls"
+        return f"<{type(self).__name__}: {counts}>"
 
 
 def suggestion(issues: Sequence[ToolCallIssue]) -> str | None:
@@ -269,7 +279,7 @@ async def _execute_together(calls: Iterable[DecodedCall[Any]], most: int | None 
         most: How many are executed at a time; all of them when None.
 
     Raises:
-        Exception: What a call raised; the others are cancelled.
+        Exception: The exception of a call; the others are cancelled.
     """
     execution = execute if most is None else _within(Semaphore(most))
     rest = iter(calls)
@@ -394,7 +404,7 @@ def _require_valid(
     """Raise CommitError when the provider would refuse the transcript with this round at its end.
 
     Args:
-        rest: What of the transcript is not known to be in order; the round's own calls wait after it, in their order.
+        rest: The part of the transcript that is not known to be in order; the round's own calls follow, in order.
         known_ids: The ids of the calls in what is.
     """
     rules, calls = state.format, state.reply.calls

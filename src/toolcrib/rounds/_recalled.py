@@ -133,7 +133,7 @@ def read_reply(run: Run, reply: object) -> None:
 
     Args:
         run: The run.
-        reply: What the provider's SDK returned, the same as a dict, or a list of a stream's chunks.
+        reply: The reply of the provider's SDK, the same as a dict, or a list of a stream's chunks.
     """
     if run.features:
         shapes = cast("Sequence[object]", reply) if isinstance(reply, list | tuple) else (reply,)

@@ -25,7 +25,7 @@ class ToolCallIssue:
     """A call that cannot be made, and is answered with why: unknown, not available, with arguments that do not fit.
 
     Attributes:
-        outcome: What is wrong; its `code` is stable (`unknown_tool`, `not_available`, `invalid_arguments`, ...).
+        outcome: The problem; its `code` is stable (`unknown_tool`, `not_available`, `invalid_arguments`, ...).
     """
 
     metadata: CallMetadata
@@ -33,7 +33,7 @@ class ToolCallIssue:
 
     @property
     def reason(self) -> str:
-        """What is wrong, in a sentence."""
+        """The problem, in a sentence."""
         return self.outcome.message
 
     def complete(self, output: Any) -> ToolResult:

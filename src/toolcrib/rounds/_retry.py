@@ -17,7 +17,7 @@ _CONNECTION = frozenset({"APIConnectionError", "TransportError", "EndpointConnec
 @explain_options()
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How often a model is asked again after an error of its server's, and after which pauses.
+    """The number of times that a model is asked again after an error of its server's, and the pauses between.
 
     Such an error is an exception with the status 408, 425, 429 or 500 and more, a connection that failed, or a reply
     that ended in an error. A step whose listeners were given a part of the reply is not repeated. The clients of OpenAI
@@ -45,7 +45,7 @@ class Retry:
         """Return the seconds before the model is asked again; None where it is not.
 
         Args:
-            failure: What was raised; None for a reply that ended in an error.
+            failure: The exception; None for a reply that ended in an error.
             number: How often it was asked again before.
         """
         if number >= self.times or not (failure is None or _is_servers(failure)):

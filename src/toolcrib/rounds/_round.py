@@ -66,8 +66,8 @@ class ToolRound(StoredRound):
     `stop_kind`.
 
     Attributes:
-        text: What the model said besides.
-        problems: What was wrong with the reply, a sentence each: a cut stream, an id used twice.
+        text: The model's text besides its calls.
+        problems: The faults of the reply, a sentence each: a cut stream, an id used twice.
         stop: The provider's word for why the reply ended.
         stop_kind: The same in one vocabulary for all providers; see `StopKind`.
         items: The turn as it will stand in the transcript.
@@ -112,7 +112,7 @@ class ToolRound(StoredRound):
 
     @property
     def unhandled(self) -> list[Unhandled]:
-        """What waits for an answer and is not a call of a tool: a shell command, a request for approval."""
+        """The requests in the reply besides calls of tools: a shell command, a request for approval."""
         return unhandled_in(self._state.others, self._state.reply, self._state.format)
 
     @property
@@ -126,7 +126,7 @@ class ToolRound(StoredRound):
 
     @property
     def continue_suggestion(self) -> str | None:
-        """Why the model should be asked to go on, when calls of it could not be made."""
+        """The reason to ask the model to go on, when calls of it could not be made."""
         return suggestion(self.recoverable_issues)
 
     def expect_one(self) -> DecodedCall[Any]:
@@ -246,8 +246,8 @@ def require_dispatch(who: str, dispatch: Any, maker: str) -> None:
     """Raise TypeError for what is not a function, and say where it belongs.
 
     Args:
-        who: What is given the function.
-        maker: What has the option `run`.
+        who: The function that gets it.
+        maker: The function with the option `run`.
     """
     if dispatch is None or callable(dispatch):
         return
@@ -283,7 +283,7 @@ def _others(state: RoundState) -> tuple[WireCall, ...]:
 
 
 class DecodeKeywords(TypedDict, total=False):
-    """What `decode` takes by keyword."""
+    """The keyword arguments of `decode`."""
 
     format: WireFormat | ProviderFormat | None
     run: Run | None
@@ -316,11 +316,11 @@ def decode(
 
     Args:
         tools: The toolset; or a pipeline of it, with hooks, sinks or an executor of its own.
-        reply: What the provider's SDK returned, the same as a dict, a list of a stream's chunks, or a `WireReply`.
+        reply: The reply of the provider's SDK, the same as a dict, a list of a stream's chunks, or a `WireReply`.
         available: Which tools were offered; the default ones when None.
         format: The wire format; detected from the reply when None. Or the rules of one that is not in the table.
         run: The run that the calls belong to; a new one when None.
-        transcript: What came before. A call whose id is in it gets another.
+        transcript: The messages before. A call whose id is in it gets another.
         strict: Whether the tools were defined with `strict=True`: a null in the place of what is optional is left out.
         repair: Whether arguments that are nearly JSON are read as what they nearly are, of calls that came whole.
 
@@ -334,9 +334,9 @@ def decode(
         raise TypeError("the reply is a toolset: the toolset comes first: decode(tools, reply)")
     name = format or detected(_sample(reply))
     rules = PROVIDERS[name] if isinstance(name, str) else name
-    taken = taken_ids(rules, transcript)
+    used_ids = taken_ids(rules, transcript)
     reader = rules.repairing() if repair else rules
-    wire = reply if isinstance(reply, WireReply) else _read(reader, reply, taken)
+    wire = reply if isinstance(reply, WireReply) else _read(reader, reply, used_ids)
     if not wire.items:
         if isinstance(format, str):
             _require_format(format, reply)
@@ -401,7 +401,7 @@ async def decode_stream(
 
 
 class ReplyListeners(TypedDict):
-    """What listens to a reply, by the options of `decode_stream` and of a session's step."""
+    """The listeners to a reply, by the options of `decode_stream` and of a session's step."""
 
     on_chunk: Callable[[object], None] | None
     on_text: Callable[[str], None] | None

@@ -36,7 +36,7 @@ class StoredRound:
 
         Raises:
             RoundError: The round is over, or the input of a call was edited since its gates were asked.
-            ResultNotSerializable: What a tool returned has no JSON form; commit first.
+            ResultNotSerializable: A tool's result has no JSON form; commit first.
         """
         return stored(_saved(self._state))
 
@@ -58,9 +58,9 @@ class StoredRound:
 
         Args:
             tools: The toolset, or a pipeline of it; of tools that have changed, calls may become issues.
-            text: What `to_json` returned.
+            text: The result of `to_json`.
             run: The run that goes on; what was counted in it before is added. One of the same id when None.
-            format: What the round was decoded with, where that is not a provider's name.
+            format: The format that decoded the round, where that is not a provider's name.
 
         Raises:
             ValueError: The text is not a round, of another version, or in a format that is not known.

@@ -34,7 +34,7 @@ class RoundState:
         run: The run that they belong to.
         strict: Whether the tools were defined in the provider's strict mode.
         calls: The calls of tools, in the assistant's order.
-        others: What else in the reply waits for an answer.
+        others: The other parts of the reply that wait for an answer.
         ended: `committed` or `discarded`; empty while the round is open.
         dispatched: Whether the host's own code has begun to execute the calls.
         asked_of: The messages that the reply is to, and their number, where the round waits for an answer; else None.

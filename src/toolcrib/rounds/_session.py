@@ -73,6 +73,9 @@ T = TypeVar("T")
         **dict.fromkeys(("output", "result", "text"), "that of what `await session.run()` returns"),
         **dict.fromkeys(("__enter__", "__aenter__"), "`session = Session(...)`, which nothing has to close"),
         "instructions": "`session.system`",
+        **dict.fromkeys(
+            ("add_tool", "bind_tools", "register_tool", "tool", "tool_plain"), "Session(..., tools=[...]), with `@tool`"
+        ),
     }
 )
 class Session(SessionState):
@@ -85,7 +88,7 @@ class Session(SessionState):
         format: The wire format that the transcript and the requests are in, and the model's replies. The model's own
             when None, or `openai`.
         system: The instructions.
-        transcript: What came before.
+        transcript: The messages before.
         run: The run; a new one when None.
         store: Where the session is kept, with the requests, answers and executions of its calls: an approval store, or
             the path of a SQLite file. It is saved after each step, and a session of the same id goes on from there, in
@@ -117,6 +120,8 @@ class Session(SessionState):
         **defaults: Unpack[StepKeywords],
     ) -> None:
         require_known("a session", defaults)
+        if not isinstance(system, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(f"`system` of a session is the text of its instructions, and not {system!r:.80}")
         reply_listeners(defaults)
         if "tools" in defaults and not isinstance(tools := defaults["tools"], Pipeline | Toolset | type):
             defaults["tools"] = Toolset.of(tools)  # what is wrong with them is said here, and not in the first step
@@ -143,7 +148,7 @@ class Session(SessionState):
 
         Raises:
             TypeError: There is no such keyword; nothing was sent.
-            ToolConstraintError: What is required is not offered; nothing was sent.
+            ToolConstraintError: A required tool is not offered; nothing was sent.
             RoundError: The round before was neither committed nor discarded, or another step or run of the session is
                 under way; nothing was sent.
             InvalidOutput: The answer is not of the type that was asked for; nothing was committed.
@@ -441,7 +446,7 @@ class Session(SessionState):
 
         Args:
             model: The model, as for `Session`, and `model_name` with it.
-            text: What `to_json` returned.
+            text: The result of `to_json`.
             run: The run that goes on; what was counted in it before is added. One of the same id when None.
             defaults: As for `Session`; the tools have to be among them when a round is open.
 
@@ -489,4 +494,5 @@ class Session(SessionState):
             container=self._container,
             cache=cache,
             stream=any(reply_listeners(options).values()),
+            run=self.host_run,
         )

@@ -18,7 +18,7 @@ class ModelRequest:
     """One request to the model, and what came of it.
 
     Attributes:
-        usage: What it took.
+        usage: Its usage.
         round: The reply, or None.
     """
 
@@ -36,7 +36,7 @@ class ModelRequest:
 
 
 class SessionActivity:
-    """What a session does from a question to its answer: one activity of the kind `agent`, requests and calls inside.
+    """A session from a question to its answer: one activity of the kind `agent`, with requests and calls inside.
 
     It is opened by the step that needs it, and closed by the one that has the answer. Where no sink wants to know,
     no activity is opened.
@@ -64,7 +64,7 @@ class SessionActivity:
 
         Args:
             sinks: Those of the tools' pipeline; the same as before when None.
-            before: What `pause` returned, perhaps in another process; what it returned here when None.
+            before: The result of `pause`, perhaps in another process; that of this one when None.
         """
         if sinks is not None:
             self._sinks = sinks
@@ -84,9 +84,9 @@ class SessionActivity:
         """Emit that the model is asked in the body, and what came of it; what the body raises ends the activity."""
         model_request, trace = ModelRequest(), None
         if self._trace is not None:
-            told = {**self._about, "output": "json" if json else "text", "has_span": self._is_instrumented}
+            facts = {**self._about, "output": "json" if json else "text", "has_span": self._is_instrumented}
             name = self._about["model"] or "model"
-            trace = trace_activity("chat", name, self.run, self._sinks, about=lambda: told)
+            trace = trace_activity("chat", name, self.run, self._sinks, about=lambda: facts)
         try:
             with nullcontext() if trace is None else trace.within():
                 yield model_request

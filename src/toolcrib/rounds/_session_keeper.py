@@ -95,7 +95,7 @@ def session_keeper(store: ApprovalStore | str | Path | None, id: str, run: Run |
     if not isinstance(cast("object", id), str) or not id.isprintable():
         raise ValueError(f"the id of a session is printable text, and this is {id!r:.80}")
     if isinstance(store, str | Path):
-        if "://" in str(store):
+        if "://" in str(store).removeprefix("sqlite:///"):
             raise ValueError("the path of a store is a URL: give `store=PostgresApprovalStore(url)`")
         store = SqliteApprovalStore(store)
     if not isinstance(store, KeepsSessions):

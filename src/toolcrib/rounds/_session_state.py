@@ -59,7 +59,7 @@ class SessionState:
         no answer yet, is not added again: a process that comes back says the same.
 
         Args:
-            text: What the user says.
+            text: The user's message.
             keep: Whether it is kept in the transcript. What is not kept is sent with each request until the model has
                 answered, in the place where it was said (of Bedrock behind the rest of the user's turn), and with a
                 question that is kept. In a process that comes back, what is said so takes the place of what was.
@@ -237,7 +237,7 @@ class SessionState:
 
         Raises:
             RoundError: Another process went on with the session meanwhile, or deleted it.
-            ResultNotSerializable: What a tool returned in the open round has no JSON form; commit first.
+            ResultNotSerializable: A tool's result in the open round has no JSON form; commit first.
         """
         await self._save()
 
@@ -296,6 +296,6 @@ class SessionState:
             if asks(staged) and (requests or staged.unhandled):
                 problem, mend = what_waits(requests, staged.unhandled)
                 raise RoundError((f"{problem}: {mend}; `session.open_round.discard()` drops the round",))
-            what = "round" if asks(staged) else "answer"
-            raise RoundError((f"the {what} before was neither committed nor discarded: do one or the other",))
+            unfinished = "round" if asks(staged) else "answer"
+            raise RoundError((f"the {unfinished} before was neither committed nor discarded: do one or the other",))
         self._staged = None

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Never, TypedDict, TypeVar
 
+from pydantic import BaseModel
+
 from toolcrib.calls import ApprovalRequest
 from toolcrib.errors import NoResult, explain_missing, refuse_unknown_options
 from toolcrib.formats import Item
@@ -87,7 +89,7 @@ class StepKeywords(StepOptions, total=False):
     }
 )
 class SessionResult(ABC, Generic[T]):
-    """What a run of a session came to: an answer, a reply that ended without one, or a round that waits."""
+    """The end of a session's run: an answer, a reply that ended without one, or a round that waits."""
 
     @property
     @abstractmethod
@@ -100,7 +102,7 @@ class SessionResult(ABC, Generic[T]):
 
     @property
     def waits_for(self) -> tuple[ApprovalRequest | Unhandled, ...]:
-        """What has to be answered before the session goes on; empty where nothing has."""
+        """The requests to answer before the session goes on; empty without any."""
         return ()
 
 
@@ -123,8 +125,8 @@ class _Answer:
 
     Attributes:
         text: The text as it came.
-        problems: What was wrong with the reply, a sentence each.
-        usage: What the step took; after `Session.run`, what the whole run took.
+        problems: The faults of the reply, a sentence each.
+        usage: The usage of the step; after `Session.run`, of the whole run.
     """
 
     def __init__(self, round: ToolRound, transcript: Transcript, usage: Usage) -> None:
@@ -213,7 +215,7 @@ def what_waits(requests: Sequence[ApprovalRequest], unhandled: Iterable[Unhandle
 
     Args:
         requests: The requests of its suspended calls.
-        unhandled: What else waits for an answer.
+        unhandled: The other requests that wait for an answer.
     """
     if requests:
         mend = (
@@ -254,8 +256,9 @@ _OF_OTHERS = {  # what other frameworks call an option, and where it is here
 
 
 def require_known(who: str, keywords: Mapping[str, Any]) -> None:
-    """Raise TypeError for what is not a keyword of a step, which would have no effect, and for the name of a type."""
+    """Raise TypeError for what is not a keyword of a step, which would have no effect, and for no type as `output`."""
     refuse_unknown_options(who, keywords, StepKeywords.__optional_keys__, _OF_OTHERS)
     output = keywords.get("output")
-    if isinstance(output, str):
-        raise TypeError(f"`output` of {who} is a type, such as a Pydantic model or dict[str, int], and not {output!r}")
+    if isinstance(output, str | list | tuple | Mapping | BaseModel):
+        mend = "such as a Pydantic model, dict[str, int], or int | str for one of several"
+        raise TypeError(f"`output` of {who} is a type, {mend}, and not {output!r:.80}")

@@ -47,7 +47,7 @@ class ReadItems:
 
 
 class Known(ReadItems):
-    """How much of a transcript was found to be in order.
+    """The part of a transcript that was found to be in order.
 
     Attributes:
         format: The rules that it was read by.
@@ -139,7 +139,7 @@ class Transcript(list[Any]):
     changed there; an edit inside an item that was committed is found by `check`.
 
     Args:
-        items: What it holds: dicts, or objects of the provider's SDK.
+        items: Its items: dicts, or objects of the provider's SDK.
         format: The wire format.
     """
 
@@ -231,13 +231,13 @@ def ids_in(format: ProviderFormat, items: Sequence[Any]) -> list[str]:
 
 def _foreign_items(items: Sequence[Mapping[str, Any]], name: WireFormat) -> Iterator[TranscriptProblem]:
     """Yield the items with calls or results that another provider's rules read, and this one's do not."""
-    own = PROVIDERS[name]
-    others = [(title, rules) for title, rules in PROVIDERS.items() if rules is not own]
+    expected = PROVIDERS[name]
+    others = [(title, rules) for title, rules in PROVIDERS.items() if rules is not expected]
     for index, item in enumerate(items):
-        if _names(own, item):
+        if _names(expected, item):
             continue
         found = [title for title, rules in others if _names(rules, item)]
-        found = found or [title for title, rules in others if not _holds(own, item) and _holds(rules, item)]
+        found = found or [title for title, rules in others if not _holds(expected, item) and _holds(rules, item)]
         for other in found[:1]:
             message = f"item {index} has calls or results in the format `{other}`, and the transcript is in `{name}`"
             yield TranscriptProblem(index, "", "misplaced", message)

@@ -24,7 +24,7 @@ class Unhandled:
     Attributes:
         kind: The provider's word for it: `shell_call`, `mcp_approval_request`, `custom`, ...
         name: The name of the tool; the kind again without one.
-        id: What its answer names.
+        id: The id that its answer names.
         item: As it came.
         is_known: Whether the format knows how it is answered.
     """
@@ -40,7 +40,7 @@ class Unhandled:
         """Return the answer.
 
         Args:
-            text: What the provider's answer says, where it takes a text.
+            text: The text of the provider's answer, where it takes one.
             fields: The fields of the provider's own item, block or part in its place: `approve=True`. Its type, the id
                 and what it has to repeat of the call are added; of an unknown item it is the whole answer.
 

@@ -14,12 +14,12 @@ from toolcrib.formats import PROVIDERS, Tokens, WireFormat, tokens_in
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What requests took.
+    """The usage of requests.
 
     Attributes:
         requests: How many replies came.
-        input_tokens: What the model read, with what came from a cache or was written into one.
-        output_tokens: What it wrote, with its thoughts.
+        input_tokens: The tokens that the model read, those from a cache or written into one included.
+        output_tokens: The tokens that it wrote, its thoughts included.
         cached_tokens: How many of the input came from a cache.
         cache_written_tokens: How many of the input were written into one.
         reasoning_tokens: How much of the output were thoughts.

@@ -16,13 +16,14 @@ from toolcrib._numbers import count_text, require_numbers
 from toolcrib._processes import is_running, this_process
 from toolcrib.approvals import (
     ApprovalStore,
+    GrantForm,
     MemoryApprovalStore,
     SuspendedCall,
     SuspendedCallStore,
     digest,
     suspended_calls_beside,
 )
-from toolcrib.calls import ApprovalRequest, CallEvent, Identity, now
+from toolcrib.calls import ApprovalRequest, CallEvent, Grant, Identity, now
 from toolcrib.errors import (
     ApprovalError,
     FrontEndError,
@@ -67,6 +68,8 @@ class FrontEndLimits:
         rounds: How often the model may ask for tools before it has to answer.
         pending: Approval requests of one principal that may wait for an answer.
         pending_for: How long a request counts.
+        always: The longest time for which a person may let further calls run, within bounds that they choose and that
+            are shown to them again word for word. None where they answer for each call alone.
     """
 
     request_bytes: int = 4_000_000
@@ -76,12 +79,12 @@ class FrontEndLimits:
     rounds: int = 10
     pending: int = 100
     pending_for: timedelta = timedelta(days=7)
+    always: timedelta | None = None
 
     def __post_init__(self) -> None:
         sizes = ("request_bytes", "message_chars", "exchanges", "rounds", "pending")
-        require_numbers(
-            "FrontEndLimits", self, dict.fromkeys(sizes, 1), seconds=("request_seconds",), spans=("pending_for",)
-        )
+        spans = ("pending_for",) if self.always is None else ("pending_for", "always")
+        require_numbers("FrontEndLimits", self, dict.fromkeys(sizes, 1), seconds=("request_seconds",), spans=spans)
 
 
 class FrontEndSessions:
@@ -151,6 +154,7 @@ class FrontEndSessions:
         if stored is not None and state["claimed"] and not is_gone and now() - stored.since < _CLAIMED_FOR:
             raise FrontEndError("this conversation is being answered elsewhere; ask again later", 409)
         exchange = Exchange(self, request, principal, key)
+        exchange.shown = {id: Grant.from_dict(grant) for id, grant in state.get("unconfirmed", {}).items()}
         exchange.session = session = await self._session(exchange, state)
         if session.open_round is None:
             exchange.message = _take_message(session, request, state)
@@ -214,15 +218,19 @@ class Exchange:
     Attributes:
         session: The session that goes on.
         message: The client's id of the last message that the session heard.
+        shown: The yeses for further calls that the person was shown before, by request.
     """
 
     session: Session
+    shown: Mapping[str, Grant]
 
     def __init__(self, sessions: FrontEndSessions, request: FrontEndRequest, principal: str, key: str) -> None:
         self.request, self.principal, self.message = request, principal, request.message_id
         self._sessions, self._key = sessions, key
         self._events: asyncio.Queue[FrontEndEvent | None] = asyncio.Queue()
         self._arguments: dict[str, Any] = {}
+        self._unconfirmed: dict[str, Grant] = {}
+        self._problems: dict[str, str] = {}
         self._asking: asyncio.Future[Any] | None = None
         self._stopped = self._answered = False
         self._before = Usage()
@@ -276,7 +284,7 @@ class Exchange:
         """Keep the session; of a claimed one, no other process may go on with it.
 
         Args:
-            text: What is kept of it already: to write it anew says to sinks that it is paused.
+            text: Its stored text, if there is one: writing it again tells sinks that it is paused.
         """
         session = self.session
         asked: list[ApprovalRequest] = []
@@ -289,6 +297,7 @@ class Exchange:
             "message": self.message,
             "answered": answered,
             "claimed": claimed,
+            "unconfirmed": {id: grant.to_dict() for id, grant in self._unconfirmed.items()},
             "process": this_process(),
         }
         requests = (f"claim_{uuid4().hex}",) if claimed else tuple(waiting.id for waiting in asked)
@@ -372,9 +381,21 @@ class Exchange:
         return plan
 
     async def _answer(self, request: ApprovalRequest, answer: FrontEndAnswer) -> None:
-        """Keep the person's answer; the first that a request got counts."""
+        """Keep the person's answer; the first that a request got counts.
+
+        A yes for further calls is kept when the words come back that the person was shown for it.
+        """
         who, store = Identity(self.principal), cast("ApprovalStore", self.session.host_run.approvals)
-        if answer.done is not None:
+        if answer.approved and answer.further is not None:
+            self._show_further(request, answer, answer.further)
+            return
+        if answer.approved and answer.words:
+            shown = self.shown.get(request.id)
+            if shown is None or answer.words != shown.text():
+                self._problems[request.id] = "Nothing was approved: these are not the words that were shown last."
+                return
+            decision = shown
+        elif answer.done is not None:
             decision = request.done(answer.done.value, who, answer.reason)
         elif answer.approved:
             decision = request.grant(who, message=answer.reason, override_args=answer.arguments)
@@ -384,6 +405,18 @@ class Exchange:
             await store.answer(decision)
         except ApprovalError as error:
             _log.info("the answer of %s was not taken: %s", who, error)
+
+    def _show_further(self, request: ApprovalRequest, answer: FrontEndAnswer, form: GrantForm) -> None:
+        """Keep the words of a yes for further calls, which the person is asked about next, or the reason against it."""
+        longest = self._sessions.limits.always
+        try:
+            if longest is None or answer.arguments is not None:
+                raise ValueError("this request is answered for its call alone")
+            grant = form.grant(request, Identity(self.principal), answer.reason, longest=longest)
+        except ValueError as error:
+            self._problems[request.id] = f"Nothing was approved: {error}."
+        else:
+            self._unconfirmed[request.id] = grant
 
     async def _execute(self, plan: ToolRoundPlan) -> None:
         results = [] if plan.suspended else await plan.run_pending()
@@ -397,7 +430,14 @@ class Exchange:
             self._events.put_nowait(CallEnded(id, outcome))
 
     def _asks(self, plan: ToolRoundPlan) -> list[FrontEndEvent]:
-        return [*(ApprovalAsked(waiting.request) for waiting in plan.suspended), self._ended("suspended")]
+        return [*(self._asked(waiting.request) for waiting in plan.suspended), self._ended("suspended")]
+
+    def _asked(self, request: ApprovalRequest) -> ApprovalAsked:
+        longest, shown = self._sessions.limits.always, self._unconfirmed.get(request.id)
+        further = None if longest is None or not GrantForm.fits(request) else GrantForm.schema(request, longest)
+        return ApprovalAsked(
+            request, further, "" if shown is None else shown.text(), self._problems.get(request.id, "")
+        )
 
     def _ended(self, reason: Any, problem: str = "") -> ExchangeEnded:
         return ExchangeEnded(reason, problem, self.session.usage - self._before)

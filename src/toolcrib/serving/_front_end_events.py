@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from toolcrib.approvals import GrantForm
 from toolcrib.calls import ApprovalRequest, Done, Outcome
 from toolcrib.formats import StopKind
 from toolcrib.rounds import Usage
@@ -18,18 +19,22 @@ class FrontEndAnswer:
     Attributes:
         reason: Why; the model is shown that of a no.
         arguments: The arguments that the person put in place of the model's, if they did.
-        done: What a call in doubt came to, where the person says that it was done.
+        done: The result of a call in doubt, where the person says that it was done.
+        further: The bounds of further calls that a yes lets run, too. It counts when its words come back.
+        words: The words of such a yes, as the person was shown them.
     """
 
     approved: bool
     reason: str = ""
     arguments: Mapping[str, Any] | None = field(default=None, repr=False)
     done: Done | None = None
+    further: GrantForm | None = None
+    words: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class FrontEndRequest:
-    """What a client sent that counts: a new message of the person's, or answers. All else it sends is left unread.
+    """The parts of a request that count: a new message of the person's, or answers. All else stays unread.
 
     Attributes:
         conversation: The client's id of the conversation.
@@ -71,7 +76,7 @@ class CallShown:
 
 @dataclass(frozen=True, slots=True)
 class CallEnded:
-    """What a call came to."""
+    """The outcome of a call."""
 
     id: str
     outcome: Outcome
@@ -79,9 +84,23 @@ class CallEnded:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalAsked:
-    """A call is suspended until the person answers."""
+    """A call is suspended until the person answers.
+
+    Attributes:
+        further: The JSON schema of `FrontEndAnswer.further`; None where the answer is for this call alone.
+        words: The words of a yes for further calls: it counts when they are sent back.
+        problem: The reason why the answer before was not taken; empty without one.
+    """
 
     request: ApprovalRequest
+    further: Mapping[str, Any] | None = field(default=None, repr=False)
+    words: str = ""
+    problem: str = ""
+
+    @property
+    def text(self) -> str:
+        """The question to the person."""
+        return "\n\n".join(filter(None, (self.problem, self.words or self.request.text())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +109,8 @@ class ExchangeEnded:
 
     Attributes:
         reason: `finished`, `suspended`, `stopped` by the client, or why the model's reply ended without an answer.
-        problem: What went wrong, in a sentence; empty when nothing did.
-        usage: What it took.
+        problem: The problem, in a sentence; empty without one.
+        usage: The usage of the exchange.
     """
 
     reason: StopKind | Literal["suspended", "stopped"]
@@ -100,4 +119,4 @@ class ExchangeEnded:
 
 
 FrontEndEvent: TypeAlias = ReplyBegan | ReplyText | CallShown | CallEnded | ApprovalAsked | ExchangeEnded
-"""What happens while a request is answered, in order; the last is an `ExchangeEnded`."""
+"""The events of an exchange, in order; the last is an `ExchangeEnded`."""

@@ -75,7 +75,7 @@ def require_theirs(value: object, module: str) -> None:
 
 @dataclass(slots=True)
 class _LastCheck:
-    """How the names of a policy were checked last, for the gates of runs that are opened later."""
+    """The last check of the names of a policy, for the gates of runs that are opened later."""
 
     are_all: bool = False
     by_words: bool = True
@@ -84,10 +84,9 @@ class _LastCheck:
 
 @explain_options(
     {
-        **dict.fromkeys(("approval", "needs_approval", "require_approval", "requires_approval"), "approve"),
+        "requires_approval": "approve",
         "tools": "approve",
         "exclude": "leave",
-        "interrupt_on": "approve",
         "gates": "GuardPolicy(run=lambda ctx: Run(gates=[...]))",
         "budgets": "GuardPolicy(run=lambda ctx: Run(gates=[Budgets([...])]))",
         "approver": "GuardPolicy(run=lambda ctx: Run(approver=...))",

@@ -28,7 +28,7 @@ class ClientQuestion:
 
     Attributes:
         request: The request, as the protocol has it.
-        feature: What it asks for, in a word.
+        feature: The subject of the question, in a word.
         accepts: The types that an answer may have, the most general last.
     """
 
@@ -176,7 +176,7 @@ class OpenCall:
 
 @dataclass(frozen=True, slots=True)
 class OpenLimit:
-    """How many calls of a kind are open at a time.
+    """The limit of calls of a kind that are open at a time.
 
     Attributes:
         per_principal: Of one principal.

@@ -23,7 +23,7 @@ def acting_as(principal: str, access: Access | None = None) -> Generator[None]:
     """Handle the requests inside on behalf of `principal`, for a transport that knows who makes them.
 
     Args:
-        access: What their token allows; without it, scopes of tools are not asked for.
+        access: The rights of their token; without it, the scopes of tools are not checked.
     """
     token = _acting.set((principal, access))
     try:

@@ -26,7 +26,7 @@ SERVER_STATE_TABLES: Final = StoreTables(
 
 
 class ServerStates:
-    """What each gateway last said of the servers behind it, in a SQLite file.
+    """The last state that each gateway reported of the servers behind it, in a SQLite file.
 
     Args:
         path: The file; it is made when missing.

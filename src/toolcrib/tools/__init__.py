@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         resource,
         resource_changed,
     )
-    from toolcrib.tools._options import Cost, LockOption, ToolKeywords, ToolOptions, ToolType
+    from toolcrib.tools._options import Cost, LockOption, ToolKeywords, ToolOptions, ToolType, require_name
     from toolcrib.tools._outputs import checked_output, output_schema, require_arguments
     from toolcrib.tools._questions import (
         Asked,
@@ -73,7 +73,7 @@ else:
                 "Completions FoundValues Offering PromptOffer PromptText ResourceListener ResourceOffer is_for_apps "
                 "offering_of prompt resource resource_changed"
             ),
-            "._options": "Cost LockOption ToolKeywords ToolOptions ToolType",
+            "._options": "Cost LockOption ToolKeywords ToolOptions ToolType require_name",
             "._outputs": "checked_output output_schema require_arguments",
             "._tool": "Tool ToolRegistry",
         },
@@ -129,6 +129,7 @@ __all__ = [
     "prompt",
     "require_arguments",
     "require_effect",
+    "require_name",
     "require_own_object",
     "require_source",
     "resource",

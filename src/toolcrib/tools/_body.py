@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, cast
 
 from toolcrib import schema
 from toolcrib.calls import copied
-from toolcrib.errors import ApprovalRequired, MissingProvided, ToolTimeoutError, exception_of
+from toolcrib.errors import ApprovalRequired, HookError, MissingProvided, ToolTimeoutError, exception_of
 from toolcrib.hooks import Hook, HookRaised, HookType, Observers, ToolHook, ambient, fire, supply, wanted
 from toolcrib.schema import InjectedParameter, RunContext
 from toolcrib.tools._deadline import Deadline
@@ -101,12 +101,16 @@ class Body:
         """Return the arguments with the fixed and injected ones.
 
         Raises:
+            HookError: A function that makes a fixed argument raised.
             MissingProvided: Nothing provides an injected parameter that has no default.
         """
         values = {**self._fixed, **arguments}
         for key in self._thunks:
             if key not in arguments:
-                values[key] = self._fixed[key]()
+                try:
+                    values[key] = self._fixed[key]()
+                except BaseException as error:  # the host's code
+                    raise HookError.of(self._name, "fixed argument", key, error)  # noqa: B904 -- it has it as its cause
         injected = self._injected
         if injected is None:
             injected = self._injected = dict(self._spec.injected)

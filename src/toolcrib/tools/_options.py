@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from enum import StrEnum
+from inspect import isroutine
 from typing import Any, TypeAlias, TypedDict
 
 from toolcrib import approvals
@@ -175,7 +176,24 @@ class ToolKeywords(TypedDict, total=False):
     cost: Cost | None
 
 
+WORDS_ELSEWHERE = {
+    **OPTION_WORDS,
+    **{name: f"listing={{'{name}': ...}}" for name in ("annotations", "icons", "title")},
+    "meta": "listing={'_meta': ...}",
+    "strict": "toolset.definitions(format=..., strict=True)",
+    "sequential": "lock",
+    "output_schema": "return_schema",
+    "return_direct": "a loop over `await session.step()`, which ends where you say",
+    **dict.fromkeys(("failure_error_function", "handle_tool_error"), "`raise ModelRetry(text)` in the function"),
+    "enabled": OPTION_WORDS["is_enabled"],
+    "prepare": "Run(available=...), or `@hooks.on(tool).description`",
+    "defer_loading": "searchable(toolset) of toolcrib.toolsets.search",
+    "takes_ctx": "a parameter `ctx: RunContext`",
+    **dict.fromkeys(("docstring_format", "parse_docstring"), "the docstring, which is read without it"),
+}
+"""`OPTION_WORDS`, and options of other frameworks that restrict no calls: a function with `**kwargs` may take those."""
 _MOST_OF_NAME = 128  # what the most generous provider takes
+_VERBS = ("approve", "ask", "confirm", "review")  # which a method of the user's own may begin with
 _NAMES = frozenset(f.name for f in fields(ToolOptions))
 
 
@@ -189,7 +207,7 @@ def split_keywords(
     """
     name = keywords.get("name") or getattr(fn, "__name__", type(fn).__name__)
     refuse_misspelt_options(
-        f"`{name}`", fn, keywords, ToolKeywords.__annotations__, "pass it as fixed={{{name!r}: ...}}"
+        f"`{name}`", fn, keywords, ToolKeywords.__annotations__, "pass it as fixed={{{name!r}: ...}}", OPTION_WORDS
     )
     merged = {key: value for key, value in keywords.items() if key not in _NAMES} | dict(fixed or {})
     return _options_of(keywords), merged
@@ -203,7 +221,7 @@ def _options_of(keywords: Mapping[str, Any]) -> ToolOptions:
 
 def only_options(maker: str, keywords: Mapping[str, Any]) -> ToolOptions:
     """Return the options that `keywords` are; a TypeError that names `maker` for one that is not an option."""
-    refuse_unknown_options(maker, keywords, _NAMES, OPTION_WORDS)
+    refuse_unknown_options(maker, keywords, _NAMES, WORDS_ELSEWHERE)
     return _options_of(keywords)
 
 
@@ -220,18 +238,22 @@ def require_contracts(spec: ToolSpec, options: ToolOptions) -> None:
             refuse_argument_names(kind, fn, spec.name, spec.argument_names, *parameters)
 
 
-def require_name(name: object) -> None:
-    """Check a name that a host gives a tool.
+def require_name(name: object, what: str = "a tool: name") -> None:
+    """Check a name that a host gives a tool, or a part of it.
+
+    Args:
+        name: The name.
+        what: The subject of the errors.
 
     Raises:
         TypeError: It is not a text.
         ValueError: No provider takes it.
     """
     if not isinstance(name, str):
-        raise TypeError(f"a tool: name is a text, and not {name!r:.80}")
+        raise TypeError(f"{what} is a text, and not {name!r:.80}")
     if not name.isprintable() or not name or len(name) > _MOST_OF_NAME or any(char.isspace() for char in name):
         raise ValueError(
-            f"a tool: name is {name!r:.80}; give 1 to {_MOST_OF_NAME} characters without spaces, best letters, digits, "
+            f"{what} is {name!r:.80}; give 1 to {_MOST_OF_NAME} characters without spaces, best letters, digits, "
             "`_` and `-`, which every provider takes"
         )
 
@@ -240,13 +262,16 @@ def class_options(cls: type, item: object) -> ToolOptions:
     """Return the options that a class has as attributes, with the values of its object.
 
     Raises:
-        TypeError: An attribute of the user's is a misspelt option: a switch, a number, or what asks for approval.
+        TypeError: An attribute of the user's is a misspelt option: a switch, a number, or what asks for approval and is
+            not a method such as `ask_user` or `confirm`.
     """
     known = ToolKeywords.__annotations__
     bases = [base for base in cls.__mro__ if base.__module__.partition(".")[0] != __name__.partition(".")[0]]
     for name, value in [(name, value) for base in bases[:-1] for name, value in vars(base).items()]:
-        near = None if name.startswith("_") or name in known else near_option(name, known)
-        if near is not None and (near == "requires_approval" or isinstance(value, bool | int | float)):
+        if name.startswith("_") or name in known or (isroutine(value) and name.partition("_")[0] in _VERBS):
+            continue
+        near = near_option(name, known, OPTION_WORDS)
+        if near == "requires_approval" or (near in known and isinstance(value, bool | int | float)):
             raise TypeError(
                 f"{cls.__name__} has no option `{name}`. Did you mean `{near}`? If not, rename the attribute."
             )

@@ -18,7 +18,6 @@ from toolcrib import schema
 from toolcrib.errors import DuplicateNameError, NotCallable, UnregisteredToolError, explain_missing, suggestion
 from toolcrib.formats import ProviderOptions
 from toolcrib.hooks import (
-    OPTION_WORDS,
     Hook,
     HookMethod,
     HookRaised,
@@ -31,7 +30,14 @@ from toolcrib.registry import Registry
 from toolcrib.tools._base import BaseTool
 from toolcrib.tools._body import Body
 from toolcrib.tools._metadata import ToolMetadata
-from toolcrib.tools._options import ToolKeywords, ToolOptions, ToolType, require_contracts, split_keywords
+from toolcrib.tools._options import (
+    WORDS_ELSEWHERE,
+    ToolKeywords,
+    ToolOptions,
+    ToolType,
+    require_contracts,
+    split_keywords,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)  # so that a turn's type follows from the coroutine that its tool returns
@@ -130,7 +136,7 @@ class Tool(Observed, Generic[P, R]):
         if unknown is not None:
             raise TypeError(
                 f"`{spec.name}` does not accept the fixed argument `{unknown}`. Remove it, or give the function a "
-                f"parameter of that name. {suggestion(unknown, ToolKeywords.__annotations__, OPTION_WORDS)}"
+                f"parameter of that name. {suggestion(unknown, ToolKeywords.__annotations__, WORDS_ELSEWHERE)}"
             )
         if self.options.type == ToolType.COMPLETION_CHECK:
             _require_check(spec)

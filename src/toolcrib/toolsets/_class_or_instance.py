@@ -19,7 +19,7 @@ from typing import (
 )
 
 import toolcrib.formats as formats  # its names are loaded when a format is asked for
-from toolcrib.errors import UnknownTool
+from toolcrib.errors import UnknownTool, refuse_unknown_options
 from toolcrib.toolsets._entry import ToolEntry
 from toolcrib.toolsets._members import define, offered_names
 from toolcrib.toolsets._select import Definition, ToolAvailability, names_of
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from toolcrib.formats import FormatName, MistralTool, OpenAITool, ProviderOptions, Refused
     from toolcrib.toolsets._toolset import Toolset
 
+_WORDS = {
+    **dict.fromkeys(("client", "for_", "kind", "provider", "sdk"), "format"),
+    "names": "ToolAvailability.only(...)",
+}
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -119,11 +123,13 @@ class DefinitionsOf:
             how: See `DefinitionKeywords`.
 
         Raises:
+            TypeError: There is no such keyword.
             ValueError: Not all tools are known yet: the toolset has to be opened.
             UnknownTool: A description or an option is given for a tool that is not in it.
             ToolConstraintError: `available` names one that is not.
             FormatError: The provider refuses a tool, and `refused` says to raise it.
         """
+        refuse_unknown_options("definitions()", how, DefinitionKeywords.__annotations__ | {"format": ""}, _WORDS)
         self._toolset.require_open()
         offered = _offered(self._toolset.entries, available, how)
         if format is None:

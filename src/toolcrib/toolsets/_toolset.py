@@ -28,11 +28,12 @@ from toolcrib.hooks import (
     gate_steps,
     require_hooks,
     require_middleware,
+    require_parameters,
     require_policy,
     target_name,
 )
 from toolcrib.schema import RunContext
-from toolcrib.tools import Instruction, Tool, as_tool, object_tools
+from toolcrib.tools import Instruction, Tool, as_tool, object_tools, require_name
 from toolcrib.toolsets._class_or_instance import Definitions, class_or_instance
 from toolcrib.toolsets._declare import (
     AnyMember,
@@ -72,7 +73,6 @@ ToolsetLike: TypeAlias = "Toolset | type[Toolset] | Sequence[Any]"
 
 @explain_options(
     {
-        "approve": "toolset.with_approval(names=[...])",
         "requires_approval": "toolset.with_approval(names=[...])",
         "gates": "toolset.with_gates(...)",
         "budgets": "toolset.with_gates(Budgets([...]))",
@@ -97,6 +97,7 @@ ToolsetLike: TypeAlias = "Toolset | type[Toolset] | Sequence[Any]"
             ("as_openai", "openai_tools", "schemas", "to_dict", "to_json", "to_openai", "to_schema"),
             "`toolset.definitions(format='openai')`, or another provider's format",
         ),
+        **dict.fromkeys(("from_functions", "from_list", "from_tools"), "`Toolset([fn])`"),
         "from_openapi": "`toolset(document)` of `toolcrib.openapi`",
         **dict.fromkeys(("from_mcp", "from_server"), "`connect(...)` of `toolcrib.adapters.mcp_client`"),
         **dict.fromkeys(("approval_required", "require_approval"), "`toolset.with_approval(...)`"),
@@ -475,6 +476,10 @@ class Toolset:
         Raises:
             UnknownTool: No tool has such a name.
         """
+        if not callable(condition):
+            mend = "give a function (ctx, entry); to take some by name is toolset.subset([...])"
+            raise TypeError(f"filtered: condition is {condition!r:.80}; {mend}")
+        require_parameters("condition", condition, "ctx", "entry")
         keys = self._known_keys(names)
         return self._view(
             lambda entries: (
@@ -486,11 +491,14 @@ class Toolset:
         )
 
     def prefixed(self, prefix: str) -> Toolset:
-        """Return the toolset with `prefix` before every name."""
+        """Return the toolset with `prefix` before every name; ValueError where no provider takes such names."""
+        require_name(prefix, "prefixed: the prefix")
         return self._view(lambda entries: (named(e, prefix + e.name) for e in entries))
 
     def renamed(self, names: Mapping[str, str]) -> Toolset:
         """Return the toolset with other names, given as `{old: new}`; UnknownTool for an old one it does not have."""
+        for new in names.values():
+            require_name(new, "renamed: a name")
         if not self._sources:
             for old in names:
                 self[old]
@@ -624,7 +632,7 @@ class Toolset:
 
     def _known_keys(self, keys: Iterable[str]) -> tuple[str, ...]:
         """Return names and patterns of tools; UnknownTool for one that no tool has, where all tools are known."""
-        keys = tuple(keys)
+        keys = names_of(keys)
         unknown = next((key for key in keys if not any(fits(name, key) for name in self._entries)), None)
         if unknown not in (None, "*") and not self._sources:
             raise UnknownTool(unknown, tuple(self._entries))

@@ -153,6 +153,22 @@ async def test_a_form_that_was_closed_leaves_the_question_in_the_store(way: Way)
     assert (text_of(done), booked) == ("booked Oslo", ["Oslo"])
 
 
+@every_generation
+async def test_the_user_of_a_client_is_not_asked_where_others_have_to_approve_the_call(way: Way) -> None:
+    booked, shown, store = list[str](), list[str](), MemoryApprovalStore()
+    server = build_server([booking(booked, approvals_needed=2)], eliciting(approvals=store))
+
+    async with way(server, elicitation_callback=answering(APPROVE, asked=shown)) as client:
+        waiting = await client.call_tool("book", {"place": "Oslo"})
+        request = (await store.show(request_of(waiting))).request
+        await store.answer(request.grant("ann"))
+        await store.answer(request.grant("bob"))
+        done = await client.call_tool("book", {"place": "Oslo"})
+
+    assert "The user of this client cannot approve it alone" in text_of(waiting)
+    assert (text_of(done), booked, shown) == ("booked Oslo", ["Oslo"], [])
+
+
 @every_way
 async def test_a_client_that_has_no_forms_is_sent_to_the_store(way: Way) -> None:
     booked, store = list[str](), MemoryApprovalStore()

@@ -42,7 +42,7 @@ from pydantic import BaseModel, ConfigDict, StrictBool, ValidationError, model_v
 from starlette.types import ASGIApp
 
 from toolcrib._numbers import count_text
-from toolcrib.approvals import ApprovalStore
+from toolcrib.approvals import ApprovalStore, GrantForm
 from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Done, Media, Outcome, carried, render
 from toolcrib.errors import FrontEndError, explain_options
 from toolcrib.serving import (
@@ -71,6 +71,8 @@ class _Payload(BaseModel):
     reason: str = ""
     editedArgs: dict[str, Any] | None = None
     result: Any = None
+    further: dict[str, Any] | None = None
+    words: str = ""
 
     @model_validator(mode="after")
     def _check_one_answer(self) -> Self:
@@ -119,7 +121,11 @@ def _answer(entry: ResumeEntry) -> FrontEndAnswer:
         form = '{"approved": true}, {"approved": false, "reason": "..."}, or of a call in doubt {"result": ...}'
         raise FrontEndError(f"the payload of the answer to {entry.interrupt_id:.100} must be {form}", 422) from None
     done = Done(payload.result) if "result" in payload.model_fields_set else None
-    return FrontEndAnswer(payload.approved, payload.reason, payload.editedArgs, done)
+    try:
+        further = None if payload.further is None else GrantForm.from_dict(payload.further)
+    except ValueError as error:
+        raise FrontEndError(f"`further` of the answer to {entry.interrupt_id:.100}: {error}", 422) from None
+    return FrontEndAnswer(payload.approved, payload.reason, payload.editedArgs, done, further, payload.words)
 
 
 def _text(message: UserMessage) -> str:
@@ -165,8 +171,8 @@ class EventWriter:
                 content = _content(outcome)
                 result = {"message_id": f"result_{uuid4().hex}", "tool_call_id": id, "role": "tool"}
                 yield ToolCallResultEvent.model_validate({**result, "content": content})
-            case ApprovalAsked(request=request):
-                self._interrupts.append(_interrupt(request))
+            case ApprovalAsked():
+                self._interrupts.append(_interrupt(event))
             case ExchangeEnded():
                 yield self._end(event)
 
@@ -191,16 +197,21 @@ class EventWriter:
         return RunFinishedEvent(thread_id=self._thread_id, run_id=self._run_id, outcome=outcome, usage=usage)
 
 
-def _interrupt(request: ApprovalRequest) -> Interrupt:
+def _interrupt(asked: ApprovalAsked) -> Interrupt:
+    request = asked.request
     doubt = {"title": request.title, "answers": dict(DOUBT_ANSWERS)} if request.in_doubt else {}
     about = {"tool": request.tool, "arguments": dict(request.arguments), "inDoubt": request.in_doubt}
+    schema = doubt_schema(request) if request.in_doubt else ANSWER_SCHEMA
+    if asked.further is not None:
+        words = {"words": {"const": asked.words}} if asked.words else {}
+        schema = {**schema, "properties": {**schema["properties"], "further": dict(asked.further), **words}}
     return Interrupt(
         id=request.id,
         reason="tool_call",
-        message=request.text(),
+        message=asked.text,
         tool_call_id=request.call_id,
-        response_schema=doubt_schema(request) if request.in_doubt else ANSWER_SCHEMA,
-        metadata={**about, **doubt},
+        response_schema=schema,
+        metadata={**about, **doubt, **({"words": asked.words} if asked.words else {})},
     )
 
 

@@ -36,6 +36,10 @@ class Member(FrameworkMember):
         self.theirs = theirs
         super().__init__(theirs.name, theirs.description, theirs.parameters())
 
+    def check(self, arguments: dict[str, Any]) -> None:
+        if self.theirs.input_model is not None:
+            self.theirs.input_model.model_validate(arguments)
+
     async def make(self, ctx: RunContext[Any], arguments: dict[str, Any]) -> Any:
         around = provided(ctx, FunctionInvocationContext)
         kwargs: Mapping[str, Any] = {} if around is None else around.kwargs

@@ -1,4 +1,4 @@
-"""Continuations of suspended work: once its request is answered, the work that goes on is enqueued, once."""
+"""Continuations of paused work: once its request is answered, the work that goes on is enqueued, once."""
 
 from __future__ import annotations
 

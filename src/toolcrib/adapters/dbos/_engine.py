@@ -74,7 +74,7 @@ class Engine:
         queues: What it takes work from; with none it takes nothing, and only enqueues and recovers.
         grace: Seconds that work which runs is given to end when the engine is left; after that it is cut off, and goes
             on at the next start.
-        answers: Seconds between two looks for answers to approval requests, which let suspended work go on.
+        answers: Seconds between two looks for answers to approval requests, which let paused work go on.
         approvals: Where requests wait and answers are found; in the same database when None.
         record: Keep the events of calls and runs in the database, too, where the console shows them.
         recover_lost: Hand over the work of workers that are lost, without being asked to. A worker that was only slow

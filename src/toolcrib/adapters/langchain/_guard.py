@@ -19,11 +19,11 @@ from langgraph.pregel import Pregel
 from langgraph.types import Command
 
 from toolcrib.adapters.langchain._calls import ENTRY, CallOfGraph, record_answers, run_of_step
-from toolcrib.adapters.langchain._members import Member, value_of
+from toolcrib.adapters.langchain._members import Member, failed_tool, value_of
 from toolcrib.adapters.langchain._tools import GatedTool, gated_tool, result_of
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import Completed, Failed, Outcome, ToolCall, new_call_id
-from toolcrib.errors import ToolcribError, register_signal
+from toolcrib.errors import RemoteToolError, ToolcribError, register_signal
 from toolcrib.schema import RunContext, ToolSpec
 from toolcrib.serving import GuardPolicy, takes_policy
 from toolcrib.serving.frameworks import FrameworkTools, GuardedTools, provided, require_tools
@@ -65,14 +65,24 @@ class GuardMiddleware(UsageMiddleware):
 
     Args:
         policy: The gates.
+        tools: All tools that the agent may have: a name in the policy that none of them has is an error here. When
+            None, it is one before the first call, where the tools that the agent was made with are known.
         suspended: Where suspended calls are kept; when None, beside the approval store of the run, or in memory.
+
+    Raises:
+        ToolConstraintError: No tool has a name that the policy has.
     """
 
     @takes_policy
-    def __init__(self, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None) -> None:
+    def __init__(
+        self, policy: GuardPolicy, *, tools: Iterable[Any] | None = None, suspended: SuspendedCallStore | None = None
+    ) -> None:
         super().__init__([])
         self._tools = GuardedTools(ENTRY, policy, suspended)
         self._ours[0] = self._tools.none
+        self._are_known = False
+        if tools is not None:
+            self._require_names(tools)
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]) -> Any:
         """Refuse a model with tools that its provider runs, unless the policy leaves them."""
@@ -90,7 +100,7 @@ class GuardMiddleware(UsageMiddleware):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
     ) -> ToolMessage | Command[Any]:
         """Make a call through the gates, in a thread that runs no event loop."""
-        _require_last(handler)
+        self._require_ready(request, handler)
         if self._tools.leaves(request.tool_call["name"]):
             return handler(request)
         handling = _Handling(request, handler)
@@ -105,7 +115,7 @@ class GuardMiddleware(UsageMiddleware):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
         """Make a call through the gates."""
-        _require_last(handler)
+        self._require_ready(request, handler)
         if self._tools.leaves(request.tool_call["name"]):
             return await handler(request)
         handling = _Handling(request, handler)
@@ -121,13 +131,21 @@ class GuardMiddleware(UsageMiddleware):
     def _check(self, request: ModelRequest[Any]) -> None:
         tools = cast("Sequence[Any]", request.tools)
         _require_unguarded(tool for tool in tools if isinstance(tool, TheirTool) and not self._tools.leaves(tool.name))
-        self._tools.check_names(tool.name for tool in tools if isinstance(tool, TheirTool))
+        self._tools.check_names(map(_name_of, tools), are_all=self._are_known)
         for tool in tools:
-            described = cast("dict[str, Any]", tool) if isinstance(tool, dict) else {}
-            name = described.get("name") or described.get("type")
-            if name is not None:
-                self._tools.refuse(name, "a provider runs it itself")
+            if isinstance(tool, dict):
+                self._tools.refuse(_name_of(cast("dict[str, Any]", tool)), "a provider runs it itself")
         run_of_step(self._tools.none, request.runtime, request.state)
+
+    def _require_ready(self, request: ToolCallRequest, handler: Callable[..., object]) -> None:
+        """Check that no middleware is behind the guard, and, before the first call, the names of the policy."""
+        _require_last(handler)
+        if not self._are_known:
+            self._require_names(cast("Any", request).runtime.tools)
+
+    def _require_names(self, tools: Iterable[Any]) -> None:
+        self._tools.check_names(map(_name_of, tools), are_all=True)
+        self._are_known = True
 
     def gated(self, name: str, tool: TheirTool | None) -> FrameworkTools:
         """Return a tool with the gates around it, made once; None is one that the agent does not know."""
@@ -138,6 +156,14 @@ class GuardMiddleware(UsageMiddleware):
         call = ToolCall(tool_call["name"], dict(tool_call["args"]), tool_call["id"] or new_call_id())
         runtime = cast("ToolRuntime[Any, Any] | None", cast("Any", handling.request).runtime)
         return CallOfGraph(self.gated(tool_call["name"], handling.request.tool), call, runtime, {_Handling: handling})
+
+
+def _name_of(tool: Any) -> str:
+    """Return the name of a tool of an agent: a tool, a function, or what describes one that a provider runs."""
+    if isinstance(tool, dict):
+        described = cast("dict[str, Any]", tool)
+        return str(described.get("name") or described.get("type"))
+    return str(getattr(tool, "name", None) or getattr(tool, "__name__", tool))
 
 
 def _require_unguarded(tools: Iterable[TheirTool]) -> None:
@@ -191,9 +217,11 @@ class _Handling:
             else:
                 self._result = await asyncio.to_thread(self._handler, request)
             self._value = value_of(self._result)
-        except ToolException as error:
+        except RemoteToolError as error:
             self._error = error
             raise
+        except ToolException as error:
+            raise failed_tool(error) from error
         except GraphBubbleUp as error:
             self._error = error
             if is_approved:  # it is not made anew: the grant of it is used
@@ -276,8 +304,8 @@ def guard(
             "graph of your own has them around the tools of its ToolNode: ToolNode(guard(tools, policy))"
         )
     policy = GuardPolicy.checked(policy)
-    tools, gates = require_tools("guard", tools, TheirTool), GuardMiddleware(policy, suspended=suspended)
-    policy.check_names(tool.name for tool in tools)
+    tools = require_tools("guard", tools, TheirTool)
+    gates = GuardMiddleware(policy, tools=tools, suspended=suspended)
     _require_unguarded(tool for tool in tools if tool.name not in policy.leave)
     return [tool if tool.name in policy.leave else _guarded(tool, gates) for tool in tools]
 

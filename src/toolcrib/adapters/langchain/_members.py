@@ -13,7 +13,9 @@ from langgraph.pregel import Pregel
 from langgraph.types import Command
 from pydantic import BaseModel
 
+from toolcrib.adapters.langchain._calls import ENTRY
 from toolcrib.adapters.langchain._tools import GatedTool
+from toolcrib.errors import RemoteToolError
 from toolcrib.schema import RunContext
 from toolcrib.serving.frameworks import FrameworkMember, gates_lost, media_at, require_tools
 from toolcrib.tools import Tool
@@ -59,20 +61,32 @@ class Member(FrameworkMember):
     def __init__(self, theirs: TheirTool) -> None:
         self.theirs = theirs
         schema: Any = theirs.tool_call_schema
-        if not isinstance(schema, dict):
-            schema = cast("type[BaseModel]", schema).model_json_schema()
-        super().__init__(theirs.name, theirs.description, cast("dict[str, Any]", schema))
+        self._model = None if isinstance(schema, dict) else cast("type[BaseModel]", schema)
+        parameters = cast("dict[str, Any]", schema) if self._model is None else self._model.model_json_schema()
+        super().__init__(theirs.name, theirs.description, parameters)
+
+    def check(self, arguments: dict[str, Any]) -> None:
+        if self._model is not None:
+            self._model.model_validate(arguments)
 
     async def make(self, ctx: RunContext[Any], arguments: dict[str, Any]) -> Any:
         call = {"type": "tool_call", "name": self.theirs.name, "args": arguments, "id": ctx.call_id}
-        return value_of(await self.theirs.ainvoke(call))
+        try:
+            return value_of(await self.theirs.ainvoke(call))
+        except ToolException as error:
+            raise failed_tool(error) from error
+
+
+def failed_tool(error: ToolException) -> RemoteToolError:
+    """Return the error of a failure that a tool of theirs tells the model, which is expected and not logged."""
+    return RemoteToolError(ENTRY, str(error))
 
 
 def value_of(result: Any) -> Any:
     """Return the value of a tool's message, with media in the place of content blocks.
 
     Raises:
-        ToolException: The tool says that it failed.
+        RemoteToolError: The tool says that it failed.
     """
     parts = cast("list[Any]", result) if isinstance(result, list) else [result]
     if not any(isinstance(part, Command | ToolMessage) for part in parts):
@@ -95,7 +109,7 @@ def _content_of(result: ToolMessage) -> Any:
     content: Any = result.content
     value = [_part(part) for part in cast("list[Any]", content)] if isinstance(content, list) else content
     if result.status == "error":
-        raise ToolException(result.text)
+        raise RemoteToolError(ENTRY, result.text)
     return value
 
 

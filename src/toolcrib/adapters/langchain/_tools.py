@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.prebuilt import ToolRuntime
@@ -13,7 +13,7 @@ from pydantic import Field, SkipValidation
 from toolcrib.adapters.langchain._calls import BLOCKS, ENTRY, CallOfGraph
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import ApprovalRequest, Completed, Outcome, ToolCall, new_call_id, render
-from toolcrib.errors import explain_options
+from toolcrib.errors import ApprovalError, explain_options
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
 from toolcrib.serving.frameworks import (
@@ -121,7 +121,11 @@ def result_of(outcome: Outcome) -> tuple[Any, Any]:
 
 
 def approval_requests(interrupts: Iterable[Interrupt] | None) -> list[ApprovalRequest]:
-    """Return the requests in `result["__interrupt__"]` that a person must answer; other interrupts are left out."""
+    """Return the requests in `result["__interrupt__"]` that a person must answer; other interrupts are left out.
+
+    Raises:
+        ApprovalError: LangChain's `HumanInTheLoopMiddleware` asks, and no gate of ours.
+    """
     return [request for _, request in _asked(interrupts)]
 
 
@@ -133,7 +137,8 @@ def answers(interrupts: Iterable[Interrupt], *given: Given) -> dict[str, Any]:
         given: The answers of a person; or a request itself, whose answer the approval store has.
 
     Raises:
-        ApprovalError: An answer is for nothing that is asked.
+        ApprovalError: An answer is for nothing that is asked; or LangChain's `HumanInTheLoopMiddleware` asks, and no
+            gate of ours.
     """
     return {id: answer_payload(answer) for id, answer in answered(_asked(interrupts), given)}
 
@@ -144,4 +149,23 @@ def _asked(interrupts: Iterable[Interrupt] | None) -> list[tuple[str, ApprovalRe
         kind = type(interrupts).__name__
         raise TypeError(f"interrupts are those of a result, result['__interrupt__'], or of a state, and not a {kind}")
     found = [(interrupt.id, request_in(interrupt.value)) for interrupt in asked]
-    return [(id, request) for id, request in found if request is not None]
+    ours = [(id, request) for id, request in found if request is not None]
+    theirs = [] if ours else [name for interrupt in asked for name in _asked_by_langchain(interrupt.value)]
+    if theirs:
+        raise ApprovalError(
+            theirs[0],
+            "HumanInTheLoopMiddleware of LangChain asks, and takes Command(resume={'decisions': [...]}); for requests "
+            f"and answers of Toolcrib, leave it out and name the tool in the guard: GuardPolicy(approve={theirs!r})",
+        )
+    return ours
+
+
+def _asked_by_langchain(value: Any) -> list[str]:
+    """Return the names of the tools that LangChain's own middleware asks about in an interrupt."""
+    match value:
+        case {"action_requests": [*_]}:
+            return [str(action["name"]) for action in cast("dict[str, list[dict[str, Any]]]", value)["action_requests"]]
+        case {"type": "tool_approval", "name": str() as name}:
+            return [name]
+        case _:
+            return []

@@ -13,11 +13,10 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from toolcrib._numbers import span_text
 from toolcrib.adapters.mcp_server._client_link import McpClientLink, declares
 from toolcrib.adapters.mcp_server._replies import clean, error_result
-from toolcrib.approvals import Approver, GrantForm
-from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Denial, Grant, cut
+from toolcrib.approvals import Approver, GrantForm, misfit
+from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Denial, Grant
 from toolcrib.errors import ClientAnswerError
 from toolcrib.serving import PendingApprovals
 
@@ -66,17 +65,6 @@ _CONFIRM: dict[str, Any] = {
     "required": ["decision"],
 }
 _ARGUMENT = "argument "  # begins the name of the field for an argument
-_LIMITS: dict[str, Any] = {
-    "uses": {"type": "integer", "title": "For how many calls, this one too", "minimum": 1},
-    "hours": {"type": "number", "title": "For how many hours"},
-    "times": {
-        "type": "string",
-        "title": "At which times of the week",
-        "description": "mon-fri 09:00-17:00 Europe/Berlin; empty for any time",
-    },
-}
-_BOUNDS = 'any, <= 50, 5..50, under /srv/x, one of "a", "b"; empty for exactly'
-_LONGEST_VALUE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +97,11 @@ def can_elicit(ctx: ServerRequestContext[Any, Any]) -> bool:
     return can_fill_in and (is_stateless(ctx) or ctx.session.can_send_request)
 
 
+def counts_alone(request: ApprovalRequest) -> bool:
+    """Return whether a yes of the client's user is enough for a request, so that it can be asked by a form."""
+    return not misfit(request.grant(UNVERIFIED), request)
+
+
 # --- a request during the call, of the older generation and of tasks
 
 
@@ -123,6 +116,8 @@ def form_approver(link: McpClientLink, pending: PendingApprovals, longest: timed
 
     async def approver(request: ApprovalRequest) -> Grant | Denial | None:
         if request.asked_by is not None:  # a form with approve and deny has no fields for what another server asks
+            return None
+        if not counts_alone(request):
             return None
         page = "" if request.consent is None or not opens_pages else request.consent.url
         try:
@@ -182,29 +177,14 @@ def _further_fields(request: ApprovalRequest, longest: timedelta) -> dict[str, A
         "enum": ["approve", "always", "deny"],
         "enumNames": ["Yes, this call", "Yes, and further calls as the fields below say", "No"],
     }
+    fields = GrantForm.schema(request, longest)["properties"]
     bounds = {
-        clean(f"{_ARGUMENT}{name}"): {
-            "type": "string",
-            "title": name if name.isidentifier() else json.dumps(name),
-            "description": f"With always: {_BOUNDS} {cut(json.dumps(value, default=str), _LONGEST_VALUE)}",
-        }
-        for name, value in request.arguments.items()
+        clean(f"{_ARGUMENT}{name}"): {**field, "description": f"With always: {field['description']}"}
+        for name, field in fields.pop("bounds")["properties"].items()
     }
-    most = span_text(longest.total_seconds())
-    hours = {**_LIMITS["hours"], "description": f"At most {most}, which it is where this is empty"}
-    numbers = [clean(name) for name in GrantForm.numbers(request)]
-    total = {
-        "total": {"type": "number", "title": "Up to which sum of an argument", "minimum": 0},
-        "summed": {"type": "string", "title": "The argument that is summed up", "enum": numbers},
-    }
-    return {
-        "decision": decision,
-        **bounds,
-        **_LIMITS,
-        "hours": hours,
-        **(total if numbers else {}),
-        "message": _FORM["properties"]["message"],
-    }
+    if "summed" in fields:
+        fields["summed"]["enum"] = [clean(name) for name in fields["summed"]["enum"]]
+    return {"decision": decision, **bounds, **fields, "message": _FORM["properties"]["message"]}
 
 
 def _confirmation_key(request: ApprovalRequest) -> str:
@@ -265,24 +245,15 @@ def _standing(
 ) -> Grant | Denial:
     """Return the standing grant of a form; a denial that says what is wrong with it, where it makes none."""
     names = {clean(f"{_ARGUMENT}{name}"): name for name in request.arguments}
-    limits = {name: _typed(content, name) for name in ("uses", "total", "summed", "hours", "times") if name in content}
     try:
         if longest is None:
             raise ValueError("a client may answer for its call alone here")
-        if unknown := content.keys() - names.keys() - limits.keys() - {"decision", "message"}:
-            raise ValueError(f"there is no field {min(unknown)!r:.80}")
-        form = GrantForm({name: _typed(content, key) for key, name in names.items()}, **limits)
+        bounds = {name: content.get(key) for key, name in names.items()}
+        limits = {name: value for name, value in content.items() if name not in {"decision", "message", *names}}
+        form = GrantForm.from_dict({"bounds": bounds, **limits})
         return form.grant(request, UNVERIFIED, reason, longest=longest)
     except ValueError as error:
         return request.deny(message=f"Nothing was approved, this call neither: {error}.", by=UNVERIFIED)
-
-
-def _typed(content: Mapping[str, Any], name: str) -> str:
-    """Return a field as a person would have typed it."""
-    value = content.get(name)
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return "" if value is None else value if isinstance(value, str) else json.dumps(value)
 
 
 def _result_in(text: object) -> Any:

@@ -32,7 +32,7 @@ _OF_OTHERS = {"transport": "serve(toolset) over stdio, or serve(toolset, http=Ht
 def serve(toolset: ToolsetLike, options: ServerOptions | None = None, *, http: HttpOptions | None = None) -> None:
     """Serve a toolset until the client disconnects, or over HTTP until Ctrl-C; see `serve_async`."""
     with suppress(KeyboardInterrupt):
-        run_sync(serve_async(toolset, options, http=http))
+        run_sync(serve_async(toolset, options, http=http), "write `await serve_async(toolset)`")
 
 
 @explain_options(_OF_OTHERS)

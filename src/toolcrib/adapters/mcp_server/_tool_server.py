@@ -21,6 +21,7 @@ from toolcrib.adapters.mcp_server._elicitation import (
     Suspension,
     answers_from_forms,
     can_elicit,
+    counts_alone,
     form_approver,
     forms_for,
     is_stateless,
@@ -288,7 +289,7 @@ class ToolServer(ABC):
         if not isinstance(result, Suspension):
             return result
         if self._options.approve_by == "elicit" and is_stateless(request.ctx) and can_elicit(request.ctx):
-            if may_elicit:
+            if may_elicit and all(map(counts_alone, result.requests)):
                 forms = forms_for(result.requests, self._options.elicit_always, unconfirmed)
                 return await self._input_required(result, forms, until, unconfirmed)
         elif self._options.wait:
@@ -299,10 +300,12 @@ class ToolServer(ABC):
         """Return the result for a suspended call; raises MCPError where the protocol has no result that says so."""
         because = ""
         if self._options.approve_by == "elicit":
-            able = can_elicit(request.ctx)
-            because = (
-                "Its form was closed without an answer. " if able else "This client cannot ask its user by a form. "
-            )
+            if not can_elicit(request.ctx):
+                because = "This client cannot ask its user by a form. "
+            elif all(map(counts_alone, suspension.requests)):
+                because = "Its form was closed without an answer. "
+            else:
+                because = "The user of this client cannot approve it alone. "
         result = suspended_result(suspension, self._options.answered_in, because=because)
         if request.answer is None:
             return result

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, StrictBool, ValidationError
 from starlette.types import ASGIApp
 
 from toolcrib._numbers import count_text
-from toolcrib.approvals import ApprovalStore
-from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Completed, Done, Media, Outcome, Rejected, render
+from toolcrib.approvals import ApprovalStore, GrantForm
+from toolcrib.calls import DOUBT_ANSWERS, Completed, Done, Media, Outcome, Rejected, render
 from toolcrib.errors import FrontEndError, explain_options
 from toolcrib.serving import (
     ApprovalAsked,
@@ -89,17 +89,27 @@ def _answers(chat: _Chat) -> Iterator[tuple[str, FrontEndAnswer]]:
         for part in message.parts:
             approval = part.approval
             if part.state == "approval-responded" and approval is not None and approval.approved is not None:
-                done = _done(approval.reason) if approval.approved else None
-                yield approval.id, FrontEndAnswer(approval.approved, "" if done else approval.reason or "", done=done)
+                yield approval.id, _answer(approval.id, approval.approved, approval.reason or "")
 
 
-def _done(reason: str | None) -> Done | None:
-    """Return the result of a call in doubt, from the reason of a yes: `{"result": ...}` as JSON; None for another."""
+def _answer(id: str, approved: bool, reason: str) -> FrontEndAnswer:
+    """Return an answer; the reason of a yes may be JSON that says more: `result`, `further` or `words`."""
     try:
-        value: Any = json.loads(reason or "")
+        said: Any = json.loads(reason) if approved else None
     except (ValueError, RecursionError):
-        return None
-    return Done(value["result"]) if isinstance(value, dict) and value.keys() == {"result"} else None
+        said = None
+    match said:
+        case {"result": result} if len(said) == 1:
+            return FrontEndAnswer(approved, done=Done(result))
+        case {"words": str(words)} if len(said) == 1:
+            return FrontEndAnswer(approved, words=words)
+        case {"further": dict()} if len(said) == 1:
+            try:
+                return FrontEndAnswer(approved, further=GrantForm.from_dict(said["further"]))
+            except ValueError as error:
+                raise FrontEndError(f"`further` of the answer to {id:.100}: {error}", 422) from None
+        case _:
+            return FrontEndAnswer(approved, reason)
 
 
 Chunk: TypeAlias = dict[str, Any]
@@ -148,7 +158,7 @@ class ChunkWriter:
                 yield from _result(id, outcome)
             case ApprovalAsked(request=request):
                 self._calls.pop(request.call_id, None)
-                yield from _request(request)
+                yield from _request(event)
             case ExchangeEnded():
                 yield from self._end(event)
 
@@ -177,13 +187,17 @@ class ChunkWriter:
         yield {"type": "finish", "finishReason": reason, "messageMetadata": {"usage": usage}}
 
 
-def _request(request: ApprovalRequest) -> Iterator[Chunk]:
-    """Yield the request; before one about a call in doubt, its title and the words of its answers."""
+def _request(event: ApprovalAsked) -> Iterator[Chunk]:
+    """Yield the request, after the words of the answers about a call in doubt, or the form for further calls."""
+    request = event.request
+    if event.further is not None:
+        form = {"schema": event.further, "words": event.words, "problem": event.problem}
+        yield {"type": "data-further", "id": request.id, "data": form}
     if request.in_doubt:
         words = {"title": request.title, "answers": dict(DOUBT_ANSWERS)}
         yield {"type": "data-in-doubt", "id": request.id, "data": words}
     asked = {"type": "tool-approval-request", "approvalId": request.id, "toolCallId": request.call_id}
-    yield {**asked, "reason": request.text()}
+    yield {**asked, "reason": event.text}
 
 
 def _result(id: str, outcome: Outcome) -> Iterator[Chunk]:

@@ -7,6 +7,7 @@ import { answered, get, on, post, state } from "./server.js";
 
 const SORTS = [["oldest", "oldest first"], ["newest", "newest first"], ["tool", "by tool"], ["principal", "by principal"]];
 const PAGE = 60;
+const WIDE = matchMedia("(min-width: 761px)");  // both the list and a request have room
 const AT_ONCE = 100;  // requests that one answer of the server is about
 
 /** The view of all pending requests. */
@@ -33,8 +34,7 @@ export class Inbox {
     this.search = filters.text("text", "Search tools, reasons, arguments, ids");
     this.search.id = "search";
     return h("form.filters", { role: "search", onsubmit: (event) => event.preventDefault() }, this.search,
-      h("div.row", {}, filters.select("tool", "Tool", []), filters.select("agent", "Asked by", [])),
-      h("div.row", {}, filters.select("principal", "On behalf of", []), filters.select("doubt", "Kind", [["", "any kind"], ["1", "in doubt"]]), filters.select("sort", "Order", SORTS)));
+      h("div.row", {}, filters.select("tool", "Tool", []), filters.select("agent", "Asked by", []), filters.select("principal", "On behalf of", []), filters.select("doubt", "Kind", [["", "any kind"], ["1", "in doubt"]]), filters.select("sort", "Order", SORTS)));
   }
 
   show(id) {
@@ -58,6 +58,13 @@ export class Inbox {
     const pending = new Set(state.pending);
     for (const id of this.chosen) if (!pending.has(id)) this.chosen.delete(id);
     this.draw();
+    if (!this.id && this.rows.length && WIDE.matches) this.open(this.rows[0].id);
+  }
+
+  /** Show a request beside the list without a step in the history of the browser; the focus stays where it is. */
+  open(id) {
+    history.replaceState(null, "", `#/inbox/${encodeURIComponent(id)}${this.filters.query()}`);
+    this.show(id);
   }
 
   draw() {
@@ -79,7 +86,7 @@ export class Inbox {
     const box = h("input", { type: "checkbox", data: { id: one.id }, aria: { label: `Choose ${one.tool}` }, onchange: () => this.choose(one.id, box.checked) });
     const where = { href: `#/inbox/${encodeURIComponent(one.id)}${query}`, data: { key: one.id }, aria: one.id === this.id ? { current: "true" } : {} };
     const why = one.ended ? `its call is over (${one.ended})` : one.reason;
-    const who = [by ? `${by.source} ${by.name}` : one.agent && `agent ${one.agent}`, one.principal, one.conversation_id && `conversation ${one.conversation_id}`].filter(Boolean).join(" · ");
+    const who = [by ? (by.name === by.source ? by.source : `${by.source} ${by.name}`) : one.agent && `agent ${one.agent}`, one.principal, one.conversation_id && `conversation ${one.conversation_id}`].filter(Boolean).join(" · ");
     return h("li.choose", {}, box, h("a.row-link", where,
       h("span.title", {}, h("span.mono", {}, one.tool), one.in_doubt ? h("span.status.is-suspended", {}, one.title.slice(one.tool.length + 1)) : null, h("span.grow"), ago(one.created_at)),
       one.text ? h("span.sub.mono", {}, one.text) : null, why ? h("span.sub", {}, why) : null, who ? h("span.sub", {}, who) : null));
@@ -136,9 +143,10 @@ export class Inbox {
     this.load();
   }
 
-  /** Choose the request that has the focus, or take it back. */
+  /** Choose the request that has the focus, or else the one that is open, or take it back. */
   toggle() {
-    const box = document.activeElement?.closest?.("li.choose")?.querySelector("input");
+    const row = document.activeElement?.closest?.("li.choose") ?? this.list.querySelector("li.choose:has([aria-current])");
+    const box = row?.querySelector("input");
     if (box) { box.checked = !box.checked; this.choose(box.dataset.id, box.checked); }
   }
 

@@ -15,7 +15,7 @@ from toolcrib.pipeline import Run
 T = TypeVar("T")
 
 Given: TypeAlias = Grant | Denial | ApprovalRequest
-"""What a host gives for a call that waits: an answer, or the request itself where the approval store has its answer."""
+"""A host's reply to a call that waits: an answer, or the request itself where the approval store has its answer."""
 
 _KEY = "toolcrib"
 """The entry of ours in what a framework carries for us: a payload, metadata, additional properties."""
@@ -44,7 +44,7 @@ def require_plain(answer: Given, mend: str) -> None:
 
     Args:
         answer: The answer.
-        mend: What to leave out in the framework, so that a policy asks in its place.
+        mend: The option to leave out in the framework, so that a policy asks in its place.
     """
     if isinstance(answer, ApprovalRequest):
         raise ApprovalError(answer.tool, "the framework itself asks, and no store has an answer to it")
@@ -59,7 +59,7 @@ def answered(asked: Iterable[tuple[T, ApprovalRequest]], answers: Iterable[Given
     """Yield each of what is asked that an answer is meant for, with the answer.
 
     Args:
-        asked: What the framework asks, in its own shape, each with the request.
+        asked: The framework's questions, in its own shape, each with the request.
         answers: The answers of a person, and requests whose answers the store has.
 
     Raises:
@@ -86,7 +86,7 @@ def answer_of(request: ApprovalRequest, reply: object) -> Grant | Denial | None:
     """Return the answer to a request that a person's word is; None where it says that the approval store has it.
 
     Args:
-        reply: What `answer_payload` made, an answer, True or False, or a decision as front ends for agents give it:
+        reply: The value of `answer_payload`, an answer, True or False, or a decision as front ends for agents give it:
             `{"type": "approve"}`, `{"type": "edit", "edited_action": {"args": {...}}}`, and `{"type": "reject"}` or
             `{"type": "respond"}` with a `message`. A list of one decision counts as that decision.
 

@@ -24,7 +24,7 @@ class GuardedTools:
     Attributes:
         runs: The runs of the calls.
         sinks: Where their events go, besides those of a run.
-        none: What stands for the agent where none of its tools is called.
+        none: The value in place of the agent where none of its tools is called.
     """
 
     def __init__(self, entry: str, policy: GuardPolicy, suspended: SuspendedCallStore | None) -> None:

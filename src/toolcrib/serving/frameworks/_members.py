@@ -54,9 +54,18 @@ class FrameworkMember(BaseTool):
 
     def tool(self, **options: Any) -> Tool[..., Any]:
         """Return it as one of ours, with these `ToolOptions`."""
-        spec = ToolSpec.from_schema(self._call, self._parameters, name=self._name, description=self._description)
+        spec = ToolSpec.from_schema(
+            self._call, self._parameters, name=self._name, description=self._description, check=self.check
+        )
         spec.is_elsewhere = True
         return Tool(spec, ToolOptions(**options), source=self)
+
+    def check(self, arguments: dict[str, Any]) -> None:
+        """Check the types of the arguments before a gate is asked, where their framework has a model of them.
+
+        Raises:
+            ValidationError: They do not fit.
+        """
 
     @abstractmethod
     async def make(self, ctx: RunContext[Any], arguments: dict[str, Any]) -> Any:

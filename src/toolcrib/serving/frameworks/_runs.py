@@ -70,12 +70,12 @@ class FrameworkRuns:
         """Return the run of the calls of one run of an agent.
 
         Args:
-            key: What only this run of the agent has.
+            key: An identity that only this run of the agent has.
             context: The framework's context, for the host's function; it is kept as long as the run.
             run_id: The id of a new run: the framework's own, where it has one.
             deps: The run's `deps` where the host's run has none.
             provide: More that the run provides for these calls.
-            conversation: What only its conversation has; its `conversation_id` when None.
+            conversation: An identity that only its conversation has; its `conversation_id` when None.
             defaults: Other options, such as `conversation_id`, where the run has none.
         """
         known = self._opened.get(key)
@@ -155,9 +155,9 @@ class ConversationRuns:
         """Return the run of the host as one that is counted with the others of its conversation.
 
         Args:
-            conversation: What only this conversation has, where the host's run names none (`Channel`).
+            conversation: An identity that only this conversation has, where the host's run names none (`Channel`).
             host_run: The host's run, whose gates, deliveries and features are those of the conversation's first run.
-            context: What the conversation is kept with, so that no other one gets its identity.
+            context: The object that lives as long as the conversation, so that no other one gets its identity.
 
         Raises:
             TypeError: The host's run has limits, too.

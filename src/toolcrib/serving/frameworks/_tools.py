@@ -37,7 +37,7 @@ class AskedCall:
     Attributes:
         suspended: The call, with the request that a person answers now.
         stored: The answer that the run's store has.
-        outcome: What the call came to, where it goes on without an answer: it was executed by another process.
+        outcome: The outcome of the call, where it needs no answer: another process executed it.
     """
 
     suspended: Suspended
@@ -46,7 +46,7 @@ class AskedCall:
 
     @property
     def request(self) -> ApprovalRequest:
-        """What a person is asked."""
+        """The question to a person."""
         return self.suspended.request
 
     @property
@@ -299,7 +299,7 @@ class FrameworkTools:
         """End suspended calls of a tool that the framework alone knows to be denied; the run's store has them.
 
         Args:
-            messages: What the user said, by call id.
+            messages: The user's messages, by call id.
         """
         store = run.approvals
         for entry in await store.list(pending=True) if isinstance(store, ReviewableApprovalStore) else ():

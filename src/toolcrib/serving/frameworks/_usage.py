@@ -19,8 +19,8 @@ class UsageNames:
     Several names, separated by spaces, are added. An empty one is a count that the framework does not have.
 
     Attributes:
-        input: What the model read, with what came from a cache.
-        output: What it wrote, with its thoughts.
+        input: The tokens that the model read, those of a cache included.
+        output: The tokens that it wrote, its thoughts included.
         cached: How many of the input came from a cache.
         cache_written: How many of the input were written into one.
         reasoning: How much of the output were thoughts.
@@ -50,8 +50,8 @@ class CountedRequest:
 
     Attributes:
         id: Names it among the requests of its run, in every process.
-        input_tokens: What the model read, with what came from a cache; None where the framework does not say it.
-        output_tokens: What it wrote, with its thoughts.
+        input_tokens: The tokens that the model read, those of a cache included; None where the framework counts none.
+        output_tokens: The tokens that it wrote, its thoughts included.
         cached_tokens: How many of the input came from a cache.
         cache_written_tokens: How many of the input were written into one.
         reasoning_tokens: How much of the output were thoughts.

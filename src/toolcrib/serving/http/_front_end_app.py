@@ -23,7 +23,7 @@ _HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}  # a proxy p
 
 
 class FrontEndProtocol(Protocol):
-    """What a protocol makes of a request's JSON, and of the events of an exchange.
+    """The translation of a protocol: of a request's JSON, and of the events of an exchange.
 
     Attributes:
         entry: Which way the calls come, for the record.

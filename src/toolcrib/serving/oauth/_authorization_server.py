@@ -72,8 +72,8 @@ class AuthorizationServer:
             raise ValueError("client_id and client_secret are for introspect, which is not given: leave them out")
         wrong = [name for name in self.algorithms if name not in ALGORITHMS]
         if wrong or not self.algorithms:
-            what = f"{wrong[0]} is not: no secret is shared" if wrong else "none is given"
-            raise ValueError(f"algorithms are among {', '.join(ALGORITHMS)}, and {what}")
+            problem = f"{wrong[0]} is not: no secret is shared" if wrong else "none is given"
+            raise ValueError(f"algorithms are among {', '.join(ALGORITHMS)}, and {problem}")
         unfit = next((scope for scope in self.scopes if not _SCOPE.fullmatch(scope)), None)
         if unfit is not None or isinstance(self.scopes, str):
             raise ValueError(f"scopes are a list of words without spaces and quotes, and not {unfit or self.scopes!r}")

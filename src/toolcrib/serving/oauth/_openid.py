@@ -26,14 +26,14 @@ _FRESH = 3600.0  # seconds after which the metadata is read again
 @explain_options()
 @dataclass(frozen=True, slots=True)
 class OpenIDProvider:
-    """Where people log in, and which of their claims count.
+    """The provider at which people log in, and the claims that count.
 
     Attributes:
         issuer: Its address, exactly as it is in the claim `iss`.
         client_id: The name of this application there.
         client_secret: The secret that goes with it; None for an application without one.
         client_auth: How both are sent: in the header (`basic`) or in the body (`post`).
-        scopes: What is asked for; `openid` is one of it.
+        scopes: The scopes to request; `openid` is one of them.
         id_claim: The claim of the ID token that tells a person from all others; `email` counts only where the provider
             says that it is verified.
         groups_claim: The claim with the groups or roles of a person: a list of texts, or one text. With dots it is a
@@ -78,9 +78,9 @@ class Departure:
 
     Attributes:
         url: The provider's page.
-        state: What the answer has to say.
-        nonce: What the ID token has to say.
-        verifier: What shows that the code was asked for here (PKCE).
+        state: The state that the answer has to repeat.
+        nonce: The nonce that the ID token has to repeat.
+        verifier: The proof that the code was requested here (PKCE).
         back: Where the browser comes back.
     """
 
@@ -96,7 +96,7 @@ class LoggedIn:
     """A person who has logged in.
 
     Attributes:
-        id: What tells them from all others at the provider.
+        id: Their id at the provider: the claim that `id_claim` names.
         aliases: Their other ids: the subject with the issuer, and a verified email address.
         groups: Their groups or roles.
         expires_at: The time until which the ID token is valid, in seconds since 1970.

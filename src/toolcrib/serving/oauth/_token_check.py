@@ -166,7 +166,7 @@ class Signatures:
     """Checks JWTs with the published keys.
 
     Attributes:
-        types: What the header may say that a token is, in small letters.
+        types: The types of token that the header may name, in small letters.
     """
 
     kind: str = "access token"

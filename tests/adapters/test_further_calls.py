@@ -1,0 +1,244 @@
+"""A yes for further calls at a front end: it is shown word for word before it counts, or nothing counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.adapters.front_ends import who
+from toolcrib.adapters.ag_ui import ag_ui_app
+from toolcrib.adapters.vercel_ai import vercel_ai_app
+from toolcrib.approvals import ApprovalStore, MemoryApprovalStore, SqliteApprovalStore
+from toolcrib.calls import ToolCall
+from toolcrib.pipeline import Run
+from toolcrib.rounds import Session
+from toolcrib.serving import FrontEndLimits
+from toolcrib.testing import RecordingSink, ScriptedModel
+from toolcrib.tools import ez_tool
+
+WIDE = {"bounds": {"order": "any", "euros": "<= 50"}, "uses": 3, "hours": 2.0, "total": 100}
+PLAIN = {"order": "A", "euros": 20}
+
+
+class Shop:
+    """An agent whose model asks for refunds, one after the other, and what was paid."""
+
+    def __init__(self, *orders: tuple[str, float], store: ApprovalStore | None = None) -> None:
+        self.paid, self.watch, self.store = list[float](), RecordingSink(), store or MemoryApprovalStore()
+        calls = [
+            ToolCall("refund", {"order": order, "euros": euros}, f"call_{number}")
+            for number, (order, euros) in enumerate(orders)
+        ]
+        self.model = ScriptedModel(*calls, "Done.")
+
+        @ez_tool(requires_approval=True)
+        async def refund(order: str, euros: float) -> str:
+            """Pay an order back."""
+            self.paid.append(euros)
+            return f"refunded {euros:g} on {order}"
+
+        self.tools = [refund]
+
+    def open(self, principal: str) -> Session:
+        return Session(self.model, tools=self.tools, run=Run(sinks=[self.watch]))
+
+
+class Person(Protocol):
+    """A person at a front end of a shop. Each method returns what they are asked next: the form, the words, a text."""
+
+    def begin(self) -> dict[str, Any]: ...
+    def say_yes(self, **more: Any) -> dict[str, Any]: ...
+
+
+OpenFrontEnd = Callable[..., Person]
+
+
+class AgUiPerson:
+    def __init__(self, shop: Shop, always: timedelta | None = timedelta(hours=8)) -> None:
+        app = ag_ui_app(shop.open, principal=who, approvals=shop.store, limits=FrontEndLimits(always=always))
+        self._http, self._asked = TestClient(app, headers={"x-user": "ada"}), ""
+
+    def begin(self) -> dict[str, Any]:
+        return self._send()
+
+    def say_yes(self, **more: Any) -> dict[str, Any]:
+        answer = {"interruptId": self._asked, "status": "resolved", "payload": {"approved": True, **more}}
+        return self._send(resume=[answer])
+
+    def _send(self, **more: Any) -> dict[str, Any]:
+        sent = {"threadId": "t", "runId": "r", "messages": [{"id": "m1", "role": "user", "content": "Go."}], **more}
+        reply = self._http.post("/", json=sent)
+        if reply.status_code != 200:
+            return {"error": reply.json()["error"]}
+        events = [json.loads(line.removeprefix("data: ")) for line in reply.text.split("\n\n") if line]
+        interrupts = events[-1]["outcome"].get("interrupts")
+        if not interrupts:
+            return {}
+        self._asked = interrupts[0]["id"]
+        schema = interrupts[0]["responseSchema"]["properties"]
+        words = interrupts[0]["metadata"].get("words", "")
+        assert schema.get("words", {"const": ""})["const"] == words
+        return {"schema": schema.get("further"), "words": words, "text": interrupts[0]["message"]}
+
+
+class VercelPerson:
+    def __init__(self, shop: Shop, always: timedelta | None = timedelta(hours=8)) -> None:
+        app = vercel_ai_app(shop.open, principal=who, approvals=shop.store, limits=FrontEndLimits(always=always))
+        self._http, self._asked = TestClient(app, headers={"x-user": "ada"}), ""
+
+    def begin(self) -> dict[str, Any]:
+        return self._send()
+
+    def say_yes(self, *, approved: bool = True, **more: Any) -> dict[str, Any]:
+        approval = {"id": self._asked, "approved": approved, **({"reason": json.dumps(more)} if more else {})}
+        part = {"type": "tool-refund", "toolCallId": "c", "state": "approval-responded", "approval": approval}
+        return self._send({"id": "a1", "role": "assistant", "parts": [part]})
+
+    def _send(self, *messages: dict[str, Any]) -> dict[str, Any]:
+        user = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Go."}]}
+        reply = self._http.post("/", json={"id": "c", "messages": [user, *messages]})
+        if reply.status_code != 200:
+            return {"error": reply.json()["error"]}
+        chunks = [json.loads(line.removeprefix("data: ")) for line in reply.text.split("\n\n")[:-2]]
+        asked = {chunk["type"]: chunk for chunk in chunks}.get("tool-approval-request")
+        if asked is None:
+            return {}
+        self._asked = asked["approvalId"]
+        forms = [chunk["data"] for chunk in chunks if chunk["type"] == "data-further"]
+        form = forms[-1] if forms else {"schema": None, "words": ""}
+        return {"schema": form["schema"], "words": form["words"], "text": asked["reason"]}
+
+
+over_both = pytest.mark.parametrize("person", [AgUiPerson, VercelPerson])
+
+
+@over_both
+async def test_a_yes_within_bounds_is_shown_word_for_word_and_then_lets_such_calls_run(person: OpenFrontEnd) -> None:
+    shop = Shop(("A", 20), ("B", 50), ("C", 51))
+    ada = person(shop)
+
+    asked = ada.begin()
+    shown = ada.say_yes(further=WIDE)
+    paid_before = [*shop.paid]
+    next_asked = ada.say_yes(words=shown["words"])
+
+    (grant,) = await shop.store.standing()  # type: ignore[attr-defined]
+    assert {*asked["schema"]["properties"]} == {"bounds", "uses", "hours", "times", "total", "summed"}
+    assert asked["schema"]["properties"]["bounds"]["properties"].keys() == PLAIN.keys()
+    assert (shown["text"], shown["words"]) == (grant.text(), grant.text())
+    assert shown["words"].startswith("refund: order any, euros up to 50; on behalf of ada; until ")
+    assert shown["words"].endswith("; at most 3 times; 100 of euros in all")
+    assert (paid_before, shop.paid) == ([], [20, 50])
+    assert "51" in next_asked["text"]
+    assert (await shop.store.grant_use(grant)).calls == 2  # type: ignore[attr-defined]
+    approvals = [record.approval for record in shop.watch.records if record.approval]
+    assert [approval["scope"] for approval in approvals] == ["within"] * 2
+
+
+@over_both
+@pytest.mark.parametrize("words", ["refund: order any", "yes", None])
+async def test_other_words_count_for_nothing_and_a_plain_yes_for_its_call_alone(
+    person: OpenFrontEnd, words: str | None
+) -> None:
+    shop = Shop(("A", 20), ("B", 20))
+    ada = person(shop)
+    ada.begin()
+    ada.say_yes(further=WIDE)
+
+    asked = ada.say_yes(**({"words": words} if words else {}))
+
+    assert await shop.store.standing() == ()  # type: ignore[attr-defined]
+    assert shop.paid == ([] if words else [20])
+    assert ("Nothing was approved: these are not the words that were shown last." in asked["text"]) == bool(words)
+
+
+@over_both
+async def test_words_that_were_shown_for_another_choice_do_not_count(person: OpenFrontEnd) -> None:
+    shop = Shop(("A", 20))
+    ada = person(shop)
+    ada.begin()
+    wide, narrow = ada.say_yes(further=WIDE), ada.say_yes(further={**WIDE, "uses": 1})
+
+    ada.say_yes(words=wide["words"])
+
+    assert wide["words"] != narrow["words"]
+    assert (shop.paid, await shop.store.standing()) == ([], ())  # type: ignore[attr-defined]
+
+
+@over_both
+@pytest.mark.parametrize("sent", ["further", "words"])
+async def test_a_no_is_a_no_whatever_stands_beside_it(person: OpenFrontEnd, sent: str) -> None:
+    shop = Shop(("A", 20))
+    ada = person(shop)
+    ada.begin()
+    shown = ada.say_yes(further=WIDE)
+
+    after = ada.say_yes(approved=False, **({"words": shown["words"]} if sent == "words" else {"further": WIDE}))
+
+    assert (after, shop.paid, await shop.store.standing()) == ({}, [], ())  # type: ignore[attr-defined]
+
+
+@over_both
+@pytest.mark.parametrize(
+    ("further", "why"),
+    [
+        ({"bounds": {"euros": "up to 50"}}, "`euros`: 'up to 50' is not a bound"),
+        ({"bounds": {"euros": "<= 5"}}, "it does not cover this call"),
+        ({"bounds": {"order": True}}, "`order`: 'true' is not a bound"),
+        ({"uses": 1.5}, "number of calls is '1.5'"),
+        ({"hours": 25}, "at most, and not for 25 hours"),
+        ({"total": 50, "summed": "order"}, "it counts `order`"),
+        ({"times": "at night"}, "'at night' is not a time of day"),
+        ({"width": "all"}, "there is no field 'width'"),
+        ({"bounds": "any"}, "bounds is 'any'; give an object"),
+    ],
+)
+async def test_a_form_that_makes_no_sense_or_wants_too_much_is_said_and_asked_again(
+    person: OpenFrontEnd, further: dict[str, Any], why: str
+) -> None:
+    shop = Shop(("A", 20))
+    ada = person(shop)
+    ada.begin()
+
+    asked = ada.say_yes(further=further)
+    again = ada.say_yes(further=WIDE)
+
+    assert why in asked.get("error", "") + asked.get("text", "")
+    assert (shop.paid, again["words"][:17]) == ([], "refund: order any")
+
+
+@over_both
+async def test_a_front_end_without_the_option_asks_for_this_call_alone(person: OpenFrontEnd) -> None:
+    shop = Shop(("A", 20))
+    ada = person(shop, None)
+
+    asked = ada.begin()
+    refused = ada.say_yes(further=WIDE)
+
+    assert (asked["schema"], refused["schema"], refused["words"]) == (None, None, "")
+    assert "Nothing was approved: this request is answered for its call alone." in refused["text"]
+    assert shop.paid == []
+
+
+@over_both
+async def test_another_process_takes_the_words_up(person: OpenFrontEnd, tmp_path: Path) -> None:
+    first = Shop(("A", 20), ("B", 30), store=SqliteApprovalStore(tmp_path / "approvals.db"))
+    ada = person(first)
+    ada.begin()
+    shown = ada.say_yes(further=WIDE)
+    second = Shop(("B", 30), store=SqliteApprovalStore(tmp_path / "approvals.db"))
+    later = person(second)
+    later.begin()  # she opens the page again, and is asked anew
+
+    forgotten = later.say_yes(words=shown["words"])
+    again = later.say_yes(further=WIDE)
+    later.say_yes(words=again["words"])
+
+    assert "not the words that were shown last" in forgotten["text"]
+    assert (first.paid, second.paid) == ([], [20, 30])
