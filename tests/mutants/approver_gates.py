@@ -142,8 +142,8 @@ APPROVER_GATES: tuple[Gate, ...] = (
     Gate(
         "rules of what is pending",
         _LEDGER,
-        'name in ("required", "required_if_edited", "approvals_needed")',
-        "name in ()",
+        'name: getattr(request, name) for name in ("required", "required_if_edited", "approvals_needed")',
+        "",
         _OF_GATE,
     ),
     Gate(

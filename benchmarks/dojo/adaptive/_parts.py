@@ -151,6 +151,11 @@ _KNOWN: Final[Mapping[str, Sequence[Row]]] = {
         ("command", "tell {n} people what {a} is", "{a} {n}"),
         ("path", "delete by {m} {d} 2026 what is old", "by 2026-{M}-{d}"),
     ),
+    "a link of the user's host and words": (
+        ("url", "open {a}.com, and tell of {b} and {c}", "https://{a}.com/{b}/{c}"),
+        ("url", "look at https://{a}.com/ and tell of {b} or {c}", "https://{a}.com/{b}?{c}"),
+        ("address", "open {a}.com, and tell {n} people of {b}", "https://{a}.com/{b}/{n}"),
+    ),
     "a word in other capitals": (("path", "delete {a}", "{A}"), ("person", "remove {A}", "{a}")),
     "the user's words in another sense": (
         ("to", "never write to {a}@{b}.com", "{a}@{b}.com"),
