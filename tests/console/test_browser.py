@@ -584,10 +584,12 @@ def test_arguments_of_a_suspended_call_are_on_its_page_once(
     request_card(page).get_by_role("link", name="the call").click()
     details = page.get_by_role("region", name="Details")
     expect(details.locator(".arguments")).to_have_count(1)
+    expect(details).to_contain_text("Waits for a person")
 
     request_card(page).get_by_role("button", name="Approve").click()
 
     expect(details).to_contain_text("paid back 70.00 EUR for A-1")
+    expect(details).not_to_contain_text("Waits for a person")
     expect(details.locator(".arguments")).to_have_count(1)
     assert program.end().success
 
@@ -655,6 +657,7 @@ def test_axe_finds_nothing_on_any_page(
 ) -> None:
     some_history(path, tools)
     doubt = _elsewhere(_in_doubt(path, tools)).request
+
     app = console_app(sqlite_events(path), SqliteApprovalStore(path), ConsoleOptions(), Desk())
     with serve_app(app) as port:
         page = visit(f"http://127.0.0.1:{port}/", scheme=scheme, width=width)
@@ -1024,6 +1027,13 @@ class Desk:
 def test_durable_work_is_cancelled_resumed_and_handed_over(
     path: Path, visit: Callable[..., Page], scheme: str, width: int
 ) -> None:
+    @ez_tool
+    def refund(order: str, note: str) -> str:
+        return order
+
+    with SqliteSink(path) as sink:
+        call = ToolCall("refund", {"order": "A-1", "note": "the lamp arrived broken, " * 20}, "t1")
+        _elsewhere(Pipeline([refund], sinks=[sink]).run(call))
     app = console_app(sqlite_events(path), SqliteApprovalStore(path), ConsoleOptions(), Desk())
     with serve_app(app) as port:
         page = visit(f"http://127.0.0.1:{port}/", scheme=scheme, width=width)
@@ -1032,6 +1042,9 @@ def test_durable_work_is_cancelled_resumed_and_handed_over(
         view = page.get_by_role("region", name="Durable work")
         expect(view).to_contain_text("1 waiting · 0 running")
         expect(view).to_contain_text("2 in hand")
+        arguments = view.get_by_text("order='A-1'")
+        expect(arguments).to_be_visible()
+        assert arguments.evaluate("one => one.clientHeight < 30 && one.scrollWidth > one.clientWidth")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert _contrast(page, ".grant .muted") > 4.5
 
