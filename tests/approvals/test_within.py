@@ -237,6 +237,7 @@ def test_a_person_types_a_bound(typed: str, bound: Bound) -> None:
             "under https://x.example/?a",
             "under https://stra\u00dfe.example/",  # strasse.example to some clients
             "under https://[x]/",
+            *("under http://010.0.0.1/", "under http://127.1/", "under http://0x7f000001/"),
             "under C:reports",
             "under C:\\..\\x",
             "one of",

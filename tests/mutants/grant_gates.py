@@ -43,7 +43,13 @@ GRANT_GATES: tuple[Gate, ...] = (
     Gate("the parts of a place", _BOUNDS, "parts[: len(place)] == place", "parts[0] == place[0]", _OF_BOUNDS),
     Gate("parts that lead up", _BOUNDS, "all(map(_is_name, parts[1:]))", "True", _OF_BOUNDS),
     Gate("parts of a path of Windows", _BOUNDS, "if all(map(_is_windows_name, parts)) else None", "", _OF_BOUNDS),
-    Gate("a host of two readings", _BOUNDS, "if found[0].lower() == found[1].lower() else", "if True else", _OF_BOUNDS),
+    Gate(
+        "a host of two readings",
+        _BOUNDS,
+        "found.pop() if len(found) == 1 else",
+        "found.pop() if found else",
+        _OF_BOUNDS,
+    ),
     Gate("what a server may take for a part", _BOUNDS, "_UNSURE.search(urlsplit(place).path)", "False", _OF_BOUNDS),
     Gate(
         "a truth value is no number",

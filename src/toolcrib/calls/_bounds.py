@@ -316,14 +316,13 @@ def _is_windows_name(part: str) -> bool:
 def _host(host: str) -> str:
     """Return a host as it is looked up, an international one in its ASCII form; empty for one that is read in two ways.
 
-    Some clients look `straße.example` up as `strasse.example`, others do not.
+    Some clients look `straße.example` up as `strasse.example`, others do not; `010.0.0.1` is 8.0.0.1 to some.
     """
     try:
         if host.startswith("["):
             return f"[{IPv6Address(host[1:-1]).compressed}]"
-        if host.isascii():
-            return host.lower().rstrip(".")
-        found = [host.encode("idna").decode(), Url(f"https://{host}").host or ""]
+        by_python = host if host.isascii() else host.encode("idna").decode()
+        found = {name.lower().rstrip(".") for name in (by_python, Url(f"https://{host}").host or "")}
     except ValueError:
         return ""
-    return found[0].lower().rstrip(".") if found[0].lower() == found[1].lower() else ""
+    return found.pop() if len(found) == 1 else ""
