@@ -67,9 +67,11 @@ def test_a_section_says_which_tools(tmp_path: Path, section: dict[str, Any], nam
     assert tools_of(tmp_path, section).names() == names
 
 
-@pytest.mark.parametrize("approval", [True, ["add_pet"], "unless_read_only"])
-async def test_approval_holds(tmp_path: Path, approval: Any) -> None:
-    outcome = await Pipeline(tools_of(tmp_path, {"approval": approval})).run(ToolCall("add_pet", {}))
+@pytest.mark.parametrize(
+    "section", [{"approval": approval} for approval in (True, ["add_pet"], "unless_read_only")] + [{}]
+)
+async def test_approval_holds_also_when_nothing_is_said(tmp_path: Path, section: dict[str, Any]) -> None:
+    outcome = await Pipeline(tools_of(tmp_path, section)).run(ToolCall("add_pet", {}))
 
     assert isinstance(outcome, Suspended)
 

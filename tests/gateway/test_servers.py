@@ -276,6 +276,8 @@ def test_so_does_an_error_of_the_file(tmp_path: Path, text: str | None, problem:
     [
         ({"requires_approval": ["delete"]}, '`requires_approval`: .* write "toolcrib": {"approval": \\["delete"\\]}'),
         ({"requireApproval": True}, '`requireApproval`: .* write "toolcrib": {"approval": true}'),
+        ({"disabledTools": ["a"]}, '`disabledTools`: .* write "toolcrib": {"tools": ...} with the tools to take'),
+        ({"tools": {"a": {"enabled": False}}}, '`tools`: .* write "toolcrib": {"tools": ...} with the tools to take'),
         ({"require_approval": "always"}, '`require_approval`: .* write "toolcrib": {"approval": \\.\\.\\.}'),
         ({"confirm": ["delete"]}, '`confirm`: .* write "toolcrib": {"approval": \\["delete"\\]}'),
         ({"tools": ["search"]}, '`tools`: .* write "toolcrib": {"tools": \\["search"\\]}'),
@@ -312,7 +314,7 @@ def test_an_option_beside_the_section_of_the_file_is_an_error(tmp_path: Path, na
 
 @pytest.mark.parametrize(
     "fields",
-    [{"tools": ["*"]}, {"tools": {"search": {"approval_mode": "prompt"}}}, {"disabledTools": ["x"]}, {"trust": True}],
+    [{"tools": ["*"]}, {"tools": {"search": {"approval_mode": "prompt"}}}, {"disabledTools": []}, {"trust": True}],
 )
 def test_fields_of_clients_are_allowed(tmp_path: Path, fields: dict[str, Any]) -> None:
     read(tmp_path, {"a": {"command": "x", "autoApprove": ["all"], "alwaysAllow": ["all"], "timeout": 3, **fields}})

@@ -48,7 +48,6 @@ async def policy_async(arguments: dict[str, Any], ctx: Any) -> str:
         (lambda args, ctx: "dear" if args["cents"] > 1 else False, "dear"),
         (policy_async, "5 for ann"),
         (lambda args, ctx: False, None),
-        (lambda args, ctx: None, None),
         (False, None),
     ],
 )
@@ -59,6 +58,24 @@ async def test_a_tool_says_when_it_needs_approval(policy: Any, asked: str | None
     outcome = await Pipeline([spend]).run(ToolCall("spend", {"cents": 5}), Run(deps="ann"))
 
     assert (outcome.request.reason if isinstance(outcome, Suspended) else None) == asked
+
+
+@pytest.mark.parametrize("returned", [None, 0, 1, [], Ask("dear")], ids=repr)
+async def test_a_policy_without_an_answer_lets_nothing_run(returned: Any) -> None:
+    ran = list[int]()
+
+    async def forgetful(arguments: dict[str, Any], ctx: Any) -> Any:
+        return returned
+
+    @ez_tool(requires_approval=forgetful)
+    async def spend(cents: int) -> None:
+        ran.append(cents)
+
+    outcome = await Pipeline([spend]).run(ToolCall("spend", {"cents": 5}))
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, ran) == ("hook_error", [])
+    assert "return True or the reason to ask a person, else False" in str(outcome.exception)
 
 
 async def test_reasons_are_gathered() -> None:
@@ -79,7 +96,7 @@ async def test_reasons_are_gathered() -> None:
 
 
 async def test_a_policy_cannot_change_the_arguments() -> None:
-    @ez_tool(requires_approval=lambda args, ctx: args.update(cents=0))
+    @ez_tool(requires_approval=lambda args, ctx: bool(args.update(cents=0)))
     async def spend(cents: int) -> int:
         return cents
 

@@ -44,7 +44,8 @@ class ApiSection(Part):
         tools: The operations to take; all of them when left out. An option names operations by tool name, operation
             id, `tag:TAG`, path, or method and path; `*` stands for any text.
         exclude: Those to leave out.
-        approval: Which need a person: all, none, those named, or `unless_read_only`: all but those that only read.
+        approval: Which need a person: all, none, those named, or `unless_read_only`: all but those that only read,
+            which is the default.
         credentials: By the security scheme of the document: of each principal, or one key for all.
         labels: The labels of operations for a policy of provenance; `*` has the `source` of all others.
         pages: Whether the arguments of the next page are offered, or a number of pages put together.
@@ -54,7 +55,7 @@ class ApiSection(Part):
     tools: list[str] | None = None
     exclude: list[str] = Field(default_factory=list[str])
     descriptions: dict[str, str] = Field(default_factory=dict[str, str])
-    approval: bool | list[str] | Literal["unless_read_only"] = False
+    approval: bool | list[str] | Literal["unless_read_only"] = "unless_read_only"
     limits: _Limits = Field(default_factory=_Limits)
     labels: dict[str, _Labels] = Field(default_factory=dict[str, _Labels])
     credentials: dict[str, CredentialsSection] = Field(default_factory=dict[str, CredentialsSection])

@@ -22,11 +22,17 @@ _TAKING: Final = (
     "allowed_tool_names",
     "allowed_tools",
     "allowlist",
+    "enabled_tools",
     "include",
+    "include_tools",
     "only",
+    "tool_filter",
     "tool_names",
 )
-_EXCLUDING: Final = ("block", "deny", "denied", "denylist", "exclude", "without")
+_EXCLUDING: Final = (
+    *("block", "blocked_tools", "deny", "denied", "denied_tools", "denylist", "disabled_tools", "exclude"),
+    *("exclude_tools", "excluded_tools", "hidden_tools", "without"),
+)
 _WORDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("approvals", "requires_approval"), "approval"),
     **dict.fromkeys((*_TAKING, *_EXCLUDING), "tools"),
@@ -67,9 +73,11 @@ def refuse_misplaced_in_entry(place: FilePlace, given: Any, entry: type[BaseMode
         TargetError: One is an option: the error says where to write it.
     """
     for name, value in (cast("dict[str, Any]", given) if isinstance(given, dict) else {}).items():
-        if name in entry.model_fields or name in OF_CLIENTS or value is None or value == ["*"]:
+        if name in entry.model_fields or name in OF_CLIENTS or value in (None, [], ["*"]):
             continue
         word, option = _word(name), _option(name, section)
+        if word == "tools" and _hides_some(value):
+            raise _misplaced(place, name, {"tools": ...}, " with the tools to take")
         if option is None and word in _OF_FILE:
             raise _misplaced(place, name, {word: value}, " beside the servers, for all of them")
         if option is None or (option == word and not _fits(section, option, value)):
@@ -110,6 +118,13 @@ def refuse_options_of_file(place: FilePlace, given: Any, section: type[BaseModel
     for name, value in cast("dict[str, Any]", options).items() if isinstance(options, dict) else ():
         if name in _OF_FILE and name not in section.model_fields:
             raise _misplaced(place, f"toolcrib.{name}", {name: value}, " beside the servers, for all of them")
+
+
+def _hides_some(value: Any) -> bool:
+    """Return whether settings of each tool, as some clients have them, switch one off."""
+    settings: list[Any] = [*cast("dict[str, Any]", value).values()] if isinstance(value, dict) else []
+    found = [cast("dict[str, Any]", setting) for setting in settings if isinstance(setting, dict)]
+    return any(setting.get("enabled") is False or setting.get("disabled") is True for setting in found)
 
 
 def _word(name: str) -> str:

@@ -67,4 +67,6 @@ class _Approval:
         if callable(answer):
             answer = answer(dict(call.arguments), call.ctx)
             answer = await answer if isawaitable(answer) else answer
+            if not isinstance(answer, bool | str):  # a function without `return` would let every call run
+                raise TypeError(f"it returned {answer!r:.40}; return True or the reason to ask a person, else False")
         return calls.Ask(answer if isinstance(answer, str) else "") if answer else None
