@@ -99,6 +99,33 @@ async def test_the_rule_that_an_amount_is_under_says_who(store: Any) -> None:
     assert (await pipeline.run(waiting, run)).text() == "refunded 5"
 
 
+@pytest.mark.parametrize("of_run", [0, 1])
+@pytest.mark.parametrize("limit", [1000, 10_000])
+async def test_the_rules_of_gates_with_one_name_all_hold(of_run: int, limit: int, store: Any) -> None:
+    rules = [
+        ApproverRule(name="large", tools=["refund"], over={"amount": limit}, of="finance"),
+        replace(SMALL, up_to={}),
+    ]
+    gates = [ApproverRules([rule], GROUPS) for rule in rules]
+    pipeline = Pipeline(Toolset([refund]).with_gates(gates[1 - of_run]))
+    run = Run(principal="ada", approvals=store, gates=[gates[of_run]])
+
+    waiting = await asked(pipeline, run)
+    waiting = await asked(pipeline, run) if limit == 1000 else waiting  # a call that asks again asks for the same
+    request = waiting.request
+
+    assert {rule.rule for rule in request.required} == ({"large", SMALL.name} if limit == 1000 else {SMALL.name})
+    assert [rule.rule for rule in request.required_if_edited] == ([] if limit == 1000 else ["large"])
+    if limit == 1000:
+        await store.answer(request.grant(SUE))
+        assert isinstance(await pipeline.run(waiting, run), Suspended)
+        await store.answer(request.grant(CID))
+    else:
+        await refused(store, request.grant(SUE, override_args={"amount": 20_000}), "after the edit")
+        await store.answer(request.grant(SUE))
+    assert (await pipeline.run(waiting, run)).text() == "refunded 5000"
+
+
 async def test_everybody_may_say_no(store: Any) -> None:
     pipeline, run = guarded(), Run(principal="ada", approvals=store)
     waiting = await asked(pipeline, run)

@@ -15,6 +15,17 @@ from toolcrib.hooks import WITH_ARGUMENTS, Stage
 from toolcrib.tools import Tool
 
 
+class _RequiredByGates(list[Any]):
+    """What all gates of one name require of a call; those of another tool or run, or of a stored call, ask anew."""
+
+    def __init__(self, call: Any, gate: ApproverRules, required: Sequence[Any], before: object) -> None:
+        self.asked_in, self.of_gates = (call.plan, call.run), dict[ApproverRules, Sequence[Any]]()
+        if isinstance(before, _RequiredByGates) and before.asked_in == self.asked_in:
+            self.of_gates |= before.of_gates
+        self.of_gates[gate] = required
+        super().__init__(one for of_gate in self.of_gates.values() for one in of_gate)
+
+
 @explain_options()
 class ApproverRules:
     """A gate that says who has to approve a call, by rules. All rules that a call fits hold for it.
@@ -79,7 +90,8 @@ class ApproverRules:
             return None
         if why := next((verdict.hopeless for verdict in verdicts if verdict.hopeless), ""):
             return Rejected(call.name, call.id, why, "hook")
-        asked = {key: [one.to_dict() for one in required]}
+        of_gate = [one.to_dict() for one in required]
+        asked = {key: _RequiredByGates(call, self, of_gate, call.approval.metadata.get(key))}
         if reasons := [verdict.required.text() for verdict in verdicts if verdict.asks]:
             return Ask("; ".join(reasons), asked)
         call.update_approval(metadata={**call.approval.metadata, **asked})
