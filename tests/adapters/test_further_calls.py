@@ -68,8 +68,11 @@ class AgUiPerson:
         return self._send()
 
     def say_yes(self, **more: Any) -> dict[str, Any]:
-        answer = {"interruptId": self._asked, "status": "resolved", "payload": {"approved": True, **more}}
-        return self._send(resume=[answer])
+        return self.answer({"approved": True, **more})
+
+    def answer(self, *payloads: dict[str, Any]) -> dict[str, Any]:
+        answers = [{"interruptId": self._asked, "status": "resolved", "payload": payload} for payload in payloads]
+        return self._send(resume=answers)
 
     def _send(self, **more: Any) -> dict[str, Any]:
         sent = {"threadId": "t", "runId": "r", "messages": [{"id": "m1", "role": "user", "content": "Go."}], **more}
@@ -96,9 +99,12 @@ class VercelPerson:
         return self._send()
 
     def say_yes(self, *, approved: bool = True, **more: Any) -> dict[str, Any]:
-        approval = {"id": self._asked, "approved": approved, **({"reason": json.dumps(more)} if more else {})}
-        part = {"type": "tool-refund", "toolCallId": "c", "state": "approval-responded", "approval": approval}
-        return self._send({"id": "a1", "role": "assistant", "parts": [part]})
+        return self.answer({"approved": approved, **({"reason": json.dumps(more)} if more else {})})
+
+    def answer(self, *approvals: dict[str, Any]) -> dict[str, Any]:
+        part = {"type": "tool-refund", "toolCallId": "c", "state": "approval-responded"}
+        parts = [{**part, "approval": {"id": self._asked, **approval}} for approval in approvals]
+        return self._send({"id": "a1", "role": "assistant", "parts": parts})
 
     def _send(self, *messages: dict[str, Any]) -> dict[str, Any]:
         user = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Go."}]}
@@ -242,3 +248,127 @@ async def test_another_process_takes_the_words_up(person: OpenFrontEnd, tmp_path
 
     assert "not the words that were shown last" in forgotten["text"]
     assert (first.paid, second.paid) == ([], [20, 30])
+
+
+async def test_edited_arguments_and_further_calls_are_not_approved_together() -> None:
+    shop = Shop(("A", 20), ("B", 20))
+    ada = AgUiPerson(shop)
+    ada.begin()
+    shown = ada.say_yes(further=WIDE)
+
+    asked = ada.say_yes(words=shown["words"], editedArgs={"order": "A", "euros": 1})
+
+    assert "Nothing was approved: this request is answered for its call alone." in asked["text"]
+    assert (shop.paid, await shop.store.standing()) == ([], ())  # type: ignore[attr-defined]
+
+
+@over_both
+@pytest.mark.parametrize(
+    ("always", "why"),
+    [(None, "answered for its call alone"), (timedelta(minutes=5), "it may hold for 5 minutes at most; choose anew")],
+)
+async def test_words_count_by_the_limit_of_when_they_come_back(
+    person: OpenFrontEnd, always: timedelta | None, why: str, tmp_path: Path
+) -> None:
+    shop = Shop(("A", 20), ("B", 20), store=SqliteApprovalStore(tmp_path / "approvals.db"))
+    ada = person(shop)
+    ada.begin()
+    shown = ada.say_yes(further=WIDE)
+    later = person(shop, always)
+    later._asked = ada._asked  # type: ignore[attr-defined]  # the host has set another limit, and started anew
+
+    asked = later.say_yes(words=shown["words"])
+
+    assert why in asked["text"]
+    assert (shop.paid, await shop.store.standing()) == ([], ())  # type: ignore[attr-defined]
+
+
+NEARLY: list[dict[str, Any]] = [
+    {"further": None},
+    {"further": "any"},
+    {"further": [WIDE]},
+    {"further": {"width": "all"}},
+    {"Further": WIDE},
+    {"FURTHER ": WIDE},
+    {"words": None},
+    {"words": ""},
+    {"words": ["yes"]},
+    {"Words": "yes"},
+    {"further": WIDE, "note": "please"},
+    {"words": "yes", "note": "please"},
+]
+
+
+@over_both
+@pytest.mark.parametrize("more", NEARLY, ids=json.dumps)
+async def test_what_is_nearly_a_form_is_no_plain_yes(person: OpenFrontEnd, more: dict[str, Any]) -> None:
+    shop = Shop(("A", 20))
+    ada = person(shop)
+    ada.begin()
+
+    refused = ada.say_yes(**more)
+    again = ada.say_yes(further=WIDE)
+
+    assert "of the answer to ask_" in refused["error"]
+    assert (shop.paid, again["words"][:17]) == ([], "refund: order any")
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        '{"further": {"bounds": {}}, "words": ""}',
+        '{"result": 1, "more": 2}',
+        '{"Result": 1}',
+        '{"further": {"uses": ' + "1" * 5000 + "}}",
+        '{"further": ' + "[" * 100_000 + "]" * 100_000 + "}",
+    ],
+    ids=["two forms", "a result and more", "another case", "a long number", "a deep one"],
+)
+def test_a_reason_that_is_nearly_a_form_is_refused(reason: str) -> None:
+    ada = VercelPerson(shop := Shop(("A", 20)))
+    ada.begin()
+
+    refused = ada.answer({"approved": True, "reason": reason})
+
+    assert "the reason of the answer to ask_" in refused["error"]
+    assert shop.paid == []
+
+
+@pytest.mark.parametrize("reason", ["further calls, too", '"further"', '["words"]', '{"why": "further"}', "{further}"])
+def test_any_other_reason_is_of_a_plain_yes(reason: str) -> None:
+    ada = VercelPerson(shop := Shop(("A", 20)))
+    ada.begin()
+
+    assert (ada.answer({"approved": True, "reason": reason}), shop.paid) == ({}, [20])
+
+
+@pytest.mark.parametrize("is_no_last", [True, False])
+def test_a_no_among_the_answers_to_a_request_counts(is_no_last: bool) -> None:
+    ada = VercelPerson(shop := Shop(("A", 20)))
+    ada.begin()
+
+    said = [{"approved": True}, {"approved": False}]
+    ada.answer(*(said if is_no_last else reversed(said)))
+
+    assert shop.paid == []
+
+
+def test_of_two_yeses_in_a_chat_the_last_counts() -> None:
+    ada = VercelPerson(shop := Shop(("A", 20)))
+    ada.begin()
+
+    bad = {"approved": True, "reason": json.dumps({"further": "any"})}
+    shown = ada.answer(bad, {"approved": True, "reason": json.dumps({"further": WIDE})})
+
+    assert (shop.paid, shown["words"][:17]) == ([], "refund: order any")
+
+
+@pytest.mark.parametrize("second", [True, False])
+def test_two_answers_to_an_interrupt_are_refused(second: bool) -> None:
+    ada = AgUiPerson(shop := Shop(("A", 20)))
+    ada.begin()
+
+    refused = ada.answer({"approved": not second}, {"approved": second})
+
+    assert (refused["error"], shop.paid) == ("an interrupt is answered twice; send one answer to each", [])
+    assert (ada.say_yes(), shop.paid) == ({}, [20])

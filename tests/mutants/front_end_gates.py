@@ -162,15 +162,15 @@ FRONT_END_GATES: tuple[Gate, ...] = (
     Gate(
         "front end: a no is a no, whatever stands beside it",
         "serving/_front_end.py",
-        "if answer.approved and answer.words:",
-        "if answer.words:",
+        "if answer.approved and (answer.further is not None or answer.words):",
+        "if answer.approved and answer.further is not None or answer.words:",
         _FURTHER,
     ),
     Gate(
         "front end: a no with bounds is a no",
         "serving/_front_end.py",
-        "if answer.approved and answer.further is not None:",
-        "if answer.further is not None:",
+        "if answer.approved and (answer.further is not None or answer.words):",
+        "if answer.further is not None or answer.approved and answer.words:",
         _FURTHER,
     ),
 )

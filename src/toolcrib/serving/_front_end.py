@@ -12,7 +12,7 @@ from inspect import isawaitable
 from typing import Any, TypeAlias, cast
 from uuid import uuid4
 
-from toolcrib._numbers import count_text, require_numbers
+from toolcrib._numbers import count_text, require_numbers, span_text
 from toolcrib._processes import is_running, this_process
 from toolcrib.approvals import (
     ApprovalStore,
@@ -386,15 +386,15 @@ class Exchange:
         A yes for further calls is kept when the words come back that the person was shown for it.
         """
         who, store = Identity(self.principal), cast("ApprovalStore", self.session.host_run.approvals)
-        if answer.approved and answer.further is not None:
-            self._show_further(request, answer, answer.further)
-            return
-        if answer.approved and answer.words:
-            shown = self.shown.get(request.id)
-            if shown is None or answer.words != shown.text():
-                self._problems[request.id] = "Nothing was approved: these are not the words that were shown last."
+        if answer.approved and (answer.further is not None or answer.words):
+            try:
+                decision = self._further(request, answer)
+            except ValueError as error:
+                self._problems[request.id] = f"Nothing was approved: {error}."
                 return
-            decision = shown
+            if answer.further is not None:
+                self._unconfirmed[request.id] = decision
+                return
         elif answer.done is not None:
             decision = request.done(answer.done.value, who, answer.reason)
         elif answer.approved:
@@ -406,17 +406,22 @@ class Exchange:
         except ApprovalError as error:
             _log.info("the answer of %s was not taken: %s", who, error)
 
-    def _show_further(self, request: ApprovalRequest, answer: FrontEndAnswer, form: GrantForm) -> None:
-        """Keep the words of a yes for further calls, which the person is asked about next, or the reason against it."""
-        longest = self._sessions.limits.always
-        try:
-            if longest is None or answer.arguments is not None:
-                raise ValueError("this request is answered for its call alone")
-            grant = form.grant(request, Identity(self.principal), answer.reason, longest=longest)
-        except ValueError as error:
-            self._problems[request.id] = f"Nothing was approved: {error}."
-        else:
-            self._unconfirmed[request.id] = grant
+    def _further(self, request: ApprovalRequest, answer: FrontEndAnswer) -> Grant:
+        """Return the yes for further calls that an answer asks for, or whose words it has.
+
+        Raises:
+            ValueError: The host's limits do not allow it, or it makes no sense.
+        """
+        longest, shown = self._sessions.limits.always, self.shown.get(request.id)
+        if longest is None or answer.arguments is not None:
+            raise ValueError("this request is answered for its call alone")
+        if answer.further is not None:
+            return answer.further.grant(request, Identity(self.principal), answer.reason, longest=longest)
+        if shown is None or answer.words != shown.text():
+            raise ValueError("these are not the words that were shown last")
+        if shown.expires_at is None or shown.expires_at - shown.at > longest:  # the limit was another one then
+            raise ValueError(f"it may hold for {span_text(longest.total_seconds())} at most; choose anew")
+        return shown
 
     async def _execute(self, plan: ToolRoundPlan) -> None:
         results = [] if plan.suspended else await plan.run_pending()

@@ -78,6 +78,9 @@ class _Payload(BaseModel):
     def _check_one_answer(self) -> Self:
         if len({"approved", "result"} & self.model_fields_set) != 1:
             raise ValueError("it says either whether the call is approved, or what it came to")
+        given = {"further": self.further is not None, "words": bool(self.words)}
+        if self.approved and not all(given[name] for name in given.keys() & self.model_fields_set):
+            raise ValueError("a yes for further calls says which, and a plain yes leaves that out")
         return self
 
 
@@ -103,9 +106,12 @@ def request_in(sent: RunAgentInput) -> FrontEndRequest:
     """Return the person's last message and their answers; a message with more than text is refused.
 
     Raises:
-        FrontEndError: The payload of an answer says neither yes nor no, or the message has no text.
+        FrontEndError: The payload of an answer says neither yes nor no, an interrupt has two answers, or the message
+            has no text.
     """
     answers = {entry.interrupt_id: _answer(entry) for entry in sent.resume or ()}
+    if len(answers) < len(sent.resume or ()):
+        raise FrontEndError("an interrupt is answered twice; send one answer to each", 422)
     last = next((message for message in reversed(sent.messages) if isinstance(message, UserMessage)), None)
     if last is None:
         return FrontEndRequest(sent.thread_id, answers=answers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, StrictBool, ValidationError
 from starlette.types import ASGIApp
@@ -63,6 +63,9 @@ class _Chat(BaseModel):
     messages: list[_Message]
 
 
+_SAYS_MORE = {"result", "further", "words"}
+
+
 def request_in(body: Mapping[str, Any]) -> FrontEndRequest:
     """Return the person's last message and their answers; a message with more than text is refused.
 
@@ -75,7 +78,7 @@ def request_in(body: Mapping[str, Any]) -> FrontEndRequest:
         is_wrong = isinstance(error, ValidationError)
         what = f"it has {count_text(error.error_count(), 'wrong field')}" if is_wrong else "it is too deep"
         raise FrontEndError(f"the request is not of the Vercel AI SDK's chat transport: {what}", 422) from None
-    answers = dict(_answers(chat))
+    answers = _answers(chat)
     last = next((message for message in reversed(chat.messages) if message.role == "user"), None)
     if last is None:
         return FrontEndRequest(chat.id, answers=answers)
@@ -84,32 +87,37 @@ def request_in(body: Mapping[str, Any]) -> FrontEndRequest:
     return FrontEndRequest(chat.id, last.id, "\n".join(part.text for part in last.parts), answers)
 
 
-def _answers(chat: _Chat) -> Iterator[tuple[str, FrontEndAnswer]]:
-    for message in chat.messages:
-        for part in message.parts:
-            approval = part.approval
-            if part.state == "approval-responded" and approval is not None and approval.approved is not None:
-                yield approval.id, _answer(approval.id, approval.approved, approval.reason or "")
+def _answers(chat: _Chat) -> dict[str, FrontEndAnswer]:
+    """Return the last answer to each request, or a no that is among them."""
+    said: dict[str, _Approval] = {}
+    for part in (part for message in chat.messages for part in message.parts):
+        approval = part.approval
+        if part.state == "approval-responded" and approval is not None and approval.approved is not None:
+            before = said.get(approval.id)
+            said[approval.id] = approval if before is None or before.approved else before
+    return {id: _answer(id, approval.approved is True, approval.reason or "") for id, approval in said.items()}
 
 
 def _answer(id: str, approved: bool, reason: str) -> FrontEndAnswer:
     """Return an answer; the reason of a yes may be JSON that says more: `result`, `further` or `words`."""
     try:
         said: Any = json.loads(reason) if approved else None
-    except (ValueError, RecursionError):
-        said = None
-    match said:
-        case {"result": result} if len(said) == 1:
-            return FrontEndAnswer(approved, done=Done(result))
-        case {"words": str(words)} if len(said) == 1:
-            return FrontEndAnswer(approved, words=words)
-        case {"further": dict()} if len(said) == 1:
-            try:
+        match said:
+            case {"result": result} if len(said) == 1:
+                return FrontEndAnswer(approved, done=Done(result))
+            case {"words": str(words)} if len(said) == 1 and words:
+                return FrontEndAnswer(approved, words=words)
+            case {"further": dict()} if len(said) == 1:
                 return FrontEndAnswer(approved, further=GrantForm.from_dict(said["further"]))
-            except ValueError as error:
-                raise FrontEndError(f"`further` of the answer to {id:.100}: {error}", 422) from None
-        case _:
-            return FrontEndAnswer(approved, reason)
+            case dict() if names := _SAYS_MORE & {name.strip().casefold() for name in cast("dict[str, Any]", said)}:
+                raise ValueError(f"`{min(names)}` is not what it should be, or does not stand alone")
+            case _:
+                return FrontEndAnswer(approved, reason)
+    except json.JSONDecodeError:
+        return FrontEndAnswer(approved, reason)
+    except (ValueError, RecursionError) as error:
+        why = str(error) if isinstance(error, ValueError) else "it is too deep"
+        raise FrontEndError(f"the reason of the answer to {id:.100}: {why}", 422) from None
 
 
 Chunk: TypeAlias = dict[str, Any]
