@@ -24,9 +24,10 @@ from toolcrib.errors import (
     ModelRetry,
     RemoteToolError,
     ToolcribError,
+    register_signal,
 )
 from toolcrib.hooks import HookSet, per_value
-from toolcrib.pipeline import Channel, ErrorPolicy, Pipeline, Run
+from toolcrib.pipeline import Channel, Durability, ErrorPolicy, Pipeline, Run
 from toolcrib.record import ListSink
 from toolcrib.schema import RunContext
 from toolcrib.tools import BaseTool, Cost, ez_tool
@@ -265,6 +266,19 @@ class Running(Toolset):
         raising_now()
 
 
+class Journal:
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    async def begin(self, call: Any) -> None:
+        raise self.error
+
+
+class Losing(MemoryApprovalStore):
+    async def end(self, *args: Any, **options: Any) -> Any:
+        raise SystemExit(SAID)
+
+
 class Forgetting(MemoryApprovalStore):
     async def begin(self, *args: Any, **options: Any) -> Any:
         raising_now()
@@ -277,6 +291,11 @@ async def send(secret: str) -> None: ...
 @ez_tool(fixed={"secret": lambda: raising_now()})
 async def tell(secret: str) -> AsyncIterator[str]:
     yield secret
+
+
+@ez_tool
+async def stream() -> AsyncIterator[str]:
+    yield "found"
 
 
 @pytest.mark.parametrize("errors", ["message", "masked"])
@@ -304,11 +323,18 @@ async def tell(secret: str) -> AsyncIterator[str]:
         (Toolset([ask]), "ask", {"approver": lambda request: request.grant("ann"), "approvals": Forgetting()}),
         (Toolset([send]), "send", {}),
         (Toolset([tell]), "tell", {}),
+        (Toolset([find]), "find", {"durability": Durability(journal=Journal(KeyError(SAID)))}),
+        (Toolset([find]), "find", {"durability": Durability(journal=Journal(ModelRetry(SAID)))}),
+        (Toolset([find]), "find", {"durability": Durability(journal=Journal(SystemExit(SAID)))}),
+        (Toolset([stream]), "stream", {"durability": Durability(journal=Journal(KeyError(SAID)))}),
+        (Toolset([find]), "find", {"durability": Durability(fence=raising)}),
+        (Toolset([find]), "find", {"durability": Durability(fence=raising_now)}),
     ],
     ids=[
         *("decision", "pre", "post", "approver", "plain approver", "approver with another error", "no answer"),
         *("for another", "question", "policy", "condition", "gate", "begin", "cost", "observer"),
         *("delivery", "of run", "around the execution", "store", "fixed argument", "fixed argument of a stream"),
+        *("journal", "journal with a retry", "journal that exits", "journal of a stream", "fence", "plain fence"),
     ],
 )
 async def test_what_a_hook_raises_is_never_shown(
@@ -333,6 +359,27 @@ async def test_what_a_hook_of_each_value_raises_is_never_shown(errors: ErrorPoli
     )
 
     assert (outcome.code, "hunter2" in outcome.text()) == ("hook_error", False)
+
+
+async def test_the_signal_of_an_engine_passes_a_journal_as_it_is() -> None:
+    class LeftByEngine(BaseException): ...
+
+    register_signal(LeftByEngine)
+    signal = LeftByEngine()
+
+    with pytest.raises(LeftByEngine) as raised:
+        await Pipeline([find]).run(ToolCall("find", "{}"), Run(durability=Durability(journal=Journal(signal))))
+
+    assert raised.value is signal
+
+
+async def test_a_call_that_ran_is_completed_though_its_store_exits(caplog: pytest.LogCaptureFixture) -> None:
+    run = Run(approver=lambda request: request.grant("ann"), approvals=Losing())
+
+    outcome = await Pipeline([ask]).run(ToolCall("ask", "{}"), run)
+
+    assert outcome.text() == "found"
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
 
 
 async def test_what_an_approver_raises_for_a_call_inside_a_tool_is_never_shown() -> None:
