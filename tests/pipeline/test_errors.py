@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 
+from toolcrib import openapi
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.budgets import Budgets, Limit
 from toolcrib.calls import Failed, ToolCall, error_of, outcome_from_dict
 from toolcrib.errors import (
     ApprovalDenied,
+    CredentialError,
     FieldProblem,
     HookError,
     InvalidArguments,
@@ -29,6 +31,7 @@ from toolcrib.errors import (
 from toolcrib.hooks import HookSet, per_value
 from toolcrib.pipeline import Channel, Durability, ErrorPolicy, Pipeline, Run
 from toolcrib.record import ListSink
+from toolcrib.results import MemoryResultStore
 from toolcrib.schema import RunContext
 from toolcrib.tools import BaseTool, Cost, ez_tool
 from toolcrib.toolsets import Toolset
@@ -195,8 +198,12 @@ async def raising(*args: Any) -> Any:
     raise KeyError(SAID)
 
 
-def raising_now(*args: Any) -> Any:
+def raising_now(*args: Any, **options: Any) -> Any:
     raise KeyError(SAID)
+
+
+def lacking(principal: Any) -> Any:
+    raise CredentialError("Pets", SAID)
 
 
 async def reapproving(request: Any) -> Any:
@@ -293,6 +300,39 @@ async def tell(secret: str) -> AsyncIterator[str]:
     yield secret
 
 
+@ez_tool(max_result_chars=100)
+async def long() -> str:
+    return "word " * 1_000
+
+
+@ez_tool
+async def sample(ctx: RunContext[None]) -> str:
+    return (await ctx.sample("Hello.")).text
+
+
+class RefusedVault:
+    """Kept credentials whose store is away."""
+
+    async def consent_for(self, principal: str, server: str) -> None: ...
+
+    sign = renew = raising
+
+
+def served_api(credentials: Any) -> Toolset:
+    operation = {"operationId": "list_pets", "security": [{"key": []}], "responses": {"200": {"description": "fine"}}}
+    return openapi.toolset(
+        {
+            "openapi": "3.1.0",
+            "info": {"title": "Pets", "version": "1"},
+            "paths": {"/pets": {"get": operation}},
+            "components": {"securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-Key"}}},
+        },
+        server="http://127.0.0.1:9",
+        approval=False,
+        credentials=credentials,
+    )
+
+
 @ez_tool
 async def stream() -> AsyncIterator[str]:
     yield "found"
@@ -329,12 +369,17 @@ async def stream() -> AsyncIterator[str]:
         (Toolset([stream]), "stream", {"durability": Durability(journal=Journal(KeyError(SAID)))}),
         (Toolset([find]), "find", {"durability": Durability(fence=raising)}),
         (Toolset([find]), "find", {"durability": Durability(fence=raising_now)}),
+        (served_api(raising), "list_pets", {}),
+        (served_api(raising_now), "list_pets", {}),
+        (served_api(lacking), "list_pets", {}),
+        (served_api({"key": RefusedVault()}), "list_pets", {}),
     ],
     ids=[
         *("decision", "pre", "post", "approver", "plain approver", "approver with another error", "no answer"),
         *("for another", "question", "policy", "condition", "gate", "begin", "cost", "observer"),
         *("delivery", "of run", "around the execution", "store", "fixed argument", "fixed argument of a stream"),
         *("journal", "journal with a retry", "journal that exits", "journal of a stream", "fence", "plain fence"),
+        *("credentials", "plain credentials", "credentials with another error", "kept credentials"),
     ],
 )
 async def test_what_a_hook_raises_is_never_shown(
@@ -371,6 +416,37 @@ async def test_the_signal_of_an_engine_passes_a_journal_as_it_is() -> None:
         await Pipeline([find]).run(ToolCall("find", "{}"), Run(durability=Durability(journal=Journal(signal))))
 
     assert raised.value is signal
+
+
+@pytest.mark.parametrize("error", [KeyError(SAID), ModelRetry(SAID), SystemExit(SAID)], ids=repr)
+async def test_what_the_hosts_model_raises_is_never_shown(error: BaseException) -> None:
+    async def answer(request: Any) -> Any:
+        raise error
+
+    outcome = await failed([sample], Run(channel=Channel(sample=answer)), "sample")
+
+    assert (outcome.code, "hunter2" in outcome.text()) == ("hook_error", False)
+    assert isinstance(outcome.exception, HookError)
+
+
+@pytest.mark.parametrize("errors", ["message", "masked"])
+@pytest.mark.parametrize(("method", "arguments"), [("find", {}), ("piece_at", {}), ("pieces", {"search": "word"})])
+async def test_what_a_result_store_raises_is_never_shown(
+    errors: ErrorPolicy, method: str, arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = MemoryResultStore()
+    tools = Pipeline(Toolset([long], results=store))
+    kept = await tools.run(ToolCall("long", "{}"), Run())
+    [handle] = re.findall('handle="([^"]+)"', kept.text())
+    monkeypatch.setattr(store, method, raising_now)
+
+    outcome = await tools.run(
+        ToolCall("read_result", {"handle": handle, **arguments}), Run(channel=Channel(errors=errors))
+    )
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, "hunter2" in outcome.text()) == ("hook_error", False)
+    assert isinstance(outcome.exception, HookError)
 
 
 async def test_a_call_that_ran_is_completed_though_its_store_exits(caplog: pytest.LogCaptureFixture) -> None:

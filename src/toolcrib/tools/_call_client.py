@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from toolcrib.calls import Media, ToolCall, lenient
-from toolcrib.errors import ClientAnswerError, ClientUnavailable, refuse_unknown_options
+from toolcrib.errors import ClientAnswerError, ClientUnavailable, HookError, refuse_unknown_options
 from toolcrib.hooks import ModelInput
 from toolcrib.schema import (
     ClientFeature,
@@ -137,7 +137,12 @@ class LinkedClient:
             raise ClientUnavailable(self._ctx.tool_name, wanted, why)
         about = {"text": request.last_text} if self._ctx.trace is not None else None
         with asking(self._ctx, kind, "host" if link is None else "client", about) as asked:
-            sampled = await ask(request)
+            try:
+                sampled = await ask(request)
+            except BaseException as error:
+                if link is not None:
+                    raise
+                raise HookError.of(self._ctx.tool_name, "sampling", ask, error)  # noqa: B904 -- it has it as its cause
             asked.by = sampled.model
         self._give_to_features([*sampled.content])
         return sampled
