@@ -136,14 +136,14 @@ class LinkedClient:
             )
             raise ClientUnavailable(self._ctx.tool_name, wanted, why)
         about = {"text": request.last_text} if self._ctx.trace is not None else None
-        with asking(self._ctx, kind, "host" if link is None else "client", about) as asked:
-            try:
+        try:
+            with asking(self._ctx, kind, "host" if link is None else "client", about) as asked:
                 sampled = await ask(request)
-            except BaseException as error:
-                if link is not None:
-                    raise
-                raise HookError.of(self._ctx.tool_name, "sampling", ask, error)  # noqa: B904 -- it has it as its cause
-            asked.by = sampled.model
+                asked.by = sampled.model
+        except BaseException as error:
+            if link is not None:
+                raise
+            raise HookError.of(self._ctx.tool_name, "sampling", ask, error)  # noqa: B904 -- it has it as its cause
         self._give_to_features([*sampled.content])
         return sampled
 
