@@ -146,8 +146,8 @@ OPENAPI_GATES: tuple[Gate, ...] = (
     Gate(
         "credentials of each principal",
         "openapi/_credentials.py",
-        "found: Any = credentials(principal) if callable(credentials) else credentials",
-        'found: Any = credentials("ann") if callable(credentials) else credentials',
+        "await self._ask(credentials, principal)",
+        'await self._ask(credentials, "ann")',
         _OF_CREDENTIALS,
     ),
     Gate(

@@ -13,21 +13,25 @@ from typing import Any
 
 import pytest
 
+from toolcrib import openapi
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.budgets import Budgets, Limit
 from toolcrib.calls import Failed, ToolCall, error_of, outcome_from_dict
 from toolcrib.errors import (
     ApprovalDenied,
+    CredentialError,
     FieldProblem,
     HookError,
     InvalidArguments,
     ModelRetry,
     RemoteToolError,
     ToolcribError,
+    register_signal,
 )
 from toolcrib.hooks import HookSet, per_value
-from toolcrib.pipeline import Channel, ErrorPolicy, Pipeline, Run
+from toolcrib.pipeline import Channel, Durability, ErrorPolicy, Pipeline, Run
 from toolcrib.record import ListSink
+from toolcrib.results import MemoryResultStore
 from toolcrib.schema import RunContext
 from toolcrib.tools import BaseTool, Cost, ez_tool
 from toolcrib.toolsets import Toolset
@@ -194,8 +198,12 @@ async def raising(*args: Any) -> Any:
     raise KeyError(SAID)
 
 
-def raising_now(*args: Any) -> Any:
+def raising_now(*args: Any, **options: Any) -> Any:
     raise KeyError(SAID)
+
+
+def lacking(principal: Any) -> Any:
+    raise CredentialError("Pets", SAID)
 
 
 async def reapproving(request: Any) -> Any:
@@ -265,6 +273,19 @@ class Running(Toolset):
         raising_now()
 
 
+class Journal:
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    async def begin(self, call: Any) -> None:
+        raise self.error
+
+
+class Losing(MemoryApprovalStore):
+    async def end(self, *args: Any, **options: Any) -> Any:
+        raise SystemExit(SAID)
+
+
 class Forgetting(MemoryApprovalStore):
     async def begin(self, *args: Any, **options: Any) -> Any:
         raising_now()
@@ -277,6 +298,44 @@ async def send(secret: str) -> None: ...
 @ez_tool(fixed={"secret": lambda: raising_now()})
 async def tell(secret: str) -> AsyncIterator[str]:
     yield secret
+
+
+@ez_tool(max_result_chars=100)
+async def long() -> str:
+    return "word " * 1_000
+
+
+@ez_tool
+async def sample(ctx: RunContext[None]) -> str:
+    return (await ctx.sample("Hello.")).text
+
+
+class RefusedVault:
+    """Kept credentials whose store is away."""
+
+    async def consent_for(self, principal: str, server: str) -> None: ...
+
+    sign = renew = raising
+
+
+def served_api(credentials: Any) -> Toolset:
+    operation = {"operationId": "list_pets", "security": [{"key": []}], "responses": {"200": {"description": "fine"}}}
+    return openapi.toolset(
+        {
+            "openapi": "3.1.0",
+            "info": {"title": "Pets", "version": "1"},
+            "paths": {"/pets": {"get": operation}},
+            "components": {"securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-Key"}}},
+        },
+        server="http://127.0.0.1:9",
+        approval=False,
+        credentials=credentials,
+    )
+
+
+@ez_tool
+async def stream() -> AsyncIterator[str]:
+    yield "found"
 
 
 @pytest.mark.parametrize("errors", ["message", "masked"])
@@ -304,11 +363,23 @@ async def tell(secret: str) -> AsyncIterator[str]:
         (Toolset([ask]), "ask", {"approver": lambda request: request.grant("ann"), "approvals": Forgetting()}),
         (Toolset([send]), "send", {}),
         (Toolset([tell]), "tell", {}),
+        (Toolset([find]), "find", {"durability": Durability(journal=Journal(KeyError(SAID)))}),
+        (Toolset([find]), "find", {"durability": Durability(journal=Journal(ModelRetry(SAID)))}),
+        (Toolset([find]), "find", {"durability": Durability(journal=Journal(SystemExit(SAID)))}),
+        (Toolset([stream]), "stream", {"durability": Durability(journal=Journal(KeyError(SAID)))}),
+        (Toolset([find]), "find", {"durability": Durability(fence=raising)}),
+        (Toolset([find]), "find", {"durability": Durability(fence=raising_now)}),
+        (served_api(raising), "list_pets", {}),
+        (served_api(raising_now), "list_pets", {}),
+        (served_api(lacking), "list_pets", {}),
+        (served_api({"key": RefusedVault()}), "list_pets", {}),
     ],
     ids=[
         *("decision", "pre", "post", "approver", "plain approver", "approver with another error", "no answer"),
         *("for another", "question", "policy", "condition", "gate", "begin", "cost", "observer"),
         *("delivery", "of run", "around the execution", "store", "fixed argument", "fixed argument of a stream"),
+        *("journal", "journal with a retry", "journal that exits", "journal of a stream", "fence", "plain fence"),
+        *("credentials", "plain credentials", "credentials with another error", "kept credentials"),
     ],
 )
 async def test_what_a_hook_raises_is_never_shown(
@@ -333,6 +404,58 @@ async def test_what_a_hook_of_each_value_raises_is_never_shown(errors: ErrorPoli
     )
 
     assert (outcome.code, "hunter2" in outcome.text()) == ("hook_error", False)
+
+
+async def test_the_signal_of_an_engine_passes_a_journal_as_it_is() -> None:
+    class LeftByEngine(BaseException): ...
+
+    register_signal(LeftByEngine)
+    signal = LeftByEngine()
+
+    with pytest.raises(LeftByEngine) as raised:
+        await Pipeline([find]).run(ToolCall("find", "{}"), Run(durability=Durability(journal=Journal(signal))))
+
+    assert raised.value is signal
+
+
+@pytest.mark.parametrize("error", [KeyError(SAID), ModelRetry(SAID), SystemExit(SAID)], ids=repr)
+async def test_what_the_hosts_model_raises_is_never_shown(error: BaseException) -> None:
+    async def answer(request: Any) -> Any:
+        raise error
+
+    outcome = await failed([sample], Run(channel=Channel(sample=answer)), "sample")
+
+    assert (outcome.code, "hunter2" in outcome.text()) == ("hook_error", False)
+    assert isinstance(outcome.exception, HookError)
+
+
+@pytest.mark.parametrize("errors", ["message", "masked"])
+@pytest.mark.parametrize(("method", "arguments"), [("find", {}), ("piece_at", {}), ("pieces", {"search": "word"})])
+async def test_what_a_result_store_raises_is_never_shown(
+    errors: ErrorPolicy, method: str, arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = MemoryResultStore()
+    tools = Pipeline(Toolset([long], results=store))
+    kept = await tools.run(ToolCall("long", "{}"), Run())
+    [handle] = re.findall('handle="([^"]+)"', kept.text())
+    monkeypatch.setattr(store, method, raising_now)
+
+    outcome = await tools.run(
+        ToolCall("read_result", {"handle": handle, **arguments}), Run(channel=Channel(errors=errors))
+    )
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, "hunter2" in outcome.text()) == ("hook_error", False)
+    assert isinstance(outcome.exception, HookError)
+
+
+async def test_a_call_that_ran_is_completed_though_its_store_exits(caplog: pytest.LogCaptureFixture) -> None:
+    run = Run(approver=lambda request: request.grant("ann"), approvals=Losing())
+
+    outcome = await Pipeline([ask]).run(ToolCall("ask", "{}"), run)
+
+    assert outcome.text() == "found"
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
 
 
 async def test_what_an_approver_raises_for_a_call_inside_a_tool_is_never_shown() -> None:

@@ -15,7 +15,7 @@ from urllib.parse import quote, urlsplit
 import httpx2
 
 from toolcrib.calls import Consent
-from toolcrib.errors import CredentialError, RemoteToolError
+from toolcrib.errors import CredentialError, HookError, RemoteToolError
 from toolcrib.openapi._operations import Requirement
 
 Credential: TypeAlias = str | tuple[str, str]
@@ -124,8 +124,7 @@ class Signer:
         credentials = self.credentials
         if not self.requirements or credentials is None:
             return Signing()
-        found: Any = credentials(principal) if callable(credentials) else credentials
-        has = cast("Mapping[str, Any]", (await found if isawaitable(found) else found) or {})
+        has: Mapping[str, Any] = await self._ask(credentials, principal) or {} if callable(credentials) else credentials
         lacking: CredentialError | None = None
         for requirement in self._within_reach(has):
             try:
@@ -150,7 +149,7 @@ class Signer:
             value = has[name]
             if isinstance(value, KeptCredentials):
                 request = httpx2.Request("GET", self.address)
-                used[name] = await value.sign(user, self._key, request)
+                used[name] = await self._ask(value.sign, user, self._key, request)
                 value = _secret_on(request)
             elif self.is_elsewhere:
                 where = urlsplit(self.address).hostname
@@ -164,8 +163,23 @@ class Signer:
     async def renewed(self, signing: Signing, user: str) -> bool:
         """Renew what the server has refused; return whether there is something else to sign with now."""
         stored = self._stored()
-        renewals = [await stored[name].renew(user, self._key, used) for name, used in signing.used.items()]
+        renewals = [await self._ask(stored[name].renew, user, self._key, used) for name, used in signing.used.items()]
         return any(renewals)
+
+    async def _ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Ask the host's code for credentials.
+
+        Raises:
+            CredentialError: There are no kept ones of this principal.
+            HookError: It raised another error.
+        """
+        try:
+            found = function(*arguments)
+            return await found if isawaitable(found) else found
+        except BaseException as error:
+            if isinstance(error, CredentialError) and function is not self.credentials:
+                raise
+            raise HookError.of(self.name, "credentials", function, error)  # noqa: B904 -- it has it as its cause
 
     @property
     def _key(self) -> str:

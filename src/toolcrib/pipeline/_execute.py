@@ -322,13 +322,20 @@ def begin_steps(run: Run) -> tuple[BeginStep, ...]:
     if run.approvals is not None:
         steps.append(_name_request)  # the journal has it, too: by it the call that comes back is found
     if journal is not None:
-        steps.append(journal.begin)
+        steps.append(partial(_await_of_host, "journal", journal, journal.begin))
     if run.approvals is not None:
         steps.append(note_begin)
     if fence is not None:
-        steps.append(lambda call: fence())
+        steps.append(partial(_await_of_host, "fence", fence, lambda call: fence()))
     run.set_begin_steps(tuple(steps))
     return tuple(steps)
+
+
+async def _await_of_host(kind: str, hook: object, step: BeginStep, call: LiveCall) -> None:
+    try:
+        await step(call)
+    except BaseException as error:  # it is the host's code; the signal of an engine passes
+        raise HookError.of(call.name, kind, hook, error)  # noqa: B904 -- it has it as its cause
 
 
 async def _begin(call: LiveCall, steps: Iterable[BeginStep]) -> None:
@@ -412,8 +419,9 @@ async def note_end(call: LiveCall) -> None:
     call.update_execution(noted="ended")
     try:
         await store.end(request, call.grant, _result_of(call))
-    except Exception:  # the store is the user's code; the call was executed, and stays in doubt there
-        _log.exception("it could not be noted that the call %s of `%s` has ended", call.id, call.name)
+    except BaseException as error:  # the store is the user's code; the call was executed, and stays in doubt there
+        cause = error if isinstance(error, Exception) else exception_of(error)  # a newer form is no reason to wait
+        _log.error("it could not be noted that the call %s of `%s` has ended", call.id, call.name, exc_info=cause)
 
 
 async def note_interruption(call: LiveCall) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from toolcrib.calls import MODEL, ResultReader, cut
-from toolcrib.errors import ModelRetry
+from toolcrib.errors import HookError, ModelRetry
 from toolcrib.results._read import FoundRows, FoundTable, FoundText, ResultQuery, read
 from toolcrib.results._store import ResultStore, StoredResult, size_of
 from toolcrib.schema import RunContext
@@ -54,7 +54,12 @@ class ReadResult(BaseTool):
             most_chars=reader.value_chars or self._store.max_result_chars or _MOST_CHARS,
             whole=is_for_program,
         )
-        stored, found = await asyncio.to_thread(self._read, handle, principal, query)
+        try:
+            stored, found = await asyncio.to_thread(self._read, handle, principal, query)
+        except ModelRetry:
+            raise
+        except BaseException as error:  # the store is the host's code
+            raise HookError.of(ctx.tool_name, "result store", self._store, error)  # noqa: B904 -- it has it as its cause
         if isinstance(found, FoundTable):
             return found.table
         return _value_of(stored, found, query) if is_for_program else _page_of(found, query.most_chars)

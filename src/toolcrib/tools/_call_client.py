@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from toolcrib.calls import Media, ToolCall, lenient
-from toolcrib.errors import ClientAnswerError, ClientUnavailable, refuse_unknown_options
+from toolcrib.errors import ClientAnswerError, ClientUnavailable, HookError, refuse_unknown_options
 from toolcrib.hooks import ModelInput
 from toolcrib.schema import (
     ClientFeature,
@@ -136,9 +136,14 @@ class LinkedClient:
             )
             raise ClientUnavailable(self._ctx.tool_name, wanted, why)
         about = {"text": request.last_text} if self._ctx.trace is not None else None
-        with asking(self._ctx, kind, "host" if link is None else "client", about) as asked:
-            sampled = await ask(request)
-            asked.by = sampled.model
+        try:
+            with asking(self._ctx, kind, "host" if link is None else "client", about) as asked:
+                sampled = await ask(request)
+                asked.by = sampled.model
+        except BaseException as error:
+            if link is not None:
+                raise
+            raise HookError.of(self._ctx.tool_name, "sampling", ask, error)  # noqa: B904 -- it has it as its cause
         self._give_to_features([*sampled.content])
         return sampled
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from mcp.client.client import Client
+from mcp.shared.exceptions import MCPError
 from mcp_types import TextContent
 
+from tests.adapters.mcp_server.clients import Way, every_generation
 from tests.ways_in.mcp import over_http, piped
 from toolcrib.adapters.mcp_server import ServerOptions, build_server, http_app
 from toolcrib.pipeline import ErrorPolicy, Run
@@ -41,3 +45,22 @@ async def test_over_http_it_is_the_message_where_the_host_says_so() -> None:
 async def test_over_stdio_it_is_what_the_run_says() -> None:
     assert "hunter2" in await shown(http=False)
     assert "hunter2" not in await shown(http=False, errors="masked")
+
+
+@every_generation
+@pytest.mark.parametrize("errors", ["message", "masked"])
+@pytest.mark.parametrize("error", [KeyError("hunter2"), SystemExit("hunter2")], ids=repr)
+async def test_what_opens_the_runs_shows_nothing_when_it_raises(
+    way: Way, errors: ErrorPolicy, error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    def opened(principal: str) -> Any:
+        raise error
+
+    shown_error = pytest.RaisesExc(
+        MCPError, match="Internal server error", check=lambda raised: "hunter2" not in str(raised)
+    )
+    with pytest.RaisesGroup(shown_error, flatten_subgroups=True):
+        async with way(build_server([broken], ServerOptions(run=opened, errors=errors))) as client:
+            await client.list_tools()
+
+    assert "hunter2" in caplog.text

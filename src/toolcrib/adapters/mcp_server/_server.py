@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -17,7 +18,7 @@ from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_REQUEST
+from mcp_types import INTERNAL_ERROR, INVALID_REQUEST
 from pydantic import BaseModel, ValidationError
 
 from toolcrib.adapters.mcp_server._asking_calls import ASKING
@@ -49,6 +50,8 @@ from toolcrib.pipeline import Access, Pipeline, Run, local_user
 from toolcrib.serving import OpenCalls, OpenLimit, Principal, Principals, check_countable
 from toolcrib.tools import PromptOffer, ResourceOffer, Tool, is_for_apps, offering_of
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike, sources_of
+
+_log = logging.getLogger("toolcrib.adapters")
 
 _PARAMS: Mapping[str, type[BaseModel]] = {
     "tools/call": types.CallToolRequestParams,
@@ -204,7 +207,7 @@ class McpServer(Server[Served]):
             on_call_tool=self._call,
         )
         self.middleware += [
-            _outlast_exits,
+            _hide_errors,
             _explain_state,
             RequestStateBoundary(self._state_security(), default_audience=options.name),
             self._add_instructions,
@@ -335,12 +338,16 @@ def _caller() -> tuple[str, Access | None] | None:
     return None if token is None else (principal_of(token), access_of(token))
 
 
-async def _outlast_exits(ctx: _Context, call_next: CallNext) -> HandlerResult:
-    """Answer a request with an error whose handling raised what ends a process; a middleware."""
+async def _hide_errors(ctx: _Context, call_next: CallNext) -> HandlerResult:
+    """Answer a request whose handling raised with an error that says nothing of the host's code; a middleware."""
     try:
         return await call_next(ctx)
-    except BaseException as error:
-        raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause
+    except (MCPError, ValidationError):
+        raise
+    except BaseException as error:  # also what ends a process
+        cause = exception_of(error)
+        _log.error("the request %s failed", ctx.method, exc_info=cause)
+        raise MCPError(INTERNAL_ERROR, "Internal server error") from cause
 
 
 async def _explain_state(ctx: _Context, call_next: CallNext) -> HandlerResult:
