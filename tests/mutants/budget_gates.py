@@ -154,7 +154,7 @@ BUDGET_GATES: tuple[Gate, ...] = (
     ),
     Gate("one paid reply without tokens", _PRICED, "if self._problem:", "if False:", _OF_MODELS),
     Gate("the estimate of what was read", _PRICED, "request.tools)) // 4", "request.tools)) * 0", _OF_MODELS),
-    Gate("the estimate of what was written", _PRICED, "max(said.output, written // 4)", "said.output", _OF_MODELS),
+    Gate("the estimate of what was written", _PRICED, "max(tokens.output, written // 4)", "tokens.output", _OF_MODELS),
     Gate("a model that is counted twice", _PRICED, "if isinstance(self._asked, PricedModel):", "if False:", _OF_MODELS),
     Gate("an error of the usage store", _PRICED, "except Exception as error:", "except () as error:", _OF_MODELS),
     Gate("the run of a request to a model", _PRICED, "run = request.run or Run()", "run = Run()", _OF_MODELS),

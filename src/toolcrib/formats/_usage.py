@@ -25,7 +25,7 @@ class Tokens:
         reasoning: How much of the output were thoughts.
         model: The name of the model that answered; empty where it is not said.
         counts: The provider's own counts that they were made of, by their path.
-        is_unclear: Whether a count of the input or the output was no whole number from 0 on, and is left out.
+        is_unclear: Whether a count of the input or the output is left out, which was not a whole number from 0 on.
     """
 
     input: int = 0
@@ -78,8 +78,8 @@ class UsageKeys:
             if any(_at(usage, path) is not None for path in (*self.input, *self.output)):
                 known = Tokens() if before is None else before
                 model = _model(object_or_empty(_at(shape, place[:-1]))) or _model(shape)
-                said = (_at(usage, path) for path in (*self.input, *self.output))
-                is_unclear = known.is_unclear or any(one is not None and _whole(one) is None for one in said)
+                counts = (_at(usage, path) for path in (*self.input, *self.output))
+                is_unclear = known.is_unclear or any(n is not None and _whole(n) is None for n in counts)
                 return self._tokens({**known.counts, **self._counts(usage)}, known.model or model, is_unclear)
         return None
 
@@ -105,7 +105,7 @@ class UsageKeys:
 
 
 def _whole(count: Any) -> int | None:
-    """Return a count; None for what is no whole number from 0 on. Cohere's SDK has it as a float, others as a text."""
+    """Return a count; None where it is not a whole number from 0 on. Cohere's SDK has a float; a numeral is read, too."""
     if isinstance(count, str) and count.isascii() and count.isdecimal() and len(count) < 16:
         return int(count)
     if type(count) is float and count.is_integer():

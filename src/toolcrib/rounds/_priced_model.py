@@ -111,11 +111,11 @@ class PricedModel:
             raise RuntimeError(f"the reply of `{self.model}` came, and could not be counted: {error!r:.200}") from error
 
 
-def _estimated(said: Tokens | None, request: ChatRequest, written: int) -> Tokens:
+def _estimated(tokens: Tokens | None, request: ChatRequest, written: int) -> Tokens:
     """Return the tokens of a stream that was broken off, four characters each where it had not said as many."""
-    if said is None or said.is_unclear:
-        said = Tokens(_characters((request.system, request.messages, request.tools)) // 4)
-    return replace(said, output=max(said.output, written // 4))
+    if tokens is None or tokens.is_unclear:
+        tokens = Tokens(_characters((request.system, request.messages, request.tools)) // 4)
+    return replace(tokens, output=max(tokens.output, written // 4))
 
 
 def _characters(item: object) -> int:
