@@ -148,8 +148,8 @@ BUDGET_GATES: tuple[Gate, ...] = (
     Gate(
         "a count that is no number",
         _PRICED,
-        "if tokens is None or tokens.is_unclear:",
-        "if tokens is None:",
+        "        if tokens is None or tokens.is_unclear:",
+        "        if tokens is None:",
         _OF_MODELS,
     ),
     Gate("one paid reply without tokens", _PRICED, "if self._problem:", "if False:", _OF_MODELS),

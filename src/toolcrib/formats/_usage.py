@@ -105,7 +105,7 @@ class UsageKeys:
 
 
 def _whole(count: Any) -> int | None:
-    """Return a count; None where it is not a whole number from 0 on. Cohere's SDK has a float; a numeral is read, too."""
+    """Return a count; None where it is not a whole number from 0 on. It may be a numeral, or a float, as Cohere's."""
     if isinstance(count, str) and count.isascii() and count.isdecimal() and len(count) < 16:
         return int(count)
     if type(count) is float and count.is_integer():
