@@ -155,35 +155,90 @@ async def test_tools_and_models_are_counted_in_the_same_limit() -> None:
     assert "of which 5 are used" in outcome.text()
 
 
-@pytest.mark.parametrize("pieces", [1, 2])
-async def test_a_stream_is_counted_once_and_so_is_what_it_said_before_it_was_broken_off(pieces: int) -> None:
-    chunk = {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"content": "yes"}, "finish_reason": None}]}
-    last = {**chunk, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": reply()["usage"]}
-    store = MemoryUsageStore()
-    closed = list[str]()
+CHUNK: dict[str, Any] = {
+    "id": "c",
+    "model": "m",
+    "choices": [{"index": 0, "delta": {"content": "yes"}, "finish_reason": None}],
+}
+LAST: dict[str, Any] = {
+    **CHUNK,
+    "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}],
+    "usage": reply()["usage"],
+}
 
-    class Streaming:
-        async def reply(self, request: ChatRequest) -> AsyncIterator[Any]:
-            return self._pieces()
 
-        async def _pieces(self) -> AsyncIterator[Any]:
-            try:
-                for piece in [chunk, last] if pieces == 2 else [last, chunk, RuntimeError("lost")]:
-                    if isinstance(piece, Exception):
-                        raise piece
-                    yield piece
-            finally:
-                closed.append("closed")
+class Streaming:
+    """A model whose replies are streams of pieces, of which an exception is raised."""
 
-    asking = Session(PricedModel(Streaming(), budgets(store=store), model_name="m"), run=Run(principal="ann"))
-    if pieces == 1:
+    def __init__(self, *pieces: object) -> None:
+        self.pieces, self.closed = pieces, 0
+
+    async def reply(self, request: ChatRequest) -> AsyncIterator[Any]:
+        return self._pieces()
+
+    async def _pieces(self) -> AsyncIterator[Any]:
+        try:
+            for piece in self.pieces:
+                if isinstance(piece, Exception):
+                    raise piece
+                yield piece
+        finally:
+            self.closed += 1
+
+
+@pytest.mark.parametrize("pieces", [[CHUNK, LAST], [LAST, CHUNK, RuntimeError("lost")]], ids=["whole", "broken off"])
+async def test_a_stream_is_counted_once_and_so_is_what_it_said_before_it_was_broken_off(pieces: list[object]) -> None:
+    store, client = MemoryUsageStore(), Streaming(*pieces)
+
+    asking = Session(PricedModel(client, budgets(store=store), model_name="m"), run=Run(principal="ann"))
+    if len(pieces) == 3:
         with pytest.raises(RuntimeError, match="lost"):
             await asking.say("on").run()
     else:
         await asking.say("on").run()
 
-    assert closed == ["closed"]
+    assert client.closed == 1
     assert await used(store) == 2
+
+
+def piece(text: str, **usage: object) -> dict[str, Any]:
+    said = {"usage": {"prompt_tokens": 500_000, "completion_tokens": 1, **usage}} if usage else {}
+    return {**CHUNK, "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}], **said}
+
+
+@pytest.mark.parametrize("is_left", [True, False], ids=["left", "failed"])
+@pytest.mark.parametrize(
+    ("pieces", "message", "input", "output"),
+    [
+        ([piece("x" * 400)], "four words of text. " * 200, 1000, 100),
+        ([piece("x" * 200), piece("y" * 200)], "", 0, 100),
+        ([piece("x" * 400)], "QUJD" * 250_000, 1000, 100),
+        ([piece("x" * 400)], "\u4f60\u597d" * 10_000, 5000, 100),
+        ([piece("x" * 400, prompt_tokens=700_000)], "Hi.", 700_000, 100),
+        ([piece("x" * 400, completion_tokens=900)], "Hi.", 500_000, 900),
+        ([piece("x" * 400, prompt_tokens="many")], "a b " * 1000, 1000, 100),
+        ([], "four words of text. " * 200, 0, 0),
+    ],
+    ids=["one", "two", "a file", "no spaces", "input said", "output said", "unclear", "no chunk"],
+)
+async def test_a_stream_left_before_it_said_its_tokens_is_estimated(
+    pieces: list[Any], message: str, input: int, output: int, is_left: bool
+) -> None:
+    store = MemoryUsageStore()
+    end = [LAST] if is_left and pieces else [RuntimeError("lost")]
+    model = PricedModel(Streaming(*pieces, *end), budgets(store=store), model_name="m")
+    request = ChatRequest("openai", ({"role": "", "content": [{"text": message, "n": 1}]},), run=Run(principal="ann"))
+    stream: Any = await model.reply(request)
+
+    for _ in pieces:
+        await anext(stream)
+    if is_left and pieces:
+        await stream.aclose()
+    else:
+        with pytest.raises(RuntimeError, match="lost"):
+            await anext(stream)
+
+    assert await used(store) == PRICE.of(Tokens(input=input, output=output))
 
 
 async def used(store: MemoryUsageStore | SqliteUsageStore, share: str = '{"principal": "ann"}') -> Decimal:
@@ -229,12 +284,21 @@ async def test_a_session_in_a_store_is_of_its_conversation(tmp_path: Path) -> No
     assert [await replies(kept(id)) for id in ("a", "a", "b")] == [2, 0, 2]
 
 
-@pytest.mark.parametrize(("answered_by", "expected"), [("m-2026-01-01", 2), ("mega", 20), ("unknown", 2)])
-async def test_a_reply_is_priced_by_the_model_that_answered_if_the_list_has_it(answered_by: str, expected: int) -> None:
+@pytest.mark.parametrize(
+    ("answered_by", "expected"), [("m-2026-01-01", 2), ("mega", 20), ("unknown", 2), ("euro", 2), ("", 2)]
+)
+@pytest.mark.parametrize("limits", [[A_DAY], [A_DAY, Limit(spend=1, currency="EUR")]], ids=["dollars", "both"])
+async def test_a_reply_is_priced_by_the_model_that_answered_if_the_list_has_it_in_the_currency_asked_for(
+    answered_by: str, expected: int, limits: list[Limit]
+) -> None:
     store = MemoryUsageStore()
-    prices = {"mega": TokenPrice(input=20, output=0, currency="USD"), "m*": PRICE}
+    prices = {
+        "mega": TokenPrice(input=20, output=0, currency="USD"),
+        "euro": TokenPrice(input=30, output=0, currency="EUR"),
+        "m*": PRICE,
+    }
 
-    await session(budgets(store=store, prices=prices), reply(model=answered_by)).say("on").run()
+    await session(budgets(*limits, store=store, prices=prices), reply(model=answered_by)).say("on").run()
 
     assert await used(store) == expected
 
@@ -253,9 +317,55 @@ def test_a_model_that_cannot_be_counted_is_refused_where_it_is_made(name: str, l
         session(budgets(limit), name=name)
 
 
-async def test_a_reply_that_says_no_tokens_is_an_error() -> None:
-    with pytest.raises(ValueError, match=r"the reply of `m` says no tokens.*have its server send `usage`"):
-        await session(budgets(), wire_reply("openai", text="yes")).say("on").run()
+@pytest.mark.parametrize("count", [None, "many", "-5", "1.5", 1.5, float("inf"), float("nan"), True, -5, "9" * 5000])
+@pytest.mark.parametrize("key", ["prompt_tokens", "completion_tokens"])
+@pytest.mark.parametrize("is_stream", [False, True])
+async def test_a_reply_that_says_no_tokens_is_an_error_and_the_only_request(
+    count: Any, key: str, is_stream: bool
+) -> None:
+    usage = {"prompt_tokens": 10, "completion_tokens": 10, key: count} if count is not None else {}
+    whole = {**wire_reply("openai", text="yes"), "usage": usage}
+    client: Any = Streaming(CHUNK, {**LAST, "usage": usage}) if is_stream else ScriptedModel(whole)
+    store = MemoryUsageStore()
+    model = PricedModel(client, budgets(store=store), model_name="m")
+
+    for _ in range(3):
+        with pytest.raises(ValueError, match=r"the reply of `m` says no tokens.*have its server send `usage`"):
+            await Session(model, run=Run(principal="ann")).say("on").run()
+
+    assert (client.closed if is_stream else len(client.requests)) == 1
+    assert await used(store) == 0
+
+
+@pytest.mark.parametrize("count", [1_000_000, 1_000_000.0, "1000000"])
+async def test_a_count_may_be_a_numeral_or_a_whole_float(count: Any) -> None:
+    store = MemoryUsageStore()
+
+    await session(budgets(store=store), reply(input=count)).say("on").run()
+
+    assert await used(store) == 2
+
+
+def test_a_model_is_not_counted_twice() -> None:
+    counted = budgets()
+
+    with pytest.raises(ValueError, match="PricedModel: the model is one already"):
+        PricedModel(PricedModel(ScriptedModel(), counted, model_name="m"), counted)
+
+
+@pytest.mark.parametrize("failure", [ConnectionError("down"), TimeoutError("down")])
+async def test_a_reply_that_the_store_cannot_count_is_not_asked_for_again(failure: Exception) -> None:
+    class Unreachable(MemoryUsageStore):
+        async def charge(self, charges: Any, at: float) -> Any:
+            raise failure
+
+    client = ScriptedModel(*[reply()] * 4)
+    model = PricedModel(client, budgets(store=Unreachable()), model_name="m")
+
+    with pytest.raises(RuntimeError, match=r"the reply of `m` came, and could not be counted: .*down"):
+        await Session(model, retry=Retry(first=0)).say("on").run()
+
+    assert len(client.requests) == 1
 
 
 @pytest.mark.parametrize(

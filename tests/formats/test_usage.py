@@ -15,7 +15,7 @@ CHAT = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"
 
 def chat(input: int, output: int, cached: int = 0) -> dict[str, Any]:
     details = {"prompt_tokens_details": {"cached_tokens": cached}}
-    return {"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output, **details}
+    return {"prompt_tokens": input, "completion_tokens": output, "total_tokens": 0, **details}
 
 
 def anthropic(input: int, output: int) -> dict[str, Any]:
@@ -68,6 +68,28 @@ def test_a_chunk_that_leaves_a_count_out_or_says_none_leaves_it_as_it_was(format
 
     assert counted(format, said(79, 3), said(0, 12)) == (79, 12)
     assert counted(format, said(79, 12), {}) == (79, 12)
+
+
+@each_format
+@pytest.mark.parametrize("count", [-1, 1.5, float("inf"), "many", True, [1]])
+def test_a_count_that_is_no_whole_number_makes_the_usage_unclear_in_later_chunks_too(
+    format: WireFormat, count: Any
+) -> None:
+    said = SAID[format]
+    for chunk in [said(count, 3), said(3, count)]:
+        first = tokens_in(chunk, format)
+        assert first is not None
+        assert first.is_unclear
+        assert (first.input, first.output) in [(0, 3), (3, 0)]
+        later = tokens_in(said(5, 5), format, first)
+        assert later is not None
+        assert later.is_unclear
+
+
+@each_format
+@pytest.mark.parametrize("count", ["79", 79.0])
+def test_a_count_may_be_a_numeral_or_a_whole_float(format: WireFormat, count: Any) -> None:
+    assert tokens_in(SAID[format](79, count), format) == tokens_in(SAID[format](79, 79), format)
 
 
 def test_parts_of_a_count_that_come_apart_are_added_up() -> None:

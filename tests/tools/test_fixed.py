@@ -83,11 +83,71 @@ class Bank:
         return f"paid {cents} {meta}"
 
 
-BEFORE = ["", "always_", "ask_", "human_", "must_", "need_", "needs_", "require_", "requires_", "user_"]
+BEFORE = ["", "_", "always_", "ask_", "must_", "need_", "needs_", "require_", "requires_", "should_"]
 HEADS = ["approval", "approve", "approved", "ask", "confirm", "confirmation", "consent", "hitl", "permission", "review"]
-AFTER = ["", "_before_run", "_first", "_from_user", "_mode", "_needed", "_policy", "_required"]
-NEVER_HEADS = ["user", "required", "mode", "needs_user", "tool_call", "loop"]
-FOREIGN = ["human_in_the_loop", "interrupt_on", "needsApproval", "requireConfirmation", "require_aproval"]
+ALONE = ["approval", "approve", "approved", "confirm", "confirmation", "consent", "hitl", "signoff", "sign_off"]
+AFTER = ["", "_", "_before_run", "_first", "_from_user", "_mode", "_needed", "_policy", "_required"]
+DEMANDS = [before for before in BEFORE if before.strip("_")] + ["human_"]
+FOREIGN = [
+    "human_in_the_loop",
+    "interrupt_on",
+    "interrupt_after",
+    "needsApproval",
+    "requireConfirmation",
+    "require_aproval",
+    "HITLMode",
+    "hitlEnabled",
+    "requireHITL",
+    "needs_ok",
+    "needsHumanOK",
+    "require_user_ok",
+    "pause_for_approval",
+    "asks_permission",
+    "ask_user",
+    "requires_sign_off",
+    "must_be_approved",
+    "request_confirmation",
+    "requestConfirmation",
+    "human_feedback",
+    "needs_human_input",
+    "approve_each",
+    "confirmations",
+    "confirm_execution",
+    "confirm_each_call",
+    "ask_every_time",
+    "approval_handler",
+    "human_oversight",
+    "four_eyes",
+    "requires_authorization",
+    "user_must_confirm",
+    "__approval",
+    "confirm\u200b",
+    "\uff43onfirm",
+    "require\uff21pproval",
+    "human",
+]
+HONEST = [
+    "approval_id",
+    "approval_code",
+    "consent_id",
+    "confirmation_code",
+    "review",
+    "review_of",
+    "human_user",
+    "is_human",
+    "approved_by",
+    "ask",
+    "permission_mode",
+    "user_review",
+    "ok",
+    "user_input",
+    "pause",
+    "authorization",
+    "oversight",
+    "needs_user",
+    "needs_input",
+    "sign_offer",
+]
 
 
 @pytest.mark.parametrize(
@@ -101,21 +161,34 @@ FOREIGN = ["human_in_the_loop", "interrupt_on", "needsApproval", "requireConfirm
     ids=["tool", "ez_tool", "subtool", "from_object"],
 )
 def test_what_asks_for_approval_in_other_words_is_no_fixed_argument(make: Any) -> None:
-    generated = [f"{before}{head}{after}" for before in BEFORE for head in HEADS for after in AFTER]
-    for name in {*generated, *FOREIGN} - {"requires_approval"}:
+    alone = [f"{before}{head}{after}" for before in BEFORE for head in ALONE for after in AFTER]
+    demanded = [f"{before}{head}{after}" for before in DEMANDS for head in HEADS for after in AFTER]
+    for name in {*alone, *demanded, *FOREIGN} - {"requires_approval"}:
         with pytest.raises(TypeError) as raised:
             make({name: True})
 
         said = str(raised.value)
         assert f"no option `{name}`. Did you mean `requires_approval`?" in said
-        assert f"fixed={{'{name}': ...}}" in said
+        assert f"fixed={{{name!r}: ...}}" in said
 
 
 @pytest.mark.parametrize(
     "name",
     [f"{word}_{head}" for word in ("get", "skip") for head in HEADS]
     + [f"{head}_{word}" for head in HEADS[3:] for word in ("code", "text", "url")]
-    + [*NEVER_HEADS, "user_id", "permissions", "reviewer", "humans", "asked_by", "authorization"],
+    + [
+        *HONEST,
+        "user",
+        "required",
+        "mode",
+        "tool_call",
+        "loop",
+        "user_id",
+        "permissions",
+        "reviewer",
+        "humans",
+        "asked_by",
+    ],
 )
 def test_what_is_named_after_an_approval_is_a_fixed_argument(name: str) -> None:
     assert ez_tool(**{name: "x"})(pay).fixed == {name: "x"}
@@ -176,7 +249,7 @@ def test_a_misspelt_option_of_a_class_is_an_error(name: str, value: object) -> N
         Toolset([of_class(name, value)])
 
 
-@pytest.mark.parametrize("name", ["confirm", "ask_user", "review"])
+@pytest.mark.parametrize("name", ["confirm", "ask_user", "review_first"])
 def test_a_method_that_asks_is_none_of_its_options(name: str) -> None:
     assert Toolset([of_class(name, lambda self: None)]).names() == ["pay"]
     with pytest.raises(TypeError, match="Did you mean `requires_approval`"):

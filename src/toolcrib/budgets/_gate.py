@@ -140,24 +140,19 @@ class Budgets:
         over = await self._store.charge(self._charges(call, is_approved=call.grant is not None), at)
         return self._answer(call, [excess for excess in over if not excess.charge.may_exceed], at)
 
-    def price_of(self, *names: str) -> TokenPrice:
-        """Return the price of a model, by the first of its names that the price list has.
+    def price_of(self, name: str) -> TokenPrice:
+        """Return the price of a model.
 
         Raises:
-            ValueError: The list has none of them, or no limit counts models in the currency of the price.
+            ValueError: The list does not have it, or no limit counts models in the currency of the price.
         """
-        found = (price for name in names for pattern, price in self._prices.items() if fnmatchcase(name, pattern))
-        price = next(found, None)
+        price = self._listed_price(name)
         if price is None:
             mend = "TokenPrice(input=..., output=..., currency=...)"
-            raise ValueError(
-                f"Budgets: the model `{names[0]}` has no price: give Budgets(prices={{{names[0]!r}: {mend}}})"
-            )
+            raise ValueError(f"Budgets: the model `{name}` has no price: give Budgets(prices={{{name!r}: {mend}}})")
         if not any(limit.includes_models and limit.currency == price.currency for limit in self.limits):
             mend = f"give Limit(spend=..., currency={price.currency!r}), for no tools or servers alone"
-            raise ValueError(
-                f"Budgets: no limit counts the price of the model `{names[0]}` in {price.currency}: {mend}"
-            )
+            raise ValueError(f"Budgets: no limit counts the price of the model `{name}` in {price.currency}: {mend}")
         return price
 
     async def check_model(self, model: str, run: Run) -> None:
@@ -184,11 +179,15 @@ class Budgets:
         """Count what the reply of a model costs, also where it is more than was left.
 
         Args:
-            model: The name by which it was asked. By that it is priced where the list has not the one that answered.
+            model: The name by which it was asked. By that it is priced where the list does not have the one that
+                answered, or has it in another currency, whose limits were not asked.
             run: The run that asked.
             tokens: What the reply took, with the name of the model that answered.
         """
-        price = self.price_of(*filter(None, (tokens.model, model)))
+        price = self.price_of(model)
+        answered = self._listed_price(tokens.model)
+        if answered is not None and answered.currency == price.currency:
+            price = answered
         charges = self._model_charges(model, run, price.currency, price.of(tokens))
         await self._store.charge(charges, self._clock.monotonic())
 
@@ -197,6 +196,9 @@ class Budgets:
         for limit in self.limits:
             if limit.includes_models and limit.currency == currency:
                 yield Charge(self._share(limit, request), amount, limit, may_exceed=True)
+
+    def _listed_price(self, model: str) -> TokenPrice | None:
+        return next((price for pattern, price in self._prices.items() if fnmatchcase(model, pattern)), None)
 
     def _answer(self, call: Any, over: Sequence[Overrun], at: float) -> Rejected | Ask | None:
         refusing = [excess for excess in over if excess.charge.limit.over == "refuse"]

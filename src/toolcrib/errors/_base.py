@@ -7,16 +7,27 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, ClassVar, Final, cast
+from unicodedata import category, normalize
 
-_WORD_STARTS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|-")
-_APPROVAL_HEADS: Final = frozenset(
-    {"approve", "approved", "approval", "ask", "confirm", "confirmed", "confirmation", "consent", "hitl", "human"}
-    | {"interrupt", "permission", "review", "signoff"}
+_WORD_STARTS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\W_]+")
+_ALONE: Final = frozenset(  # words that ask for approval without another
+    {"approval", "approve", "approved", "approves", "confirm", "confirmation", "confirmations", "confirmed"}
+    | {"confirms", "consent", "foureyes", "hitl", "signoff"}
 )
-_APPROVAL_WORDS: Final = _APPROVAL_HEADS | frozenset(
-    {"a", "always", "before", "by", "call", "calls", "explicit", "first", "for", "from", "in", "is", "loop", "manual"}
-    | {"mode", "must", "need", "needed", "needs", "of", "on", "only", "person", "policy", "prompt", "require"}
-    | {"required", "requires", "run", "the", "to", "tool", "until", "use", "user", "wait", "with"}
+_HEADS: Final = _ALONE.union(
+    ("ask", "asks", "authorization", "human", "interrupt", "ok", "oversight", "permission", "review")
+)
+_DEMANDS: Final = frozenset(  # words that make any of the heads a demand for approval
+    {"after", "always", "ask", "asks", "before", "each", "enabled", "every", "explicit", "feedback", "first", "from"}
+    | {"input", "interrupt", "loop", "manual", "must", "need", "needed", "needs", "pause", "require", "required"}
+    | {"requires", "should", "until", "wait"}
+)
+_APPROVAL_WORDS: Final = (
+    _HEADS
+    | _DEMANDS
+    | {"a", "be", "by", "call", "calls", "execution", "for", "func", "handler", "in", "is", "mode", "of", "off", "on"}
+    | {"only", "person", "policy", "prompt", "request", "run", "stop", "the", "time", "to", "tool", "use", "user"}
+    | {"with"}
 )
 
 
@@ -54,10 +65,20 @@ def closest(name: str, names: Iterable[str]) -> str:
 def asks_for_approval(name: str) -> bool:
     """Return whether an option's name says that a person has to approve, as `needsApproval` or `human_in_the_loop`.
 
-    All of its words are of approval, and one says so alone: `get_consent` and `confirmation_code` are other things.
+    All of its words are of approval, and one of them, or two together, say so: `get_consent`, `confirmation_code`,
+    `approved_by` and `is_human` are other things.
     """
-    words = _WORD_STARTS.sub("_", name).lower().split("_")
-    return not _APPROVAL_HEADS.isdisjoint(words) and _APPROVAL_WORDS.issuperset(words)
+    plain = "".join(one for one in normalize("NFKC", name) if category(one) != "Cf")
+    spelt = _WORD_STARTS.sub("_", plain).casefold().replace("sign_off", "signoff").replace("four_eyes", "foureyes")
+    words = [word for word in spelt.split("_") if word]
+    heads = _HEADS.intersection(words)
+    if not heads or not _APPROVAL_WORDS.issuperset(words):
+        return False
+    if len(words) == 1:
+        return words[0] in _ALONE | {"human", "interrupt", "permission"}
+    if len(heads) > 1 or not _DEMANDS.isdisjoint(words):
+        return True
+    return not _ALONE.isdisjoint(words) and words[-1] not in ("by", "of")
 
 
 def suggestion(name: str, known: Iterable[str], words: Mapping[str, str]) -> str:

@@ -25,6 +25,7 @@ class Tokens:
         reasoning: How much of the output were thoughts.
         model: The name of the model that answered; empty where it is not said.
         counts: The provider's own counts that they were made of, by their path.
+        is_unclear: Whether a count of the input or the output is left out, which was not a whole number from 0 on.
     """
 
     input: int = 0
@@ -34,6 +35,7 @@ class Tokens:
     reasoning: int = 0
     model: str = ""
     counts: Mapping[Path, int] = field(default_factory=dict[Path, int], repr=False, compare=False)
+    is_unclear: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +78,17 @@ class UsageKeys:
             if any(_at(usage, path) is not None for path in (*self.input, *self.output)):
                 known = Tokens() if before is None else before
                 model = _model(object_or_empty(_at(shape, place[:-1]))) or _model(shape)
-                return self._tokens({**known.counts, **self._counts(usage)}, known.model or model)
+                counts = (_at(usage, path) for path in (*self.input, *self.output))
+                is_unclear = known.is_unclear or any(n is not None and _whole(n) is None for n in counts)
+                return self._tokens({**known.counts, **self._counts(usage)}, known.model or model, is_unclear)
         return None
 
     def _counts(self, usage: Mapping[str, Any]) -> dict[Path, int]:
         paths = {*self.input, *self.output, *self.cached, *self.cache_written, *self.reasoning}
-        found = {path: _at(usage, path) for path in paths}
-        return {path: int(count) for path, count in found.items() if _is_whole(count) and count > 0}
+        found = {path: _whole(_at(usage, path)) for path in paths}
+        return {path: count for path, count in found.items() if count}
 
-    def _tokens(self, counts: Mapping[Path, int], model: str) -> Tokens:
+    def _tokens(self, counts: Mapping[Path, int], model: str, is_unclear: bool) -> Tokens:
         def total(paths: tuple[Path, ...]) -> int:
             return sum(counts.get(path, 0) for path in paths)
 
@@ -96,12 +100,17 @@ class UsageKeys:
             total(self.reasoning),
             model,
             counts,
+            is_unclear,
         )
 
 
-def _is_whole(count: Any) -> bool:
-    """Return whether a count is a whole number; Cohere's SDK has it as a float."""
-    return type(count) is int or (type(count) is float and count.is_integer())
+def _whole(count: Any) -> int | None:
+    """Return a count; None where it is not a whole number from 0 on. It may be a numeral, or a float, as Cohere's."""
+    if isinstance(count, str) and count.isascii() and count.isdecimal() and len(count) < 16:
+        return int(count)
+    if type(count) is float and count.is_integer():
+        return _whole(int(count))
+    return count if type(count) is int and count >= 0 else None
 
 
 def _model(shape: Mapping[str, Any]) -> str:

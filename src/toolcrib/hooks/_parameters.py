@@ -15,6 +15,7 @@ _IN_ORDER = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _ARGUMENTS = ("**arguments",)  # of the observed tool
 _REST = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _NEAR = 0.7
+_OTHER_THINGS = ("_code", "_id")  # which a name for something else ends with, as `approval_id`
 _NAMES_OF_ALL = frozenset({"a", "args", "arguments", "c", "context", "ctx", "kwargs", "params", "r", "result"})
 _SYNONYMS: Final = {
     "arguments": ("args", "kwargs", "tool_args", "tool_input"),
@@ -61,7 +62,8 @@ def near_option(name: str, options: Iterable[str], words: Mapping[str, str]) -> 
         words: Options, or what is used instead, by other words for them, as `OPTION_WORDS`.
     """
     other = words.get("requires_approval" if asks_for_approval(name) else name)
-    return other or next(iter(nearest(name, options, cutoff=_NEAR)), None)
+    near = () if name.endswith(_OTHER_THINGS) else nearest(name, options, cutoff=_NEAR)
+    return other or next(iter(near), None)
 
 
 def refuse_misspelt_options(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping
+from dataclasses import replace
 from inspect import isawaitable
 from typing import Any, cast
 
 from toolcrib.budgets import Budgets
 from toolcrib.errors import explain_options
-from toolcrib.formats import Tokens, WireFormat, tokens_in
+from toolcrib.formats import Tokens, WireFormat, text_delta, tokens_in
 from toolcrib.pipeline import Run
 from toolcrib.rounds._chat_model import ChatModel, ChatRequest, closed_stream
 from toolcrib.rounds._client_model import as_chat_model
@@ -20,7 +21,7 @@ class PricedModel:
 
     Each request is counted once, when its reply has come, for the run of the session that asks. The reply with which a
     limit is over is kept; further requests raise `SpendLimitReached`. Of a stream that is broken off is counted what it
-    has said by then.
+    has said by then, and an estimate of the rest: a token for four characters of the request, and of the text.
 
     Args:
         model: As for `Session`.
@@ -36,7 +37,8 @@ class PricedModel:
 
     Raises:
         TypeError: The model is not a model.
-        ValueError: The model has no name; the price list does not have it; or no limit counts its currency.
+        ValueError: The model has no name; the price list does not have it; no limit counts its currency; or it is a
+            `PricedModel`, whose replies would be counted twice.
     """
 
     def __init__(
@@ -49,7 +51,9 @@ class PricedModel:
     ) -> None:
         name = "" if hasattr(model, "reply") else model_name
         self._asked: Any = as_chat_model(model, name, format)
-        self._budgets = budgets
+        if isinstance(self._asked, PricedModel):
+            raise ValueError("PricedModel: the model is one already: give one of them Budgets with all limits")
+        self._budgets, self._problem = budgets, ""
         self.model: str = model_name or getattr(self._asked, "model", "")
         if not self.model:
             raise ValueError("PricedModel: the model has no name to find its price by: give model_name='...'")
@@ -67,9 +71,13 @@ class PricedModel:
 
         Raises:
             SpendLimitReached: A limit is used up; nothing was sent.
-            ValueError: The reply does not say how many tokens it took.
+            ValueError: The reply does not say how many tokens it took, or an earlier one did not: then nothing was
+                sent.
+            RuntimeError: The reply came, and could not be counted.
         """
         run = request.run or Run()
+        if self._problem:
+            raise ValueError(self._problem)
         await self._budgets.check_model(self.model, run)
         reply: object = self._asked.reply(request)
         if isawaitable(reply):
@@ -80,19 +88,39 @@ class PricedModel:
         return reply
 
     async def _counted(self, stream: AsyncIterable[object], request: ChatRequest, run: Run) -> AsyncGenerator[object]:
-        tokens, is_over = None, False
+        tokens, written, is_begun, is_over = None, 0, False, False
         try:
             async with closed_stream(stream):
                 async for chunk in stream:
-                    tokens = tokens_in(chunk, request.format, tokens) or tokens
+                    is_begun, tokens = True, tokens_in(chunk, request.format, tokens) or tokens
+                    written += len(text_delta(chunk, request.format))
                     yield chunk
             is_over = True
         finally:
-            if is_over or tokens is not None:
-                await self._count(tokens, run)
+            if is_over or is_begun:
+                await self._count(tokens if is_over else _estimated(tokens, request, written), run)
 
     async def _count(self, tokens: Tokens | None, run: Run) -> None:
-        if tokens is None:
+        if tokens is None or tokens.is_unclear:
             mend = "have its server send `usage`, or ask it without PricedModel"
-            raise ValueError(f"the reply of `{self.model}` says no tokens, so that its cost cannot be counted: {mend}")
-        await self._budgets.count_model(self.model, run, tokens)
+            self._problem = f"the reply of `{self.model}` says no tokens, so that its cost cannot be counted: {mend}"
+            raise ValueError(self._problem)
+        try:
+            await self._budgets.count_model(self.model, run, tokens)
+        except Exception as error:  # of the store, where a `Retry` would take it for one of the model's server
+            raise RuntimeError(f"the reply of `{self.model}` came, and could not be counted: {error!r:.200}") from error
+
+
+def _estimated(tokens: Tokens | None, request: ChatRequest, written: int) -> Tokens:
+    """Return the tokens of a stream that was broken off, four characters each where it had not said as many."""
+    if tokens is None or tokens.is_unclear:
+        tokens = Tokens(_characters((request.system, request.messages, request.tools)) // 4)
+    return replace(tokens, output=max(tokens.output, written // 4))
+
+
+def _characters(item: object) -> int:
+    """Return the number of characters in all texts of an item; at most 4000 of a file that is written as one."""
+    if isinstance(item, str):
+        return min(len(item), 4_000) if item.isascii() and " " not in item else len(item)
+    parts: Iterable[object] = cast("Mapping[str, object]", item).values() if isinstance(item, Mapping) else ()
+    return sum(map(_characters, cast("Iterable[object]", item) if isinstance(item, list | tuple) else parts))
