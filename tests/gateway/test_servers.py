@@ -215,7 +215,16 @@ def test_a_file_may_be_toml(tmp_path: Path) -> None:
         (
             {"command": "x", "toolcrib": {"approval": "always"}},
             "`toolcrib.approval`: input should be a valid boolean or a valid list or 'unless_read_only'; got 'always'; "
-            'write ["always"]',
+            "write true",
+        ),
+        *(
+            ({"command": "x", "toolcrib": {"approval": given}}, f"got {given!r}; write {meant}")
+            for given, meant in (
+                ("never", "false"),
+                ("refund", '["refund"]'),
+                ("unless_readonly", '"unless_read_only"'),
+                ("writes", '"unless_read_only"'),
+            )
         ),
         (
             {"command": "x", "toolcrib": {"ask_client": {"forms": True}}},
@@ -246,7 +255,8 @@ def test_an_error_names_the_file_the_server_the_field_and_the_mend(tmp_path: Pat
         read(tmp_path, {"git hub": entry})
 
     assert str(tmp_path / "mcp.json") in str(caught.value)
-    assert f"the server `git hub`: {problem}" in str(caught.value)
+    assert "the server `git hub`: " in str(caught.value)
+    assert problem in str(caught.value)
 
 
 @pytest.mark.parametrize(
