@@ -286,7 +286,7 @@ def test_so_does_an_error_of_the_file(tmp_path: Path, text: str | None, problem:
     [
         ({"requires_approval": ["delete"]}, '`requires_approval`: .* write "toolcrib": {"approval": \\["delete"\\]}'),
         ({"requireApproval": True}, '`requireApproval`: .* write "toolcrib": {"approval": true}'),
-        ({"require_approval": "always"}, '`require_approval`: .* write "toolcrib": {"approval": \\.\\.\\.}'),
+        ({"require_approval": "always"}, '`require_approval`: .* write "toolcrib": {"approval": true}'),
         ({"confirm": ["delete"]}, '`confirm`: .* write "toolcrib": {"approval": \\["delete"\\]}'),
         ({"tools": ["search"]}, '`tools`: .* write "toolcrib": {"tools": \\["search"\\]}'),
         ({"only": ["search"]}, '`only`: .* write "toolcrib": {"tools": \\["search"\\]}'),
@@ -309,7 +309,7 @@ def test_an_option_beside_its_section_is_an_error(tmp_path: Path, fields: dict[s
     ("name", "said"),
     [
         ("budgets", 'write "toolcrib": {"budgets": \\["all"\\]}'),
-        ("approval", 'write "toolcrib": {"defaults": {"approval": \\["all"\\]}}'),
+        ("approval", 'write in the section "toolcrib" of the server `a`, which .*: {"approval": \\["all"\\]}'),
     ],
 )
 def test_an_option_beside_the_section_of_the_file_is_an_error(tmp_path: Path, name: str, said: str) -> None:

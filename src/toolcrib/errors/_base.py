@@ -117,7 +117,7 @@ def value_problem(details: Sequence[Mapping[str, Any]]) -> str:
         expected = [str(one.get("ctx", {}).get("expected", "")) for one in details]
         is_bool = any(one["type"] == "bool_type" for one in details)
         meant = choice_meant(given, re.findall("'([^']*)'", " ".join(expected))) if is_bool else [given]
-        meant = None if isinstance(meant, list) and not is_list else meant
+        meant = None if meant == [given] and not is_list else meant
     elif is_list and isinstance(given, dict) and all(one is True for one in cast("Any", given).values()):
         meant = [*cast("Any", given)]
     mend = "" if meant is None else f"; write {json.dumps(meant, ensure_ascii=False)}"
