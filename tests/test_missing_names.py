@@ -28,16 +28,25 @@ async def add(a: int) -> int:
     return a
 
 
+ASKED = ApprovalRequest("ask_1", "1", "add", {}, "d")
+
+
 @pytest.mark.parametrize(
     ("found", "name", "here"),
     [
         (Session(ScriptedModel()), "stream", "session.run(on_text=...)"),
         (Session(ScriptedModel()), "messages", "session.transcript"),
+        (Session(ScriptedModel()), "batch", "`await session.copy().say(text).run()`"),
+        (Session(ScriptedModel()), "get_state", "`session.to_json()`"),
+        (Session(ScriptedModel()), "with_config", "an option of `Session(...)`"),
+        (ASKED, "edit", "`request.grant(by, override_args={...})`"),
+        (ASKED, "approve", "with `override_args={...}` for other arguments"),
+        (Toolset([add]), "get_tools", "`toolset.tools()`"),
         (Toolset([add]), "to_openai", "toolset.definitions(format='openai')"),
         (Agent("trips", "Plans trips.", [add], register=False), "run_sync", "`Session(model, system=..., tools=...)`"),
         (Agent("trips", "Plans trips.", [add], register=False), "tool", "`Agent(name, description, tools)`"),
         (
-            Suspended("add", "1", ApprovalRequest("ask_1", "1", "add", {}, "d")),
+            Suspended("add", "1", ASKED),
             "approve",
             "suspended.request.grant(by)",
         ),

@@ -30,7 +30,12 @@ def test_the_title_of_a_call_in_doubt_says_that_it_may_have_run_already() -> Non
 
 
 @pytest.mark.parametrize(
-    ("option", "near"), [("approver", "by"), ("expires", "expires_at"), ("new_args", "override_args")]
+    ("option", "near"),
+    [
+        ("approver", "by"),
+        ("expires", "expires_at"),
+        *((name, "override_args") for name in ("new_args", "arguments", "args", "edit", "edited")),
+    ],
 )
 def test_an_option_that_no_grant_has_is_told_by_the_nearest(option: str, near: str) -> None:
     asked = ApprovalRequest("ask_1", "call_1", "refund", {"order": 7}, "d")

@@ -8,6 +8,7 @@ import decimal
 import inspect
 import json.decoder
 import pathlib
+import re
 import textwrap
 import types
 import typing
@@ -19,6 +20,7 @@ import pytest
 from toolcrib.code import Finding, Toolkit
 from toolcrib.code._check import KnownNames, check_program, defined_by
 from toolcrib.sandbox import Dialect, Host, MontySandbox, Program, SandboxResult
+from toolcrib.sandbox._worker.imports import MODULE_NAMES, UNLISTED
 from toolcrib.tools import ez_tool, tool
 
 
@@ -119,6 +121,24 @@ def test_names_and_modules_that_may_be_there_are_let_through(code: str) -> None:
     names = KnownNames((), lambda name: None, dialect=Dialect(frozenset({"math", "os.path", "contextlib", "typing"})))
 
     assert check_program(code, names, 10_000) == []
+
+
+def test_ten_of_the_modules_are_named_once_packages_before_others() -> None:
+    modules = frozenset({*(name for name in MODULE_NAMES.split() if name not in UNLISTED), "numpy"})
+    names = KnownNames((), lambda name: None, dialect=Dialect(modules, packages=("numpy",)))
+
+    first, second = check_program("import requests\nimport socket", names, 10_000)
+
+    assert first.message.startswith("`requests` cannot be imported. A program can import numpy, math, datetime, json, ")
+    assert f"statistics, decimal, asyncio and {len(modules) - 10} more (docs/sandbox.md lists them)." in first.message
+    assert second.message == "`socket` cannot be imported. For anything else call a tool."
+
+
+def test_the_page_lists_the_modules() -> None:
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "sandbox.md").read_text("utf-8")
+    listed = page.partition("as far as this Python has them:")[2].partition("\n\n")[0]
+
+    assert re.findall("`(.*?)`", listed) == [name for name in MODULE_NAMES.split() if name not in UNLISTED]
 
 
 @pytest.mark.parametrize(

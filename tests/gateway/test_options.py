@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -218,6 +219,9 @@ def test_a_limit_by_group_without_groups_is_an_error(tmp_path: Path) -> None:
         ),
         ({"approval": ["a"]}, "`toolcrib.approval`: it is an option of a server; write in the section"),
         ({"requires_approval": True}, '`toolcrib.requires_approval`: it is an option of a server; write in "defaults"'),
+        ({"approval": "always"}, '`toolcrib.approval`: it is an option of a server; write in "defaults" here'),
+        ({"interrupt_on": {"add": True, "facts": False}}, "`toolcrib.interrupt_on`: it is an option of a server; w"),
+        ({"defaults": {"approval": "always"}}, "`toolcrib.defaults.approval`: input should be a valid boolean or"),
         ({"limits": {"timeout": 3}}, '`toolcrib.limits`: it is an option of a server; write in "defaults" here'),
         ({"defaults": {"aproval": True}}, "`toolcrib.defaults.aproval`: there is no such option. Did you mean `app"),
         ({"provenance": "gone.toml"}, "`toolcrib.provenance`: "),
@@ -249,6 +253,50 @@ def test_a_mistake_names_the_field_and_the_mend(tmp_path: Path, section: Any, pr
         read_gateway(path, ENVIRONMENT)
 
     assert f"`{path}`: {problem}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("beside", "given", "meant"),
+    [
+        (beside, given, meant)
+        for beside in (False, True)
+        for given, meant in (
+            ("always", "true"),
+            ("unless_readonly", '"unless_read_only"'),
+            (["files_delete"], 'of the server `files`, which has its tools without a prefix: {"approval": ["delete"]}'),
+            (
+                ["files_delete", "m_send", "facts"],
+                'of the server `files`, which has its tools without a prefix: {"approval": ["delete"]}; and of the '
+                'server `mail`, which has its tools without a prefix: {"approval": ["send"]}; and of the server, which '
+                'has its tools without a prefix: {"approval": ["facts"]}',
+            ),
+        )
+    ],
+)
+def test_approval_in_the_wrong_place_is_written_as_the_right_one_has_it(
+    tmp_path: Path, beside: bool, given: Any, meant: str
+) -> None:
+    path, option = tmp_path / "mcp.json", {"approval": given}
+    servers = {"files": small(), "mail": small(toolcrib={"prefix": "m_"})}
+    path.write_text(json.dumps({"mcpServers": servers, **(option if beside else {"toolcrib": option})}), "utf-8")
+
+    with pytest.raises(TargetError, match=re.escape(meant)):
+        read_gateway(path, ENVIRONMENT)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "meant"),
+    [
+        ("interrupt_on", {"add": True, "facts": False, "sum": {"allowed_decisions": ["approve"]}}, '["add", "sum"]'),
+        ("interrupt_on", {"always": {"tool_names": ["add"]}}, "..."),
+        ("requireApproval", "never", "false"),
+    ],
+)
+def test_approval_by_another_name_is_told_by_ours(tmp_path: Path, name: str, given: Any, meant: str) -> None:
+    for section, entry in (({name: given}, small()), ({}, small(**{name: given}))):
+        path = written(tmp_path, section, small=entry)
+        with pytest.raises(TargetError, match=re.escape(f'{{"approval": {meant}}}')):
+            read_gateway(path, ENVIRONMENT)
 
 
 def test_so_does_a_wrong_policy(tmp_path: Path) -> None:

@@ -212,6 +212,31 @@ def test_methods_that_are_not_safe_need_approval_unless_the_host_says_otherwise(
     assert needed == [method in ("post", "put", "patch", "delete"), False]
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("always", "True"),
+        ("never", "False"),
+        ("act", r"\['act'\]"),
+        ("write", "'writes'"),
+        ("unless_readonly", "'writes'"),
+    ],
+)
+def test_a_text_that_is_no_choice_is_told_by_what_is_meant(given: str, meant: str) -> None:
+    approval: Any = given
+
+    with pytest.raises(ValueError, match=f"as in approval={meant}$"):
+        toolset(document(ALL), approval=approval)
+
+
+@pytest.mark.parametrize("option", ["tools", "tool_names", "allowed_tools"])
+def test_the_choice_of_operations_is_told_by_its_name(option: str) -> None:
+    options: dict[str, Any] = {option: ["act"]}
+
+    with pytest.raises(TypeError, match=rf"no option `{option}`\. Did you mean `include`\?"):
+        toolset(document(ALL), **options)
+
+
 @pytest.mark.parametrize("mark", [{"writeOnly": True}, {"format": "password"}])
 async def test_what_a_document_marks_is_hidden_from_people_and_records(mark: dict[str, Any]) -> None:
     secret, sink = "hunter 2&3", RecordingSink()

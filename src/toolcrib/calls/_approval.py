@@ -27,8 +27,21 @@ _OF_ALWAYS = ("by", "expires", "message", "scope", "times", "total", "uses", "wi
 _OF_OTHERS = {  # what other frameworks, or an earlier version, call an option of a grant
     "approver": "by",
     "approved_by": "by",
-    "edited_args": "override_args",
-    "new_args": "override_args",
+    **dict.fromkeys(
+        (
+            "args",
+            "arguments",
+            "changes",
+            "edit",
+            "edited",
+            "edited_args",
+            "edits",
+            "input",
+            "modified_args",
+            "new_args",
+        ),
+        "override_args",
+    ),
     "reason": "message",
 }
 
@@ -57,7 +70,10 @@ class Consent:
 
 @explain_missing(
     {
-        **dict.fromkeys(("allow", "approve", "accept"), "`request.grant(by)`"),
+        **dict.fromkeys(
+            ("allow", "approve", "accept"), "`request.grant(by)`, with `override_args={...}` for other arguments"
+        ),
+        **dict.fromkeys(("edit", "modify"), "`request.grant(by, override_args={...})`"),
         **dict.fromkeys(("reject", "decline"), "`request.deny(by=..., message=...)`"),
     }
 )
@@ -184,11 +200,13 @@ class ApprovalRequest(ShortRepr):
         return f"{self.tool} needs " + ("approval" if self.consent is None else "the principal's consent")
 
     def grant(self, by: str | Identity = "host", **options: Any) -> Grant:
-        """Return a `Grant` for this request; options are the other fields of `Grant`.
+        """Return a `Grant` for this request.
 
         Args:
             by: Who says yes, for the record; an `Identity` where a rule says who may. The record says whom they stand
                 for, and whether they may by escalation, where the rule needs that.
+            options: The other fields of `Grant`: `override_args` for arguments in place of the model's, `user_input`,
+                `message`, `expires_at`, `also` and others.
 
         Raises:
             TypeError: An option is not a field of `Grant`.

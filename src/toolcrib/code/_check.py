@@ -125,14 +125,15 @@ def _imports(program: ProgramFacts, dialect: Dialect | None) -> Iterator[Finding
     if not program.imports or dialect is None or dialect.modules is None:
         return
     tops = {module.partition(".")[0] for module in dialect.modules}
+    mend = f" A program can import {dialect.listed_modules} (docs/sandbox.md lists them)."
     guards = _CATCH_ALL | {"ImportError", "ModuleNotFoundError"}
     for found in sorted(program.imports, key=lambda found: found.line):
         top = found.module.partition(".")[0]
         if top not in tops and top != "__future__" and not found.catches & guards:
-            listed = ", ".join(sorted(dialect.modules - dialect.unlisted))
             module = f"`{found.module:.{_NAME_CHARS}}`"
-            message = f"{module} cannot be imported. A program can import {listed}. For anything else call a tool."
+            message = f"{module} cannot be imported.{mend} For anything else call a tool."
             yield Finding(found.line, "ImportError", message)
+            mend = ""  # which is said once
 
 
 def _undefined(program: ProgramFacts, names: KnownNames) -> Iterator[Finding]:

@@ -16,7 +16,15 @@ from toolcrib.errors._adapters import (
     WorkerError,
 )
 from toolcrib.errors._approvals import ApprovalDenied, ApprovalError, ApprovalRequired, PendingLimitReached, PolicyError
-from toolcrib.errors._base import ToolcribError, asks_for_approval, closest, nearest, suggestion, value_problem
+from toolcrib.errors._base import (
+    ToolcribError,
+    asks_for_approval,
+    choice_meant,
+    closest,
+    nearest,
+    suggestion,
+    value_problem,
+)
 from toolcrib.errors._calls import (
     CallStateError,
     ClientAnswerError,
@@ -145,6 +153,7 @@ __all__ = [
     "WorkerError",
     "WrongRunMethodError",
     "asks_for_approval",
+    "choice_meant",
     "closest",
     "exception_of",
     "explain_missing",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, ClassVar, Final, cast
 from unicodedata import category, normalize
@@ -29,6 +29,12 @@ _APPROVAL_WORDS: Final = (
     | {"only", "person", "policy", "prompt", "request", "run", "stop", "the", "time", "to", "tool", "use", "user"}
     | {"with"}
 )
+
+_ALL_OR_NONE: Final[Mapping[str, bool]] = {
+    **dict.fromkeys(("all", "always", "any", "every", "on", "required", "true", "yes"), True),
+    **dict.fromkeys(("false", "never", "no", "none", "off"), False),
+}
+_OF_WRITES: Final = frozenset({"unless_read_only", "writes"})
 
 
 def nearest(name: str, names: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
@@ -99,6 +105,23 @@ def suggestion(name: str, known: Iterable[str], words: Mapping[str, str]) -> str
     return f"Did you mean `{here}`?" if here in known else f"Here it is {here}."
 
 
+def choice_meant(given: str, words: Collection[str] = ()) -> Any:
+    """Return what an option that takes a bool, some words or a list of names should be in place of a text.
+
+    Args:
+        given: The text: `always` and the like are a bool, and a typing error is one of the words.
+        words: The words that the option takes. What is nearly a word by which another option names all but what only
+            reads is the one of these that names the same.
+
+    Returns:
+        A list of the text, as the name of one thing, where it is none of these.
+    """
+    if (word := given.lower()) in _ALL_OR_NONE:
+        return _ALL_OR_NONE[word]
+    near = nearest(word, {*words, *_OF_WRITES} if words else (), cutoff=0.8)
+    return next((known for known in words if near and (known in near or {known, *near} <= _OF_WRITES)), [given])
+
+
 def value_problem(details: Sequence[Mapping[str, Any]]) -> str:
     """Return the problem of a value in a file: what it should be, what it is, and the list that is meant by a text.
 
@@ -110,9 +133,15 @@ def value_problem(details: Sequence[Mapping[str, Any]]) -> str:
     if details[0]["type"] == "missing":
         return problem
     given, is_list = details[0]["input"], any(one["type"] in ("list_type", "tuple_type") for one in details)
-    names = dict.fromkeys([given], True) if isinstance(given, str) else given
-    is_meant = is_list and isinstance(names, dict) and all(one is True for one in cast("Any", names).values())
-    mend = f"; write {json.dumps([*cast('Any', names)], ensure_ascii=False)}" if is_meant else ""
+    meant: Any = None
+    if isinstance(given, str):
+        expected = [str(one.get("ctx", {}).get("expected", "")) for one in details]
+        is_bool = any(one["type"] == "bool_type" for one in details)
+        meant = choice_meant(given, re.findall("'([^']*)'", " ".join(expected))) if is_bool else [given]
+        meant = None if meant == [given] and not is_list else meant
+    elif is_list and isinstance(given, dict) and all(one is True for one in cast("Any", given).values()):
+        meant = [*cast("Any", given)]
+    mend = "" if meant is None else f"; write {json.dumps(meant, ensure_ascii=False)}"
     return f"{problem}; got {given!r:.60}{mend}"
 
 

@@ -80,7 +80,7 @@ def toolset_of_file(path: Path, environment: Mapping[str, str] | None = None, en
 
     def members() -> Iterator[Toolset]:
         for place, entry in (servers | apis).items():
-            prefix = f"{_NOT_A_NAME.sub('_', place.server)}_" if several else ""
+            prefix = _prefix(place.server) if several else ""
             if entry.disabled or not getattr(entry, "enabled", True):
                 continue
             if isinstance(entry, ApiEntry):
@@ -141,7 +141,7 @@ def read_gateway(path: Path, environment: Mapping[str, str] | None = None, endpo
 def _options(path: Path, document: Mapping[str, Any], texts: FileTexts | None = None) -> GatewayOptions:
     """Return a file's own section; without `texts` as it is written."""
     section: Any = document.get("toolcrib", {})
-    refuse_options_of_servers(FilePlace(path), section, GatewayOptions, ServerSection)
+    refuse_options_of_servers(FilePlace(path), section, GatewayOptions, ServerSection, _prefixes(path, document))
     return read_part(FilePlace(path), GatewayOptions, section, "toolcrib.", texts)
 
 
@@ -153,7 +153,7 @@ def _entries(
     servers, apis = _servers_in(path, document), _apis_in(path, document)
     if same := servers.keys() & apis.keys():
         raise FilePlace(path, min(same), "API").wrong("openapi", "a server has the same name; give one another")
-    refuse_misplaced(FilePlace(path), document)
+    refuse_misplaced(FilePlace(path), document, ServerSection, _prefixes(path, document))
     if (wanted := document.get("of_endpoint")) is not None:
         for name in wanted:
             if name not in {*servers, *apis}:
@@ -174,6 +174,22 @@ def _entries(
         }
 
     return read("server", ServerEntry, ServerSection, servers), read("API", ApiEntry, ApiSection, apis)
+
+
+def _prefixes(path: Path, document: Mapping[str, Any]) -> dict[str, str]:
+    """Return the beginning of the names of the tools of each server."""
+    servers = _servers_in(path, document)
+    several = len(servers) + len(_apis_in(path, document)) > 1
+    found: dict[str, str] = {}
+    for name, entry in servers.items():
+        section: Any = cast("dict[str, Any]", entry).get("toolcrib") if isinstance(entry, dict) else None
+        given: Any = cast("dict[str, Any]", section).get("prefix") if isinstance(section, dict) else None
+        found[name] = given if isinstance(given, str) else _prefix(name) if several else ""
+    return found
+
+
+def _prefix(server: str) -> str:
+    return f"{_NOT_A_NAME.sub('_', server)}_"
 
 
 def _is_used(entry: Any) -> bool:

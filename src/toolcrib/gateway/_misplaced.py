@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from pydantic import BaseModel, ValidationError
 
-from toolcrib.errors import asks_for_approval
+from toolcrib.errors import asks_for_approval, choice_meant
 from toolcrib.gateway._fields import FilePlace
 
 OF_CLIENTS: Final = frozenset(
@@ -44,8 +44,16 @@ _OF_FILE: Final = frozenset({"approvals", "approvers", "budgets", "limits", "pro
 _WORD_STARTS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|-")
 
 
-def refuse_misplaced(place: FilePlace, document: Mapping[str, Any]) -> None:
+def refuse_misplaced(
+    place: FilePlace, document: Mapping[str, Any], section: type[BaseModel], prefixes: Mapping[str, str]
+) -> None:
     """Check that what restricts the calls of all servers is in the section of the file, and not beside it.
+
+    Args:
+        place: Of the file.
+        document: The file.
+        section: The model of the section of a server.
+        prefixes: The beginning of the names of the tools of each server.
 
     Raises:
         TargetError: An option is beside the section: the error says where to write it.
@@ -54,7 +62,12 @@ def refuse_misplaced(place: FilePlace, document: Mapping[str, Any]) -> None:
         if name in _OF_FILE:
             raise _misplaced(place, name, {name: value})
         if name in ("approval", "requires_approval"):
-            raise _misplaced(place, name, {"defaults": {"approval": value}})
+            meant = _meant("approval", value)
+            if not isinstance(meant, list):
+                raise _misplaced(place, name, {"defaults": {"approval": meant}})
+            raise place.wrong(
+                name, f"it has no effect here; write in {_of_servers(section, 'approval', meant, prefixes)}"
+            )
 
 
 def refuse_misplaced_in_entry(place: FilePlace, given: Any, entry: type[BaseModel], section: type[BaseModel]) -> None:
@@ -78,6 +91,7 @@ def refuse_misplaced_in_entry(place: FilePlace, given: Any, entry: type[BaseMode
         word, option = _word(name), _option(name, section)
         if word == "tools" and _hides_some(value):
             raise _misplaced(place, name, {"tools": ...}, " with the tools to take")
+        value = _meant(option, value)
         if option is None and word in _OF_FILE:
             raise _misplaced(place, name, {word: value}, " beside the servers, for all of them")
         if option is None or (option == word and not _fits(section, option, value)):
@@ -87,7 +101,9 @@ def refuse_misplaced_in_entry(place: FilePlace, given: Any, entry: type[BaseMode
         raise _misplaced(place, name, _shown(section, option, value))
 
 
-def refuse_options_of_servers(place: FilePlace, given: Any, own: type[BaseModel], section: type[BaseModel]) -> None:
+def refuse_options_of_servers(
+    place: FilePlace, given: Any, own: type[BaseModel], section: type[BaseModel], prefixes: Mapping[str, str]
+) -> None:
     """Check that no option in the file's own section, or in its defaults, is one of a server's section alone.
 
     Args:
@@ -95,6 +111,7 @@ def refuse_options_of_servers(place: FilePlace, given: Any, own: type[BaseModel]
         given: That section, as the file has it.
         own: Its model.
         section: The model of the section of a server.
+        prefixes: The beginning of the names of the tools of each server.
 
     Raises:
         TargetError: One is: the error says where to write it.
@@ -104,12 +121,14 @@ def refuse_options_of_servers(place: FilePlace, given: Any, own: type[BaseModel]
     for prefix, model, options in (("", own, of_file), ("defaults.", defaults, of_file.get("defaults"))):
         for name, value in cast("dict[str, Any]", options).items() if isinstance(options, dict) else ():
             option = _option(name, section)
-            if option is None or _fits(model, name, value) or not _fits(section, option, value):
+            is_own = name in model.model_fields
+            meant = value if is_own else _meant(option, value)
+            is_read = is_own or option != "approval"
+            if option is None or _fits(model, name, value) or (is_read and not _fits(section, option, meant)):
                 continue
-            for_all = ' "defaults" here, for all servers, or in' if _fits(defaults, option, value) else ""
-            where = f'write in{for_all} the section "toolcrib" of the server, which has its tools without a prefix'
-            problem = f"it is an option of a server; {where}: {_written(_shown(section, option, value))}"
-            raise place.wrong(f"toolcrib.{prefix}{name}", problem)
+            for_all = '"defaults" here, for all servers, or in ' if _fits(defaults, option, meant) else ""
+            where = _of_servers(section, option, meant, prefixes)
+            raise place.wrong(f"toolcrib.{prefix}{name}", f"it is an option of a server; write in {for_all}{where}")
 
 
 def refuse_options_of_file(place: FilePlace, given: Any, section: type[BaseModel]) -> None:
@@ -125,6 +144,32 @@ def _hides_some(value: Any) -> bool:
     settings: list[Any] = [*cast("dict[str, Any]", value).values()] if isinstance(value, dict) else []
     found = [cast("dict[str, Any]", setting) for setting in settings if isinstance(setting, dict)]
     return any(setting.get("enabled") is False or setting.get("disabled") is True for setting in found)
+
+
+def _meant(option: str | None, value: Any) -> Any:
+    """Return the approval that is meant by a text, or by tools with whether or how each is asked about."""
+    if option != "approval" or not isinstance(value, str | dict):
+        return value
+    if isinstance(value, str):
+        return choice_meant(value, ("unless_read_only",))
+    asked = cast("dict[str, Any]", value)
+    is_by_tool = all(isinstance(how, bool | dict) for how in asked.values()) and not {"always", "never"} & asked.keys()
+    return [name for name, how in asked.items() if how is not False] if is_by_tool else asked
+
+
+def _of_servers(section: type[BaseModel], option: str, value: Any, prefixes: Mapping[str, str]) -> str:
+    """Return where an option is written, and how: names of tools are those of a server, without its prefix."""
+    found: dict[str, list[str]] = {}
+    for name in cast("list[str]", value) if isinstance(value, list) and _fits(section, option, value) else ():
+        fitting = (one for one, prefix in prefixes.items() if name.startswith(prefix))
+        of = max(fitting, key=lambda one: len(prefixes[one]), default="")
+        found.setdefault(of, []).append(name.removeprefix(prefixes.get(of, "")))
+    written = [
+        f"the server{f' `{of}`' if of else ''}, which has its tools without a prefix: "
+        f"{_written(_shown(section, option, given))}"
+        for of, given in (found or {"": value}).items()
+    ]
+    return f'the section "toolcrib" of {"; and of ".join(written)}'
 
 
 def _word(name: str) -> str:

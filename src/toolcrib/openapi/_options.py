@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, TypedDict
 import httpx2
 
 from toolcrib._numbers import require_number, require_numbers
-from toolcrib.errors import ToolConstraintError
+from toolcrib.errors import ToolConstraintError, choice_meant
 from toolcrib.formats import Refused
 from toolcrib.openapi._credentials import Credentials
 from toolcrib.openapi._operations import Operation
@@ -126,7 +126,8 @@ class Options:
         for name in ("include", "exclude", "approval", "credential_hosts"):
             words: Any = getattr(self, name)
             if isinstance(words, str) and not (name == "approval" and words == "writes"):
-                raise ValueError(f"`{name}` is a list of words or a function, as in {name}=[{words!r}]")
+                meant = choice_meant(words, ("writes",)) if name == "approval" else [words]
+                raise ValueError(f"`{name}` is a list of words or a function, as in {name}={meant!r}")
 
     def needs_approval(self, operation: Operation) -> bool:
         """Return whether an operation needs approval."""

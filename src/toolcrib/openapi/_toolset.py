@@ -23,7 +23,7 @@ _OF_OTHERS = {  # what others call an option, and where it is here
     "requires_approval": "approval",
     **dict.fromkeys(("api_key", "auth", "token"), "credentials"),
     **dict.fromkeys(("base_url", "url"), "server"),
-    **dict.fromkeys(("operations", "route_maps", "tags"), "include"),
+    **dict.fromkeys(("allowed_tools", "operations", "route_maps", "tags", "tool_names", "tools"), "include"),
 }
 
 

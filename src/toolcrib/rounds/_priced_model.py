@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from toolcrib.budgets import Budgets
 from toolcrib.errors import explain_options
-from toolcrib.formats import Tokens, WireFormat, text_delta, tokens_in
+from toolcrib.formats import PROVIDERS, Tokens, WireFormat, text_delta, tokens_in
 from toolcrib.pipeline import Run
 from toolcrib.rounds._chat_model import ChatModel, ChatRequest, closed_stream
 from toolcrib.rounds._client_model import as_chat_model
@@ -58,7 +58,7 @@ class PricedModel:
         if not self.model:
             raise ValueError("PricedModel: the model has no name to find its price by: give model_name='...'")
         budgets.price_of(self.model)
-        self.format: WireFormat = format or getattr(self._asked, "format", "openai")
+        self.format: WireFormat = format or getattr(self._asked, "format", next(iter(PROVIDERS)))
         self.provider: str = getattr(self._asked, "provider", "")
 
     @property

@@ -73,6 +73,9 @@ T = TypeVar("T")
         **dict.fromkeys(("output", "result", "text"), "that of what `await session.run()` returns"),
         **dict.fromkeys(("__enter__", "__aenter__"), "`session = Session(...)`, which nothing has to close"),
         "instructions": "`session.system`",
+        **dict.fromkeys(("abatch", "batch"), "`await session.copy().say(text).run()` for each text"),
+        **dict.fromkeys(("aget_state", "get_state"), "`session.transcript`, and `session.to_json()`"),
+        **dict.fromkeys(("configure", "with_config"), "an option of `Session(...)`, or of `session.run(...)`"),
         **dict.fromkeys(
             ("add_tool", "bind_tools", "register_tool", "tool", "tool_plain"), "Session(..., tools=[...]), with `@tool`"
         ),

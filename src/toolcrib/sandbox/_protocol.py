@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from toolcrib.calls import Media
 from toolcrib.errors import explain_options
+from toolcrib.sandbox._worker.imports import some_of
 
 OutputStream: TypeAlias = Literal["stdout", "stderr"]
 """The stream that a program wrote to."""
@@ -256,6 +257,11 @@ class Dialect:
     notes: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     files: bool = False
+
+    @property
+    def listed_modules(self) -> str:
+        """Ten of the modules that a model is told of, and how many more there are."""
+        return some_of((self.modules or frozenset()) - self.unlisted, self.packages)
 
     @property
     def table(self) -> str:

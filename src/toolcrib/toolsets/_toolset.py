@@ -92,7 +92,7 @@ ToolsetLike: TypeAlias = "Toolset | type[Toolset] | Sequence[Any]"
         **dict.fromkeys(("__add__", "__or__"), "`Toolset.combined(first, second)`"),
         **dict.fromkeys(("__enter__", "__aenter__"), "`async with toolset.open() as opened:`"),
         "tool": "`@tool` above the function, and Toolset([fn])",
-        **dict.fromkeys(("get_tools", "list_tools"), "`toolset.tools`"),
+        **dict.fromkeys(("get_tools", "list_tools"), "`toolset.tools()`"),
         **dict.fromkeys(
             ("as_openai", "openai_tools", "schemas", "to_dict", "to_json", "to_openai", "to_schema"),
             "`toolset.definitions(format='openai')`, or another provider's format",

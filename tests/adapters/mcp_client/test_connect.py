@@ -253,6 +253,7 @@ async def test_a_url_where_nobody_listens() -> None:
         ("http://x/mcp", {"env": {"a": "b"}}, "`env` goes with a command line"),
         ("server", {"tool_names": "add"}, r"write tool_names=\['add'\]"),
         ("server", {"approval": "add"}, r"write approval=\['add'\]"),
+        ("server", {"approval": "always"}, "write approval=True$"),
         ("server", {"tools": ["add"]}, r"connect\(\) has no option `tools`\. Did you mean `tool_names`\?"),
         ("http://x/mcp", {"transport": "sse"}, r"connect\(\) has no option `transport`\. Here it is the source"),
         ("http://x/mcp", {"prefx": "a"}, r"has no option `prefx`\. Did you mean `prefix`"),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import builtins
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-__all__ = ["MODULES", "MODULE_NAMES", "PACKAGES", "UNLISTED", "guarded_import", "load_all"]
+__all__ = ["MODULES", "MODULE_NAMES", "PACKAGES", "UNLISTED", "guarded_import", "load_all", "some_of"]
 
 MODULE_NAMES = """
     __future__ _strptime abc annotationlib array ast asyncio base64 binascii bisect builtins bz2 calendar cmath
@@ -27,6 +27,8 @@ UNLISTED = frozenset(
     }
 )
 """Modules that are not listed in messages, being loaded for other modules; a program may import them, too."""
+_USED_MOST = "math datetime json re itertools collections statistics decimal asyncio csv"
+_MOST_SHOWN = 10
 _ENCODINGS = """
     ascii base64_codec big5 bz2_codec charmap cp1250 cp1251 cp1252 cp1253 cp1254 cp1256 cp437 cp850 euc_jp euc_kr
     gb18030 gb2312 gbk hex_codec idna iso2022_jp iso8859_1 iso8859_15 iso8859_2 koi8_r latin_1 mac_roman punycode
@@ -58,6 +60,14 @@ def load_all() -> None:
             _PARENTS.add(name)
 
 
+def some_of(modules: Collection[str], packages: Collection[str] = ()) -> str:
+    """Return some of the modules that a program may import, packages and what is used most before others, as text."""
+    listed = [name for name in (*sorted(packages), *_USED_MOST.split(), *sorted(modules)) if name in modules]
+    shown = [*dict.fromkeys(listed)][:_MOST_SHOWN]
+    more = len(modules) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
 def guarded_import(
     name: str,
     globals: Mapping[str, Any] | None = None,
@@ -68,11 +78,11 @@ def guarded_import(
     """Import a loaded module, as a program's `import` does.
 
     Raises:
-        ImportError: The module is neither in `MODULES` nor in one of `PACKAGES`; the message lists them.
+        ImportError: The module is neither in `MODULES` nor in one of `PACKAGES`; the message names some.
     """
     known_name = name in MODULES or name in _PARENTS or name == "__main__" or name.partition(".")[0] in PACKAGES
     if level or not known_name:
-        known = ", ".join(sorted(PACKAGES | MODULES - UNLISTED))
+        known = some_of({name for name in PACKAGES if "." not in name} | MODULES - UNLISTED, PACKAGES)
         message = f"`{name}` cannot be imported. A program can import {known}. For anything else call a tool."
         raise ModuleNotFoundError(message, name=name)
     return _import(name, globals, locals, fromlist or (), 0)
