@@ -149,15 +149,22 @@ async def test_decisions_of_langchains_own_front_ends_are_answers(said: Any, mad
     assert outputs(done) == [made]
 
 
-async def test_what_is_no_answer_is_an_error_and_runs_nothing() -> None:
+@pytest.mark.parametrize("by_id", [False, True], ids=["plain", "by id"])
+async def test_what_is_no_answer_is_an_error_and_the_call_waits_on(by_id: bool) -> None:
     ran: list[str] = []
     agent, where = agent_of(as_tools([booking(ran, requires_approval=True)]), [("book", {"city": "Oslo"})]), config()
-    await agent.ainvoke({"messages": "go"}, where)
+    [asked] = (await agent.ainvoke({"messages": "go"}, where))["__interrupt__"]
 
-    with pytest.raises(ApprovalError, match="is not an answer"):
-        await agent.ainvoke(Command(resume="well"), where)
+    def resume(said: Any) -> Any:
+        return Command(resume={asked.id: said} if by_id else said)
 
-    assert ran == []
+    other = {"type": "edit", "edited_action": {"name": "cancel", "args": {"city": "Rome"}}}
+    for said, problem in (("well", "is not an answer"), (other, "another tool"), ({"type": "respond"}, "respond")):
+        with pytest.raises(ApprovalError, match=problem):
+            await agent.ainvoke(resume(said), where)
+        assert ((await agent.aget_state(where)).interrupts[0].id, ran) == (asked.id, [])
+
+    assert outputs(await agent.ainvoke(resume({"type": "approve"}), where)) == ["booked Oslo"]
 
 
 def test_a_graph_without_an_event_loop_does_the_same() -> None:

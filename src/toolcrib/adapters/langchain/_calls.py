@@ -15,12 +15,14 @@ from langchain_core.messages.content import (
     create_text_block,
     create_video_block,
 )
+from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt import ToolRuntime
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
 from toolcrib._run_sync import run_sync
 from toolcrib.calls import ApprovalRequest, Denial, Grant, Media, Outcome, Suspended, ToolCall, lenient
+from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Run
 from toolcrib.rounds import recall_transcript
 from toolcrib.serving.frameworks import (
@@ -138,13 +140,28 @@ class CallOfGraph:
 def _said(request: ApprovalRequest, value: dict[str, Any]) -> tuple[Any, Grant | Denial]:
     """Interrupt the graph until it is resumed with an answer; return what it is resumed with, and that answer.
 
-    A reference to the answer in the approval store does not do: the store was asked before.
+    A reference to the answer in the approval store does not do: the store was asked before. LangGraph gives what is no
+    answer again, before the next one.
+
+    Raises:
+        ApprovalError: The last that the graph is resumed with is no answer.
     """
+    refused: ApprovalError | None = None
     while True:
-        resumed = interrupt(value)
-        answer = answer_of(request, resumed)
-        if answer is not None:
-            return resumed, answer
+        try:
+            resumed = interrupt(value)
+        except GraphBubbleUp:
+            if refused is None:
+                raise
+            raise refused from None
+        try:
+            answer = answer_of(request, resumed)
+        except ApprovalError as error:
+            refused = error
+        else:
+            refused = None
+            if answer is not None:
+                return resumed, answer
 
 
 def _value_of(request: ApprovalRequest, call_id: str) -> dict[str, Any]:
