@@ -36,7 +36,7 @@ from toolcrib.adapters.langchain._members import value_of
 from toolcrib.approvals import MemoryApprovalStore, MemorySuspendedCalls
 from toolcrib.calls import Completed, Failed, Media, Suspended, ToolCall
 from toolcrib.errors import ApprovalError, RemoteToolError, ToolConstraintError
-from toolcrib.pipeline import CallLimits, Pipeline, Run
+from toolcrib.pipeline import CallLimits, Durability, Pipeline, Run
 from toolcrib.provenance import Provenance
 from toolcrib.record import ListSink
 from toolcrib.schema import RunContext
@@ -640,6 +640,59 @@ async def test_a_guarded_tool_that_interrupts_the_graph_itself_does_so(sync: boo
         "cancelled",
         "completed",
     ]
+
+
+def asking(asked: list[str], **options: Any) -> Any:
+    """Return a tool of ours that interrupts its graph itself."""
+
+    @ez_tool(**options)
+    def ask(question: str) -> str:
+        """Ask."""
+        asked.append(question)
+        return f"they said {interrupt(question)}"
+
+    return ask
+
+
+def kept_in(kind: str) -> dict[str, Any]:
+    """Return the options of a run that keeps its calls nowhere, with approvals, or as durable ones."""
+    store = MemoryApprovalStore()
+    return {"": {}, "approvals": {"approvals": store}, "durable": {"durability": Durability(store=store)}}[kind]
+
+
+@pytest.mark.parametrize("kept", ["", "approvals", "durable"])
+@pytest.mark.parametrize("guarded", [False, True], ids=["ours", "guarded"])
+async def test_a_call_whose_tool_interrupts_the_graph_is_counted_once(
+    guarded: bool, kept: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    tool, run = asking([]), Run(id=f"run {next(_IDS)}", limits=CallLimits(total=1), **kept_in(kept))
+    tools, around = as_tools([tool], run=run), [GuardMiddleware(GuardPolicy(run=run))]
+    if guarded:
+        agent = agent_of([lc_tool(tool.fn)], [("ask", {"question": "why"})], middleware=around)
+    else:
+        agent = agent_of(tools, [("ask", {"question": "why"})])
+    given, where = went()
+
+    asked = await agent.ainvoke(given, where)
+    done = await agent.ainvoke(Command(resume="so"), where)
+
+    assert [one.value for one in asked["__interrupt__"]] == ["why"]
+    assert outputs(done) == ["they said so"]
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("kept", ["", "approvals"])
+async def test_a_tool_that_needs_approval_and_interrupts_the_graph_is_an_error_for_the_host(kept: str) -> None:
+    ran: list[str] = []
+    tools = as_tools([asking(ran, requires_approval=True)], run=Run(**kept_in(kept)))
+    agent, where = agent_of(tools, [("ask", {"question": "why"})]), config()
+    asked = (await agent.ainvoke({"messages": "go"}, where))["__interrupt__"]
+    [request] = approval_requests(asked)
+
+    with pytest.raises(ApprovalError, match="leave out the approval or the tool's interrupt"):
+        await agent.ainvoke(Command(resume=answers(asked, request.grant("ann"))), where)
+
+    assert ran == ["why"]
 
 
 async def test_a_call_of_a_tool_that_the_agent_does_not_know_is_answered_by_it() -> None:

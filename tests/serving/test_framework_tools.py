@@ -194,17 +194,6 @@ async def test_a_suspended_call_that_is_replayed_is_not_taken_for_its_outcome() 
     assert ran == ["Oslo"]
 
 
-async def test_a_call_that_is_forgotten_is_made_anew() -> None:
-    ran: list[str] = []
-    inside, run = tools(booking(ran)), Run()
-
-    await inside.call_once(CALL, run)
-    inside.forget(CALL, run)
-    await inside.call_once(CALL, run)
-
-    assert ran == ["Oslo", "Oslo"]
-
-
 async def test_a_denial_is_recorded_and_no_grant_opens_the_call_any_more() -> None:
     ran: list[str] = []
     sink = RecordingSink()
