@@ -35,7 +35,7 @@ from toolcrib.adapters.langchain import (
 from toolcrib.adapters.langchain._members import value_of
 from toolcrib.approvals import MemoryApprovalStore, MemorySuspendedCalls
 from toolcrib.calls import Completed, Failed, Media, Suspended, ToolCall
-from toolcrib.errors import ApprovalError, RemoteToolError, ToolConstraintError
+from toolcrib.errors import ApprovalError, RemoteToolError, ToolConstraintError, ToolcribError
 from toolcrib.pipeline import CallLimits, Durability, Pipeline, Run
 from toolcrib.provenance import Provenance
 from toolcrib.record import ListSink
@@ -559,6 +559,34 @@ async def test_what_langchains_own_middleware_asks_is_no_empty_list_of_requests(
     for read in (approval_requests, answers):
         with pytest.raises(ApprovalError, match=r"HumanInTheLoopMiddleware .* GuardPolicy\(approve=\['delete'\]\)"):
             read(asked["__interrupt__"])
+
+
+@pytest.mark.parametrize("take", [from_tools, lambda tools: guard(tools, GuardPolicy())], ids=["from_tools", "guard"])
+def test_a_plain_function_is_to_be_made_a_tool(take: Any) -> None:
+    def delete(path: str) -> str:
+        """Delete a file."""
+        return path
+
+    with pytest.raises(TypeError, match=r"function.* wrap it with the `tool\(...\)` of langchain"):
+        take([deleting([]), delete])
+
+
+@pytest.mark.parametrize("sync", [False, True], ids=["async", "sync"])
+@pytest.mark.parametrize("several", [False, True], ids=["one", "list"])
+async def test_a_command_that_our_tool_returns_is_the_graphs(several: bool, sync: bool) -> None:
+    @ez_tool
+    async def note(ctx: RunContext) -> Any:
+        """Note."""
+        command: Any = Command(update={"messages": [ToolMessage("noted", tool_call_id=ctx.call_id)]})
+        return [command] if several else command
+
+    async def said(**options: Any) -> list[Any]:
+        agent, (given, where) = agent_of(as_tools([note], **options), [("note", {})]), went()
+        return outputs(await (asyncio.to_thread(agent.invoke, given, where) if sync else agent.ainvoke(given, where)))
+
+    assert await said() == ["noted"]
+    with pytest.raises(ToolcribError, match="a Command, which no delivery can read"):
+        await said(run=Run(deliveries=[lambda call, value: value]))
 
 
 async def test_a_tool_has_the_gates_of_one_guard() -> None:

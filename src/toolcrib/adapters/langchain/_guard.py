@@ -263,7 +263,7 @@ def guard(
         suspended: Where suspended calls are kept; when None, beside the approval store of the run, or in memory.
 
     Raises:
-        TypeError: An agent or a graph is given, to which nothing can be added any more.
+        TypeError: An agent or a graph is given, to which nothing can be added; or a plain function is among them.
         ValueError: No tool has a name that the policy has.
     """
     if isinstance(tools, Pregel):
