@@ -35,8 +35,8 @@ from toolcrib.adapters.langchain import (
 from toolcrib.adapters.langchain._members import value_of
 from toolcrib.approvals import MemoryApprovalStore, MemorySuspendedCalls
 from toolcrib.calls import Completed, Failed, Media, Suspended, ToolCall
-from toolcrib.errors import ApprovalError, RemoteToolError, ToolConstraintError
-from toolcrib.pipeline import CallLimits, Pipeline, Run
+from toolcrib.errors import ApprovalError, RemoteToolError, ToolConstraintError, ToolcribError
+from toolcrib.pipeline import CallLimits, Durability, Pipeline, Run
 from toolcrib.provenance import Provenance
 from toolcrib.record import ListSink
 from toolcrib.schema import RunContext
@@ -149,15 +149,22 @@ async def test_decisions_of_langchains_own_front_ends_are_answers(said: Any, mad
     assert outputs(done) == [made]
 
 
-async def test_what_is_no_answer_is_an_error_and_runs_nothing() -> None:
+@pytest.mark.parametrize("by_id", [False, True], ids=["plain", "by id"])
+async def test_what_is_no_answer_is_an_error_and_the_call_waits_on(by_id: bool) -> None:
     ran: list[str] = []
     agent, where = agent_of(as_tools([booking(ran, requires_approval=True)]), [("book", {"city": "Oslo"})]), config()
-    await agent.ainvoke({"messages": "go"}, where)
+    [asked] = (await agent.ainvoke({"messages": "go"}, where))["__interrupt__"]
 
-    with pytest.raises(ApprovalError, match="is not an answer"):
-        await agent.ainvoke(Command(resume="well"), where)
+    def resume(said: Any) -> Any:
+        return Command(resume={asked.id: said} if by_id else said)
 
-    assert ran == []
+    other = {"type": "edit", "edited_action": {"name": "cancel", "args": {"city": "Rome"}}}
+    for said, problem in (("well", "is not an answer"), (other, "another tool"), ({"type": "respond"}, "respond")):
+        with pytest.raises(ApprovalError, match=problem):
+            await agent.ainvoke(resume(said), where)
+        assert ((await agent.aget_state(where)).interrupts[0].id, ran) == (asked.id, [])
+
+    assert outputs(await agent.ainvoke(resume({"type": "approve"}), where)) == ["booked Oslo"]
 
 
 def test_a_graph_without_an_event_loop_does_the_same() -> None:
@@ -554,6 +561,34 @@ async def test_what_langchains_own_middleware_asks_is_no_empty_list_of_requests(
             read(asked["__interrupt__"])
 
 
+@pytest.mark.parametrize("take", [from_tools, lambda tools: guard(tools, GuardPolicy())], ids=["from_tools", "guard"])
+def test_a_plain_function_is_to_be_made_a_tool(take: Any) -> None:
+    def delete(path: str) -> str:
+        """Delete a file."""
+        return path
+
+    with pytest.raises(TypeError, match=r"function.* wrap it with the `tool\(...\)` of langchain"):
+        take([deleting([]), delete])
+
+
+@pytest.mark.parametrize("sync", [False, True], ids=["async", "sync"])
+@pytest.mark.parametrize("several", [False, True], ids=["one", "list"])
+async def test_a_command_that_our_tool_returns_is_the_graphs(several: bool, sync: bool) -> None:
+    @ez_tool
+    async def note(ctx: RunContext) -> Any:
+        """Note."""
+        command: Any = Command(update={"messages": [ToolMessage("noted", tool_call_id=ctx.call_id)]})
+        return [command] if several else command
+
+    async def said(**options: Any) -> list[Any]:
+        agent, (given, where) = agent_of(as_tools([note], **options), [("note", {})]), went()
+        return outputs(await (asyncio.to_thread(agent.invoke, given, where) if sync else agent.ainvoke(given, where)))
+
+    assert await said() == ["noted"]
+    with pytest.raises(ToolcribError, match="a Command, which no delivery can read"):
+        await said(run=Run(deliveries=[lambda call, value: value]))
+
+
 async def test_a_tool_has_the_gates_of_one_guard() -> None:
     guarded = guard([deleting([])], GuardPolicy(approve=["delete"]))
     agent = agent_of(
@@ -633,6 +668,59 @@ async def test_a_guarded_tool_that_interrupts_the_graph_itself_does_so(sync: boo
         "cancelled",
         "completed",
     ]
+
+
+def asking(asked: list[str], **options: Any) -> Any:
+    """Return a tool of ours that interrupts its graph itself."""
+
+    @ez_tool(**options)
+    def ask(question: str) -> str:
+        """Ask."""
+        asked.append(question)
+        return f"they said {interrupt(question)}"
+
+    return ask
+
+
+def kept_in(kind: str) -> dict[str, Any]:
+    """Return the options of a run that keeps its calls nowhere, with approvals, or as durable ones."""
+    store = MemoryApprovalStore()
+    return {"": {}, "approvals": {"approvals": store}, "durable": {"durability": Durability(store=store)}}[kind]
+
+
+@pytest.mark.parametrize("kept", ["", "approvals", "durable"])
+@pytest.mark.parametrize("guarded", [False, True], ids=["ours", "guarded"])
+async def test_a_call_whose_tool_interrupts_the_graph_is_counted_once(
+    guarded: bool, kept: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    tool, run = asking([]), Run(id=f"run {next(_IDS)}", limits=CallLimits(total=1), **kept_in(kept))
+    tools, around = as_tools([tool], run=run), [GuardMiddleware(GuardPolicy(run=run))]
+    if guarded:
+        agent = agent_of([lc_tool(tool.fn)], [("ask", {"question": "why"})], middleware=around)
+    else:
+        agent = agent_of(tools, [("ask", {"question": "why"})])
+    given, where = went()
+
+    asked = await agent.ainvoke(given, where)
+    done = await agent.ainvoke(Command(resume="so"), where)
+
+    assert [one.value for one in asked["__interrupt__"]] == ["why"]
+    assert outputs(done) == ["they said so"]
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("kept", ["", "approvals"])
+async def test_a_tool_that_needs_approval_and_interrupts_the_graph_is_an_error_for_the_host(kept: str) -> None:
+    ran: list[str] = []
+    tools = as_tools([asking(ran, requires_approval=True)], run=Run(**kept_in(kept)))
+    agent, where = agent_of(tools, [("ask", {"question": "why"})]), config()
+    asked = (await agent.ainvoke({"messages": "go"}, where))["__interrupt__"]
+    [request] = approval_requests(asked)
+
+    with pytest.raises(ApprovalError, match="leave out the approval or the tool's interrupt"):
+        await agent.ainvoke(Command(resume=answers(asked, request.grant("ann"))), where)
+
+    assert ran == ["why"]
 
 
 async def test_a_call_of_a_tool_that_the_agent_does_not_know_is_answered_by_it() -> None:

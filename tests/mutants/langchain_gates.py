@@ -77,8 +77,8 @@ LANGCHAIN_GATES: tuple[Gate, ...] = (
     Gate(
         "one execution of a replayed call of LangGraph",
         _CALLS,
-        "outcome = await self._tools.call_once(",
-        "outcome = await self._tools.call(",
+        "return await self._tools.call_once(",
+        "return await self._tools.call(",
         _TESTS,
     ),
     Gate(

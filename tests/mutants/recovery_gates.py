@@ -115,8 +115,15 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "a tool that asks before it did anything, in the store",
         _EXECUTE,
-        "    await forget_begin(call)\n",
-        "",
+        "    await forget_begin(call)\n    if not is_asked:\n",
+        "    if not is_asked:\n",
+        _OF_DOUBTS,
+    ),
+    Gate(
+        "a call that a signal breaks off, in the store",
+        _EXECUTE,
+        "            await forget_begin(call)\n        if",
+        "            pass\n        if",
         _OF_DOUBTS,
     ),
     Gate(

@@ -14,7 +14,7 @@ import pytest
 
 from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
 from toolcrib.calls import Completed, Failed, Grant, Rejected, Suspended, ToolCall
-from toolcrib.errors import ApprovalRequired
+from toolcrib.errors import ApprovalRequired, register_signal
 from toolcrib.pipeline import Channel, Durability, Pipeline, Run
 from toolcrib.tools import Tool, ez_tool
 
@@ -55,6 +55,36 @@ async def test_a_call_that_was_cut_off_is_asked_about_and_not_executed() -> None
     assert outcome.request.in_doubt
     assert "may have been done" in outcome.text()
     assert paid == []
+
+
+@pytest.mark.parametrize("asks", [False, True], ids=["plain", "approved"])
+async def test_a_call_that_the_signal_of_an_engine_breaks_off_is_made_anew_where_no_approval_was_used(
+    asks: bool,
+) -> None:
+    class InterruptError(Exception): ...
+
+    register_signal(InterruptError)
+    errors, store = [InterruptError()], MemoryApprovalStore()
+
+    @ez_tool(requires_approval=asks)
+    async def ask() -> str:
+        """Ask."""
+        if errors:
+            raise errors.pop()
+        return "so"
+
+    pipeline, run = Pipeline([ask]), Run(id="one", durability=Durability(store=store))
+    call: Any = ToolCall("ask", {}, "call_1")
+    if asks:
+        call = await pipeline.run(call, run)
+        await store.answer(call.request.grant("ann"))
+    with pytest.raises(InterruptError):
+        await pipeline.run(call, run)
+
+    outcome = await pipeline.run(call, run)
+
+    assert isinstance(outcome, Suspended if asks else Completed)
+    assert not isinstance(outcome, Suspended) or outcome.request.in_doubt
 
 
 @pytest.mark.parametrize("again", [1, 2])

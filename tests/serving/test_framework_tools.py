@@ -194,17 +194,6 @@ async def test_a_suspended_call_that_is_replayed_is_not_taken_for_its_outcome() 
     assert ran == ["Oslo"]
 
 
-async def test_a_call_that_is_forgotten_is_made_anew() -> None:
-    ran: list[str] = []
-    inside, run = tools(booking(ran)), Run()
-
-    await inside.call_once(CALL, run)
-    inside.forget(CALL, run)
-    await inside.call_once(CALL, run)
-
-    assert ran == ["Oslo", "Oslo"]
-
-
 async def test_a_denial_is_recorded_and_no_grant_opens_the_call_any_more() -> None:
     ran: list[str] = []
     sink = RecordingSink()
@@ -382,7 +371,6 @@ REQUEST = ApprovalRequest("ask_1", "c1", "book", {"city": "Oslo"}, "digest", {"c
         (REQUEST.grant("ann").to_dict(), True),
         (False, False),
         ([{"type": "reject"}], False),
-        ({"type": "respond", "message": "no"}, False),
         (REQUEST.deny(message="no"), False),
         (REQUEST.deny(message="no").to_dict(), False),
     ],
@@ -399,6 +387,19 @@ def test_an_edit_is_a_grant_for_other_arguments() -> None:
 
     assert isinstance(answer, Grant)
     assert answer.override_args == {"city": "Rome"}
+
+
+@pytest.mark.parametrize("form", [lambda said: said, lambda said: [said], lambda said: {"decisions": [said]}])
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ({"type": "edit", "edited_action": {"name": "cancel", "args": {"city": "Rome"}}}, "reject the call, with"),
+        ({"type": "respond", "message": "no"}, '"approve", "edit", or "reject"'),
+    ],
+)
+def test_a_decision_that_no_answer_is_names_what_to_give(form: Any, said: Any, problem: str) -> None:
+    with pytest.raises(ApprovalError, match=problem):
+        answer_of(REQUEST, form(said))
 
 
 @pytest.mark.parametrize("said", [None, "yes", 1, {}, {"type": "edit"}, {"decisions": []}, [True, True]])

@@ -174,7 +174,7 @@ def exception_of(error: BaseException) -> Exception:
         BaseException: The error itself, where it is to end more than the call: a cancellation, Ctrl-C, the close of a
             generator, or a signal of an engine (see `register_signal`), also in the place of a `NewerForm`.
     """
-    if isinstance(error, Exception):
+    if isinstance(error, Exception) and not isinstance(error, _signals):
         signal = signal_of_newer_form.get()
         if signal is not None and isinstance(error, NewerForm):
             raised = signal(error)

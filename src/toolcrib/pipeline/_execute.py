@@ -77,7 +77,9 @@ async def execute(call: LiveCall) -> Outcome | None:
             call.begin()  # it asked for approval before it did anything, and has it
     except BaseException as error:
         call.close_cancelled()
-        if call.execution.noted == "begun" and isinstance(error, asyncio.CancelledError):
+        if isinstance(error, Exception):  # the signal of an engine that makes the call anew when it goes on
+            await forget_begin(call)
+        if call.execution.noted == "begun" and isinstance(error, Exception | asyncio.CancelledError):
             await note_interruption(call)
         raise
 

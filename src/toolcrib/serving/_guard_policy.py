@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from inspect import Parameter, iscoroutinefunction, signature
+from inspect import Parameter, iscoroutinefunction, isfunction, signature
 from typing import Any, ParamSpec, TypeVar, cast
 
 from toolcrib._numbers import require_seconds
@@ -70,6 +70,8 @@ def require_theirs(value: object, module: str) -> None:
         )
     kind = f"{type(value).__qualname__} of {type(value).__module__}"
     mend = f"; use guard of toolcrib.adapters.{adapter}" if adapter not in (None, "mcp_client") else ""
+    if isfunction(value):
+        mend = f"; wrap it with the `tool(...)` of {package.rpartition('.')[2]}, or what makes tools of functions there"
     raise TypeError(f"guard of {package} takes what is of its framework, and not {kind}{mend}")
 
 

@@ -21,7 +21,8 @@ from toolcrib.toolsets import Toolset
 
 def from_tools(tools: Iterable[SdkMcpTool[Any]]) -> list[Tool[..., Any]]:
     """Return tools of the SDK, made by its `@tool`, as members for `Toolset([...])`."""
-    return [_Member(tool).tool() for tool in require_tools("from_tools", tools, SdkMcpTool)]
+    wrap = "the `tool(name, description, schema)` of the SDK"
+    return [_Member(tool).tool() for tool in require_tools("from_tools", tools, SdkMcpTool, wrap)]
 
 
 def member_of(value: object) -> Tool[..., Any] | None:

@@ -15,15 +15,18 @@ from langchain_core.messages.content import (
     create_text_block,
     create_video_block,
 )
+from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.prebuilt import ToolRuntime
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
 from toolcrib._run_sync import run_sync
 from toolcrib.calls import ApprovalRequest, Denial, Grant, Media, Outcome, Suspended, ToolCall, lenient
+from toolcrib.errors import ApprovalError, register_signal
 from toolcrib.pipeline import Run
 from toolcrib.rounds import recall_transcript
 from toolcrib.serving.frameworks import (
+    Answer,
     FrameworkTools,
     MediaForms,
     UsageNames,
@@ -35,6 +38,8 @@ from toolcrib.serving.frameworks import (
 )
 
 ENTRY = "langchain"
+
+register_signal(GraphBubbleUp)  # a tool that interrupts its graph has no result, and has not failed
 
 _USAGE = UsageNames(
     "input_tokens",
@@ -67,10 +72,6 @@ class CallOfGraph:
         """Whether its result passes deliveries, and what came beside its value has not."""
         return self._tools.pipeline.has_deliveries(self._call.name, self._run)
 
-    def forget(self) -> None:
-        """Forget the call, so that it is made anew when the graph replays it: its tool interrupted the graph itself."""
-        self._tools.forget(self._call, self._run)
-
     async def outcome(self) -> Outcome:
         """Make the call, or go on with it; raises the interrupt of the graph while no person has answered."""
         suspended, known = await self._begin()
@@ -98,10 +99,7 @@ class CallOfGraph:
         found = await self._tools.find_suspended(self._call, self._run)
         if found is not None and self._run.approvals is None:
             return found, True
-        outcome = await self._tools.call_once(
-            self._call, self._run, report=self._report()
-        )  # the store may have answers
-        return outcome, found is not None
+        return await self._make(found is not None), found is not None  # the store may have answers
 
     def _ask(self, request: ApprovalRequest, known: bool) -> Grant | Denial:
         """Interrupt the graph, or return the answer that it is resumed with.
@@ -122,7 +120,24 @@ class CallOfGraph:
         return fitting
 
     async def _answered(self, answer: Grant | Denial) -> Outcome:
-        return await self._tools.call_once(self._call, self._run, answer=lambda request: answer, report=self._report())
+        return await self._make(True, lambda request: answer)
+
+    async def _make(self, goes_on: bool, answer: Answer | None = None) -> Outcome:
+        """Make the call; one whose tool interrupts the graph is made anew when the graph goes on, and counted then.
+
+        Raises:
+            ApprovalError: The tool of a call that goes on with its approval interrupts the graph.
+        """
+        try:
+            return await self._tools.call_once(self._call, self._run, answer=answer, report=self._report())
+        except GraphInterrupt as error:
+            name, counts = self._call.name, self._run.calls
+            if goes_on:
+                problem = "the tool interrupts the graph itself, and would need another one when the graph goes on"
+                raise ApprovalError(name, f"{problem}; leave out the approval or the tool's interrupt()") from error
+            if name in counts:
+                counts[name] -= 1
+            raise
 
     def _report(self) -> Callable[[Any], Awaitable[object]] | None:
         runtime = self._runtime
@@ -138,13 +153,28 @@ class CallOfGraph:
 def _said(request: ApprovalRequest, value: dict[str, Any]) -> tuple[Any, Grant | Denial]:
     """Interrupt the graph until it is resumed with an answer; return what it is resumed with, and that answer.
 
-    A reference to the answer in the approval store does not do: the store was asked before.
+    A reference to the answer in the approval store does not do: the store was asked before. LangGraph gives what is no
+    answer again, before the next one.
+
+    Raises:
+        ApprovalError: The last that the graph is resumed with is no answer.
     """
+    refused: ApprovalError | None = None
     while True:
-        resumed = interrupt(value)
-        answer = answer_of(request, resumed)
-        if answer is not None:
-            return resumed, answer
+        try:
+            resumed = interrupt(value)
+        except GraphBubbleUp:
+            if refused is None:
+                raise
+            raise refused from None
+        try:
+            answer = answer_of(request, resumed)
+        except ApprovalError as error:
+            refused = error
+        else:
+            refused = None
+            if answer is not None:
+                return resumed, answer
 
 
 def _value_of(request: ApprovalRequest, call_id: str) -> dict[str, Any]:

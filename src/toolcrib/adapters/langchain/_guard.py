@@ -13,7 +13,6 @@ from langchain_core.messages import ToolCall as TheirCall
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool as TheirTool
 from langchain_core.tools import ToolException
-from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt import ToolNode, ToolRuntime
 from langgraph.pregel import Pregel
 from langgraph.types import Command
@@ -23,7 +22,7 @@ from toolcrib.adapters.langchain._members import Member, failed_tool, value_of
 from toolcrib.adapters.langchain._tools import GatedTool, gated_tool, result_of
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import Completed, Failed, Outcome, ToolCall, new_call_id
-from toolcrib.errors import RemoteToolError, ToolcribError, register_signal
+from toolcrib.errors import RemoteToolError, ToolcribError
 from toolcrib.schema import RunContext, ToolSpec
 from toolcrib.serving import GuardPolicy, takes_policy
 from toolcrib.serving.frameworks import FrameworkTools, GuardedTools, provided, require_tools
@@ -105,11 +104,7 @@ class GuardMiddleware(UsageMiddleware):
             return handler(request)
         handling = _Handling(request, handler)
         call = self._call(handling)
-        try:
-            return handling.reply(call, call.outcome_now())
-        except _InterruptError as error:
-            call.forget()
-            raise error.theirs from None
+        return handling.reply(call, call.outcome_now())
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
@@ -120,11 +115,7 @@ class GuardMiddleware(UsageMiddleware):
             return await handler(request)
         handling = _Handling(request, handler)
         call = self._call(handling)
-        try:
-            return handling.reply(call, await call.outcome())
-        except _InterruptError as error:
-            call.forget()
-            raise error.theirs from None
+        return handling.reply(call, await call.outcome())
 
     # --- inside
 
@@ -187,17 +178,6 @@ def _require_last(handler: Callable[..., object]) -> None:
         )
 
 
-class _InterruptError(BaseException):
-    """Passes a call whose tool interrupts the graph: that is not a result, and no failure."""
-
-    def __init__(self, theirs: GraphBubbleUp) -> None:
-        super().__init__(theirs)
-        self.theirs = theirs
-
-
-register_signal(_InterruptError)
-
-
 class _Handling:
     """One call of a guarded tool: what makes it, and what came of that."""
 
@@ -207,7 +187,7 @@ class _Handling:
         self._value: Any = None
         self._error: Exception | None = None
 
-    async def make(self, arguments: dict[str, Any], *, is_approved: bool = False) -> Any:
+    async def make(self, arguments: dict[str, Any]) -> Any:
         """Run the tool with these arguments, and return its value."""
         edited = cast("Any", {**self.request.tool_call, "args": arguments})
         request = self.request.override(tool_call=edited)
@@ -222,22 +202,10 @@ class _Handling:
             raise
         except ToolException as error:
             raise failed_tool(error) from error
-        except GraphBubbleUp as error:
-            self._error = error
-            if is_approved:  # it is not made anew: the grant of it is used
-                raise
-            raise _InterruptError(error) from error
         return self._value
 
     def reply(self, call: CallOfGraph, outcome: Outcome) -> ToolMessage | Command[Any]:
-        """Return the message of the tool itself where nothing was made of it, or one that says what came of the call.
-
-        Raises:
-            GraphBubbleUp: The tool, which a person had approved, interrupted the graph.
-        """
-        if isinstance(self._error, GraphBubbleUp):
-            call.forget()
-            raise self._error
+        """Return the message of the tool itself where nothing was made of it, or one of what came of the call."""
         result = None if call.has_deliveries else self._result
         if result is not None and isinstance(outcome, Completed) and outcome.value is self._value:
             return result
@@ -259,7 +227,7 @@ class _Handled(Member):
         handling = provided(ctx, _Handling)
         if handling is None:
             return await super().make(ctx, arguments)
-        return await handling.make(arguments, is_approved=ctx.approved)
+        return await handling.make(arguments)
 
 
 class _Unregistered:
@@ -295,7 +263,7 @@ def guard(
         suspended: Where suspended calls are kept; when None, beside the approval store of the run, or in memory.
 
     Raises:
-        TypeError: An agent or a graph is given, to which nothing can be added any more.
+        TypeError: An agent or a graph is given, to which nothing can be added; or a plain function is among them.
         ValueError: No tool has a name that the policy has.
     """
     if isinstance(tools, Pregel):

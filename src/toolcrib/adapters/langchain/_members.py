@@ -27,7 +27,8 @@ def from_tools(tools: Iterable[TheirTool]) -> list[Tool[..., Any]]:
 
     A tool that wants the state, the store or the runtime of a graph finds none of them outside a graph.
     """
-    return [Member(tool).tool() for tool in require_tools("from_tools", tools, TheirTool)]
+    wrap = "the `tool(...)` of langchain"
+    return [Member(tool).tool() for tool in require_tools("from_tools", tools, TheirTool, wrap)]
 
 
 def member_of(value: object) -> Toolset | Tool[..., Any] | None:

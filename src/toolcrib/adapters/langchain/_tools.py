@@ -7,13 +7,13 @@ from typing import Any, cast
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.prebuilt import ToolRuntime
-from langgraph.types import Interrupt
+from langgraph.types import Command, Interrupt
 from pydantic import Field, SkipValidation
 
 from toolcrib.adapters.langchain._calls import BLOCKS, ENTRY, CallOfGraph
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import ApprovalRequest, Completed, Outcome, ToolCall, new_call_id, render
-from toolcrib.errors import ApprovalError, explain_options
+from toolcrib.errors import ApprovalError, ToolcribError, explain_options
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
 from toolcrib.serving.frameworks import (
@@ -67,10 +67,12 @@ class GatedTool(StructuredTool):
 
 def _tool(bridge: FrameworkTools, name: str) -> BaseTool:
     async def call(toolcrib_runtime: ToolRuntime[Any, Any] | None = None, **arguments: Any) -> tuple[Any, Any]:
-        return result_of(await _call(bridge, name, arguments, toolcrib_runtime).outcome())
+        call = _call(bridge, name, arguments, toolcrib_runtime)
+        return _given(call, await call.outcome())
 
     def call_now(toolcrib_runtime: ToolRuntime[Any, Any] | None = None, **arguments: Any) -> tuple[Any, Any]:
-        return result_of(_call(bridge, name, arguments, toolcrib_runtime).outcome_now())
+        call = _call(bridge, name, arguments, toolcrib_runtime)
+        return _given(call, call.outcome_now())
 
     return gated_tool(bridge, name, call, call_now, response_format="content_and_artifact")
 
@@ -104,6 +106,24 @@ def _call(
 ) -> CallOfGraph:
     call_id = None if runtime is None else runtime.tool_call_id
     return CallOfGraph(bridge, ToolCall(name, arguments, call_id or new_call_id()), runtime)
+
+
+def _given(call: CallOfGraph, outcome: Outcome) -> tuple[Any, Any]:
+    """Return the result for the graph: a command that the tool returned is the graph's.
+
+    Raises:
+        ToolcribError: Deliveries are around the tool, and a command would go round them.
+    """
+    value: Any = outcome.value if isinstance(outcome, Completed) else None
+    commands = cast("list[Any]", value) if isinstance(value, list) else [value]
+    if not any(isinstance(command, Command) for command in commands):
+        return result_of(outcome)
+    if call.has_deliveries:
+        raise ToolcribError(
+            f"`{outcome.tool}` returns a Command, which no delivery can read; return its value alone, or leave out the "
+            "deliveries"
+        )
+    return value, None
 
 
 def result_of(outcome: Outcome) -> tuple[Any, Any]:

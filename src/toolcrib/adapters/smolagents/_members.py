@@ -27,7 +27,9 @@ def from_tools(tools: Iterable[TheirTool]) -> list[Tool[..., Any]]:
 
     They run in a thread. An image that one returns is `Media`.
     """
-    return [Member(tool).tool() for tool in require_tools("from_tools", tools, TheirTool)]
+    return [
+        Member(tool).tool() for tool in require_tools("from_tools", tools, TheirTool, "the `tool(...)` of smolagents")
+    ]
 
 
 def member_of(value: object) -> Toolset | Tool[..., Any] | None:

@@ -87,11 +87,11 @@ def answer_of(request: ApprovalRequest, reply: object) -> Grant | Denial | None:
 
     Args:
         reply: The value of `answer_payload`, an answer, True or False, or a decision as front ends for agents give it:
-            `{"type": "approve"}`, `{"type": "edit", "edited_action": {"args": {...}}}`, and `{"type": "reject"}` or
-            `{"type": "respond"}` with a `message`. A list of one decision counts as that decision.
+            `{"type": "approve"}`, `{"type": "edit", "edited_action": {"args": {...}}}`, and `{"type": "reject"}` with a
+            `message`. A list of one decision counts as that decision.
 
     Raises:
-        ApprovalError: `said` is of another type or shape.
+        ApprovalError: It is of another type or shape, or an edit that names another tool.
     """
     match reply:
         case Grant() | Denial():
@@ -122,8 +122,17 @@ def _decided(request: ApprovalRequest, fields: Mapping[str, Any]) -> Grant | Den
         case "approve":
             return request.grant()
         case "edit" if isinstance(edited, Mapping) and "args" in edited:
-            return request.grant(override_args=dict(cast("Mapping[str, Any]", edited)["args"]))
-        case "reject" | "respond":
+            action = cast("Mapping[str, Any]", edited)
+            name: Any = action.get("name", request.tool)
+            if name != request.tool:
+                problem = f"the edit names another tool, {name!r:.80}, and an answer approves a call of this one alone"
+                raise ApprovalError(request.tool, f"{problem}; reject the call, with a message that names the other")
+            return request.grant(override_args=dict(action["args"]))
+        case "respond":
+            problem = 'the decision "respond" gives a result in place of the call, and an answer gives none'
+            mend = '"approve", "edit", or "reject", whose message the model reads'
+            raise ApprovalError(request.tool, f"{problem}; give {mend}")
+        case "reject":
             return request.deny(message=str(fields.get("message") or ""))
         case "" if "decisions" in fields:
             return answer_of(request, fields["decisions"])

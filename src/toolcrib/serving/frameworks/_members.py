@@ -27,17 +27,26 @@ def gates_lost(around: str) -> TypeError:
     return TypeError(f"{around} around its tools would be lost; name the tools themselves, with gates of yours")
 
 
-def require_tools(who: str, tools: Iterable[T], kind: type[Any]) -> list[T]:
-    """Return tools of another framework as a list; raises TypeError where one is given alone.
+def require_tools(who: str, tools: Iterable[T], kind: type[Any], wrap: str = "") -> list[T]:
+    """Return tools of another framework as a list.
 
     Args:
         who: The function that takes them.
         tools: The tools.
         kind: The type of one.
+        wrap: What makes a tool of a function there; where it is empty, others than tools are taken.
+
+    Raises:
+        TypeError: A tool is given alone; or one of them is no tool, such as a plain function.
     """
     if isinstance(tools, kind):
         raise TypeError(f"{who} takes several tools, and this is one: {who}([{getattr(tools, 'name', 'tool')}])")
-    return [*tools]
+    found = [*tools]
+    other = next((tool for tool in found if wrap and not isinstance(tool, kind)), None)
+    if other is not None:
+        name = getattr(other, "__name__", repr(other))
+        raise TypeError(f"{who} takes tools, and {name:.80} is a {type(other).__name__}: wrap it with {wrap}")
+    return found
 
 
 class FrameworkMember(BaseTool):

@@ -228,10 +228,6 @@ class FrameworkTools:
             self._ended.keep(key, outcome)
         return outcome
 
-    def forget(self, call: ToolCall, run: Run) -> None:
-        """Forget what came of a call, so that it is made anew when a framework replays it."""
-        self._ended.pop(self._key(call, run), None)
-
     async def take_up(
         self, request_id: str, answer: Grant | Denial | None, run: Run
     ) -> tuple[ApprovalRequest, Outcome] | None:
