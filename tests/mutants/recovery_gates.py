@@ -453,7 +453,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "a fence holds a tool back",
         _EXECUTE,
-        "        steps.append(lambda call: fence())\n",
+        '        steps.append(partial(_await_of_host, "fence", fence, lambda call: fence()))\n',
         "        pass\n",
         _OF_BEGINNINGS,
     ),
