@@ -106,15 +106,14 @@ def suggestion(name: str, known: Iterable[str], words: Mapping[str, str]) -> str
 
 
 def choice_meant(given: str, words: Collection[str] = ()) -> Any:
-    """Return what an option that takes a bool, some words or a list of names should be in place of a text.
+    """Return the value that is meant by a text, of an option that takes a bool, some words or a list of names.
 
     Args:
         given: The text: `always` and the like are a bool, and a typing error is one of the words.
-        words: The words that the option takes. What is nearly a word by which another option names all but what only
-            reads is the one of these that names the same.
+        words: The words that the option takes; `writes` and `unless_read_only` stand for each other.
 
     Returns:
-        A list of the text, as the name of one thing, where it is none of these.
+        A bool, one of the words, or a list of the text, as the name of one thing.
     """
     if (word := given.lower()) in _ALL_OR_NONE:
         return _ALL_OR_NONE[word]

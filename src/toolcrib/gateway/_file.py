@@ -183,8 +183,8 @@ def _prefixes(path: Path, document: Mapping[str, Any]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, entry in servers.items():
         section: Any = cast("dict[str, Any]", entry).get("toolcrib") if isinstance(entry, dict) else None
-        given: Any = cast("dict[str, Any]", section).get("prefix") if isinstance(section, dict) else None
-        found[name] = given if isinstance(given, str) else _prefix(name) if several else ""
+        prefix: Any = cast("dict[str, Any]", section).get("prefix") if isinstance(section, dict) else None
+        found[name] = prefix if isinstance(prefix, str) else _prefix(name) if several else ""
     return found
 
 

@@ -161,13 +161,13 @@ def _of_servers(section: type[BaseModel], option: str, value: Any, prefixes: Map
     """Return where an option is written, and how: names of tools are those of a server, without its prefix."""
     found: dict[str, list[str]] = {}
     for name in cast("list[str]", value) if isinstance(value, list) and _fits(section, option, value) else ():
-        fitting = (one for one, prefix in prefixes.items() if name.startswith(prefix))
-        of = max(fitting, key=lambda one: len(prefixes[one]), default="")
+        fitting = (server for server, prefix in prefixes.items() if name.startswith(prefix))
+        of = max(fitting, key=lambda server: len(prefixes[server]), default="")
         found.setdefault(of, []).append(name.removeprefix(prefixes.get(of, "")))
     written = [
         f"the server{f' `{of}`' if of else ''}, which has its tools without a prefix: "
-        f"{_written(_shown(section, option, given))}"
-        for of, given in (found or {"": value}).items()
+        f"{_written(_shown(section, option, names))}"
+        for of, names in (found or {"": value}).items()
     ]
     return f'the section "toolcrib" of {"; and of ".join(written)}'
 
