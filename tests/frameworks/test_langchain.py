@@ -561,14 +561,9 @@ async def test_what_langchains_own_middleware_asks_is_no_empty_list_of_requests(
             read(asked["__interrupt__"])
 
 
-@pytest.mark.parametrize("take", [from_tools, lambda tools: guard(tools, GuardPolicy())], ids=["from_tools", "guard"])
-def test_a_plain_function_is_to_be_made_a_tool(take: Any) -> None:
-    def delete(path: str) -> str:
-        """Delete a file."""
-        return path
-
+def test_a_plain_function_is_to_be_made_a_tool() -> None:
     with pytest.raises(TypeError, match=r"function.* wrap it with the `tool\(...\)` of langchain"):
-        take([deleting([]), delete])
+        guard([deleting([]), deleting([]).func], GuardPolicy())
 
 
 @pytest.mark.parametrize("sync", [False, True], ids=["async", "sync"])

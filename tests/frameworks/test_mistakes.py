@@ -219,6 +219,14 @@ def test_members_are_made_of_several_tools(adapter: str) -> None:
         from_tools(ONE_TOOL[adapter]())
 
 
+@pytest.mark.parametrize("adapter", ["langchain", "claude_agent_sdk", "smolagents"])
+def test_a_plain_function_is_no_member_where_the_framework_makes_tools_of_it(adapter: str) -> None:
+    from_tools = import_module(f"toolcrib.adapters.{adapter}").from_tools
+
+    with pytest.raises(TypeError, match=r"now is a function: wrap it with the `tool\("):
+        from_tools([ONE_TOOL[adapter](), now])
+
+
 def test_a_tool_of_langchain_is_guarded_in_a_list_and_its_requests_are_those_of_interrupts() -> None:
     with pytest.raises(TypeError, match=r"guard takes several tools, and this is one: guard\(\[wipe\]\)"):
         langchain.guard(wipe, GuardPolicy(approve=["wipe"]))  # type: ignore[arg-type]

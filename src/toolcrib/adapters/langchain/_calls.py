@@ -153,11 +153,11 @@ class CallOfGraph:
 def _said(request: ApprovalRequest, value: dict[str, Any]) -> tuple[Any, Grant | Denial]:
     """Interrupt the graph until it is resumed with an answer; return what it is resumed with, and that answer.
 
-    A reference to the answer in the approval store does not do: the store was asked before. LangGraph gives what is no
-    answer again, before the next one.
+    A reference to the answer in the approval store does not do: the store was asked before. LangGraph gives a
+    value that was refused again, before the next one.
 
     Raises:
-        ApprovalError: The last that the graph is resumed with is no answer.
+        ApprovalError: The last value is not an answer.
     """
     refused: ApprovalError | None = None
     while True:

@@ -123,7 +123,7 @@ def _given(call: CallOfGraph, outcome: Outcome) -> tuple[Any, Any]:
             f"`{outcome.tool}` returns a Command, which no delivery can read; return its value alone, or leave out the "
             "deliveries"
         )
-    return value, None
+    return cast("Any", value), None
 
 
 def result_of(outcome: Outcome) -> tuple[Any, Any]:

@@ -34,10 +34,10 @@ def require_tools(who: str, tools: Iterable[T], kind: type[Any], wrap: str = "")
         who: The function that takes them.
         tools: The tools.
         kind: The type of one.
-        wrap: What makes a tool of a function there; where it is empty, others than tools are taken.
+        wrap: The framework's maker of tools from functions; where it is empty, others than tools are taken.
 
     Raises:
-        TypeError: A tool is given alone; or one of them is no tool, such as a plain function.
+        TypeError: A tool is given alone, or a plain function is among them.
     """
     if isinstance(tools, kind):
         raise TypeError(f"{who} takes several tools, and this is one: {who}([{getattr(tools, 'name', 'tool')}])")
