@@ -151,7 +151,11 @@ class Conversation:
         if move.early:
             reply = stopped(self.format, reply, words_of(self.format, "length", "content_filter", "error", "cut")[0])
         seen = self.transcript if move.known else ()
-        self.round = decode(Tools, reply, AVAILABLE[move.offer], format=self.format, transcript=seen)
+        try:
+            self.round = decode(Tools, reply, AVAILABLE[move.offer], format=self.format, transcript=seen)
+        except RoundError:
+            assert self.spoilt, "a transcript that only commit wrote ends with calls"
+            return
         self.plan = None
         self.counts.decoded += 1
         if move.early or (move.size and len(reply) < len(chunks) - 1):

@@ -98,15 +98,25 @@ def test_availability_of_a_tool_that_is_not_there_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_an_id_that_is_there_twice_is_given_once(format: WireFormat) -> None:
+async def test_an_id_that_is_there_twice_is_given_once(format: WireFormat) -> None:
     reply = asks(("web_search", {"query": "x"}), format=format)
-    before = asks(("web_search", {"query": "y"}), format=format)
-    first = decode([WebSearch], before)
+    first = decode([WebSearch], asks(("web_search", {"query": "y"}), format=format))
+    transcript = list[Any]()
+    await first.commit(transcript, [first.expect_one().complete({"snippets": []})])
 
-    round = decode([WebSearch], reply, transcript=list(first.items))
+    round = decode([WebSearch], reply, transcript=transcript)
 
     assert round.expect_one().id != first.expect_one().id
     assert "call_0" in round.problems[0]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_turn_that_the_host_appended_itself_is_refused_before_anything_runs(format: WireFormat) -> None:
+    reply = asks(("web_search", {"query": "x"}), format=format)
+    appended = list(decode([WebSearch], reply).items)
+
+    with pytest.raises(RoundError, match="commit adds the model's turn itself, so leave it out"):
+        decode([WebSearch], reply, transcript=appended)
 
 
 def test_decoding_asks_counts_and_records_nothing() -> None:

@@ -38,6 +38,10 @@ from toolcrib.toolsets import ToolAvailability, Toolset, ToolsetLike
 
 Dispatch: TypeAlias = Callable[[DecodedCall[Any]], Any]
 
+_ENDS_WITH_CALLS = (
+    "the messages end with calls that have no results: commit adds the model's turn itself, so leave it out of the "
+    "list before you decode its reply; where a run was cut off, `Transcript(messages, format).repair()` gives results"
+)
 _OF_RUNS = {  # what is given to a run of a round, and belongs to what it was decoded with
     "run": "`decode(..., run=...)`",
     **dict.fromkeys(("approve", "approver", "on_approval"), "`decode(..., run=Run(approver=...))`"),
@@ -328,12 +332,15 @@ def decode(
         TypeError: The reply is neither a dict nor an SDK's object.
         ValueError: It is in no known format, or plainly in another one than `format`.
         ToolConstraintError: `available` names a tool that is not in the toolset.
-        RoundError: Another round over the same messages still waits for an answer; this one is discarded.
+        RoundError: Another round over the same messages still waits for an answer; this one is discarded. Or the
+            messages end with calls, as after the model's own turn was appended, which commit does.
     """
     if isinstance(reply, Toolset):
         raise TypeError("the reply is a toolset: the toolset comes first: decode(tools, reply)")
     name = format or detected(_sample(reply))
     rules = PROVIDERS[name] if isinstance(name, str) else name
+    if transcript and rules.call_ids(json_shape(transcript[-1])):
+        raise RoundError((_ENDS_WITH_CALLS,))
     used_ids = taken_ids(rules, transcript)
     reader = rules.repairing() if repair else rules
     wire = reply if isinstance(reply, WireReply) else _read(reader, reply, used_ids)
