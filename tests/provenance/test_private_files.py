@@ -80,6 +80,7 @@ async def test_another_files_name_is_not_asked_about() -> None:
     assert await kind_of(run, "bob@corp.com", file="x.md", text="hello") == "completed"
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("readers", [["doc@corp.com"], None])
 async def test_an_artifact_of_a_program_that_read_private_values_goes_to_their_readers_alone(
     readers: list[str] | None,
