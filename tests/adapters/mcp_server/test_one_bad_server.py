@@ -97,7 +97,8 @@ def problem_of(fault: Fault, ends: dict[str, str]) -> str:
     if "odd" in end or ('"isError":true' in end and "done" in end):
         return ""
     names = "the server `bad`" in end
-    return "" if names and ("took effect" in end or "taken effect" in end) else f"{fault}: {end:.300}"
+    says_what_is_known = any(words in end for words in ("took effect", "taken effect", "Nothing of it ran"))
+    return "" if names and says_what_is_known else f"{fault}: {end:.300}"
 
 
 async def used(faults: Iterable[Fault], folder: Path | None = None) -> list[str]:

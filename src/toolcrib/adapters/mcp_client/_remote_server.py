@@ -312,7 +312,7 @@ class RemoteServer:
                 raise _ConnectionLostError(not_done=True) from error
             if error.error.data == REFUSED:
                 problem = f"the server `{self.name}` refused the request by HTTP: {error.message}. Nothing of it ran"
-                raise RemoteToolError(self.name, problem) from error
+                raise RemoteToolError(self.name, problem) from None  # it is no error that the server gave
             if error.code == types.PARSE_ERROR and error.message.startswith(UNREADABLE):
                 raise _UnreadableError(error.message) from error
             if error.code in _HTTP_CODES and error.message.startswith(_HTTP_FAILURES):
