@@ -63,7 +63,7 @@ async def test_flags_say_whose_tokens_are_accepted(tmp_path: Path, server: Login
 
 async def test_flags_say_who_is_asked_about_tokens(tmp_path: Path, server: Login) -> None:
     (tmp_path / "trips.py").write_text(TOOLS, "utf-8")
-    server.active["opaque"] = {"aud": "trips", "email": "ann@example.org", "scope": "mcp"}
+    server.active["opaque"] = {"aud": "trips", "email": "ann@example.org", "email_verified": True, "scope": "mcp"}
     flags = ["--issuer", server.issuer, "--introspect", f"{server.url}/introspect", "--client-id", "crib"]
     more = ["--audience", "trips", "--principal-claim", "email"]
     with command_over_http(tmp_path, "trips.py", *flags, *more, TOOLCRIB_CLIENT_SECRET="s3cret") as url:

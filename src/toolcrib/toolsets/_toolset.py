@@ -492,7 +492,8 @@ class Toolset:
 
     def prefixed(self, prefix: str) -> Toolset:
         """Return the toolset with `prefix` before every name; ValueError where no provider takes such names."""
-        require_name(prefix, "prefixed: the prefix")
+        if prefix != "":
+            require_name(prefix, "prefixed: the prefix")
         return self._view(lambda entries: (named(e, prefix + e.name) for e in entries))
 
     def renamed(self, names: Mapping[str, str]) -> Toolset:
