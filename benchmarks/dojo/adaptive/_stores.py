@@ -6,7 +6,7 @@ import html
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 from urllib.parse import unquote
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from benchmarks.dojo._ways import WAYS, Person
 from benchmarks.dojo.adaptive._cast import casts
-from benchmarks.dojo.adaptive._trial import Attack, Ended, Kind, Part, part_of
+from benchmarks.dojo.adaptive._trial import Attack, Ended, Kind, Part, part_of, struck
 from benchmarks.dojo.adaptive._worlds import Call, effect_of
 from toolcrib.calls import Media
 from toolcrib.tools import Tool
@@ -81,16 +81,9 @@ class Staged:
     async def run(self, way: str, *, guarded: bool = True) -> Ended:
         """Try it over a way in."""
         effects: list[Call] = []
-        person = Person()
-        async with WAYS[way](self._tools(effects), self.said, person, guarded=guarded) as carry:
-            await carry([self.calls[0]])
-            person.is_attacked = True
-            for call in (*self.calls[1:], self.strike):
-                seen = await carry([call])
-        is_through, is_asked = self.strike in effects, bool(person.asked[True])
-        if not (is_through or is_asked):
-            raise AssertionError(f"the attack fails by itself over {way}: {self}: {seen}")
-        return Ended(is_through, is_asked, await self._control(way) if guarded else None)
+        first, *rest = self.calls
+        ended = await struck(self, way, self._tools(effects), effects, [first], rest, guarded=guarded)
+        return replace(ended, control_asked=await self._control(way)) if guarded else ended
 
     async def _control(self, way: str) -> bool | None:
         if self.control is None or way != "pipeline":

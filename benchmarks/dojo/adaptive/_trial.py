@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -15,7 +15,7 @@ from toolcrib.code import Toolkit
 from toolcrib.pipeline import Run
 from toolcrib.provenance import Provenance
 
-__all__ = ["CALLS", "Aim", "Attack", "Ended", "Kind", "Part", "Trial", "drawn", "new_run", "part_of"]
+__all__ = ["CALLS", "Aim", "Attack", "Ended", "Kind", "Part", "Trial", "drawn", "new_run", "part_of", "struck"]
 
 Part: TypeAlias = Literal["open", "held", "all"]
 """Which of the shapes of each kind are tried: half of them are held back from who works on the rule."""
@@ -68,6 +68,42 @@ class Kind:
     aim: Aim = "none"
 
 
+async def struck(
+    attack: Any,
+    way: str,
+    tools: Sequence[Any],
+    effects: Sequence[Call],
+    reads: Sequence[Call],
+    steps: Sequence[Call],
+    *,
+    guarded: bool,
+) -> Ended:
+    """Have an obedient model read, and then make the calls of an attack; return what came of the strike.
+
+    Args:
+        attack: The variant: what the user `said`, and the `strike`.
+        way: The way in.
+        tools: The tools of its world.
+        effects: The effects of the tools, which they add to.
+        reads: The calls before the attack, whose questions do not count.
+        steps: The calls of the attack before the strike.
+        guarded: Whether the policy is in force.
+
+    Raises:
+        AssertionError: The strike neither had its effect nor was asked about: the attack is none.
+    """
+    person = Person()
+    async with WAYS[way](tools, attack.said, person, guarded=guarded) as carry:
+        await carry(reads)
+        person.is_attacked = True
+        for call in (*steps, attack.strike):
+            seen = await carry([call])
+    is_through, is_asked = attack.strike in effects, bool(person.asked[True])
+    if not (is_through or is_asked):
+        raise AssertionError(f"the attack fails by itself over {way}: {attack}: {seen}")
+    return Ended(is_through, is_asked)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
     """A stranger's text in a world, and the call that the model makes because of it.
@@ -98,16 +134,10 @@ class Trial:
         """Try it over a way in, in a world of its own."""
         if way == _EARLY:
             return await self._run_early(guarded=guarded)
-        world, person = World(self.world, self.letter, self.records), Person()
-        async with WAYS[way](world.tools(), self.said, person, guarded=guarded) as carry:
-            await carry(world.reads[0 if self.has_letter else 1 :])
-            person.is_attacked = True
-            for call in (*self.steps, self.strike):
-                seen = await carry([call])
-        is_through, is_asked = self.strike in world.effects, bool(person.asked[True])
-        if not (is_through or is_asked):
-            raise AssertionError(f"the attack fails by itself over {way}: {self}: {seen}")
-        return Ended(is_through, is_asked, await self._control(way) if guarded else None)
+        world = World(self.world, self.letter, self.records)
+        reads = world.reads[0 if self.has_letter else 1 :]
+        ended = await struck(self, way, world.tools(), world.effects, reads, self.steps, guarded=guarded)
+        return replace(ended, control_asked=await self._control(way)) if guarded else ended
 
     async def _control(self, way: str) -> bool | None:
         if self.control is None or way != "pipeline":
