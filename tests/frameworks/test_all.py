@@ -131,11 +131,8 @@ def policy_about(name: str, option: str) -> GuardPolicy:
     return GuardPolicy(**{option: CallLimits(per_tool={name: 1}) if option == "limits" else [name]})
 
 
-@pytest.mark.parametrize("name", ["refnd", "Refund"])
-@pytest.mark.parametrize("framework", [*CHATS])
-async def test_a_gate_about_no_tool_of_a_run_that_is_opened_later_is_an_error_before_a_call(
-    framework: str, name: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def counted_refund() -> tuple[Callable[[int], str], list[int]]:
+    """Return a function that pays money back, and the amounts that it paid."""
     ran: list[int] = []
 
     def refund(euros: int) -> str:
@@ -147,6 +144,15 @@ async def test_a_gate_about_no_tool_of_a_run_that_is_opened_later_is_an_error_be
         ran.append(euros)
         return "paid"
 
+    return refund, ran
+
+
+@pytest.mark.parametrize("name", ["refnd", "Refund"])
+@pytest.mark.parametrize("framework", [*CHATS])
+async def test_a_gate_about_no_tool_of_a_run_that_is_opened_later_is_an_error_before_a_call(
+    framework: str, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    refund, ran = counted_refund()
     opened = Run(gates=[Budgets([Limit(calls=1, tools=[name])])])
     chat = CHATS[framework]([("refund", {"euros": 3})], theirs=[refund], policy=GuardPolicy(run=lambda ctx: opened))
 
@@ -164,17 +170,7 @@ async def test_a_gate_about_no_tool_of_a_run_that_is_opened_later_is_an_error_be
 async def test_nobody_is_asked_about_arguments_of_a_wrong_type_and_the_log_has_no_traceback(
     framework: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ran: list[int] = []
-
-    def refund(euros: int) -> str:
-        """Pay money back.
-
-        Args:
-            euros: The amount.
-        """
-        ran.append(euros)
-        return "paid"
-
+    refund, ran = counted_refund()
     policy = GuardPolicy(approve=True)
     chat = CHATS[framework]([("refund", {"euros": "a lot"})], theirs=[refund], policy=policy)
     said = await chat.say()
