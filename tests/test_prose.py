@@ -40,7 +40,8 @@ VARIABLES = frozenset(
 """Variables that do not say what they hold: a variable has the noun of its value."""
 PLAIN_ROOMS = frozenset(
     {
-        *("code", "credentials", "database", "durable", "formats", "gateway", "jsonschema", "openapi"),
+        *("budgets", "code", "credentials", "database", "durable", "errors", "formats", "gateway", "hooks"),
+        *("jsonschema", "openapi"),
         *("record", "replay", "results", "rounds", "sandbox", "schema", "serving", "telemetry", "testing"),
         *("tools", "toolsets", "turns"),
     }
