@@ -41,7 +41,7 @@ VARIABLES = frozenset(
 PLAIN_ROOMS = frozenset(
     {
         *("budgets", "code", "credentials", "database", "durable", "errors", "formats", "gateway", "hooks"),
-        *("jsonschema", "openapi"),
+        *("jsonschema", "openapi", "provenance"),
         *("record", "replay", "results", "rounds", "sandbox", "schema", "serving", "telemetry", "testing"),
         *("tools", "toolsets", "turns"),
     }
