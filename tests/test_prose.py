@@ -40,7 +40,7 @@ VARIABLES = frozenset(
 """Variables that do not say what they hold: a variable has the noun of its value."""
 PLAIN_ROOMS = frozenset(
     {
-        *("budgets", "code", "credentials", "database", "durable", "errors", "formats", "gateway", "hooks"),
+        *("budgets", "cli", "code", "credentials", "database", "durable", "errors", "formats", "gateway", "hooks"),
         *("jsonschema", "openapi", "provenance"),
         *("record", "replay", "results", "rounds", "sandbox", "schema", "serving", "telemetry", "testing"),
         *("tools", "toolsets", "turns"),
