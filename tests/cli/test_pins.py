@@ -120,7 +120,7 @@ def test_an_approver_s_token_accepts_and_the_list_says_who(toolcrib: Command, pi
 def test_a_server_is_forgotten_and_kept_anew(toolcrib: Command, pinned: str) -> None:
     assert toolcrib("pins", "forget", pinned, "sums").stdout == "sums is forgotten\n"
     assert toolcrib("pins", "forget", pinned, "sums").exit_code == 1
-    assert "nothing is kept yet" in toolcrib("pins", "list", pinned).stderr
+    assert "there are no pins yet" in toolcrib("pins", "list", pinned).stderr
     assert toolcrib("pins", "diff", pinned).stdout == "nothing has changed\n"
 
 

@@ -61,8 +61,8 @@ APPROVER_GATES: tuple[Gate, ...] = (
     Gate(
         "an approval after the expiry",
         _GATE,
-        "if own is not None and (why := _expired(call, own.at)):",
-        "if False and (why := _expired(call, own.at)):",
+        "if answer is not None and (why := _expired(call, answer.at)):",
+        "if False and (why := _expired(call, answer.at)):",
         _OF_EXPIRY,
     ),
     Gate(
@@ -97,8 +97,8 @@ APPROVER_GATES: tuple[Gate, ...] = (
     Gate(
         "a look-alike of the one who asked",
         _REQUIRED,
-        "names = people_of(*own, *",
-        "names = (lambda *ids: {*ids})(*own, *",
+        "names = people_of(*ids, *",
+        "names = (lambda *names: {*names})(*ids, *",
         _OF_GATE,
     ),
     Gate(
@@ -216,8 +216,8 @@ APPROVER_GATES: tuple[Gate, ...] = (
     Gate(
         "what a policy in Cedar permits while another forbids it",
         _CEDAR,
-        "frozenset(() if is_forbidden else said.reasons)",
-        "frozenset(said.reasons)",
+        "frozenset(() if is_forbidden else diagnostics.reasons)",
+        "frozenset(diagnostics.reasons)",
         _OF_CEDAR,
     ),
     Gate(
@@ -258,21 +258,21 @@ APPROVER_GATES: tuple[Gate, ...] = (
     Gate(
         "what no policy in Cedar permits",
         _CEDAR,
-        'return f"the policy {self.name} permits nobody to approve this{said}"',
+        'return f"the policy {self.name} permits nobody to approve this{reasons}"',
         'return ""',
         _OF_CEDAR,
     ),
     Gate(
         "who asked, in Cedar",
         _CEDAR,
-        "requester_ids(call, groups) if any(one.not_requester for one in found.values()) or not found else (),",
+        "requester_ids(call, groups) if not_requester else (),",
         "(),",
         _OF_CEDAR,
     ),
     Gate(
         "an argument that passes for a value of Cedar",
         _CEDAR,
-        'if any(key.startswith("__") for key in given):',
+        'if any(key.startswith("__") for key in record):',
         "if False:",
         _OF_CEDAR,
     ),

@@ -186,7 +186,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a kind of value that a rule allows lets no other kind through",
         "provenance/_feature.py",
-        'if labels.verdict(each.kind) != "allow")',
+        'if labels.verdict(question.kind) != "allow")',
         'if "allow" not in (labels.untrusted, labels.unknown, labels.private))',
         _RULES,
     ),
@@ -256,8 +256,8 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a secret argument is hidden where its origin is recorded",
         "provenance/_feature.py",
-        "    known = [_shown(call, each) for each in",
-        "    known = [each for each in",
+        "    known = [_shown(call, question) for question in",
+        "    known = [question for question in",
         _PIPELINE,
     ),
     Gate(
@@ -270,8 +270,8 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a value of others that an effect says again is the stranger's",
         "provenance/_memory.py",
-        "for value, origin in given if echoes and origin.kind not in ASKED}",
-        "for value, origin in given if echoes}",
+        "for value, origin in lookups if echoes and origin.kind not in ASKED}",
+        "for value, origin in lookups if echoes}",
         _MEMORY,
     ),
     Gate(

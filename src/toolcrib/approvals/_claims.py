@@ -1,4 +1,4 @@
-"""Claims of executions and other work by processes, over a ledger of any kind: who has begun what, and still lives."""
+"""Claims of executions and other work by processes, over a ledger of any kind, and whether the processes still live."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class ApprovalEntry(ShortRepr):
 
     @property
     def expired(self) -> Denial | None:
-        """What the request is answered with when it expires: a denial by its rule; None where it does not expire."""
+        """The answer to the request when it expires: a denial by its rule; None where it does not expire."""
         at, rule = self.request.expires_at, self.request.expires_by
         if at is None or rule is None:
             return None
@@ -54,7 +54,7 @@ class ApprovalEntry(ShortRepr):
 
     @property
     def closes_at(self) -> datetime | None:
-        """When the request expires as it stands; None where it does not, as by an answer."""
+        """The time at which the request expires as it stands; None where it does not, as by an answer."""
         at, answer = self.request.expires_at, self.answer
         if at is None or self.used_at is not None:
             return None

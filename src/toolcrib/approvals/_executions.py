@@ -32,8 +32,8 @@ class Execution:
         process: The identity of the process that executes it; empty where the execution was broken off.
         seen_at: When that process said last that the execution goes on.
         ended_at: When it ended, or when an approver said what became of it; None while neither is known.
-        result: What the call came to, as JSON shapes: `value`, or `error` with `type` and `message`. None where nothing
-            of it could be stored.
+        result: The result of the call, as JSON shapes: `value`, or `error` with `type` and `message`. None where
+            nothing of it could be stored.
     """
 
     id: str = field(default_factory=lambda: token_hex(8))

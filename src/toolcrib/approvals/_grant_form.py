@@ -22,15 +22,15 @@ _BOUNDS: Final = 'any, <= 50, 5..50, under /srv/x, one of "a", "b"; empty for ex
 @explain_options()
 @dataclass(frozen=True, slots=True)
 class GrantForm:
-    """What a person typed to let further calls run; a field is empty where they left it so.
+    """The fields that a person typed to let further calls run; a field is empty where they left it so.
 
     Attributes:
         bounds: What `Bound.parse` takes, by argument; exactly the value of the request where it is empty.
-        uses: For how many calls, the one that is asked about among them.
-        total: Up to which sum of an argument.
+        uses: The number of calls, with the one that is asked about.
+        total: The highest sum of an argument.
         summed: The argument that is summed up; where it is empty, the only one that is a number.
-        hours: For how many hours.
-        times: What `TimesOfDay.parse` takes.
+        hours: The number of hours.
+        times: The times of day, as text for `TimesOfDay.parse`.
     """
 
     bounds: Mapping[str, str] = field(default_factory=dict[str, str])

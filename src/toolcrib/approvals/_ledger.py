@@ -314,7 +314,7 @@ def begin_execution(
     """Record that the call of a request begins, and use up its grant.
 
     Args:
-        grant: What it begins by; None for a call that needs no approval.
+        grant: The grant by which it begins; None for a call that needs no approval.
         again: Whether a call in doubt may begin once more, as its tool is idempotent.
 
     Returns:

@@ -189,7 +189,7 @@ class LedgerStore(ABC):
         """Record that the call of a request begins, and use up its grant.
 
         Args:
-            grant: What the call begins by; None for one that needs no approval.
+            grant: The grant by which the call begins; None for one that needs no approval.
             again: Whether a call in doubt may begin once more, as its tool is idempotent.
 
         Returns:

@@ -11,7 +11,7 @@ from toolcrib.approvals._ledger import Ledger
 from toolcrib.calls import ApprovalRequest
 
 NoticeKind: TypeAlias = Literal["pending", "reminder", "escalated"]
-"""What a notice says: that a request is pending, that it is so still, or that further people may answer it."""
+"""Kinds of notice: a request is pending, it is so still, or further people may answer it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Notice:
     """A notice of a request to one address.
 
     Attributes:
-        kind: What it says.
+        kind: Its kind.
         request: The request.
         covers: The notices that are sent with it, as of a request that was escalated before anyone was told of it.
     """
@@ -95,7 +95,7 @@ def _due_notice(
 
     Args:
         request: The request.
-        sent: What the notices that were sent cover.
+        sent: The notices that were sent, as their `covers` name them.
         at: The time.
         groups: Groups whose people read it; when empty, of everybody.
     """

@@ -1,4 +1,4 @@
-"""Pins in a SQLite file: how a server described what it has when it was first used, or last accepted."""
+"""Pins in a SQLite file: the descriptions of a server's tools when it was first used, or last accepted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 _BEGUN: Final = ""  # the name of the row which says that a server was used, and had this kind
 
 PinKind: TypeAlias = Literal["tool", "resource", "template", "prompt", "instructions"]
-"""What is kept of a server: tools and prompts by name, resources and templates by their URIs, its instructions."""
+"""Kinds of pin of a server: tools and prompts by name, resources and templates by their URIs, its instructions."""
 
 TOOL_PIN_TABLES: Final = StoreTables(
     "tool pins",
@@ -41,10 +41,10 @@ TOOL_PIN_TABLES: Final = StoreTables(
 
 @dataclass(frozen=True, slots=True)
 class PinEntry:
-    """What is kept of one tool, resource, template or prompt, or of the instructions of a server.
+    """The pin of one tool, resource, template or prompt, or of the instructions of a server.
 
     Attributes:
-        by: Who accepted it; `first use` where no person had to.
+        by: The person who accepted it; `first use` where no person had to.
     """
 
     server: str
@@ -55,7 +55,7 @@ class PinEntry:
 
 
 class ToolPins:
-    """What servers have, as people know it, in a SQLite file; it may be the file of a `SqliteApprovalStore`.
+    """Pins of servers, as people accepted them, in a SQLite file; it may be the file of a `SqliteApprovalStore`.
 
     Args:
         path: The file; it is made when missing.

@@ -28,7 +28,7 @@ def approvers_problem(
         grant: The grant.
         request: The request.
         at: The time.
-        rules: What is required of them; when None, what the request says.
+        rules: The requirements; when None, those of the request.
     """
     rules = request.required if rules is None else rules
     identities, is_own = identities_in(grant), grant.request_id == request.id
@@ -124,8 +124,8 @@ def count_people(names: Sequence[str], identities: Sequence[Identity], rules: Se
 def _names(required: RequiredApprovers, identity: Identity, at: datetime | None) -> set[str]:
     """Return the names of a person, and of all who count as one with them by the delegations that hold at a time."""
     of_other = required.ids_of(identity.stands_for) if identity.stands_for else ()
-    own = (id for known in (identity.id, *identity.aliases) for id in (known, *required.ids_of(known)))
-    names = people_of(*own, *of_other)
+    ids = (id for known in (identity.id, *identity.aliases) for id in (known, *required.ids_of(known)))
+    names = people_of(*ids, *of_other)
     pairs = [
         people_of(*required.ids_of(delegation.person), *required.ids_of(delegation.to))
         for delegation in required.delegations

@@ -123,7 +123,7 @@ class SqlApprovalStore(LedgerStore):
 
     Args:
         tables: The tables of a SQLite file or of a Postgres server.
-        table_prefix: What the names of the tables begin with.
+        table_prefix: The prefix of the names of the tables.
         clock: The clock by which requests expire, whose seconds are those since 1970.
     """
 

@@ -16,7 +16,7 @@ from toolcrib.database import Execute, StoreTables, Tables
 T = TypeVar("T")
 
 MAX_SUSPENDED = 1_000
-"""How many suspended calls of one principal are kept; of more, the oldest are forgotten."""
+"""The most suspended calls of one principal that are kept; of more, the oldest are forgotten."""
 
 _TABLE = "toolcrib_suspended_calls"
 SUSPENDED_CALL_TABLES = StoreTables(

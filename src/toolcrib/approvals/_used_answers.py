@@ -6,7 +6,7 @@ import threading
 
 
 class UsedAnswers:
-    """What was answered in this process, by its mark, and how; the oldest are forgotten."""
+    """The answers that were used in this process, by the marks of their questions; the oldest are forgotten."""
 
     def __init__(self, most: int) -> None:
         self._most = most

@@ -1,7 +1,7 @@
 """Approvers of a company: rules that say which people have to approve which calls, and the groups that people are in.
 
-An `ApproverRules` is a gate of a toolset or a run. What it requires is in each request, and is checked wherever an
-answer is taken.
+An `ApproverRules` is a gate of a toolset or a run. Its requirements are in each request, and are checked wherever an
+answer arrives.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Policies of a Cedar file as they are written: what each names, and what its annotations say."""
+"""Policies of a Cedar file as they are written: the names in each, and its annotations."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Statement:
     """One policy of a file.
 
     Attributes:
-        name: What it says, as people read it.
+        name: Its name, as people read it.
         effect: `permit` or `forbid`.
-        actions: What it is about, of `run` and `approve`.
+        actions: Its actions, of `run` and `approve`.
         who: The group or person of its head; empty where it names none, or several.
         is_for_all: Whether it is about everybody, in every case.
         tool: The tool of its head; empty where it names none, or several.
@@ -95,19 +95,19 @@ class CedarNames:
 
         Args:
             policy: The policy.
-            name: What it is called.
+            name: Its name.
         """
         self._read(policy)
         head = policy["action"]
-        given = head.get("entities") or ([head["entity"]] if "entity" in head else [])
-        actions = frozenset(one["id"] for one in given) or frozenset(_ACTIONS)
+        entities = head.get("entities") or ([head["entity"]] if "entity" in head else [])
+        actions = frozenset(entity["id"] for entity in entities) or frozenset(_ACTIONS)
         is_permit = policy["effect"] == "permit" and "approve" in actions
-        said: Mapping[str, str | None] = policy.get("annotations") or {}
-        for one in said:
-            if one not in _ANNOTATIONS:
-                raise ValueError(f"the annotation @{one} is unknown. {closest(one, _ANNOTATIONS)}")
-            if one not in _OF_ALL and not is_permit:
-                raise ValueError(f"@{one} is of a policy that permits to approve; take it out")
+        annotations: Mapping[str, str | None] = policy.get("annotations") or {}
+        for annotation in annotations:
+            if annotation not in _ANNOTATIONS:
+                raise ValueError(f"the annotation @{annotation} is unknown. {closest(annotation, _ANNOTATIONS)}")
+            if annotation not in _OF_ALL and not is_permit:
+                raise ValueError(f"@{annotation} is of a policy that permits to approve; take it out")
         principal, resource = policy["principal"], policy["resource"]
         who = principal.get("in", principal).get("entity", {}).get("id", "")
         return Statement(
@@ -117,28 +117,28 @@ class CedarNames:
             who,
             not who and principal["op"] in ("All", "is") and not policy.get("conditions"),
             resource["entity"]["id"] if "entity" in resource else "",
-            **_annotated(said),
+            **_annotated(annotations),
         )
 
     def _read(self, part: Any, is_read: bool = False) -> None:
         """Record the entities and arguments that a part of a policy names; raises ValueError for an unknown one."""
         if isinstance(part, list):
-            for one in cast("list[Any]", part):
-                self._read(one)
+            for item in cast("list[Any]", part):
+                self._read(item)
         if not isinstance(part, dict):
             return
-        given = cast("dict[str, Any]", part)
-        if set(given) == {"type", "id"} and all(isinstance(one, str) for one in given.values()):
-            self._note_entity(given["type"], given["id"])
-        if isinstance(kind := given.get("entity_type"), str):
+        node = cast("dict[str, Any]", part)
+        if set(node) == {"type", "id"} and all(isinstance(value, str) for value in node.values()):
+            self._note_entity(node["type"], node["id"])
+        if isinstance(kind := node.get("entity_type"), str):
             _require_known("entity type", kind, _TYPES)
-        access, path = _access(given), _path(given)
+        access, path = _access(node), _path(node)
         if path is not None and not is_read:
             self._note_path(path)
         if access is not None:
             self._read(access["left"], is_read=path is not None)
         elif path is None:
-            self._read([one for name, one in given.items() if name != "annotations"])
+            self._read([value for name, value in node.items() if name != "annotations"])
 
     def _note_entity(self, kind: str, id: str) -> None:
         _require_known("entity type", kind, _TYPES)
@@ -185,28 +185,28 @@ def _require_known(what: str, name: str, known: Sequence[str]) -> None:
         raise ValueError(f"there is no {what} `{name}`. {closest(name, known)}")
 
 
-def _annotated(said: Mapping[str, str | None]) -> dict[str, Any]:
+def _annotated(annotations: Mapping[str, str | None]) -> dict[str, Any]:
     """Return the values of a policy's annotations; raises ValueError for an invalid one."""
     found: dict[str, Any] = {}
-    for name, text in said.items():
-        given = text or ""
+    for name, text in annotations.items():
+        value = text or ""
         if name == "people":
-            if not re.fullmatch("[1-9][0-9]{0,3}", given):
-                raise ValueError(f'@people is a number of people, as in @people("2"), and is {given!r:.40}')
-            found[name] = int(given)
+            if not re.fullmatch("[1-9][0-9]{0,3}", value):
+                raise ValueError(f'@people is a number of people, as in @people("2"), and is {value!r:.40}')
+            found[name] = int(value)
         elif name in ("after", "expires", "remind"):
             try:
-                found[name] = parse_span(given).total_seconds()
+                found[name] = parse_span(value).total_seconds()
             except ValueError as error:
                 raise ValueError(f"@{name}: {error}") from None
         elif name in ("instead", "not_requester"):
-            if given not in ("", "true", "false"):
-                raise ValueError(f'@{name} is "true" or "false", and is {given!r:.40}')
-            found[name] = given != "false"
+            if value not in ("", "true", "false"):
+                raise ValueError(f'@{name} is "true" or "false", and is {value!r:.40}')
+            found[name] = value != "false"
         elif name == "place":
-            if not given.strip():
+            if not value.strip():
                 raise ValueError("@place is empty; it is the name of the group that people count for")
-            found[name] = given
+            found[name] = value
     if found.get("instead") and "after" not in found:
         raise ValueError('@instead goes with @after("1h"), which says when')
     return found

@@ -1,4 +1,4 @@
-"""Types of what a policy in Cedar speaks of: as a schema of Cedar, by which policies are validated before any call."""
+"""Types of the entities and arguments in a Cedar policy: a schema that validates policies before any call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BOOLEAN: Final = {"type": "Boolean"}
 _DECIMAL: Final = {"type": "Extension", "name": "decimal"}
 _SIMPLE: Final[Mapping[str, Any]] = {"string": _STRING, "integer": _LONG, "boolean": _BOOLEAN, "number": _DECIMAL}
 _SINGLE: Final = (_LONG, _DECIMAL, _STRING, _BOOLEAN)
-TYPES: Final[tuple[Mapping[str, Any], ...]] = (*_SINGLE, *({"type": "Set", "element": one} for one in _SINGLE))
+TYPES: Final[tuple[Mapping[str, Any], ...]] = (*_SINGLE, *({"type": "Set", "element": type} for type in _SINGLE))
 """The types that an argument has in Cedar, where its tool is not known, and it is not a record."""
 
 
@@ -34,17 +34,17 @@ def schema_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 def type_of(schema: Any) -> Mapping[str, Any] | None:
     """Return the type that values of a JSON schema have in Cedar; None where it is not one, or not known."""
-    given = cast("dict[str, Any]", schema) if isinstance(schema, dict) else {}
-    several: Any = given.get("anyOf") or given.get("oneOf")
+    node = cast("dict[str, Any]", schema) if isinstance(schema, dict) else {}
+    several: Any = node.get("anyOf") or node.get("oneOf")
     if isinstance(several, list):  # null is left out of what Cedar is given
-        types = [one for one in cast("list[Any]", several) if one != {"type": "null"}]
+        types = [part for part in cast("list[Any]", several) if part != {"type": "null"}]
         return type_of(types[0]) if len(types) == 1 else None
-    named: Any = given.get("type")
-    names = [one for one in (cast("list[Any]", named) if isinstance(named, list) else [named]) if one != "null"]
+    named: Any = node.get("type")
+    names = [name for name in (cast("list[Any]", named) if isinstance(named, list) else [named]) if name != "null"]
     if len(names) != 1:
         return None
     if names == ["array"]:
-        element = type_of(given.get("items"))
+        element = type_of(node.get("items"))
         # a whole number in a list of numbers is a Long, and not a decimal
         return None if element in (None, _DECIMAL) else {"type": "Set", "element": element}
     return _SIMPLE.get(names[0])

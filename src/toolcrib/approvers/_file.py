@@ -77,8 +77,8 @@ def describe_rules(path: str | os.PathLike[str]) -> list[str]:
     Raises:
         PolicyError: The file cannot be read, or a part of it is wrong; the error names the rule or the policy.
     """
-    given = Path(path)
-    return _cedar_policy(given).lines(Groups()) if given.suffix == ".cedar" else load_rules(given).lines()
+    file = Path(path)
+    return _cedar_policy(file).lines(Groups()) if file.suffix == ".cedar" else load_rules(file).lines()
 
 
 def read_rules(
@@ -90,8 +90,8 @@ def read_rules(
         document: `rules`, each with the fields of `ApproverRule`, or `cedar`, the path of a policy in Cedar, or both;
             `groups`, the ids of the people in each; `people`, the further ids of each; `from_login`, the groups that
             logins say; `delegate`, each with `from`, `to`, `until` and `since`, as dates or their texts.
-        where: What errors call it.
-        folder: By which the path of a policy in Cedar is found.
+        where: The name of it in errors.
+        folder: The folder of the path of a policy in Cedar.
 
     Raises:
         PolicyError: A part of it is wrong; the error names the rule and the field.
@@ -149,13 +149,13 @@ def _rules_in(document: Any, where: str, folder: Path) -> tuple[list[CallRule], 
     try:
         read = _Document.model_validate(document)
     except ValidationError as error:
-        raise PolicyError(where, tuple(_problem(one) for one in error.errors(include_url=False))) from None
-    delegations = [_delegation(one, f"delegate {number}", where) for number, one in enumerate(read.delegate, 1)]
+        raise PolicyError(where, tuple(_problem(detail) for detail in error.errors(include_url=False))) from None
+    delegations = [_delegation(table, f"delegate {number}", where) for number, table in enumerate(read.delegate, 1)]
     try:
         groups = Groups(read.groups, people=read.people, from_login=read.from_login, delegations=delegations)
     except ValueError as error:
         raise PolicyError(where, (str(error),)) from None
-    rules: list[CallRule] = [_rule(one, f"rule {number}", where) for number, one in enumerate(read.rules, 1)]
+    rules: list[CallRule] = [_rule(table, f"rule {number}", where) for number, table in enumerate(read.rules, 1)]
     if read.cedar is not None:
         rules.append(_cedar_policy(folder / read.cedar))
     if not rules and "rules" not in read.model_fields_set:
@@ -168,7 +168,7 @@ def _rule(given: Mapping[str, Any], number: str, where: str) -> ApproverRule:
     try:
         return _RULE.validate_python({**given, **_times(given)}, strict=False)
     except ValidationError as error:
-        problems = (f"{number}: {_problem(one)}" for one in error.errors(include_url=False))
+        problems = (f"{number}: {_problem(detail)}" for detail in error.errors(include_url=False))
         raise PolicyError(where, tuple(dict.fromkeys(problems))) from None
     except ValueError as error:
         raise PolicyError(where, (f"{number}: {error}",)) from None
@@ -206,16 +206,16 @@ def _delegation(given: Mapping[str, Any], number: str, where: str) -> Delegation
         raise PolicyError(where, (f"{number}: {error}",)) from None
 
 
-def _moment(given: Any) -> datetime:
+def _moment(value: Any) -> datetime:
     """Return a time of a file: a date, which begins then, or a time; without a time zone it is local."""
-    if isinstance(given, date) and not isinstance(given, datetime):
-        given = given.isoformat()
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = value.isoformat()
     try:
-        found = datetime.fromisoformat(given) if isinstance(given, str) else given
+        found = datetime.fromisoformat(value) if isinstance(value, str) else value
         return found.astimezone(UTC)
     except (ValueError, OverflowError, AttributeError):
         hint = 'give a date, as 2030-01-31, or a time, as "2030-01-31T12:00:00+01:00"'
-        raise ValueError(f"{given!r:.80} is not a time; {hint}") from None
+        raise ValueError(f"{value!r:.80} is not a time; {hint}") from None
 
 
 def _read(name: str, read: Callable[[Any], T], given: Any) -> T:

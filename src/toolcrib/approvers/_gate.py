@@ -1,4 +1,4 @@
-"""Rules of approvers as a gate: what they require of a call's request, and of the grant that it begins by."""
+"""Rules of approvers as a gate: their requirements of a call's request, and of the grant by which the call begins."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from toolcrib.tools import Tool
 
 
 class _RequiredByGates(list[Any]):
-    """What all gates of one name require of a call; those of another tool or run, or of a stored call, ask anew."""
+    """Requirements of all gates of one name for a call; those of another tool or run, or of a stored call, ask anew."""
 
     def __init__(self, call: Any, gate: ApproverRules, required: Sequence[Any], before: object) -> None:
         self.asked_in, self.of_gates = (call.plan, call.run), dict[ApproverRules, Sequence[Any]]()
         if isinstance(before, _RequiredByGates) and before.asked_in == self.asked_in:
             self.of_gates |= before.of_gates
         self.of_gates[gate] = required
-        super().__init__(one for of_gate in self.of_gates.values() for one in of_gate)
+        super().__init__(item for of_gate in self.of_gates.values() for item in of_gate)
 
 
 @explain_options()
@@ -85,12 +85,12 @@ class ApproverRules:
         verdicts = self._verdicts(call)
         key = APPROVER_RULES + self.name
         edited = (rule.required_if_edited(call, self.groups) for rule in self.rules)
-        required = [*(verdict.required for verdict in verdicts), *(one for one in edited if one is not None)]
+        required = [*(verdict.required for verdict in verdicts), *(item for item in edited if item is not None)]
         if not required and key not in call.approval.metadata:
             return None
         if why := next((verdict.hopeless for verdict in verdicts if verdict.hopeless), ""):
             return Rejected(call.name, call.id, why, "hook")
-        of_gate = [one.to_dict() for one in required]
+        of_gate = [item.to_dict() for item in required]
         asked = {key: _RequiredByGates(call, self, of_gate, call.approval.metadata.get(key))}
         if reasons := [verdict.required.text() for verdict in verdicts if verdict.asks]:
             return Ask("; ".join(reasons), asked)
@@ -114,13 +114,13 @@ class ApproverRules:
 
     def _verdicts(self, call: Any) -> list[RuleVerdict]:
         found = (rule.verdict(call, self.groups) for rule in self.rules)
-        return [one for one in found if one is not None]
+        return [verdict for verdict in found if verdict is not None]
 
     def _problem(self, call: Any) -> str:
         """Return why a call may not begin by its grant; empty where it may."""
         grant, request = call.grant, call.request
-        own = grant if grant is not None and request is not None and grant.request_id == request.id else None
-        if own is not None and (why := _expired(call, own.at)):
+        answer = grant if grant is not None and request is not None and grant.request_id == request.id else None
+        if answer is not None and (why := _expired(call, answer.at)):
             return why
         verdicts = self._verdicts(call)
         if grant is None:

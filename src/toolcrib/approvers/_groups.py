@@ -46,10 +46,10 @@ class Groups:
         self.from_login = tuple(from_login)
         self._ids: dict[str, tuple[str, ...]] = {}
         for name, more in (people or {}).items():
-            for one in (ids := tuple(dict.fromkeys((name, *more)))):
-                if one in self._ids:
-                    raise ValueError(f"Groups: {one} is an id of {self._ids[one][0]}, and of {name}: give it to one")
-                self._ids[one] = ids
+            for id in (ids := tuple(dict.fromkeys((name, *more)))):
+                if id in self._ids:
+                    raise ValueError(f"Groups: {id} is an id of {self._ids[id][0]}, and of {name}: give it to one")
+                self._ids[id] = ids
         if isinstance(delegations, Delegation):
             raise TypeError("Groups: delegations is a list, as in delegations=[Delegation(...)]")
         self.delegations = tuple(delegations)
@@ -66,7 +66,7 @@ class Groups:
         found = self._members(group) if callable(self._members) else self._members.get(group, ())
         if isinstance(found, str):
             raise TypeError(f"Groups: the members of {group} are a list of ids, as in [{found!r}]")
-        return tuple(dict.fromkeys(self.ids_of(one) for one in found))
+        return tuple(dict.fromkeys(self.ids_of(id) for id in found))
 
     def is_known(self, group: str) -> bool:
         """Return whether there may be such a group; a function may know any."""
@@ -74,7 +74,7 @@ class Groups:
 
     def aliases(self, delegations: Iterable[Delegation]) -> tuple[tuple[str, ...], ...]:
         """Return the ids of the people in delegations who have several."""
-        found = (self.ids_of(one) for delegation in delegations for one in (delegation.person, delegation.to))
+        found = (self.ids_of(person) for delegation in delegations for person in (delegation.person, delegation.to))
         return tuple(dict.fromkeys(ids for ids in found if len(ids) > 1))
 
     def _require_right(self, given: Delegation) -> None:
@@ -82,7 +82,7 @@ class Groups:
         if callable(self._members):
             return
         ids = self.ids_of(given.person)
-        listed = {one for people in self._members.values() for one in people}
+        listed = {id for people in self._members.values() for id in people}
         if not listed.union(delegation.to for delegation in self.delegations) & {*ids}:
             raise ValueError(
                 f"Groups: the delegation of {given.person} to {given.to}: no group lists {given.person}, who has no "
@@ -96,16 +96,16 @@ class Groups:
             chain: The delegations from the first one on.
             seen: The last ones of chains from it that were looked at, with the times in which all of them hold.
         """
-        since = [each.since for each in chain if each.since is not None]
-        begins, ends = max(since, default=None), min(each.until for each in chain)
+        since = [delegation.since for delegation in chain if delegation.since is not None]
+        begins, ends = max(since, default=None), min(delegation.until for delegation in chain)
         if (begins is not None and begins >= ends) or (chain[-1], begins, ends) in seen:
             return
         seen.add((chain[-1], begins, ends))
         first, last = self.ids_of(chain[0].person), self.ids_of(chain[-1].to)
         if {*first} & {*last}:
-            names = [chain[0].person, *(each.to for each in chain)]
+            names = [chain[0].person, *(delegation.to for delegation in chain)]
             way = "to themselves" if len(chain) == 1 else f"in a circle: {', '.join(names)}"
             raise ValueError(f"Groups: the delegation of {names[0]} to {names[1]} goes {way}; take one out")
-        for each in self.delegations:
-            if each.person in last and each not in chain:
-                self._refuse_circle([*chain, each], seen)
+        for delegation in self.delegations:
+            if delegation.person in last and delegation not in chain:
+                self._refuse_circle([*chain, delegation], seen)

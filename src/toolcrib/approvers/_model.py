@@ -1,4 +1,4 @@
-"""Approver that is a second model: it may say no, and yes where the rules of a request list it."""
+"""Approver that is a second model: it may deny a request, and approve one whose rules list it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _log = logging.getLogger("toolcrib.approvers")
 
 @dataclass(frozen=True, slots=True)
 class ModelVerdict:
-    """What a model says of a request.
+    """The verdict of a model about a request.
 
     Attributes:
         says: `yes`, `no`, or `unsure`.
@@ -40,7 +40,7 @@ def model_approver(
 
     Args:
         judge: Asks the model. What it raises is as `unsure`: people are asked.
-        name: What the rules call the model.
+        name: The name of the model in the rules.
         otherwise: The approver of people; when None, the call is suspended.
     """
     identity = Identity(name, "model")

@@ -1,4 +1,4 @@
-"""Rules of which people have to approve which calls, and what they require of one call."""
+"""Rules of approval: the people who have to approve certain calls, and the requirements of a rule for one call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PATTERNS: Final = ("tools", "tags", "effects", "servers", "principals")
 
 @dataclass(frozen=True, slots=True)
 class RuleVerdict:
-    """What a rule says of one call.
+    """The verdict of a rule about one call.
 
     Attributes:
         required: Who has to approve it.
@@ -81,14 +81,14 @@ class CallRule(ABC):
 @explain_options({"approvers": "of", "group": "of", "groups": "of", "people": "of"})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApproverRule(CallRule):
-    """Which people have to approve the calls that fit.
+    """A rule of the people who have to approve the calls that fit.
 
     A call fits that has all that is named here; of each list, one is enough.
 
     Attributes:
-        name: What the rule says, as people read it: `refunds over 1,000`.
-        of: The group that approves, or how many people of each: `{"finance": 2}`. One person counts for one group. The
-            group `*` is all people who have an identity.
+        name: The name of the rule, as people read it: `refunds over 1,000`.
+        of: The group that approves, or the number of people of each: `{"finance": 2}`. One person counts for one group.
+            The group `*` is all people who have an identity.
         tools: Names of tools or patterns, such as `shop_*`.
         tags: Tags of tools.
         effects: Effects of tools; a tool that names none may have each.
@@ -164,7 +164,7 @@ class ApproverRule(CallRule):
             for span in spans:
                 require_span(who, name, span)
                 if self.expires is not None and span >= self.expires:
-                    after, within = (span_text(one.total_seconds()) for one in (span, self.expires))
+                    after, within = (span_text(time.total_seconds()) for time in (span, self.expires))
                     raise ValueError(
                         f"{who}: {name} is after {after}, and a request expires after {within}: let {name} come before"
                     )
@@ -182,7 +182,7 @@ class ApproverRule(CallRule):
 
     @property
     def groups(self) -> Mapping[str, int]:
-        """How many people of each group have to approve."""
+        """The number of people of each group who have to approve."""
         return {self.of: 1} if isinstance(self.of, str) else dict(self.of)
 
     def check_tools(self, tools: Mapping[str, Tool[..., Any]]) -> None:
@@ -196,9 +196,9 @@ class ApproverRule(CallRule):
         check_names(who, self.tags, {tag for tool in tools.values() for tag in tool.options.tags}, kind="tag")
         servers = {server for tool in tools.values() for server in servers_of(tool)}
         log_names(who, self.servers, servers, kind="server")
-        taken = [parameters_of(tool) for tool in about]
-        known = {name for names in taken if names is not None for name in names}
-        if about and None not in taken:
+        parameters = [parameters_of(tool) for tool in about]
+        known = {name for names in parameters if names is not None for name in names}
+        if about and None not in parameters:
             check_names(who, (*self.over, *self.up_to), known, kind="argument")
 
     @property
@@ -238,7 +238,7 @@ class ApproverRule(CallRule):
         return self._text(groups) if self.fits_tool(name, tool) else ""
 
     def lines(self, groups: Groups) -> list[str]:
-        about = [f"{name} {', '.join(given)}" for name in _PATTERNS if (given := getattr(self, name))]
+        about = [f"{name} {', '.join(patterns)}" for name in _PATTERNS if (patterns := getattr(self, name))]
         about += [f"{name} over {_text_of(most)}" for name, most in self.over.items()]
         about += [f"{name} up to {_text_of(most)}" for name, most in self.up_to.items()]
         about += ["not the one who asks"] if self.not_requester else []
@@ -305,7 +305,7 @@ def requester_ids(call: Any, groups: Groups) -> tuple[str, ...]:
         return ()
     access, required = call.run.channel.access, () if call.request is None else call.request.required
     known = (call.run.principal, *(() if access is None else access.ids), *(id for r in required for id in r.excluded))
-    return tuple(dict.fromkeys(id for one in known for id in groups.ids_of(one)))
+    return tuple(dict.fromkeys(id for known_id in known for id in groups.ids_of(known_id)))
 
 
 def _is_one(patterns: Sequence[str], names: Iterable[str]) -> bool:

@@ -1,7 +1,7 @@
 """Policy of approvals in Cedar: who may run a tool at once, and who may approve a call. The extra `cedar`.
 
 The only module that imports cedarpy. A policy speaks of entities of the types `Person`, `Group` and `Tool`, and of two
-actions: `run`, to run a call without approval, and `approve`. What no policy permits is forbidden, as in all of Cedar.
+actions: `run`, to run a call without approval, and `approve`. An action that no policy permits is forbidden.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _Action = Literal["run", "approve"]
 
 _OF_POLICY: Final = re.compile(r"error while evaluating policy `(policy\d+)`")
 _SOMEBODY: Final = "\0"
-"""What the id begins with of a person of whom nothing is known but a group, and of a caller without a name."""
+"""The prefix of the id of a person of whom only a group is known, and of a caller without a name."""
 _CALLER: Final = f"{_SOMEBODY}caller"
 _APPROVERS: Final = "approvers"
 _MOST_CHARS: Final = 200_000
@@ -50,7 +50,7 @@ _NUMBERS: Final = (
 
 
 class _Decision(NamedTuple):
-    """What the policies say of one person, or of all who are in the same groups: which permit it, and what is wrong.
+    """The decision about one person, or all in the same groups: the policies that permit the action, and the problems.
 
     Where one forbids it, none permits it.
     """
@@ -76,7 +76,7 @@ class _Call:
         self._policy, self._groups = policy, groups
         principal: str | None = call.run.principal
         requester = () if principal is None else groups.ids_of(principal)
-        self.caller = next((one for one in requester[:1] if not one.startswith(_SOMEBODY)), _CALLER)
+        self.caller = next((id for id in requester[:1] if not id.startswith(_SOMEBODY)), _CALLER)
         self._logins = () if principal is None else tuple(policy.names.groups.keys() & {*groups.from_login})
         self._parents: dict[str, set[str]] = {self.caller: {*self.listed(requester)}}
         known = call.arguments.items()
@@ -120,7 +120,7 @@ class _Call:
     def decisions(self, asked: Sequence[tuple[_Action, str]]) -> list[_Decision]:
         """Return the decisions of the policies about people, by their ids, who act on the call."""
         found = [self._decide(asked, ()), *([self._decide(asked, self._logins)] if self._logins else [])]
-        return [reduce(_Decision.also, each) for each in zip(*found, strict=True)]
+        return [reduce(_Decision.also, decisions) for decisions in zip(*found, strict=True)]
 
     def _decide(self, asked: Sequence[tuple[_Action, str]], logins: Iterable[str]) -> list[_Decision]:
         """Return the decisions with the one who asks in some groups of logins, too."""
@@ -137,19 +137,19 @@ class _Call:
         persons = [_entity("Person", name, {}, sorted(groups)) for name, groups in parents.items()]
         evaluate: Any = cedarpy.is_authorized_batch  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] -- of dicts
         found = evaluate(requests, self._policy.policies, json.dumps([*self._entities, *persons]))
-        return [self._decision(one) for one in found]
+        return [self._decision(result) for result in found]
 
     def _decision(self, result: cedarpy.AuthzResult) -> _Decision:
-        statements, said = self._policy.statements, result.diagnostics
-        is_forbidden = not result.allowed and bool(said.reasons)
+        statements, diagnostics = self._policy.statements, result.diagnostics
+        is_forbidden = not result.allowed and bool(diagnostics.reasons)
         problems: list[str] = []
-        for error in said.errors:
+        for error in diagnostics.errors:
             found = _OF_POLICY.match(error)
             # a policy that forbids and cannot be evaluated forbids; Cedar itself passes it over
             is_forbidden |= found is None or statements[found[1]].effect == "forbid"
-            what = "" if found is None else f"error while evaluating policy `{statements[found[1]].name}`"
-            problems.append(what + (error.rpartition("]: ")[2] if found is None else error[found.end() :]))
-        return _Decision(frozenset(() if is_forbidden else said.reasons), is_forbidden, tuple(problems))
+            prefix = "" if found is None else f"error while evaluating policy `{statements[found[1]].name}`"
+            problems.append(prefix + (error.rpartition("]: ")[2] if found is None else error[found.end() :]))
+        return _Decision(frozenset(() if is_forbidden else diagnostics.reasons), is_forbidden, tuple(problems))
 
 
 @explain_options()
@@ -158,7 +158,7 @@ class CedarPolicy(CallRule):
 
     Args:
         text: The policies.
-        name: What errors call them, such as the name of their file.
+        name: The name of the policies in errors, such as that of their file.
 
     Raises:
         PolicyError: They cannot be read, or name an entity, an attribute or an annotation that does not exist; the
@@ -174,25 +174,25 @@ class CedarPolicy(CallRule):
         if parsed["templates"]:
             raise PolicyError(name, ("it has a template with ?principal or ?resource; write the group or the tool",))
         self.names = CedarNames()
-        self.statements = {key: self._statement(key, one) for key, one in parsed["staticPolicies"].items()}
+        self.statements = {key: self._statement(key, policy) for key, policy in parsed["staticPolicies"].items()}
         if not any(
             "approve" in statement.actions for statement in self.statements.values() if statement.effect == "permit"
         ):
             mend = 'write permit (principal in Group::"...", action == Action::"approve", resource);'
             raise PolicyError(name, (f"it permits nobody to approve anything: {mend}",))
-        self._texts = {key: _text_of(one) for key, one in parsed["staticPolicies"].items()}
+        self._texts = {key: _text_of(policy) for key, policy in parsed["staticPolicies"].items()}
 
     @property
     def tool_names(self) -> Sequence[str]:
         return [*self.names.tools]
 
     def check_tools(self, tools: Mapping[str, Tool[..., Any]]) -> None:
-        taken = [parameters_of(tool) for tool in tools.values()]
-        if None not in taken:
-            known = {name for names in taken if names is not None for name in names}
+        parameters = [parameters_of(tool) for tool in tools.values()]
+        if None not in parameters:
+            known = {name for names in parameters if names is not None for name in names}
             check_names(f"the policy {self.name}", self.names.arguments, known, kind="argument")
-        for key, one in self.statements.items():
-            about = {name: tool for name, tool in tools.items() if one.tool in ("", name)}
+        for key, statement in self.statements.items():
+            about = {name: tool for name, tool in tools.items() if statement.tool in ("", name)}
             self._require_types(key, about)
 
     def require_people(self, groups: Groups) -> None:
@@ -213,9 +213,9 @@ class CedarPolicy(CallRule):
         """Return which approver of a call may not approve it with all groups that are known of them together."""
         grant: Grant = call.grant
         try:
-            for one in (*(() if grant.identity is None else (grant.identity,)), *grant.identities):
-                if why := self._forbids(one, call, groups):
-                    return f"the policy {self.name} {why} {one.id} to approve it"
+            for identity in (*(() if grant.identity is None else (grant.identity,)), *grant.identities):
+                if why := self._forbids(identity, call, groups):
+                    return f"the policy {self.name} {why} {identity.id} to approve it"
         except ValueError as error:
             return str(error)
         return ""
@@ -248,11 +248,13 @@ class CedarPolicy(CallRule):
             if schemas is None:
                 return
             types = {argument: type_of(schemas[argument]) for argument in self.names.arguments if argument in schemas}
-            known = {one: kind for one, kind in types.items() if kind is not None}
-            problem = _type_problem(self._texts[key], tuple((one, json.dumps(kind)) for one, kind in known.items()))
-            if not problem or any(f"arguments.{one}" in problem for one in types.keys() - known):
+            known = {argument: kind for argument, kind in types.items() if kind is not None}
+            problem = _type_problem(
+                self._texts[key], tuple((argument, json.dumps(kind)) for argument, kind in known.items())
+            )
+            if not problem or any(f"arguments.{argument}" in problem for argument in types.keys() - known):
                 return
-            takes = ", ".join(f"{one} as {text_of(kind)}" for one, kind in known.items())
+            takes = ", ".join(f"{argument} as {text_of(kind)}" for argument, kind in known.items())
             problems[name] = f"{problem}; Cedar has of `{name}` {takes or 'no argument'}"
         for name, problem in problems.items():
             raise ToolConstraintError(name, f"the policy {self.name}, `{self.statements[key].name}`: {problem}")
@@ -264,10 +266,10 @@ class CedarPolicy(CallRule):
         logins[ANYBODY] = asked.add([])
         persons = list(dict.fromkeys((*people.values(), *logins.values())))
         run, *found = asked.decisions([("run", asked.caller), *(("approve", person) for person in persons)])
-        permits = {one: decision.permits for one, decision in zip(persons, found, strict=True)}
+        permits = {person: decision.permits for person, decision in zip(persons, found, strict=True)}
         required = self._required(
-            {ids: permits[one] for ids, one in people.items()},
-            {group: permits[one] for group, one in logins.items()},
+            {ids: permits[person] for ids, person in people.items()},
+            {group: permits[person] for group, person in logins.items()},
             groups,
             call,
         )
@@ -301,17 +303,18 @@ class CedarPolicy(CallRule):
     ) -> RequiredApprovers:
         """Return who has to approve a call, by the policies that permit it to people and to groups of logins."""
         used = frozenset[str]().union(*permits.values(), *logins.values())
-        found = {key: one for key, one in self.statements.items() if key in used}
-        at_once = [one.name for one in found.values() if one.after is None]
+        found = {key: statement for key, statement in self.statements.items() if key in used}
+        at_once = [statement.name for statement in found.values() if statement.after is None]
         shared, place_of = _places(found, logins.get(ANYBODY, frozenset()))
         of: dict[str, int] = {}
-        for key, one in found.items():
-            if one.after is None:
-                of[place_of[key]] = max(of.get(place_of[key], 1), one.people)
-        later = {(one.after, place_of[key]) for key, one in found.items() if one.after is not None}
+        for key, statement in found.items():
+            if statement.after is None:
+                of[place_of[key]] = max(of.get(place_of[key], 1), statement.people)
+        later = {(statement.after, place_of[key]) for key, statement in found.items() if statement.after is not None}
         open_to = {group: {place_of[key] for key in keys} for group, keys in logins.items() if keys}
         places = dict.fromkeys((*of, *(place for _, place in sorted(later))))
         delegations = tuple(delegation for delegation in groups.delegations if delegation.until > asked_at(call))
+        not_requester = not found or any(statement.not_requester for statement in found.values())
         return RequiredApprovers(
             ", ".join(at_once) or self.name,
             of or {shared: 1},
@@ -321,28 +324,28 @@ class CedarPolicy(CallRule):
                 if place != ANYBODY
             },
             tuple(group for group in open_to if group != ANYBODY and (group not in places or group in open_to[group])),
-            requester_ids(call, groups) if any(one.not_requester for one in found.values()) or not found else (),
-            min((one.expires for one in found.values() if one.expires is not None), default=None),
-            min((one.remind for one in found.values() if one.remind is not None), default=None),
+            requester_ids(call, groups) if not_requester else (),
+            min((statement.expires for statement in found.values() if statement.expires is not None), default=None),
+            min((statement.remind for statement in found.values() if statement.remind is not None), default=None),
             tuple(sorted(later)),
             delegations,
             groups.aliases(delegations),
-            any(one.instead for one in found.values()),
+            any(statement.instead for statement in found.values()),
             {group: sorted(places - {group}) for group, places in open_to.items() if places - {group}},
         )
 
     def _hopeless(self, required: RequiredApprovers, call: Any, found: Iterable[_Decision]) -> str:
-        problems = "; ".join(dict.fromkeys(problem for one in found for problem in one.problems))
-        said = f" ({problems})" if problems else ""
-        if not any(one.permits for one in found):
-            return f"the policy {self.name} permits nobody to approve this{said}"
+        problems = "; ".join(dict.fromkeys(problem for decision in found for problem in decision.problems))
+        reasons = f" ({problems})" if problems else ""
+        if not any(decision.permits for decision in found):
+            return f"the policy {self.name} permits nobody to approve this{reasons}"
         if required.excluded == () and call.run.principal is None and self._keeps_requester(found):
             return f"{self.name}: whoever asks may not approve it, and the run has no principal; give it one"
         can_be_met = approvals.can_be_met(required, now())
-        return "" if can_be_met else f"nobody can approve this. {required.text()}{said}"
+        return "" if can_be_met else f"nobody can approve this. {required.text()}{reasons}"
 
     def _keeps_requester(self, found: Iterable[_Decision]) -> bool:
-        return any(self.statements[key].not_requester for one in found for key in one.permits)
+        return any(self.statements[key].not_requester for decision in found for key in decision.permits)
 
 
 def _places(found: Mapping[str, Statement], for_all: frozenset[str]) -> tuple[str, dict[str, str]]:
@@ -354,19 +357,21 @@ def _places(found: Mapping[str, Statement], for_all: frozenset[str]) -> tuple[st
         found: The policies, by their keys.
         for_all: The keys of those that permit it to whoever has an identity.
     """
-    shared = [(key, one) for key, one in found.items() if one.counted == ("", None)]
-    names = list(dict.fromkeys(one.who for _, one in shared))
+    shared = [(key, statement) for key, statement in found.items() if statement.counted == ("", None)]
+    names = list(dict.fromkeys(statement.who for _, statement in shared))
     together = " or ".join(names) if names and all(names) else _APPROVERS
     known: dict[tuple[str, float | None], str] = {
-        ("", None): ANYBODY if any(key in for_all and one.is_for_all for key, one in shared) else together
+        ("", None): ANYBODY if any(key in for_all and statement.is_for_all for key, statement in shared) else together
     }
-    for one in found.values():
-        if one.counted not in known:
-            name = one.place or one.who or _APPROVERS
-            taken = {*known.values()}
+    for statement in found.values():
+        if statement.counted not in known:
+            name = statement.place or statement.who or _APPROVERS
+            others = {*known.values()}
             further = (f"{name} {number}" for number in count(2))
-            known[one.counted] = next(each for each in (name, *islice(further, len(taken))) if each not in taken)
-    return known["", None], {key: known[one.counted] for key, one in found.items()}
+            known[statement.counted] = next(
+                text for text in (name, *islice(further, len(others))) if text not in others
+            )
+    return known["", None], {key: known[statement.counted] for key, statement in found.items()}
 
 
 def _entity(kind: str, name: str, attributes: Mapping[str, Any], groups: Iterable[str] = ()) -> dict[str, Any]:
@@ -406,13 +411,13 @@ def _cedar_value(name: str, value: Any, schema: Any = None) -> Any:
         return {"__extn": {"fn": "decimal", "arg": f"{number:.4f}"}}
     if isinstance(value, list):
         items = _part(schema, "items")
-        return [_cedar_value(name, one, items) for one in cast("list[Any]", value)]
+        return [_cedar_value(name, item, items) for item in cast("list[Any]", value)]
     if isinstance(value, Mapping):
-        given = cast("Mapping[str, Any]", value)
-        if any(key.startswith("__") for key in given):
+        record = cast("Mapping[str, Any]", value)
+        if any(key.startswith("__") for key in record):
             raise ValueError(f"`{name}` has a field that begins with __, which Cedar would read as a value of its own")
         fields: Mapping[str, Any] = _part(schema, "properties") or {}
-        return {key: _cedar_value(name, one, fields.get(key)) for key, one in given.items() if one is not None}
+        return {key: _cedar_value(name, field, fields.get(key)) for key, field in record.items() if field is not None}
     raise ValueError(f"`{name}` is {value!r:.40}, which Cedar has no value for")
 
 
@@ -420,9 +425,9 @@ def _is_number(schema: Any) -> bool:
     """Return whether a JSON schema takes a `number`, alone or among others."""
     if not isinstance(schema, Mapping):
         return False
-    given = cast("Mapping[str, Any]", schema)
-    return "number" in (given.get("type"), *_items(given.get("type"))) or any(
-        map(_is_number, _items(given.get("anyOf")))
+    parts = cast("Mapping[str, Any]", schema)
+    return "number" in (parts.get("type"), *_items(parts.get("type"))) or any(
+        map(_is_number, _items(parts.get("anyOf")))
     )
 
 
@@ -430,9 +435,9 @@ def _part(schema: Any, name: str) -> Any:
     """Return a part of a JSON schema, or of one of those that it takes."""
     if not isinstance(schema, Mapping):
         return None
-    given = cast("Mapping[str, Any]", schema)
-    found: list[Any] = [given.get(name), *(_part(item, name) for item in _items(given.get("anyOf")))]
-    return next((one for one in found if one), None)
+    parts = cast("Mapping[str, Any]", schema)
+    found: list[Any] = [parts.get(name), *(_part(item, name) for item in _items(parts.get("anyOf")))]
+    return next((part for part in found if part), None)
 
 
 def _items(part: Any) -> Sequence[Any]:
@@ -458,7 +463,7 @@ def _type_problem(policy: str, types: tuple[tuple[str, str], ...]) -> str:
     schema = json.dumps(schema_of({name: json.loads(kind) for name, kind in types}))
     validate: Any = cedarpy.validate_policies  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] -- of dicts
     found = [str(error.error) for error in validate(policy, schema).errors]
-    problems = [_FOR_POLICY.sub("", one).replace(_ANY, "") for one in found if _EMPTY_SET not in one]
+    problems = [_FOR_POLICY.sub("", text).replace(_ANY, "") for text in found if _EMPTY_SET not in text]
     if not problems:
         return ""
     mend = f"; {_NUMBERS}" if "Long" in problems[0] and "decimal" in problems[0] else ""

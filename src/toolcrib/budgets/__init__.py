@@ -1,4 +1,4 @@
-"""Budgets: how many calls may begin, and how much they and models may cost, in a time; counted across processes.
+"""Budgets: limits of the number of calls, and of the cost of tools and models, in a period; counted across processes.
 
 A `Budgets` is a gate of a toolset or a run. The stores count in memory, in a SQLite file, or on a Postgres server.
 """

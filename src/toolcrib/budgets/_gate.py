@@ -1,4 +1,4 @@
-"""Budgets: calls, and what tools and models cost, are counted by them, and refused or asked about."""
+"""The gate of budgets: it counts calls and the costs of tools and models, and refuses or asks over a limit."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ _CALLS = "Budgets([Limit(calls=10, per='minute')])"
     }
 )
 class Budgets:
-    """A gate that counts calls and what they cost. What is over a limit is refused until it is free again, or asked.
+    """A gate that counts calls and their costs; a call that is over a limit is refused, or a person is asked.
 
     A call is counted when it begins, and once: one that another gate refuses, that waits for a person, or that is
-    denied uses nothing. What a person approves that was asked about for a limit is counted, and may be over.
+    denied uses nothing. A call over a limit that a person approves is counted, and the limit is then exceeded.
 
-    What a model costs is counted in the same limits, where a session asks it through a `toolcrib.rounds.PricedModel`.
+    The cost of a model is counted in the same limits where a session asks it through a `toolcrib.rounds.PricedModel`.
 
     A toolset refuses the gate with ValueError where one of its limits or costs names a tool that does not exist, or
     where it has tools for a limit of money and no cost in its currency. Where tools come later, it does so when it is
@@ -62,12 +62,12 @@ class Budgets:
 
     Args:
         limits: The limits, all of which hold.
-        store: Where it is counted; in the memory of this process when None.
+        store: The store of the counts; the memory of this process when None.
         groups: The group of each principal, or a function of the call (`Call`) that returns it; a request
             to a model has `run` and `name` alone.
-        costs: What tools cost, by names or patterns such as `shop_*`, in the place of their own `cost`; the first that
+        costs: Costs of tools, by names or patterns such as `shop_*`, in the place of their own `cost`; the first that
             fits counts.
-        prices: What models cost, by names or patterns such as `gpt-5*`; the first that fits counts.
+        prices: Prices of models, by names or patterns such as `gpt-5*`; the first that fits counts.
         name: The name of the gate, and of its counts: gates of one name and one store count together.
         clock: The clock, whose seconds are those since 1970; that of this computer by default.
     """
@@ -124,7 +124,7 @@ class Budgets:
                 self._unchecked.remove(limit)
 
     async def check(self, call: Any) -> Rejected | Ask | None:
-        """Return why a call is over a limit; nothing is counted, but for a call that the host executes itself."""
+        """Refuse a call over a limit, or ask; nothing is counted yet, but for a call that the host executes itself."""
         for limit in [limit for limit in self._unchecked if limit.counts(call.name)]:
             self._unchecked.remove(limit)
             tools = {name: entry.tool for name, entry in call.toolset.entries.items()}
@@ -135,7 +135,7 @@ class Budgets:
         return self._answer(call, await ask(self._charges(call), at), at)
 
     async def begin(self, call: Any) -> Rejected | Ask | None:
-        """Count a call that begins; return why it may not, where a limit was reached meanwhile."""
+        """Count a call that begins; refuse it, or ask, where a limit was reached meanwhile."""
         at = self._clock.monotonic()
         over = await self._store.charge(self._charges(call, is_approved=call.grant is not None), at)
         return self._answer(call, [excess for excess in over if not excess.charge.may_exceed], at)
@@ -176,13 +176,13 @@ class Budgets:
             raise SpendLimitReached(" ".join(excess.text(model, at) for excess in over), free_at)
 
     async def count_model(self, model: str, run: Run, tokens: Tokens) -> None:
-        """Count what the reply of a model costs, also where it is more than was left.
+        """Count the cost of a model's reply, also where it is more than was left.
 
         Args:
-            model: The name by which it was asked. By that it is priced where the list does not have the one that
+            model: The name by which it was asked. It is priced by that name where the list does not have the one that
                 answered, or has it in another currency, whose limits were not asked.
             run: The run that asked.
-            tokens: What the reply took, with the name of the model that answered.
+            tokens: The tokens of the reply, with the name of the model that answered.
         """
         price = self.price_of(model)
         answered = self._listed_price(tokens.model)

@@ -1,4 +1,4 @@
-"""Limits of calls and of money, the prices of models, and what a call or a request is charged by them."""
+"""Limits of calls and of money, the prices of models, and the charge of a call or a request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from toolcrib.errors import explain_options
 from toolcrib.formats import Tokens
 
 Share: TypeAlias = Literal["tool", "principal", "group", "server", "run", "conversation"]
-"""Whose calls are counted together: those of one tool, principal, group of principals, server, run or conversation."""
+"""Calls that are counted together: those of one tool, principal, group of principals, server, run or conversation."""
 
 Period: TypeAlias = Literal["minute", "hour", "day"]
 
@@ -45,17 +45,17 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """The most calls, or the most money, of one share in a time.
+    """The most calls, or the most money, of one share in a period.
 
     Attributes:
-        calls: How many calls may begin; None where money is limited.
-        spend: How much they may cost; None where calls are limited.
+        calls: The number of calls that may begin; None where money is limited.
+        spend: The amount that they may cost; None where calls are limited.
         currency: The currency of `spend`, as `Cost` names it. A cost in another one is not counted.
-        per: The time in which they are counted, of any beginning: in any 24 hours for `day`. None counts for ever.
-        by: Whose calls are counted together; all calls where it is empty. Those without a principal (a group, a server,
-            a conversation) are counted as those of one.
+        per: The period in which they are counted, whenever it begins: any 24 hours for `day`. None counts for ever.
+        by: The calls that are counted together; all calls where it is empty. Those without a principal (a group, a
+            server, a conversation) are counted as those of one.
         tools: The tools that are counted, by names or patterns such as `shop_*`; all of them where it is empty.
-        over: What becomes of a call that is over: it is refused, or a person is asked.
+        over: The treatment of a call that is over the limit: it is refused, or a person is asked.
     """
 
     calls: int | None = None
@@ -93,17 +93,17 @@ class Limit:
 
     @property
     def unit(self) -> str:
-        """What is counted: `calls`, or the currency."""
+        """The unit of the count: `calls`, or the currency."""
         return "calls" if self.spend is None else self.currency
 
     @property
     def window(self) -> timedelta | None:
-        """The time in which calls are counted; None for ever."""
+        """The period in which calls are counted; None for ever."""
         return _PERIODS[self.per] if isinstance(self.per, str) else self.per
 
     @property
     def shares(self) -> tuple[Share, ...]:
-        """Whose calls are counted together."""
+        """The parts of `by`, for the calls that are counted together."""
         return (self.by,) if isinstance(self.by, str) else tuple(self.by)
 
     def counts(self, tool: str) -> bool:
@@ -126,14 +126,14 @@ class Limit:
 @explain_options({"prompt": "input", "completion": "output", "cache_read": "cached", "cache_write": "cache_written"})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenPrice:
-    """The price of a model, by the million tokens.
+    """The prices of a model, for a million tokens.
 
     Attributes:
-        input: What the model reads.
-        output: What it writes, with its thoughts.
+        input: The price of the tokens that the model reads.
+        output: The price of the tokens that it writes, with its thoughts.
         currency: The currency, such as `USD`; limits in others do not count it.
-        cached: What it reads from a cache; as `input` when None.
-        cache_written: What it reads and writes into a cache; as `input` when None.
+        cached: The price of the tokens that it reads from a cache; as `input` when None.
+        cache_written: The price of the tokens that it reads and writes into a cache; as `input` when None.
     """
 
     input: float | Decimal
@@ -145,8 +145,8 @@ class TokenPrice:
     def __post_init__(self) -> None:
         if not isinstance(self.currency, str) or not self.currency:  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
             raise ValueError("TokenPrice: give a currency, as in TokenPrice(input=1.25, output=10, currency='USD')")
-        given = {"input": self.input, "output": self.output, "cached": self.cached, "cache_written": self.cache_written}
-        for name, value in given.items():
+        prices = {name: getattr(self, name) for name in ("input", "output", "cached", "cache_written")}
+        for name, value in prices.items():
             if value is None and name in ("cached", "cache_written"):
                 continue
             number = number_of(str(value) if isinstance(value, Decimal) else value)
@@ -166,13 +166,13 @@ class TokenPrice:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What one call, or one reply of a model, adds to a limit.
+    """The amount that one call, or one reply of a model, adds to a limit.
 
     Attributes:
         share: The key of what is counted together.
-        amount: What it adds; 0 asks whether anything is left.
+        amount: The amount; 0 asks whether anything is left.
         limit: The limit.
-        may_exceed: Whether it is counted also where it is over, as a person approved it.
+        may_exceed: Whether it is counted also where it exceeds the limit, as a person approved it.
     """
 
     share: str
@@ -182,7 +182,7 @@ class Charge:
 
     @property
     def window(self) -> int:
-        """The microseconds in which is counted; 0 for ever."""
+        """The period of the count in microseconds; 0 for ever."""
         return 0 if self.limit.window is None else self.limit.window // _MICROSECOND
 
     def fits(self, used: Decimal) -> bool:
@@ -196,8 +196,8 @@ class Overrun:
 
     Attributes:
         charge: The charge.
-        used: What was used before it.
-        free_at: Since when there is room for it, in seconds since 1970; None where waiting does not help.
+        used: The amount that was used before it.
+        free_at: The time at which there is room for it, in seconds since 1970; None where waiting does not help.
     """
 
     charge: Charge
@@ -205,7 +205,7 @@ class Overrun:
     free_at: float | None
 
     def text(self, name: str, at: float) -> str:
-        """Return for a model or a person why a call of a tool, or a request to a model, is over, and until when."""
+        """Return the text for a model or a person: the limit that a call or a request is over, and until when."""
         limit, amount = self.charge.limit, self.charge.amount
         costs = "" if limit.spend is None or not amount else f" It costs {amount:f} {limit.unit}."
         used = f"at most {limit.text()}, of which {self.used:f} are used."

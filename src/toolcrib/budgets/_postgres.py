@@ -1,4 +1,4 @@
-"""What was used of limits, on a Postgres server, for processes on many hosts."""
+"""Used amounts of limits, on a Postgres server, for processes on many hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was used of limits, counted in tables of a database: how much and when, of each share."""
+"""Used amounts of limits, with their times, in a table of a database."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ USAGE_TABLES = StoreTables(
         ),
     ),
 )
-"""The table of what was used of limits."""
+"""The table of the used amounts."""
 _SLOTS: Final = 60  # rows of a share, each for a part of its time
 
 
 class UsageStore:
-    """What was used of limits, in a table of a database.
+    """A store of the used amounts of limits, in a table of a database.
 
     The time of a limit is counted in 60 parts, each of them until its last moment is over: never more is used in any
     such time than the limit allows, and what was used is free again after a 60th more at most.
@@ -41,12 +41,12 @@ class UsageStore:
         self._tables = tables
 
     async def charge(self, charges: Iterable[Charge], at: float) -> tuple[Overrun, ...]:
-        """Count what a call uses, or nothing where a charge is over its limit that may not exceed it.
+        """Add the charges of a call, or none of them where one is over its limit and may not exceed it.
 
-        It is counted and decided in one transaction: of any number of processes no more is used than there is.
+        They are checked and added in one transaction: any number of processes together stay within a limit.
 
         Args:
-            charges: What the call adds to each limit. What has the same share is added once.
+            charges: The charges of the call, one for each limit. Those of the same share are added once.
             at: The time, in seconds since 1970.
 
         Returns:
@@ -55,7 +55,7 @@ class UsageStore:
         return await asyncio.to_thread(self._decide, [*charges], at, write=True)
 
     async def overruns(self, charges: Iterable[Charge], at: float) -> tuple[Overrun, ...]:
-        """Return which charges would be over their limits at a time; nothing is counted."""
+        """Return the charges that would be over their limits at a time; nothing is counted."""
         return await asyncio.to_thread(self._decide, [*charges], at, write=False)
 
     async def used(self, charge: Charge, at: float) -> Decimal:
@@ -70,7 +70,7 @@ class UsageStore:
     async def prune(self, before: datetime) -> int:
         """Remove the amounts that were last used before a time, and return the number of rows.
 
-        What a limit without a time counts is removed as well: its share begins at 0 again.
+        Amounts of limits without a period are removed as well: their shares begin at 0 again.
         """
 
         def run() -> int:
@@ -132,7 +132,7 @@ def _slots(execute: Execute, charge: Charge, at: float) -> dict[int, Decimal]:
 
 
 def _overrun(charge: Charge, slots: dict[int, Decimal]) -> Overrun | None:
-    """Return by what a charge is over; None where there is room for it."""
+    """Return the overrun of a charge; None where there is room for it."""
     left = sum(slots.values(), Decimal(0))
     if charge.fits(left):
         return None

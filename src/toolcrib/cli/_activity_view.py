@@ -1,4 +1,4 @@
-"""Activity view: what runs in a log of events, as a table that changes with it, or as a line for each change."""
+"""Activity view: the open calls and runs in a log of events, as a table that changes, or as a line for each change."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class Shown:
     """One call or run as a row.
 
     Attributes:
-        state: Its status; `quiet` for one that runs, and of which nothing came for a minute.
-        depth: Inside how many others of the rows it goes on.
-        seconds: How long it has run, or ran.
-        at: The value that a call gave last or how far it says it has come, or what an open one waits for.
+        state: Its status; `quiet` for a running one without an event for a minute.
+        depth: The number of other rows that it is inside of.
+        seconds: The time that it has run, or ran.
+        at: The last value or progress of a call, or the reason for which an open one waits.
         usage: The tokens and the cost of its requests to a model so far.
         done: The part that a call says is done, and the total that it grows to.
     """
@@ -56,8 +56,8 @@ class Shown:
 
     def cells(self) -> list[str]:
         """Return the row's texts."""
-        what = f"{'  ' * self.depth}{self.activity.source} {self.activity.name}"
-        return [what, self.state, _time(self.seconds), self.at, self.usage, self.activity.id]
+        title = f"{'  ' * self.depth}{self.activity.source} {self.activity.name}"
+        return [title, self.state, _time(self.seconds), self.at, self.usage, self.activity.id]
 
     def bars(self) -> list[ProgressBar]:
         """Return a bar of how far a call has come, if it says of how much."""
@@ -87,14 +87,14 @@ def _frame(log: EventLog, screen: Console) -> Constrain:
 def _print_changes(log: EventLog, screen: Console, ended: threading.Event) -> None:
     position, running = log.last(), dict[tuple[str, str, str], Shown]()
 
-    def show(one: Shown) -> None:
-        screen.print(_line(one), soft_wrap=True)
-        running.pop(one.activity.key, None)
-        if one.activity.status == "running":
-            running[one.activity.key] = one
+    def show(row: Shown) -> None:
+        screen.print(_line(row), soft_wrap=True)
+        running.pop(row.activity.key, None)
+        if row.activity.status == "running":
+            running[row.activity.key] = row
 
-    for one in _rows(log):
-        show(one)
+    for row in _rows(log):
+        show(row)
     is_over = False
     while not is_over:
         is_over = ended.wait(_EVERY)
@@ -106,8 +106,8 @@ def _print_changes(log: EventLog, screen: Console, ended: threading.Event) -> No
                 show(_row(log, before.activity, 0))
 
 
-def _line(one: Shown) -> Text:
-    return Text("  ".join(cell_text(text) for text in one.cells() if text))
+def _line(row: Shown) -> Text:
+    return Text("  ".join(cell_text(text) for text in row.cells() if text))
 
 
 def activity_table(log: EventLog, width: int) -> Table:
@@ -127,9 +127,9 @@ def activity_table(log: EventLog, width: int) -> Table:
     if not is_narrow:
         table.columns[-1].no_wrap, table.columns[-1].max_width = True, None if width > _WIDE else _ID
     for row in rows:
-        what, state, took, at, model, id = (cell_text(text, _CELL) for text in row.cells())
+        title, state, took, at, model, id = (cell_text(text, _CELL) for text in row.cells())
         edge, bars = "  " * row.depth, row.bars()
-        lines: list[RenderableType] = [_cut(edge + what.lstrip())]
+        lines: list[RenderableType] = [_cut(edge + title.lstrip())]
         if is_narrow:
             lines += [Padding(bar, (0, 0, 0, len(edge) + 2)) for bar in bars]
             lines += [_cut(f"{edge}  {text}") for text in (at, model) if text]
@@ -143,9 +143,9 @@ def activity_summary(log: EventLog, seconds: float) -> str:
     """Return one line about all that a log has: the calls, how many failed or wait, the time, tokens and cost."""
     calls = {status: number for (source, status), number in log.counts().items() if source == "call"}
     words = {"failed": "failed", "rejected": "rejected", "suspended": "waiting for a person"}
-    said = [f"{calls[status]:,} {text}" for status, text in words.items() if status in calls]
+    parts = [f"{calls[status]:,} {text}" for status, text in words.items() if status in calls]
     usage = _usage_text(log, log.activities(ActivityFilter(sources=("chat",)), limit=_MOST_REQUESTS))
-    return ", ".join(filter(None, [count_text(sum(calls.values()), "call"), *said, _time(seconds), usage]))
+    return ", ".join(filter(None, [count_text(sum(calls.values()), "call"), *parts, _time(seconds), usage]))
 
 
 def _cut(text: str, overflow: OverflowMethod = "ellipsis") -> Text:
@@ -157,69 +157,85 @@ def _rows(log: EventLog) -> Iterator[Shown]:
     running = log.activities(ActivityFilter(statuses=("running",)), limit=_MOST_OPEN)
     waiting = log.activities(ActivityFilter(statuses=("suspended",)), limit=_MOST_WAITING)
     open_ones = (*running, *waiting)
-    inside = ActivityFilter(parent_ids=tuple(one.id for one in open_ones))
+    inside = ActivityFilter(parent_ids=tuple(activity.id for activity in open_ones))
     done = [] if not open_ones else log.activities(inside, limit=_MOST_OPEN)
-    done = [one for one in done if one.ended_at is not None and one.source != "chat"][:_MOST_ENDED]
-    turns = tuple(one.id for one in done if one.source == "turn")
+    done = [activity for activity in done if activity.ended_at is not None and activity.source != "chat"][:_MOST_ENDED]
+    turns = tuple(activity.id for activity in done if activity.source == "turn")
     done += log.activities(ActivityFilter(sources=("call",), ids=turns)) if turns else []  # a call has its turn's id
-    yield from _nested(log, sorted((*open_ones, *done), key=lambda one: one.first_position))
+    yield from _nested(log, sorted((*open_ones, *done), key=lambda activity: activity.first_position))
     ended = (
         activity for activity in log.activities(ActivityFilter(top=True), limit=100) if activity.ended_at is not None
     )
-    for one in sorted(ended, key=lambda one: one.last_position, reverse=True)[:_MOST_ENDED]:
-        yield _row(log, one, 0)
+    for activity in sorted(ended, key=lambda activity: activity.last_position, reverse=True)[:_MOST_ENDED]:
+        yield _row(log, activity, 0)
 
 
 def _nested(log: EventLog, several: Sequence[Activity]) -> Iterator[Shown]:
-    turns = {one.id: one for one in several if one.source == "turn"}
-    calls = {one.id for one in several if one.source == "call"}
+    turns = {activity.id: activity for activity in several if activity.source == "turn"}
+    calls = {activity.id for activity in several if activity.source == "call"}
     inside: dict[str, list[Activity]] = {}
-    for one in several:
-        if one.source == "turn" and one.id in calls:
+    for activity in several:
+        if activity.source == "turn" and activity.id in calls:
             continue  # the call has the turn's id, and says more
-        within = turns[one.id].parent_id if one.parent_id == one.id and one.id in turns else one.parent_id
-        known = within != one.id and any(other.id == within for other in several)
-        inside.setdefault(within if within and known else "", []).append(one)
+        within = (
+            turns[activity.id].parent_id
+            if activity.parent_id == activity.id and activity.id in turns
+            else activity.parent_id
+        )
+        known = within != activity.id and any(other.id == within for other in several)
+        inside.setdefault(within if within and known else "", []).append(activity)
 
     def rows(parent: str, depth: int) -> Iterator[Shown]:
-        for one in inside.pop(parent, []):
-            yield _row(log, one, depth)
-            yield from rows(one.id, depth + 1)
+        for activity in inside.pop(parent, []):
+            yield _row(log, activity, depth)
+            yield from rows(activity.id, depth + 1)
 
     yield from rows("", 0)
 
 
-def _row(log: EventLog, one: Activity, depth: int) -> Shown:
-    ended = now() if one.ended_at is None else datetime.fromisoformat(one.ended_at)
-    seconds = (ended - datetime.fromisoformat(one.started_at)).total_seconds()
-    event = log.latest(one, "progressed", "yielded") if one.source == "call" else None
-    return Shown(one, _state(log, one), depth, max(0.0, seconds), _at(one, event), _usage(log, one), _done(one, event))
+def _row(log: EventLog, activity: Activity, depth: int) -> Shown:
+    ended = now() if activity.ended_at is None else datetime.fromisoformat(activity.ended_at)
+    seconds = (ended - datetime.fromisoformat(activity.started_at)).total_seconds()
+    event = log.latest(activity, "progressed", "yielded") if activity.source == "call" else None
+    return Shown(
+        activity,
+        _state(log, activity),
+        depth,
+        max(0.0, seconds),
+        _at(activity, event),
+        _usage(log, activity),
+        _done(activity, event),
+    )
 
 
-def _state(log: EventLog, one: Activity) -> str:
-    status, quiet_since = log.state(one)
+def _state(log: EventLog, activity: Activity) -> str:
+    status, quiet_since = log.state(activity)
     return "quiet" if quiet_since is not None and status == "running" else status
 
 
-def _done(one: Activity, event: KeptEvent | None) -> tuple[float, float] | None:
-    if event is None or event.kind != "progressed" or one.status == "suspended":
+def _done(activity: Activity, event: KeptEvent | None) -> tuple[float, float] | None:
+    if event is None or event.kind != "progressed" or activity.status == "suspended":
         return None
-    said: Mapping[str, float | None] = event.data["data"]
-    done, total = said["progress"], said["total"]
+    report: Mapping[str, float | None] = event.data["data"]
+    done, total = report["progress"], report["total"]
     return (done, total) if done is not None and total else None
 
 
-def _at(one: Activity, event: KeptEvent | None) -> str:
-    if one.status == "suspended":
+def _at(activity: Activity, event: KeptEvent | None) -> str:
+    if activity.status == "suspended":
         return "waits for a person"
     return "" if event is None else brief_event(event)["text"]
 
 
-def _usage(log: EventLog, one: Activity) -> str:
+def _usage(log: EventLog, activity: Activity) -> str:
     """Return the tokens and the cost of a run's requests to a model, or of one request."""
-    if one.source not in ("agent", "chat"):
+    if activity.source not in ("agent", "chat"):
         return ""
-    asked = [one] if one.source == "chat" else log.activities(ActivityFilter(sources=("chat",), parent_id=one.id))
+    asked = (
+        [activity]
+        if activity.source == "chat"
+        else log.activities(ActivityFilter(sources=("chat",), parent_id=activity.id))
+    )
     return _usage_text(log, asked)
 
 

@@ -33,8 +33,8 @@ def _says_so(file: Path) -> bool:
         found = json.loads(file.read_bytes())
     except (OSError, ValueError, RecursionError):
         return False
-    said: dict[str, Any] = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
-    return "swagger" in said or isinstance(said.get("openapi"), str)  # in a file of servers it is a section
+    document: dict[str, Any] = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return "swagger" in document or isinstance(document.get("openapi"), str)  # in a file of servers it is a section
 
 
 def api_place(target: str) -> str:
@@ -56,8 +56,8 @@ def toolset_of_api(target: str) -> Toolset:
 
 def _credentials(target: str) -> dict[str, str] | None:
     """Return the credentials in the environment by security scheme: `NAME=SECRET`, several parted by spaces."""
-    given = os.environ.get(_CREDENTIALS, "").split()
-    pairs = [word.partition("=") for word in given]
+    words = os.environ.get(_CREDENTIALS, "").split()
+    pairs = [word.partition("=") for word in words]
     if not all(name and secret for name, _, secret in pairs):
         raise TargetError(target, f"{_CREDENTIALS} is NAME=SECRET, with the name of a security scheme of the document")
     return {name: secret for name, _, secret in pairs} or None

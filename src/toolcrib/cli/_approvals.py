@@ -159,7 +159,7 @@ def approve(
 ) -> None:
     """Approve requests: their calls run, with the arguments that `show` shows."""
     one_call = {"--always": always or None, "--arguments": arguments, "--input": typed}
-    for option in (option for option, given in one_call.items() if given is not None):
+    for option in (option for option, value in one_call.items() if value is not None):
         if tool is not None or len(requests or ()) > 1:
             raise typer.BadParameter("it answers one request, by its id", param_hint=option)
     if always and (arguments is not None or typed is not None):
@@ -315,14 +315,14 @@ def _answer(
         drafts = [make(entry, name or user_name()) for entry in entries]  # so that what is wrong with it is said first
         by = _approver(store, name, database, unproven=unproven)
         answers = [
-            ApprovalEntry(entry.request, _answered_by(by, one, entry.request))
-            for entry, one in zip(entries, drafts, strict=True)
+            ApprovalEntry(entry.request, _answered_by(by, draft, entry.request))
+            for entry, draft in zip(entries, drafts, strict=True)
         ]
         if not yes and any(entry.state == "pending" for entry in entries):
             _confirm(entries, answers)
         answered = [answer for answer in answers if _sent(store, answer, database, as_json)]
         if as_json and answered:
-            shown = [entry_json(one) for one in answered]
+            shown = [entry_json(entry) for entry in answered]
             print_json(shown[0] if tool is None and len(entries) == 1 else shown)
         if len(answered) < len(answers):
             raise typer.Exit(Status.FAILED)
@@ -380,8 +380,8 @@ def _approver(
     store: SqlApprovalStore | None, name: str | None, database: str | None, *, unproven: bool = False
 ) -> str | Identity:
     """Return who answers and what shows it, for the record; end the command where a model could have typed it."""
-    if (given := os.environ.get(TOKEN)) and store is not None:
-        holder = _wait(store.holder_of(given), database)
+    if (token := os.environ.get(TOKEN)) and store is not None:
+        holder = _wait(store.holder_of(token), database)
         if holder is None:
             say(f"{TOKEN} is not an approver's in {shown_name(database)}; `toolcrib approvals token NAME` makes one")
             raise typer.Exit(Status.MISUSED)
@@ -405,12 +405,12 @@ def _confirm(entries: Sequence[ApprovalEntry], answers: Sequence[ApprovalEntry])
     for entry, answer in zip(entries, answers, strict=True):
         text = answer_text(cast("Grant | Denial", answer.answer))
         terminal.say(f"{entry_text(entry)}\nyour answer:\n{text}")
-    one = len(entries) == 1
+    is_single = len(entries) == 1
     asked = confirm(
-        "send this answer?" if one else f"send these {count_text(len(entries), 'answer')}?",
+        "send this answer?" if is_single else f"send these {count_text(len(entries), 'answer')}?",
         undone="nothing was answered",
         meant="the request above is the one"
-        if one
+        if is_single
         else f"the {count_text(len(entries), 'request')} above are the ones",
     )
     run_sync(asked)
@@ -443,8 +443,8 @@ def _wait(work: Coroutine[Any, Any, T], database: str | None) -> T:
 
 
 def _limits(request: ApprovalRequest, within: Sequence[str], total: str | None) -> dict[str, Any]:
-    """Return how far a standing grant goes, as it was typed."""
-    typed = dict(_named(one, "--within") for one in within)
+    """Return the limits of a standing grant, as they were typed."""
+    typed = dict(_named(bound, "--within") for bound in within)
     try:
         limits: dict[str, Any] = {"within": typed_bounds(request, typed)} if typed else {}
         if total is not None:

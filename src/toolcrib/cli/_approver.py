@@ -44,7 +44,7 @@ class ApprovalFlags:
         deny: Tools that may not; this wins over everything else.
         yes: Whether every other tool may run.
         suspend: Whether to leave the call suspended, instead of asking or refusing.
-        message: What the model is shown of a tool in `deny`.
+        message: The text that the model is shown about a tool in `deny`.
     """
 
     approve: frozenset[str] = frozenset()

@@ -22,7 +22,7 @@ _OPTIONS = {
 
 _OF_OTHERS = {"--as": "--by", "--approver": "--by", "--db": "--database"}  # options that are called otherwise here
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # by its own name, it is in a package that differs
-_MissingParameter = next(one for one in typer.BadParameter.__subclasses__() if one.__name__ == "MissingParameter")
+_MissingParameter = next(kind for kind in typer.BadParameter.__subclasses__() if kind.__name__ == "MissingParameter")
 
 
 class _Command(TyperCommand):
@@ -59,19 +59,19 @@ def _with_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function with parameters for the two options, which it puts where what opens a database reads them."""
 
     @wraps(function)
-    def command(**given: Any) -> Any:
-        named = {_OPTIONS[name][0]: given.pop(name) for name in _OPTIONS}
+    def command(**options: Any) -> Any:
+        named = {_OPTIONS[name][0]: options.pop(name) for name in _OPTIONS}
         with _environment({variable: value for variable, value in named.items() if value is not None}):
-            return function(**given)
+            return function(**options)
 
     hints = get_type_hints(function, include_extras=True)
     hints |= {
         name: Annotated[str | None, typer.Option(metavar="NAME", help=f"{about}; {variable} when left out.")]
         for name, (variable, about) in _OPTIONS.items()
     }
-    given = list(inspect.signature(function).parameters.values())
+    declared = list(inspect.signature(function).parameters.values())
     added = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in _OPTIONS]
-    parameters = [one.replace(annotation=hints[one.name]) for one in (*given, *added)]
+    parameters = [parameter.replace(annotation=hints[parameter.name]) for parameter in (*declared, *added)]
     command.__annotations__ = hints
     cast("Any", command).__signature__ = inspect.Signature(parameters)
     return command

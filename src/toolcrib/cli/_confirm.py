@@ -1,4 +1,4 @@
-"""The question before something is done that cannot be taken back."""
+"""The question to a person before an action that cannot be undone."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from toolcrib.cli._terminal import Terminal
 
 
 async def confirm(question: str, *, undone: str, meant: str) -> None:
-    """Ask the person at the terminal before something is done; end the command at any answer but yes.
+    """Ask the person at the terminal before an action; end the command at any answer but yes.
 
     Args:
-        undone: Says that it was not done.
-        meant: What `--yes` stands for, where there is no terminal.
+        undone: The sentence that it was not done.
+        meant: The statement that `--yes` makes, where there is no terminal.
     """
     terminal = Terminal()
     if not terminal.is_interactive():

@@ -99,15 +99,15 @@ def console(
     """Show the calls and runs in a database on a web page, as they happen, and answer requests for approval there."""
     with exit_on_error():
         page: Any = importlib.import_module("toolcrib.console")  # of an extra, which its error names
-        given = token or os.environ.get(_TOKEN_VARIABLE, "").split()
+        tokens = token or os.environ.get(_TOKEN_VARIABLE, "").split()
         try:
             viewers = frozenset(viewer or ())
             names, proxies = tuple(allowed_host or ()), tuple(trusted_proxy or ())
             service = None if login is None else importlib.import_module("toolcrib.console.openid").load_login(login)
-            options = page.ConsoleOptions(host, port, _tokens(given), names, viewers, proxies, service)
+            options = page.ConsoleOptions(host, port, _tokens(tokens), names, viewers, proxies, service)
             secret = os.environ.get(_SECRET_VARIABLE, "")
-            webhooks = [webhook_of(page, one, secret=secret, reasons=webhook_reasons) for one in webhook or ()]
-            webhooks += [webhook_of(page, one, shape="slack", reasons=webhook_reasons) for one in slack or ()]
+            webhooks = [webhook_of(page, address, secret=secret, reasons=webhook_reasons) for address in webhook or ()]
+            webhooks += [webhook_of(page, address, shape="slack", reasons=webhook_reasons) for address in slack or ()]
         except ValueError as error:
             say(str(error))
             raise typer.Exit(Status.MISUSED) from None
@@ -162,9 +162,9 @@ def _durable_work(database: str | None) -> Any:
 def _tokens(given: list[str]) -> dict[str, str]:
     """Return tokens by the name of their holder."""
     tokens: dict[str, str] = {}
-    for one in given:
-        name, equals, token = one.partition("=")
-        holder, secret = (name.strip(), token) if equals and token else ("", one)
+    for text in given:
+        name, equals, token = text.partition("=")
+        holder, secret = (name.strip(), token) if equals and token else ("", text)
         if holder in tokens:
             raise typer.BadParameter(
                 f"two tokens are of {holder or 'no holder'}; name them: NAME=TOKEN", param_hint="--token"

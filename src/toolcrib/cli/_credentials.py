@@ -44,8 +44,10 @@ def show(
             )
             return
         table = table_of("principal", "server", "kind", "since")
-        for one in found:
-            table.add_row(one.principal, one.server, one.kind, f"{one.since:%Y-%m-%d %H:%M}")
+        for credential in found:
+            table.add_row(
+                credential.principal, credential.server, credential.kind, f"{credential.since:%Y-%m-%d %H:%M}"
+            )
         console().print(table)
 
 
@@ -53,12 +55,12 @@ def show(
 def add(server: ServerArgument, store: StoreOption = _STORE, principal: PrincipalOption = None) -> None:
     """Keep an API key for SERVER, which is asked for on the terminal, or read from stdin."""
     with exit_on_error():
-        kept = _opened(store, create=True)
+        opened = _opened(store, create=True)
         is_typed = sys.stdin.isatty()
         key = typer.prompt("API key", hide_input=True) if is_typed else sys.stdin.readline()
         rooms = _rooms()
         try:
-            run_sync(rooms.ApiKeys(kept).add(principal or user_name(), rooms.server_key(server), key))
+            run_sync(rooms.ApiKeys(opened).add(principal or user_name(), rooms.server_key(server), key))
         except ValueError as error:
             say(f"nothing was kept: {error}")
             raise typer.Exit(Status.MISUSED) from None
@@ -69,12 +71,12 @@ def add(server: ServerArgument, store: StoreOption = _STORE, principal: Principa
 def forget(server: ServerArgument, store: StoreOption = _STORE, principal: PrincipalOption = None) -> None:
     """Remove the credentials for SERVER, and have a token revoked where it came from."""
     with exit_on_error():
-        kept, rooms = _opened(store), _rooms()
+        opened, rooms = _opened(store), _rooms()
         whose, key = principal or user_name(), rooms.server_key(server)
-        gone = run_sync(rooms.ApiKeys(kept).forget(whose, key))
-        gone = run_sync(rooms.OAuth(kept, pages="").forget(whose, key)) or gone
-        say(f"{whose} has none for {key} now" if gone else f"{whose} had none for {key}")
-        if not gone:
+        is_removed = run_sync(rooms.ApiKeys(opened).forget(whose, key))
+        is_removed = run_sync(rooms.OAuth(opened, pages="").forget(whose, key)) or is_removed
+        say(f"{whose} has none for {key} now" if is_removed else f"{whose} had none for {key}")
+        if not is_removed:
             raise typer.Exit(Status.FAILED)
 
 
@@ -85,9 +87,9 @@ def rotate_key(store: StoreOption = _STORE) -> None:
     Of a key in TOOLCRIB_CREDENTIALS_KEY put the new one in front first: NEW,OLD.
     """
     with exit_on_error():
-        kept = _opened(store)
+        opened = _opened(store)
         keys, drop = _rooms().CredentialKeys.rotated()
-        changed = run_sync(kept.reseal(keys))
+        changed = run_sync(opened.reseal(keys))
         drop()
         say(f"encrypted {count_text(changed, 'row')} with the new key")
 

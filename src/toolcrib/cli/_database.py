@@ -24,7 +24,7 @@ _DEFAULT = "toolcrib.db"
 _POSTGRES = ("postgresql", "postgres")
 _FORMS = "Give a path, sqlite:///path, or postgresql://user:password@host:5432/name"
 DATABASE_HINT = f"Name the one that is meant with --database, or in {_VARIABLE}"
-"""What a person can do about a missing database."""
+"""The remedy for a missing database."""
 
 DatabaseOption = Annotated[
     str | None,

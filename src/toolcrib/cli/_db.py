@@ -1,4 +1,4 @@
-"""`toolcrib db`: the tables of a database, made, looked at and cleared of what is old."""
+"""`toolcrib db`: the tables of a database: their creation, their versions, and the removal of old entries."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def check(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
 @db.command()
 def prune(
     older_than: Annotated[
-        str, typer.Option("--older-than", metavar="AGE", help="What ended so long ago: 12h, 30d or 8w.")
+        str, typer.Option("--older-than", metavar="AGE", help="The age of the entries to remove: 12h, 30d or 8w.")
     ],
     database: DatabaseOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count, and remove nothing.")] = False,
@@ -158,14 +158,20 @@ def _to_do(version: TablesVersion) -> str:
 def _show(database: str | None, found: Sequence[TablesVersion], as_json: bool) -> None:
     if as_json:
         stores = [
-            {"store": one.store, "found": one.found, "latest": one.latest, "state": one.state, "to_do": _to_do(one)}
-            for one in found
+            {
+                "store": version.store,
+                "found": version.found,
+                "latest": version.latest,
+                "state": version.state,
+                "to_do": _to_do(version),
+            }
+            for version in found
         ]
         print_json({"database": shown_name(database), "stores": stores})
         return
     table = table_of("store", "version", "latest", "state", "to do")
-    for one in found:
-        table.add_row(one.store, str(one.found or "-"), str(one.latest), one.state, _to_do(one))
+    for version in found:
+        table.add_row(version.store, str(version.found or "-"), str(version.latest), version.state, _to_do(version))
     console().print(table)
 
 

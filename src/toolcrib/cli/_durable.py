@@ -155,8 +155,8 @@ async def _take_work(queues: list[Queue], options: WorkerOptions) -> bool:
     )
     stopped = asyncio.Event()
     async with AsyncExitStack() as stack:
-        for one in view:
-            stack.enter_context(one)
+        for sink in view:
+            stack.enter_context(sink)
         if options.health is not None:
             await _open_health(stack, engine, *options.health)
         await stack.enter_async_context(engine)

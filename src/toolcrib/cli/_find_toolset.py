@@ -120,7 +120,7 @@ def _to_toolset(target: str, value: object) -> Toolset:
     if isinstance(value, ModuleType):
         return _of_module(target, value)
     if isinstance(value, list | tuple | set | frozenset):
-        return Toolset([member_of(target, each) or each for each in cast("list[Any]", value)])
+        return Toolset([member_of(target, member) or member for member in cast("list[Any]", value)])
     if _is_tool(value):
         return Toolset([value])
     theirs = member_of(target, value)

@@ -41,7 +41,7 @@ def http_options(flags: HttpFlags, oauth: OAuthFlags, file: GatewayOptions) -> H
 
 
 def server_is_known(issued: dict[str, Any], flags: HttpFlags, file: GatewayOptions) -> bool:
-    """Return whether it is said whose tokens are accepted."""
+    """Return whether an option or the file says whose tokens are accepted."""
     return bool(issued or flags.tokens or file.tokens_env or file.scopes or file.groups)
 
 
@@ -49,8 +49,8 @@ def _options(
     flags: HttpFlags, file: GatewayOptions, tokens: dict[str, str], server: AuthorizationServer | None
 ) -> HttpOptions:
     def first(name: str) -> dict[str, Any]:
-        given = getattr(flags, name)
-        found = getattr(file.http, name) if given is None else given
+        flag = getattr(flags, name)
+        found = getattr(file.http, name) if flag is None else flag
         return {} if found is None else {name: found}
 
     return HttpOptions(

@@ -1,4 +1,4 @@
-"""The command `inspect`: what the servers of a target have, and what gates hold for each tool."""
+"""The command `inspect`: the tools and states of a target's servers, and the gates of each tool."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ def _servers(toolset: Toolset) -> list[dict[str, Any]]:
 
 def _tool(entry: ToolEntry, pipeline: Pipeline) -> dict[str, Any]:
     source = entry.tool.source
-    said = (None if source is None else source.get_listing()) or {}
+    listing = (None if source is None else source.get_listing()) or {}
     return {
         "name": entry.name,
-        "title": said.get("title"),
+        "title": listing.get("title"),
         "description": entry.description,
         "origin": entry.origin,
-        "hints": said.get("annotations") or {},
+        "hints": listing.get("annotations") or {},
         "tags": sorted(entry.tool.tags),
         "signature": entry.name + entry.tool.signature.removeprefix(entry.tool.name),
-        "parameters": said.get("inputSchema", entry.parameters),
-        "returns": said.get("outputSchema", entry.return_schema),
+        "parameters": listing.get("inputSchema", entry.parameters),
+        "returns": listing.get("outputSchema", entry.return_schema),
         "gates": _gates(entry),
         "steps": [{"stage": stage, "name": name} for stage, name in pipeline.explained_steps(entry.name)],
     }

@@ -60,9 +60,9 @@ def import_servers(
             raise TargetError(str(settings.path), "it has no servers to import")
         if to.suffix == ".toml":
             raise TargetError(str(to), "servers are imported to a JSON file; give --to NAME.json")
-        kept = SettingsFile(to, "mcpServers")
-        _put(kept, found, replace=replace)
-        _finish(kept, dry_run=dry_run)
+        settings_file = SettingsFile(to, "mcpServers")
+        _put(settings_file, found, replace=replace)
+        _finish(settings_file, dry_run=dry_run)
 
 
 def _absolute(target: str) -> str:
@@ -88,8 +88,8 @@ def _entry(target: str, *, has_place: bool) -> dict[str, Any]:
 
 def _is_own(entry: Any) -> bool:
     """Return whether a server is one that `install` has put there."""
-    given = cast("dict[str, Any]", entry) if isinstance(entry, dict) else {}
-    command, args = given.get("command"), given.get("args")
+    server = cast("dict[str, Any]", entry) if isinstance(entry, dict) else {}
+    command, args = server.get("command"), server.get("args")
     if not (isinstance(command, str) and isinstance(args, list)):
         return False
     words = cast("list[Any]", args)

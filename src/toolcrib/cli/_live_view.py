@@ -1,4 +1,4 @@
-"""LiveView: a sink that shows in the terminal what goes on in this process, as `toolcrib watch` does for a database."""
+"""LiveView: a sink that shows this process's calls in the terminal, as `toolcrib watch` does for a database."""
 
 from __future__ import annotations
 

@@ -58,18 +58,18 @@ def serve_target(given: ServeOptions) -> None:
         watching = ((recorder, file.unrecorded), (telemetry, file.untraced))
         options = [
             _options(
-                one,
-                _file_of(one.target).options,
+                target,
+                _file_of(target.target).options,
                 tuple(_without(sink, toolset, left_out) for sink, left_out in watching if sink is not None),
             )
-            for one, toolset in zip(targets, toolsets, strict=True)
+            for target, toolset in zip(targets, toolsets, strict=True)
         ]
         database = targets[0].database
         states = GatewayStates(toolsets, options[0].name, open_server_states(database))
         pages = _consent_pages(file, database)
         if https:
             https[0] = https[0] if pages is None or pages.is_local else replace(https[0], routes=pages.routes())
-            served = [HttpEndpoint(*one) for one in zip(toolsets, options, https, strict=True)]
+            served = [HttpEndpoint(*parts) for parts in zip(toolsets, options, https, strict=True)]
             started = partial(_announce, given, http=https[0])
             work = _over_http(given, serve_endpoints(served, started=started), https[0])
         else:
@@ -104,7 +104,7 @@ def _targets_of(given: ServeOptions) -> list[ServeOptions]:
     if several and (given.http.path is not None or given.http.public_url is not None):
         say(f"{given.target} says the path of each endpoint: leave out --path and --public-url")
         raise typer.Exit(Status.MISUSED)
-    return [_completed(one, _file_of(one.target).options) for one in several or [given]]
+    return [_completed(target, _file_of(target.target).options) for target in several or [given]]
 
 
 def _completed(given: ServeOptions, file: GatewayOptions) -> ServeOptions:

@@ -1,4 +1,4 @@
-"""`toolcrib pins`: what servers have as it was when they were first used, what has changed, and who accepts that."""
+"""`toolcrib pins`: the tools of servers as they were first used or accepted, and the acceptance of changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ from toolcrib.toolsets import Toolset
 
 _TARGET = "The tools, as for `list`: of Python, or of a file of MCP servers (mcp.json), with pins."
 
-pins = Commands(name="pins", help="What MCP servers changed since a person knew it.", no_args_is_help=True)
+pins = Commands(
+    name="pins",
+    help="Changes of MCP servers since their first use, or since a person accepted them.",
+    no_args_is_help=True,
+)
 
 TargetArgument = Annotated[str, typer.Argument(metavar="TARGET", help=_TARGET, show_default=False)]
 ServerOption = Annotated[str | None, typer.Option("--server", metavar="NAME", help="Of this server alone.")]
@@ -30,7 +34,7 @@ ServerOption = Annotated[str | None, typer.Option("--server", metavar="NAME", he
 
 @pins.command("list")
 def list_pins(target: TargetArgument, server: ServerOption = None, as_json: JsonOption = False) -> None:
-    """List what is kept of the servers of TARGET, and who accepted it; nothing is connected to."""
+    """List the pins of TARGET's servers, and who accepted each; no server is connected to."""
     with exit_on_error():
         entries = [entry for store in _stores(tools_of(target)) for entry in run_sync(store.entries())]
         entries = [entry for entry in entries if server in (None, entry.server)]
@@ -39,12 +43,12 @@ def list_pins(target: TargetArgument, server: ServerOption = None, as_json: Json
     elif entries:
         write("".join(escape_control(_entry_line(entry)) + "\n" for entry in entries))
     else:
-        say("nothing is kept yet: the servers are kept as they are when they are used first")
+        say("there are no pins yet: a server is pinned as it is when it is first used")
 
 
 @pins.command()
 def diff(target: TargetArgument, server: ServerOption = None, as_json: JsonOption = False) -> None:
-    """Show what the servers of TARGET have changed since a person knew it; exit status 1 where there is something."""
+    """Show the changes of TARGET's servers since their first use or acceptance; exit status 1 where there are any."""
     with exit_on_error():
         changes = run_sync(_changes(tools_of(target), server, ()))
     if as_json:
@@ -140,9 +144,9 @@ def _text_of(changes: Collection[Any]) -> str:
 
 
 def _lines_of(change: Any) -> list[str]:
-    what = "is new" if change.before is None else "has changed"
+    state = "is new" if change.before is None else "has changed"
     lines = [f"    {line}" for line in change.lines()]
-    return [f"the {change.kind} `{change.name}` of {change.server} {what}:", *lines]
+    return [f"the {change.kind} `{change.name}` of {change.server} {state}:", *lines]
 
 
 def _change_data(change: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`toolcrib replay`: what recorded calls would come to under other tools or another policy."""
+"""`toolcrib replay`: the outcomes of recorded calls under other tools or another policy."""
 
 from __future__ import annotations
 
@@ -119,17 +119,17 @@ def _print(found: Replay) -> None:
         screen.print("\nundecided:")
         screen.print(_lines(found.undecided))
     of = f"{count_text(found.calls, 'call')} of {count_text(found.runs, 'run')}"
-    said = f"{of}: {len(found.differences):,} would differ"
-    say(f"{said}, {len(found.undecided):,} undecided" if found.undecided else said)
+    summary = f"{of}: {len(found.differences):,} would differ"
+    say(f"{summary}, {len(found.undecided):,} undecided" if found.undecided else summary)
     for remark in found.remarks:
         say(f"note: {remark}")
 
 
 def _lines(several: Sequence[Difference]) -> object:
     table = table_of("call", "tool", "arguments", "change", "why")
-    for one in several[:_MOST_LINES]:
-        arguments = arguments_text(one.call.attempts[0].arguments)
-        cells = (one.call.id, one.call.tool, cell_text(arguments, 60), one.change, one.why)
+    for difference in several[:_MOST_LINES]:
+        arguments = arguments_text(difference.call.attempts[0].arguments)
+        cells = (difference.call.id, difference.call.tool, cell_text(arguments, 60), difference.change, difference.why)
         table.add_row(*(Text(cell_text(cell, 200)) for cell in cells))
     if len(several) > _MOST_LINES:
         table.add_row(Text(f"({len(several) - _MOST_LINES:,} more; --json has them all)"))

@@ -1,4 +1,4 @@
-"""`toolcrib resume`: a paused program goes on, with the answers of flags or of a person."""
+"""`toolcrib resume`: a paused program continues, with the answers of flags or of a person."""
 
 from __future__ import annotations
 

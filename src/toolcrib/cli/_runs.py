@@ -1,4 +1,4 @@
-"""`toolcrib runs` and `toolcrib trace`: what a database keeps of runs and calls."""
+"""`toolcrib runs` and `toolcrib trace`: the runs and calls in a database."""
 
 from __future__ import annotations
 
@@ -49,10 +49,13 @@ DatabaseArgument = Annotated[
 ]
 SinceOption = Annotated[
     str | None,
-    typer.Option("--since", metavar="TIME", help="What went on then or later: 30m, 2h, 7d, or 2030-01-31T12:00."),
+    typer.Option(
+        "--since", metavar="TIME", help="Only with a call that began then or later: 30m, 2h, 7d, or 2030-01-31T12:00."
+    ),
 ]
 UntilOption = Annotated[
-    str | None, typer.Option("--until", metavar="TIME", help="What went on before then, a time as for --since.")
+    str | None,
+    typer.Option("--until", metavar="TIME", help="Only with a call that began before then; a time as for --since."),
 ]
 LimitOption = Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most this many.")]
 
@@ -90,7 +93,7 @@ def runs(
 
     With --outcome the calls that ended so are listed too: with --json each with its tool, id, status, reason and time.
     """
-    outcomes = tuple(word for given in outcome or () for word in given.split(","))
+    outcomes = tuple(word for text in outcome or () for word in text.split(","))
     if unknown := [word for word in outcomes if word not in _OUTCOMES]:
         raise typer.BadParameter(_unknown_outcome(unknown[0]), param_hint="--outcome")
     begun = time_of(since, "--since"), time_of(until, "--until")
@@ -101,7 +104,7 @@ def runs(
         with database_errors(name):
             found = list_runs(log, wanted, limit=limit)
     if as_json:
-        print_json([one.to_dict() for one in found])
+        print_json([run.to_dict() for run in found])
     elif found:
         _print_runs(found, " or ".join(outcomes))
     else:
@@ -123,7 +126,7 @@ def _print_runs(found: list[RunSummary], outcome: str) -> None:
             if name in ("id", "for", outcome) or (screen.width >= _WIDE and name != "waits for")
         ]
     matching = partial(_matching, named=" or " in outcome)
-    rows = [{name: _CELLS.get(name, matching)(one) for name in columns} for one in found]
+    rows = [{name: _CELLS.get(name, matching)(run) for name in columns} for run in found]
     if not outcome:
         widths = {name: max(map(cell_len, (name, *(row[name].plain for row in rows)))) + 2 for name in columns}
         empty = [name for name in columns if not any(row[name] for row in rows)]
@@ -151,15 +154,15 @@ def _print_on_two_lines(screen: Console, row: Mapping[str, Text], id_width: int)
 
 
 def _matching(run: RunSummary, *, named: bool) -> Text:
-    """Return the calls with the outcome that was asked for: of each the tool, and why it ended so.
+    """Return the calls with the chosen outcomes: of each the tool and the reason.
 
     Args:
-        named: Whether each says its outcome, as one of several that were asked for.
+        named: Whether each has its outcome, as one of several that were chosen.
     """
-    calls = [(f"{one['tool']} {one['status']}" if named else one["tool"], one["reason"]) for one in run.matching]
-    said = list(dict.fromkeys(": ".join(filter(None, call)) for call in calls))
-    more = [f"and {len(said) - _MATCHING} more"] if len(said) > _MATCHING else []
-    return Text("\n".join([*(cell_text(text, _REASON) for text in said[:_MATCHING]), *more]))
+    calls = [(f"{call['tool']} {call['status']}" if named else call["tool"], call["reason"]) for call in run.matching]
+    texts = list(dict.fromkeys(": ".join(filter(None, call)) for call in calls))
+    more = [f"and {len(texts) - _MATCHING} more"] if len(texts) > _MATCHING else []
+    return Text("\n".join([*(cell_text(text, _REASON) for text in texts[:_MATCHING]), *more]))
 
 
 def _cost(usage: Mapping[str, Any] | None) -> str:
@@ -173,16 +176,16 @@ def _cost(usage: Mapping[str, Any] | None) -> str:
 
 
 _CELLS: Mapping[str, Callable[[RunSummary], Text]] = {
-    "id": lambda one: Text(cell_text(one.id)),
-    "way in": lambda one: Text(cell_text(", ".join(one.names) or one.entry)),
-    "for": lambda one: Text(cell_text(one.principal or "")),
-    "begun": lambda one: Text(_local(one.started_at)),
-    "took": lambda one: Text("" if one.duration_ms is None else _took(one.duration_ms)),
-    "calls": lambda one: Text(", ".join(f"{count} {status}" for status, count in one.calls.items())),
-    "waits for": lambda one: Text(
-        cell_text(", ".join(dict.fromkeys(each["tool"] for each in one.waiting))), style="yellow"
+    "id": lambda run: Text(cell_text(run.id)),
+    "way in": lambda run: Text(cell_text(", ".join(run.names) or run.entry)),
+    "for": lambda run: Text(cell_text(run.principal or "")),
+    "begun": lambda run: Text(_local(run.started_at)),
+    "took": lambda run: Text("" if run.duration_ms is None else _took(run.duration_ms)),
+    "calls": lambda run: Text(", ".join(f"{count} {status}" for status, count in run.calls.items())),
+    "waits for": lambda run: Text(
+        cell_text(", ".join(dict.fromkeys(call["tool"] for call in run.waiting))), style="yellow"
     ),
-    "cost": lambda one: Text(_cost(one.usage)),
+    "cost": lambda run: Text(_cost(run.usage)),
 }
 """The columns of `toolcrib runs`, each with its cell for a run."""
 
@@ -222,19 +225,19 @@ def _refuse(id: str, found: list[str], near: list[str], where: str) -> None:
 def _lines(node: TraceNode, depth: int = 0) -> Iterator[str]:
     """Yield a node with its events, and what went on inside it, indented."""
     edge = "  " * depth
-    said = [node.kind, *([node.name] if node.name not in ("", node.kind) else []), node.id, node.status]
+    words = [node.kind, *([node.name] if node.name not in ("", node.kind) else []), node.id, node.status]
     took = [] if node.duration_ms is None else [_took(node.duration_ms)]
     about = [f"for {node.principal}"] if node.principal else []
     about += [f"by {node.entry}"] if node.entry and depth == 0 else []
-    yield f"{edge}{cell_text('  '.join([*said, *took, *about]), 400)}"
+    yield f"{edge}{cell_text('  '.join([*words, *took, *about]), 400)}"
     began = datetime.fromisoformat(node.started_at)
     for event in node.events:
         after = (datetime.fromisoformat(event["at"]) - began).total_seconds()
         yield f"{edge}  {after:8.3f}s {event['kind']:<9} {cell_text(event['text'], 400)}".rstrip()
         for origin in _origins(event):
             yield f"{edge}             {cell_text(origin, 400)}"
-    for one in node.inside:
-        yield from _lines(one, depth + 1)
+    for child in node.inside:
+        yield from _lines(child, depth + 1)
 
 
 def _origins(event: Mapping[str, Any]) -> Iterator[str]:

@@ -138,8 +138,8 @@ def serve(
         telemetry=telemetry,
         errors=errors,
     )
-    given = (public_url, path, issuer, audience, jwks, introspect, client_id, scope, tool_scope, principal_claim)
-    if options.transport == "stdio" and any(given):
+    http_only = (public_url, path, issuer, audience, jwks, introspect, client_id, scope, tool_scope, principal_claim)
+    if options.transport == "stdio" and any(http_only):
         raise typer.BadParameter("OAuth, --path and --public-url are for HTTP: add --http", param_hint="--transport")
     with exit_on_error():
         module: Any = importlib.import_module("toolcrib.cli._mcp_server")  # of an extra, which its error names

@@ -59,14 +59,14 @@ class OAuthFlags:
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """The options of `serve`; of what is None, the file of servers may say something.
+    """The options of `serve`; the file of servers may have values for those that are None.
 
     Attributes:
         search: Whether a few tools are listed, and the others found.
-        wait: Seconds that a call waits for its answer before the client is asked to come back.
-        store: Whether calls with an effect that need no approval are noted in the database, too.
+        wait: The seconds that a call waits for its answer before the client is asked to come back.
+        store: Whether calls with an effect that need no approval are recorded in the database, too.
         telemetry: Whether events go to the process's providers of OpenTelemetry.
-        errors: What a client is shown of a tool's unexpected exception; None for what suits the transport.
+        errors: The text that clients are shown of a tool's unexpected exception; None for the default of the transport.
     """
 
     target: str

@@ -23,12 +23,12 @@ _LOOK_SECONDS, _SAY_SECONDS = 1.0, 10.0  # between two looks at the servers; bet
 
 
 class GatewayStates:
-    """What this process says of its servers.
+    """The states of this process's servers, kept in a database.
 
     Args:
         toolsets: The tools that it serves, at each of its endpoints.
         name: The name of the gateway.
-        states: Where it is kept; None where the console cannot read it.
+        states: The store of the states; None where the console cannot read it.
     """
 
     def __init__(self, toolsets: Sequence[Toolset], name: str, states: ServerStates | None) -> None:
@@ -51,12 +51,12 @@ class GatewayStates:
             self._try(partial(self._states.forget, self._gateway))
 
     async def _say_always(self) -> None:
-        said, waited = list[dict[str, Any]](), _SAY_SECONDS
+        last, waited = list[dict[str, Any]](), _SAY_SECONDS
         while self._states is not None:
             found = [_view(status) for toolset in self._toolsets for status in server_statuses(toolset)]
-            if found != said or waited >= _SAY_SECONDS:
+            if found != last or waited >= _SAY_SECONDS:
                 await asyncio.to_thread(self._try, partial(self._states.keep, self._gateway, found))
-                said, waited = found, 0.0
+                last, waited = found, 0.0
             await asyncio.sleep(_LOOK_SECONDS)
             waited += _LOOK_SECONDS
 

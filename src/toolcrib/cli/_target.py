@@ -135,10 +135,10 @@ def _place(error: BaseException, root: Path) -> str:
     if isinstance(error, SyntaxError) and error.filename:
         return f"line {error.lineno} of {_short(error.filename)}: "
     frames = [f for f in traceback.extract_tb(error.__traceback__) if _OWN not in Path(f.filename).parents]
-    own = [f for f in frames if root in Path(f.filename).parents and "site-packages" not in f.filename]
-    if not own:
+    in_root = [f for f in frames if root in Path(f.filename).parents and "site-packages" not in f.filename]
+    if not in_root:
         return ""
-    return f"line {own[-1].lineno} of {_short(own[-1].filename)} raises "
+    return f"line {in_root[-1].lineno} of {_short(in_root[-1].filename)} raises "
 
 
 def _short(filename: str) -> str:

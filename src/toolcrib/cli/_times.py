@@ -1,4 +1,4 @@
-"""Times as an option has them: so long ago or from now, or a date."""
+"""Times in options: a span before or after now, or a date."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`toolcrib watch`: what runs in a database now, as it changes."""
+"""`toolcrib watch`: the open calls and runs in a database, as they change."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def work_page(work: Any, more: Mapping[str, Any]) -> str:
 
     Args:
         work: The `Work`.
-        more: What `show_work` returns beside it.
+        more: The details that `show_work` returns beside it.
     """
     program: Mapping[str, Any] = more.get("result") or {}
     value = value_of(work, more)
@@ -58,13 +58,13 @@ def value_of(work: Any, more: Mapping[str, Any]) -> Any:
     if not isinstance(output, Mapping):
         return None
     record = cast("Mapping[str, Any]", output)
-    returned, given = record["outcome"].get("value"), list(record.get("values", ()))
-    return returned if returned is not None else given[0] if len(given) == 1 else given
+    returned, values = record["outcome"].get("value"), list(record.get("values", ()))
+    return returned if returned is not None else values[0] if len(values) == 1 else values
 
 
 def _facts(work: Any, more: Mapping[str, Any]) -> dict[str, str]:
-    given = more["input"].get("turn")
-    turn: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
+    record = more["input"].get("turn")
+    turn: Mapping[str, Any] = cast("Mapping[str, Any]", record) if isinstance(record, Mapping) else {}
     asks = f"{', '.join(work.waits_for)}; see `toolcrib approvals show ID`" if work.waits_for else ""
     asks += " (a call is in doubt)" if work.in_doubt else ""
     return {
@@ -102,6 +102,6 @@ def _calls(kept: Sequence[Mapping[str, Any]], summaries: Sequence[Mapping[str, A
 
 def _call(call: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
     arguments = arguments_text(summary.get("arguments"))
-    came = summary.get("error") or (json.dumps(summary["result"], ensure_ascii=False) if "result" in summary else "")
+    result = summary.get("error") or (json.dumps(summary["result"], ensure_ascii=False) if "result" in summary else "")
     state = summary.get("outcome") or call["state"]
-    return f"{call['tool']}({arguments}): {state}" + (f", {came}" if came else "")
+    return f"{call['tool']}({arguments}): {state}" + (f", {result}" if result else "")

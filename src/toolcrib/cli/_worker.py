@@ -75,8 +75,8 @@ def worker(
         options = module.WorkerOptions(
             tuple(queue or ()), database, worker_id, concurrency, grace, record, recover_lost, place, telemetry, live
         )
-        kept = run_sync(module.work(target, options), "use toolcrib.adapters.dbos.Engine")
-    raise typer.Exit(Status.DONE if kept else Status.FAILED)
+        is_finished = run_sync(module.work(target, options), "use toolcrib.adapters.dbos.Engine")
+    raise typer.Exit(Status.DONE if is_finished else Status.FAILED)
 
 
 def _place(given: str) -> tuple[str, int]:
@@ -150,14 +150,14 @@ def enqueue(
     with exit_on_error():
         module = durable()
         code = None if program is None else text_of(program)
-        given = text_of("-") if arguments == "-" else arguments
+        text = text_of("-") if arguments == "-" else arguments
         try:
             placement = module.Placement(work_id, priority, key, delay, timeout, partition, debounce, debounce_limit)
         except ValueError as error:
             raise typer.BadParameter(str(error).removeprefix("put: ")) from None
         client = module.open_client(database)
         try:
-            job = module.Job(tool, given, code, queue, placement, conversation)
+            job = module.Job(tool, text, code, queue, placement, conversation)
             work = run_sync(module.enqueue_job(target, job, client), "use DurableAgent.put")
         finally:
             client.close()

@@ -1,4 +1,4 @@
-"""`toolcrib workflows`, `workers` and `schedules`: durable work by its state, who runs it, and when it is enqueued."""
+"""`toolcrib workflows`, `workers` and `schedules`: durable work by its state, its workers, and its schedules."""
 
 from __future__ import annotations
 
@@ -261,14 +261,14 @@ def recover(
             if worker_id is None
             else [worker_id]
         )
-        moved = {one: module.recover(client, one, force=force) for one in ids}
+        moved = {worker: module.recover(client, worker, force=force) for worker in ids}
     if as_json:
-        found = [{"worker": one, "workflows": ids} for one, ids in moved.items()]
+        found = [{"worker": worker, "workflows": ids} for worker, ids in moved.items()]
         print_json(found if lost else found[0])
         return
-    for one, held in moved.items():
-        wait = "waits" if len(held) == 1 else "wait"
-        say(f"{count_text(len(held), 'workflow')} of {one} {wait} for other workers now")
+    for worker, freed in moved.items():
+        wait = "waits" if len(freed) == 1 else "wait"
+        say(f"{count_text(len(freed), 'workflow')} of {worker} {wait} for other workers now")
     if not moved:
         say(f"no worker on {shown_name(database)} is lost")
 
@@ -279,7 +279,7 @@ def list_schedules(database: DatabaseOption = None, as_json: JsonOption = False)
     with _client(database) as (module, client):
         found = module.schedules(client)
     if as_json:
-        print_json([one.to_dict() for one in found])
+        print_json([schedule.to_dict() for schedule in found])
     elif found:
         rows = [
             (s.name, s.cron, s.timezone, s.kind, s.what, s.queue, s.state, when(s.last_at), when(s.next_at))
@@ -349,7 +349,7 @@ def backfill(
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """Which work a command is for: ids, or all that is so."""
+    """The choice of work by ids, or of all work that fits."""
 
     ids: tuple[str, ...]
     everything: bool
@@ -370,12 +370,12 @@ class _Chosen:
             "--partition": self.partition,
             "--before": self.before,
         }
-        for option, given in chosen.items():
-            if given is not None and not self.everything:
+        for option, value in chosen.items():
+            if value is not None and not self.everything:
                 raise typer.BadParameter("it chooses among --all", param_hint=option)
         if self.state not in (None, *_STATES[verb]):
-            told = f"{self.state!r} is not one of {', '.join(_STATES[verb])}, which `{verb}` is for"
-            raise typer.BadParameter(told, param_hint="--state")
+            problem = f"{self.state!r} is not one of {', '.join(_STATES[verb])}, which `{verb}` is for"
+            raise typer.BadParameter(problem, param_hint="--state")
 
     def found(self, verb: str, module: Any, client: Any) -> dict[str, str]:
         """Return the ids of all work that is chosen, with its states."""
@@ -412,7 +412,7 @@ def _change(verb: str, chosen: _Chosen, database: str | None, *, yes: bool, as_j
         if len(ids) == 1 and not chosen.everything:
             changed = [change(client, ids[0])]
         else:
-            changed = [work for one in ids if (work := _tried(change, client, one)) is not None]
+            changed = [work for work_id in ids if (work := _tried(change, client, work_id)) is not None]
     if as_json:
         shown = [work.to_dict() for work in changed]
         print_json(shown[0] if len(ids) == 1 and not chosen.everything else shown)
@@ -424,7 +424,7 @@ def _change(verb: str, chosen: _Chosen, database: str | None, *, yes: bool, as_j
 
 
 def _tried(change: Callable[[Any, str], Any], client: Any, work_id: str) -> Any:
-    """Return changed work, or None where it cannot be changed, which is said."""
+    """Return changed work; None where it cannot be changed, after a line about it."""
     try:
         return change(client, work_id)
     except EngineError as error:

@@ -265,10 +265,10 @@ class ConsoleApp:
         return Response(full_text(value).encode("utf-8", SURROGATES), media_type="text/plain")
 
     async def _stream(self, request: Request) -> Response:
-        seen = request.headers.get("last-event-id") or request.query_params.get("after", "")
+        last_id = request.headers.get("last-event-id") or request.query_params.get("after", "")
         session = visitor_of(request).session
         is_valid = partial(self._guard.is_open, session) if session else lambda: True
-        stream = self._feed.stream(int(seen) if seen.isdecimal() else None, is_valid)
+        stream = self._feed.stream(int(last_id) if last_id.isdecimal() else None, is_valid)
         return StreamingResponse(stream, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 
 
@@ -286,7 +286,7 @@ def console_app(
         log: The events: `sqlite_events("toolcrib.db")`, or a sink's `log()`.
         approvals: The store of requests and answers: `SqliteApprovalStore("toolcrib.db")`.
         options: Its address and tokens.
-        work: What shows and steers durable work: `toolcrib.adapters.dbos.WorkOperator(client)`. Or a function that
+        work: The views and actions of durable work: `toolcrib.adapters.dbos.WorkOperator(client)`. Or a function that
             returns it, or None until durable work has begun; it is called in a thread.
         servers: The states of the servers behind gateways: `toolcrib.serving.ServerStates("toolcrib.db")`.
     """

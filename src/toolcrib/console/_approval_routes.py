@@ -1,4 +1,4 @@
-"""Routes of the API for approval: the inbox and what of it fits a filter, one request, answers, standing grants."""
+"""Routes of the API for approval: the inbox and its filter, one request, answers, standing grants."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SORTS: Mapping[str, Callable[[ApprovalRequest], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which requests are wanted; an empty field asks nothing.
+    """A filter of requests; an empty field lets all through.
 
     Attributes:
         text: Words that stand anywhere in the tool, reason, arguments, ids, principal or origin.

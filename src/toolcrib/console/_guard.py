@@ -1,4 +1,4 @@
-"""Guard of the console: the login of a request, where a change comes from, and the headers of every reply."""
+"""Guard of the console: the login of a request, the origin of a change, and the headers of every reply."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from toolcrib.console._options import ConsoleOptions, Role
 from toolcrib.serving.http import refusal
 
 SESSION_SECONDS = 7 * 24 * 3600
-"""How long a login is valid."""
+"""The time for which a login is valid."""
 
 
 class Sessions:

@@ -26,11 +26,11 @@ class LoginRefused(Exception):
 @explain_options()
 @dataclass(frozen=True)
 class ConsoleOptions:
-    """Where the console listens, and who may use it.
+    """The address of the console, and the people who may use it.
 
     Args:
         host: The address to listen on. If other machines can reach it, a token is needed.
-        port: Any free one for 0.
+        port: The port to listen on; any free one for 0.
         tokens: The token of each user by name; the name is recorded with the answers. A user with the name `""` types
             a name with each answer.
         viewers: The names of users who look, and answer and change nothing.

@@ -105,7 +105,7 @@ def _call_view(log: EventLog, activity: Activity, *, is_asked: bool) -> dict[str
 def _wait(log: EventLog, activity: Activity, asked: str | None, answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return since when a call waits for a person, or how long it waited; it may have gone on in another run."""
     attempts = [activity] if activity.status == "suspended" else log.by_id([activity.id], sources=("call",))
-    events = [event for one in attempts if (event := log.latest(one, "suspended")) is not None]
+    events = [event for attempt in attempts if (event := log.latest(attempt, "suspended")) is not None]
     requests = {request["id"]: request["created_at"] for request in (event.data["data"]["request"] for event in events)}
     if activity.status in _LIVE:
         suspended = max(requests.values(), default=None) if activity.status == "suspended" else None
@@ -205,8 +205,8 @@ def asked_in_lines(log: EventLog, ids: Sequence[str]) -> dict[str, str]:
         f"AND LENGTH(data) < ? AND id IN ({', '.join('?' * len(ids))}) ORDER BY position",
         (_MOST_READ, *ids),
     )
-    said: list[tuple[str, Mapping[str, Any]]] = [(str(id), json.loads(data)["data"]) for id, data in rows]
-    lines = [(id, one_line(data.get("arguments") or data.get("source"))) for id, data in said]
+    found: list[tuple[str, Mapping[str, Any]]] = [(str(id), json.loads(data)["data"]) for id, data in rows]
+    lines = [(id, one_line(data.get("arguments") or data.get("source"))) for id, data in found]
     return {id: line for id, line in lines if line}
 
 

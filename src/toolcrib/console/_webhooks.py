@@ -73,7 +73,7 @@ class Webhook:
 
     @property
     def address(self) -> str:
-        """What a store knows it by, which keeps what was sent; the URL may be a secret."""
+        """The key of the webhook in a store, in place of its URL, which may be a secret."""
         return f"webhook:{hashlib.sha256(self.url.encode()).hexdigest()}"
 
     def body(self, kind: NoticeKind, requests: Sequence[ApprovalRequest], console: str) -> bytes:
@@ -184,10 +184,10 @@ class Notifier:
         """Send notices whose requests still wait, and which no other process sent; return as `_post` does.
 
         Args:
-            webhook: To where.
+            webhook: The webhook.
             notices: The notices.
-            delivery: Names the delivery in all tries.
-            delivered: What was begun here and not sent, also where the database was away as it was to be taken back.
+            delivery: The id of the delivery in all tries.
+            delivered: The notices that were begun here and not sent, also where the database was away to undo them.
             is_last: Whether there is no further try.
         """
         try:

@@ -1,4 +1,4 @@
-"""Routes of the API for durable work: workers, queues and workflows, and what an operator does to them."""
+"""Routes of the API for durable work: workers, queues and workflows, and the actions of an operator."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _log = logging.getLogger("toolcrib.console")
 
 
 class DurableWork(Protocol):
-    """What the work page shows and does; `toolcrib.adapters.dbos.WorkOperator` is one."""
+    """The views and actions of the work page; `toolcrib.adapters.dbos.WorkOperator` is one."""
 
     @property
     def states(self) -> Collection[str]:

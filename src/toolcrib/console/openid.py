@@ -146,7 +146,7 @@ class OpenIDLogin:
 
     @property
     def name(self) -> str:
-        """What tells it from the login of another console."""
+        """The name that tells it from the login of another console."""
         return f"{self.provider.issuer} {self.provider.client_id}"
 
     async def depart(self) -> tuple[str, str]:

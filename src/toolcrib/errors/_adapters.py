@@ -1,4 +1,4 @@
-"""Errors about what is not ours: optional packages, databases, engines, workers and servers."""
+"""Errors about optional packages, databases, engines, workers and servers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class MissingExtraError(ToolcribError, ImportError):
 
 
 class DatabaseError(ToolcribError, ConnectionError):
-    """The database that durable work is kept in cannot be used; the message says why and names the remedy."""
+    """The database of durable work cannot be used; the message says why and names the remedy."""
 
     code = "database_error"
 
@@ -30,8 +30,8 @@ class DatabaseError(ToolcribError, ConnectionError):
         self.database, self.problem, self.remedy = database, problem, remedy
 
     def __str__(self) -> str:
-        said = f"the database {self.database} cannot be used: {self.problem}"
-        return f"{said}. {self.remedy}" if self.remedy else said
+        text = f"the database {self.database} cannot be used: {self.problem}"
+        return f"{text}. {self.remedy}" if self.remedy else text
 
 
 class DocumentError(ToolcribError, ValueError):

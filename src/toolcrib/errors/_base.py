@@ -1,4 +1,4 @@
-"""The root of the tree, and the sentence that helps with a misspelt name."""
+"""The base class of all errors, and the sentence that helps with a misspelt name."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def closest(name: str, names: Iterable[str]) -> str:
     The nearest is one that `name` ends with, as `functions.get_weather` does, or those that end with `name`.
     """
     known = sorted(names)
-    ends = [own for own in known if own and name.endswith(own) and not name[: -len(own)][-1:].isalnum()]
-    longer = [own for own in known if name and own.endswith(name) and not own[: -len(name)][-1:].isalnum()]
+    ends = [other for other in known if other and name.endswith(other) and not name[: -len(other)][-1:].isalnum()]
+    longer = [other for other in known if name and other.endswith(name) and not other[: -len(name)][-1:].isalnum()]
     near = [max(ends, key=len)] if ends else longer[:3] or nearest(name, known, most=3)
     if near:
         return "Did you mean " + " or ".join(f"`{n}`" for n in near) + "?"
@@ -74,7 +74,7 @@ def asks_for_approval(name: str) -> bool:
     All of its words are of approval, and one of them, or two together, say so: `get_consent`, `confirmation_code`,
     `approved_by` and `is_human` are other things.
     """
-    plain = "".join(one for one in normalize("NFKC", name) if category(one) != "Cf")
+    plain = "".join(char for char in normalize("NFKC", name) if category(char) != "Cf")
     spelt = _WORD_STARTS.sub("_", plain).casefold().replace("sign_off", "signoff").replace("four_eyes", "foureyes")
     words = [word for word in spelt.split("_") if word]
     heads = _HEADS.intersection(words)
@@ -127,21 +127,21 @@ def value_problem(details: Sequence[Mapping[str, Any]]) -> str:
     Args:
         details: The details of a `ValidationError` about the value, one for each type that it may have.
     """
-    texts = [f"{one['msg'][:1].lower()}{one['msg'][1:]}" for one in details]
+    texts = [f"{detail['msg'][:1].lower()}{detail['msg'][1:]}" for detail in details]
     problem = " or ".join([texts[0], *(text.removeprefix("input should be ") for text in texts[1:])])
     if details[0]["type"] == "missing":
         return problem
-    given, is_list = details[0]["input"], any(one["type"] in ("list_type", "tuple_type") for one in details)
+    value, is_list = details[0]["input"], any(detail["type"] in ("list_type", "tuple_type") for detail in details)
     meant: Any = None
-    if isinstance(given, str):
-        expected = [str(one.get("ctx", {}).get("expected", "")) for one in details]
-        is_bool = any(one["type"] == "bool_type" for one in details)
-        meant = choice_meant(given, re.findall("'([^']*)'", " ".join(expected))) if is_bool else [given]
-        meant = None if meant == [given] and not is_list else meant
-    elif is_list and isinstance(given, dict) and all(one is True for one in cast("Any", given).values()):
-        meant = [*cast("Any", given)]
+    if isinstance(value, str):
+        expected = [str(detail.get("ctx", {}).get("expected", "")) for detail in details]
+        is_bool = any(detail["type"] == "bool_type" for detail in details)
+        meant = choice_meant(value, re.findall("'([^']*)'", " ".join(expected))) if is_bool else [value]
+        meant = None if meant == [value] and not is_list else meant
+    elif is_list and isinstance(value, dict) and all(flag is True for flag in cast("Any", value).values()):
+        meant = [*cast("Any", value)]
     mend = "" if meant is None else f"; write {json.dumps(meant, ensure_ascii=False)}"
-    return f"{problem}; got {given!r:.60}{mend}"
+    return f"{problem}; got {value!r:.60}{mend}"
 
 
 class ToolcribError(Exception):

@@ -139,10 +139,10 @@ class HookError(ToolcribError):
 
     @classmethod
     def of(cls, tool: str, kind: str, hook: object, raised: BaseException) -> HookError:
-        """Return the error for what a hook of this kind raised, which is its cause; a `HookError` stays as it is.
+        """Return the error for an exception that a hook of this kind raised, its cause; a `HookError` as it is.
 
         Raises:
-            BaseException: What is to end more than the call, as of `exception_of`.
+            BaseException: The exception itself where it is to end more than the call, as of `exception_of`.
         """
         error = exception_of(raised)
         if isinstance(error, HookError):

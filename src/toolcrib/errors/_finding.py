@@ -1,4 +1,4 @@
-"""Errors about tools, agents and hooks that are not there, or may not be used."""
+"""Errors about tools, agents and hooks that do not exist, or may not be used."""
 
 from __future__ import annotations
 

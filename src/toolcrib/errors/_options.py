@@ -70,10 +70,12 @@ def explain_options(words: Mapping[str, str] = _NOTHING) -> Callable[[F], F]:
         most = len(code.co_varnames) if code.co_flags & CO_VARARGS else code.co_argcount
 
         def refuse_further() -> None:
-            own = code.co_varnames[isinstance(target, type) : most]
+            positional = code.co_varnames[isinstance(target, type) : most]
             others = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount][:_MOST_SHOWN]
-            placed = f"{', '.join(own)} by position, and " if own else ""
-            raise TypeError(f"{name} takes {placed}its options by name: {', '.join(f'{one}=...' for one in others)}")
+            placed = f"{', '.join(positional)} by position, and " if positional else ""
+            raise TypeError(
+                f"{name} takes {placed}its options by name: {', '.join(f'{option}=...' for option in others)}"
+            )
 
         def check(options: Mapping[str, Any]) -> None:
             if not options.keys() <= known:

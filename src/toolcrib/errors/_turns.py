@@ -83,7 +83,7 @@ class CompletionCheckReturnError(ToolcribError, TypeError):
 
 
 class RoundError(ToolcribError, ValueError):
-    """A round is not what the host takes it for."""
+    """A round is not in the state that the host's call needs; the message lists the problems."""
 
     code = "round_error"
 

@@ -1,4 +1,4 @@
-"""The four kinds of hook: observers, middleware, decisions, descriptions.
+"""Hooks (observers, middleware, decisions, descriptions), and the gates, deliveries and features of a call.
 
 Each kind's form and registration is here; when one runs is decided by `tools` (observers) and `pipeline`.
 Nothing here knows a tool or a toolset.

@@ -1,4 +1,4 @@
-"""Deliveries, which each value and result of a tool passes before anyone outside has it, and what shortens results."""
+"""Deliveries: filters of each value and result of a tool before anyone outside has it; and shorteners of results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from toolcrib.hooks._parameters import name_of, require_parameters
 
 @runtime_checkable
 class Delivery(Protocol):
-    """A filter of what goes out. A class of your own with this method is one; it may also have a `name`."""
+    """A filter of the values and results that leave a call.
+
+    A class of your own with this method is one; it may also have a `name`.
+    """
 
     def deliver(self, call: Any, value: Any) -> Any:
         """Return the value to deliver in place of a value of a call (`Call`); a plain method or an async one.
@@ -29,10 +32,10 @@ DeliveryLike: TypeAlias = Delivery | Callable[[Any, Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class DeliveryStep:
-    """One delivery as a pipeline makes it.
+    """A delivery in the form that a pipeline runs.
 
     Attributes:
-        name: What errors show.
+        name: The name that errors show.
         deliver: Returns the value to deliver, as `Delivery.deliver`.
     """
 
@@ -41,11 +44,11 @@ class DeliveryStep:
 
 
 class Shortener(Protocol):
-    """Makes what is shown in the place of a result that is too long, after the deliveries; the value stays as it is."""
+    """Makes the text to show in the place of a result that is too long, after the deliveries; the value stays."""
 
     @property
     def name(self) -> str:
-        """What the order of a call's steps shows."""
+        """The name in the list of a call's steps."""
         ...
 
     async def shorten(self, call: Any, value: Any) -> KeptResult | None:
@@ -54,10 +57,10 @@ class Shortener(Protocol):
 
 
 def delivery_steps(who: str, deliveries: Iterable[DeliveryLike]) -> tuple[DeliveryStep, ...]:
-    """Return deliveries as steps.
+    """Return the steps of deliveries.
 
     Args:
-        who: What they are given to, for errors.
+        who: The object that they are given to, for errors.
         deliveries: Deliveries and functions.
 
     Raises:

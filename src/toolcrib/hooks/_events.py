@@ -7,7 +7,7 @@ from typing import Self, TypeAlias
 
 
 class HookEvent(StrEnum):
-    """An event; what follows its name is what an observer is called with, as in a function's signature."""
+    """An event: its name, and then the parameters of its observers, as in a function's signature."""
 
     _value_: str
     parameters: tuple[str, ...]

@@ -28,7 +28,7 @@ InputOrigin: TypeAlias = Literal[
     "call",
     "warning",
 ]
-"""Where a value comes from that a model or a program reads.
+"""The kinds of source of a value that a model or a program reads.
 
 A `result` is what a tool returned, an `error` what it raised, a `value` one of a stream or of `ctx.report`, before the
 result. A `hook` gave a result in the tool's place, and a `refusal` is why a call did not run. What is `restored` is the
@@ -36,7 +36,7 @@ result of an earlier call, of a transcript or a journal. The `client` answered a
 a `description` is that of a tool, a `program` is the text of one that is about to run, and `artifacts` are the files
 that one left.
 
-Some tell of others. `tools` are those that a model knows: the value is the toolset (`Toolset`). A `transcript` is about
+Further kinds: `tools` are those that a model knows: the value is the toolset (`Toolset`). A `transcript` is about
 to be read. In a transcript, the `model` said something before words of the user. The result of a `call` is read where
 the call runs, and is not `restored` when a transcript has it. A `warning` says, in a set, that the result of a call is
 `untrusted` or `private`, whatever its tool declares.
@@ -48,12 +48,12 @@ class ModelInput:
     """A value that a model or a program is about to read.
 
     Attributes:
-        origin: Where it comes from.
+        origin: The kind of its source.
         value: The value, after the deliveries of the call.
         call: The call of this run that it belongs to (`Call`); None where it belongs to none.
         request: The call as it was made; None where it belongs to none.
         entry: The tool in its toolset (`ToolEntry`); None for a tool that is not known.
-        key: Names it: what has the same key is read once. Empty for what is read each time.
+        key: The name of the value: of values with the same key one is read. Empty for a value that is read each time.
         is_error: Whether it is the text of an error.
         is_text: Whether it is the text that a model was shown of a result, in a transcript.
         is_lost: Whether the value is not here: it was read in another process.
@@ -71,10 +71,10 @@ class ModelInput:
 
 
 class FeatureState:
-    """What a feature keeps for one run. The class of a feature overrides the methods that it needs."""
+    """The state of a feature in one run. The class of a feature overrides the methods that it needs."""
 
     def read(self, given: ModelInput, run: Any) -> None:
-        """Read a value before a model or a program has it. What raises here raises in the call.
+        """Read a value before a model or a program has it. An exception here is raised in the call.
 
         Args:
             given: The value.
@@ -86,7 +86,7 @@ class FeatureState:
         return False
 
     def approve(self, call: Any, origins: Sequence[Mapping[str, str]]) -> None:
-        """Approve what the feature's gate asked about.
+        """Record that a person approved the question of the feature's gate.
 
         Args:
             call: The call (`Call`), with the arguments that were approved.
@@ -102,7 +102,7 @@ class FeatureState:
         return {}
 
     def restore(self, data: Mapping[str, Any], *, is_same_run: bool) -> None:
-        """Restore what `to_dict` returned in another process.
+        """Restore the state that `to_dict` returned in another process.
 
         Args:
             data: The JSON shapes.
@@ -112,7 +112,7 @@ class FeatureState:
 
 @dataclass(frozen=True, slots=True)
 class FeatureParts:
-    """What a feature registers with a run.
+    """The parts that a feature registers with a run.
 
     Attributes:
         name: The key of all that the feature keeps for a run or a call, also in their JSON.
@@ -137,10 +137,10 @@ class Feature(Protocol):
 
 
 def feature_parts(who: str, features: Iterable[Feature]) -> tuple[FeatureParts, ...]:
-    """Return the parts that features register.
+    """Return the parts of features, of each in order.
 
     Args:
-        who: What they are given to, for errors.
+        who: The object that they are given to, for errors.
         features: The features.
 
     Raises:

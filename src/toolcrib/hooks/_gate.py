@@ -12,12 +12,13 @@ from toolcrib.errors import ToolcribError, explain_options
 from toolcrib.hooks._parameters import name_of, require_parameters
 
 Stage: TypeAlias = Literal["resolve", "validate", "decide", "edit", "authorize", "approve"]
-"""Where in the way of a call a gate is asked, in this order; the arguments are read after `validate`."""
+"""Stages of a call, in order, at which gates are asked; the arguments are read after `validate`."""
 
 Occasion: TypeAlias = Literal["new", "recovered", "edited", "overridden"]
-"""Why a call passes its gates.
+"""Reasons for which a call passes its gates.
 
-It is new; it comes back from a store; the host edited its arguments after it was admitted; an approver did.
+The call is `new`; it comes back from a store (`recovered`); the host edited its arguments after it was admitted
+(`edited`), or an approver did (`overridden`).
 """
 
 EVERY_OCCASION: Final[frozenset[Occasion]] = frozenset(get_args(Occasion))
@@ -25,7 +26,7 @@ EVERY_OCCASION: Final[frozenset[Occasion]] = frozenset(get_args(Occasion))
 ON_ARRIVAL: Final[frozenset[Occasion]] = frozenset({"new", "recovered"})
 """The occasions of a gate that looks at no arguments."""
 WITH_ARGUMENTS: Final[frozenset[Occasion]] = frozenset({"new", "recovered", "edited"})
-"""The occasions of a gate that asks a person, who is not asked about what an approver gave."""
+"""The occasions of a gate that asks a person: not about the arguments that an approver gave."""
 _STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
 
 
@@ -35,7 +36,7 @@ class Gate(Protocol):
 
     A gate may also have `name`, which the record and errors show (else its class's name), `occasions`, the reasons for
     which calls pass it (else all of them), and `begin(call)`, which is asked right before the tool's first line, once a
-    call has passed every gate and has its approval: what counts calls counts there. `check_tools(tools,
+    call has passed every gate and has its approval: a gate that counts calls counts them there. `check_tools(tools,
     is_complete=...)` is asked where a toolset is given the gate, with the tools by name, and whether no more come
     later, and once more when these have come; it raises ValueError where the gate cannot hold for them. `tool_names`
     are the names of tools, or patterns such as `shop_*`, that the gate is about: where all tools are known, a name that
@@ -43,12 +44,12 @@ class Gate(Protocol):
     `Pipeline.explain` and `toolcrib inspect`.
 
     Attributes:
-        stage: Where in the way of a call it is asked. From `decide` on, `call.arguments` are read and validated.
+        stage: The stage of a call at which it is asked. From `decide` on, `call.arguments` are read and validated.
     """
 
     @property
     def stage(self) -> Stage:
-        """Where in the way of a call it is asked."""
+        """The stage of a call at which it is asked."""
         ...
 
     def check(self, call: Any) -> Any:
@@ -68,14 +69,14 @@ GateLike: TypeAlias = Gate | Callable[[Any], Any]
 @explain_options()
 @dataclass(frozen=True, slots=True)
 class GateStep:
-    """One gate as a pipeline asks it.
+    """A gate in the form that a pipeline asks.
 
     Attributes:
-        name: What the record and errors show.
-        stage: Where in the way of a call it is asked.
+        name: The name that the record and errors show.
+        stage: The stage of a call at which it is asked.
         check: Checks a call, as `Gate.check`.
         occasions: The reasons for which calls pass it.
-        kind: What errors call it.
+        kind: The noun for it in errors.
         reads_host_arguments: Whether it looks at the arguments of a host's own call, which are validated for it.
         resume: Checks a call again that waits by a request of the gate's own (`Call.suspend`), given the answer or None
             where it is not known; None for a gate that suspends no call.
@@ -100,8 +101,8 @@ class GateStep:
     def title(self, name: str, tool: Any) -> str:
         """Return the line that explains it for a tool."""
         kind = "" if self.kind == "gate" else f" ({self.kind})"
-        said = "" if self.explain is None else self.explain(name, tool)
-        return f"{self.name}{kind}" + (f": {said}" if said else "")
+        detail = "" if self.explain is None else self.explain(name, tool)
+        return f"{self.name}{kind}" + (f": {detail}" if detail else "")
 
 
 _MENDS: Final = {
@@ -110,7 +111,7 @@ _MENDS: Final = {
     "Limit": "limits are those of one gate: Budgets([Limit(...)])",
     "Provenance": "a policy of provenance is a feature: Run(features=[Provenance()])",
 }
-"""What is taken for a gate, by the name of its class."""
+"""Remedies for objects that are mistaken for gates, by the names of their classes."""
 
 
 def stage_of(step: GateStep) -> int:
@@ -119,10 +120,10 @@ def stage_of(step: GateStep) -> int:
 
 
 def gate_steps(who: str, gates: Iterable[GateLike]) -> tuple[GateStep, ...]:
-    """Return gates as steps.
+    """Return the steps of gates.
 
     Args:
-        who: What they are given to, for errors.
+        who: The object that they are given to, for errors.
         gates: Gates and functions.
 
     Raises:
@@ -143,22 +144,24 @@ def _step_of(who: str, gate: GateLike) -> GateStep:
             )
             raise TypeError(f"{who}: {gate!r:.80} is not a gate; {mend}")
         require_parameters("gate", gate, "call")
-        check = gate if isfunction(gate) else gate.__call__  # by which it is known itself, and not what equals it
+        check = gate if isfunction(gate) else gate.__call__  # the method of this object, and not of one that equals it
         return GateStep(name, "authorize", check)
     if isinstance(gate, type):
         raise TypeError(f"{who}: the gate {name} is a class; give an object of it, as in gates=[{name}()]")
     require_parameters("gate", gate.check, "call")
     occasions = frozenset(cast("Iterable[Any]", getattr(gate, "occasions", EVERY_OCCASION)))
-    for what, given, known in (("stage", {gate.stage}, _STAGES), ("occasion", occasions, get_args(Occasion))):
-        if unknown := given.difference(known):
-            raise ValueError(f"{who}: the gate {name} has the {what} {min(unknown)!r}; it is one of {', '.join(known)}")
+    for option, values, known in (("stage", {gate.stage}, _STAGES), ("occasion", occasions, get_args(Occasion))):
+        if unknown := values.difference(known):
+            raise ValueError(
+                f"{who}: the gate {name} has the {option} {min(unknown)!r}; it is one of {', '.join(known)}"
+            )
     begin: Callable[[Any], Any] | None = getattr(gate, "begin", None)
     if begin is not None:
         require_parameters("gate", begin, "call")
     tool_names: Any = getattr(gate, "tool_names", ())
     if isinstance(tool_names, str):
         raise TypeError(f"{who}: tool_names of the gate {name} is a list of names, as in [{tool_names!r}]")
-    further: dict[str, Any] = {each: getattr(gate, each, None) for each in ("check_tools", "explain")}
+    further: dict[str, Any] = {method: getattr(gate, method, None) for method in ("check_tools", "explain")}
     return GateStep(name, gate.stage, gate.check, occasions, begin=begin, tool_names=tuple(tool_names), **further)
 
 

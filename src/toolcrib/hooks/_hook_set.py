@@ -43,7 +43,7 @@ class Declared(Named, Protocol[X]):
 
     @property
     def declared(self) -> X:
-        """What the member was declared with."""
+        """The object that the member was declared with."""
         ...
 
 
@@ -93,7 +93,7 @@ class HookSet:
         self._groups: dict[str, frozenset[str]] = {}
         self._known: frozenset[str] | None = None
         if isinstance(tools, NamesTools):
-            self._known = frozenset(one.name for one in tools.all())
+            self._known = frozenset(tool.name for tool in tools.all())
             self._groups = {name: frozenset(names) for name, names in tools.groups().items()}
         elif tools is not None:
             self._known = frozenset(target_name(t) for t in cast("Iterable[object]", tools))
@@ -223,10 +223,10 @@ class HookSet:
     def _require(self, name: str, method: str = "") -> None:
         if self._known is None or name in self._known:
             return
-        given = f"the method `{method}` is for" if method else "a hook is registered for"
+        subject = f"the method `{method}` is for" if method else "a hook is registered for"
         suffix = _DESCRIPTION_SUFFIX if method.endswith(_DESCRIPTION_SUFFIX) else _DECISION_SUFFIX
         near, right = closest(name, self._known), self._right_names(suffix)
-        raise ValueError(f"{given} `{name}`, and there is no such tool. {near}{right}")
+        raise ValueError(f"{subject} `{name}`, and there is no such tool. {near}{right}")
 
     def _right_names(self, suffix: str) -> str:
         return f" Methods may be {', '.join(f'`{n}{suffix}`' for n in sorted(self._known))}." if self._known else ""
@@ -321,7 +321,7 @@ def require_hooks(who: str, hooks: object, **middleware: object) -> None:
     """Check the hooks of a toolset or a guard.
 
     Args:
-        who: What has them.
+        who: The object that has them.
         hooks: Its hook set, or None.
         middleware: Its other hooks by option; each is a mapping by the names of tools, or None.
 
@@ -330,7 +330,7 @@ def require_hooks(who: str, hooks: object, **middleware: object) -> None:
     """
     if hooks is not None and not isinstance(hooks, HookSet):
         raise TypeError(f"{who}: hooks is {hooks!r:.80}; give a HookSet(), whose @hooks.on('refund') takes a function")
-    for name, given in middleware.items():
-        if given is not None and not isinstance(given, Mapping):
+    for name, functions in middleware.items():
+        if functions is not None and not isinstance(functions, Mapping):
             mend = f"give functions by tool, as in {name}={{'refund': fn}}; around all tools, global_hooks"
-            raise TypeError(f"{who}: {name} is {given!r:.80}; {mend}")
+            raise TypeError(f"{who}: {name} is {functions!r:.80}; {mend}")

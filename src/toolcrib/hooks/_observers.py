@@ -214,7 +214,7 @@ class Observers:
 
     @property
     def entries(self) -> tuple[tuple[HookType, Hook[Any]], ...]:
-        """What is attached to this object, by event; another tuple after each change."""
+        """The hooks attached to this object, each with its event; another tuple after each change."""
         return self._own
 
     def adopt(self, other: Observers) -> None:

@@ -1,4 +1,4 @@
-"""Checks that a hook can be called with what it will be given, made when it is attached and not when it runs."""
+"""Checks of a hook's parameters, made when it is attached and not when it runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SYNONYMS: Final = {
     "ctx": ("context", "run_context", "run_ctx"),
     "call": ("tool_call",),
 }
-"""What a parameter is called as well, by its own name; such a name in another place is a mistake in the order."""
+"""Other names of parameters; such a name in another place is a mistake in the order."""
 OPTION_WORDS: Final = {
     "requires_approval": "requires_approval",
     "description_override": "description",
@@ -40,7 +40,7 @@ OPTION_WORDS: Final = {
     "is_enabled": "Run(available=...)",
     "args_schema": "the annotations of the function's parameters",
 }
-"""The options of a tool, by what other frameworks, or an earlier version, call them; or what is used instead.
+"""The options of a tool, or what is used instead, by their names in other frameworks and earlier versions.
 
 `requires_approval` stands for every name that `asks_for_approval`.
 """
@@ -77,11 +77,11 @@ def refuse_misspelt_options(
     """Check that no keyword is a misspelt option, which a function with `**kwargs` would take as a fixed argument.
 
     Args:
-        who: What has the options.
+        who: The owner of the options.
         fn: The function.
         keywords: The keywords: options and fixed arguments.
         options: The names of the options.
-        remedy: What to do about a fixed argument that is named like one, with `{name}` in the place of its name.
+        remedy: The remedy for a fixed argument that is named like one, with `{name}` in the place of its name.
         words: As for `near_option`.
 
     Raises:
@@ -100,7 +100,7 @@ def refuse_misspelt_options(
 
 
 def require_parameters(kind: str, fn: Any, *parameters: str) -> None:
-    """Raise TypeError when `fn`, a function of this kind, cannot be called with exactly these, by position."""
+    """Raise TypeError when `fn`, a function of this kind, cannot be called with these parameters, by position."""
     try:
         wanted = signature(fn)
     except (TypeError, ValueError):  # a built-in function without a signature
@@ -110,11 +110,11 @@ def require_parameters(kind: str, fn: Any, *parameters: str) -> None:
     except TypeError:
         raise TypeError(f"{_called(kind, fn, parameters)}, and takes {wanted}") from None
     named = [p.name for p in wanted.parameters.values() if p.kind in _IN_ORDER][: len(parameters)]
-    for name, own in zip(named, parameters, strict=False):
-        others = (other for other in parameters if other != own and name in (other, *_SYNONYMS.get(other, ())))
+    for name, value in zip(named, parameters, strict=False):
+        others = (other for other in parameters if other != value and name in (other, *_SYNONYMS.get(other, ())))
         if meant := next(others, None):
             mend = (
-                f"the parameter `{name}` is given the `{own}`, and not the `{meant}`: write ({', '.join(parameters)})"
+                f"the parameter `{name}` is given the `{value}`, and not the `{meant}`: write ({', '.join(parameters)})"
             )
             raise TypeError(f"{_called(kind, fn, parameters)}, and takes ({', '.join(named)}); {mend}")
 
@@ -143,7 +143,7 @@ def refuse_argument_names(kind: str, fn: Any, tool: str, arguments: Collection[s
         fn: The function; anything else is left alone.
         tool: The name of the tool.
         arguments: The names of the tool's arguments.
-        parameters: What the function is called with.
+        parameters: The names of the values that the function is called with.
 
     Raises:
         TypeError: One is named like an argument.
@@ -154,11 +154,11 @@ def refuse_argument_names(kind: str, fn: Any, tool: str, arguments: Collection[s
         named = [p.name for p in signature(fn).parameters.values() if p.kind in _IN_ORDER][: len(parameters)]
     except (TypeError, ValueError):  # a built-in function without a signature
         return
-    own = [name for name in named if name in arguments and name not in _NAMES_OF_ALL]
-    if own:
+    clashes = [name for name in named if name in arguments and name not in _NAMES_OF_ALL]
+    if clashes:
         called = _called(kind, fn, parameters)
-        whole = f"`{own[0]}` is an argument of `{tool}`"
-        mend = f'write `lambda {", ".join(parameters)}: ...`, with arguments["{own[0]}"] in it'
+        whole = f"`{clashes[0]}` is an argument of `{tool}`"
+        mend = f'write `lambda {", ".join(parameters)}: ...`, with arguments["{clashes[0]}"] in it'
         raise TypeError(f"{called}, and takes ({', '.join(named)}): {whole}; {mend}")
 
 
@@ -177,11 +177,11 @@ def require_event(
     by_run = fresh.injected.keys() | fresh.unresolved
     lacking = _lacking([p for p in written if p.name not in by_run], fixed, event, observed)
     if lacking:
-        given = f"({', '.join(event.parameters)})"
+        supplied = f"({', '.join(event.parameters)})"
         if observed is not None and event.parameters == _ARGUMENTS:
-            given = f"the arguments of `{observed.signature}`"
+            supplied = f"the arguments of `{observed.signature}`"
         raise TypeError(
-            f"the hook `{name}` is called with {given} at `{event.value}`, and it also requires `{lacking[0]}`. "
+            f"the hook `{name}` is called with {supplied} at `{event.value}`, and it also requires `{lacking[0]}`. "
             "Remove that parameter, or give it a default or a fixed argument."
         )
 
@@ -193,9 +193,9 @@ def _lacking(
     required = [p.name for p in written if p.default is p.empty and p.kind not in _REST and p.name not in fixed]
     match event.parameters:
         case parameters if parameters == _ARGUMENTS:
-            given = [name for name in required if observed is None or observed.accepts(name)]
+            supplied = [name for name in required if observed is None or observed.accepts(name)]
         case ("*", *names):
-            given = names
+            supplied = names
         case names:
-            given = [p.name for p in written if p.kind in _IN_ORDER][: len(names)]
-    return [name for name in required if name not in given]
+            supplied = [p.name for p in written if p.kind in _IN_ORDER][: len(names)]
+    return [name for name in required if name not in supplied]

@@ -1,4 +1,4 @@
-"""Provenance: where each argument of a call comes from, by what its run has seen.
+"""Provenance: where each argument of a call comes from, by the texts and results that its run has read.
 
 A run keeps the user's words and the results of its tools, each with its source. Before a tool with an effect runs,
 every argument is looked up: in the user's words, in results of trusted sources, in results that a stranger may have

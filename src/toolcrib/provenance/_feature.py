@@ -35,11 +35,11 @@ _SMALL: Final = 20_000  # characters, about, of results that are read on the eve
 
 
 class RunProvenance(FeatureState):
-    """The policy of a run, with what the run has read.
+    """The policy of a run, and the memory of the texts and results that the run has read.
 
     Attributes:
         policy: The policy.
-        memory: What the run has read, and from whom.
+        memory: The texts and results that the run has read, with their sources.
     """
 
     def __init__(self, policy: Provenance) -> None:
@@ -53,7 +53,7 @@ class RunProvenance(FeatureState):
         return self._labels(call.name, call.entry, call.run)
 
     def _labels(self, name: str, entry: ToolEntry | None, run: Run) -> ToolLabels:
-        """Return the labels of a tool, with what the rules of the policy say of it."""
+        """Return the labels of a tool, as the rules of the policy change them."""
         declared, toolsets = (ToolLabels(), ()) if entry is None else (_declared(entry.tool), entry.toolsets)
         return self.policy.labels(declared, name, toolsets, run.principal)
 
@@ -84,7 +84,7 @@ class RunProvenance(FeatureState):
             run.read(ModelInput("description", about, entry=entry, key=f"description {about}"))
 
     def renewed(self) -> None:
-        """Forget whose descriptions it has read: a server has other tools now."""
+        """Forget the toolsets whose descriptions it has read: a server has other tools now."""
         self._listed.clear()
 
     def read(self, given: ModelInput, run: Run) -> None:
@@ -132,16 +132,16 @@ class RunProvenance(FeatureState):
                 return
 
     def _read_result(self, call: Call, given: ModelInput) -> None:
-        """Read the result of a call, or its error, with what its tool declares of it; also one that a hook gave.
+        """Read the result of a call, or its error, by the labels of its tool; also a result that a hook gave.
 
         A long result is read when the next call is checked, off the event loop.
         """
         memory, labels = self.memory, self.labels_of(call)
         memory.expect_result(call.id, call.name)
         value, source = given.value, labels.source
-        kept = getattr(call.outcome, "kept", None)
-        if kept is not None:
-            memory.handles.add(kept.handle)
+        kept_result = getattr(call.outcome, "kept", None)
+        if kept_result is not None:
+            memory.handles.add(kept_result.handle)
         if self._has_streamed(call, value):
             return
         if given.origin == "error":
@@ -174,16 +174,19 @@ class RunProvenance(FeatureState):
     def _has_private(self, call: Call) -> bool:
         """Return whether a tool of the call's toolset has results that few may read."""
         entries = call.toolset.entries
-        return any(self._labels(name, each, call.run).readers is not None for name, each in entries.items())
+        return any(self._labels(name, entry, call.run).readers is not None for name, entry in entries.items())
 
     def _keep(self, call: Call, value: Any, source: Source, labels: ToolLabels, at: Place | None = None) -> None:
         """Keep a result of a call, or a value of a stream at its place."""
         memory, echoes = self.memory, labels.effect not in _READING
         arguments: Mapping[str, Any] = call.shown_arguments if call.received.origin == "model" else {}
         if labels.readers is not None:
-            kept = getattr(call.outcome, "kept", None)
+            kept_result = getattr(call.outcome, "kept", None)
             shapes = revived(lenient(value, media=True))
-            files = [*_media_in(shapes), *([] if kept is None else [Media("text/plain", b"", name=kept.handle)])]
+            files = [
+                *_media_in(shapes),
+                *([] if kept_result is None else [Media("text/plain", b"", name=kept_result.handle)]),
+            ]
             memory.keep_files(call.name, call.id, files, labels.readers)
         keep = partial(memory.read, call.name, call.id, arguments, source=source, readers=labels.readers)
         self._read_shapes(value, lambda shapes: keep(result=shapes, echoes=echoes, at=at))
@@ -269,13 +272,13 @@ class RunProvenance(FeatureState):
 
 
 def _state_of(run: Run) -> RunProvenance | None:
-    """Return the policy of a run with what the run has read; None for a run without a policy."""
+    """Return the policy of a run with its memory; None for a run without a policy."""
     state = run.feature(_NAME)
     return state if isinstance(state, RunProvenance) else None
 
 
 def memory_of(run: Run) -> Memory:
-    """Return the memory of a run with a policy: what it has read, and from whom.
+    """Return the memory of a run with a policy: the texts and results that it has read, with their sources.
 
     Raises:
         LookupError: The run has no policy.
@@ -290,7 +293,7 @@ def memory_of(run: Run) -> Memory:
 
 
 async def check_origins(call: Call) -> Ask | Rejected | None:
-    """Ask for approval because of where the arguments of a call come from, or refuse it as a rule says.
+    """Ask for approval because of the origins of a call's arguments, or refuse the call as a rule says.
 
     Tools that do nothing but read are not asked about, and a host's own arguments neither.
     """
@@ -306,17 +309,17 @@ async def check_origins(call: Call) -> Ask | Rejected | None:
         await asyncio.to_thread(memory.settle)
     settled: list[Question] | None = [] if call.is_recorded else None
     found = _found(call, memory, labels, settled)
-    questions = tuple(_shown(call, each) for each in found if labels.verdict(each.kind) != "allow")
+    questions = tuple(_shown(call, question) for question in found if labels.verdict(question.kind) != "allow")
     if questions and questions == _questions(call.asked_origins(_NAME)):
         return None
-    known = [_shown(call, each) for each in (*found, *(settled or ())) if each.path][:_MOST_ORIGINS]
-    origins = [each.origin() for each in known]
+    known = [_shown(call, question) for question in (*found, *(settled or ())) if question.path][:_MOST_ORIGINS]
+    origins = [question.origin() for question in known]
     if not questions:
         if call.is_recorded and origins:
             call.add_note(DecisionNote(_NAME, "run", "", origins))
         return None
     refused = [question for question in questions if labels.verdict(question.kind) == "deny"]
-    reason = "; ".join(dict.fromkeys(each.text() for each in refused or questions))
+    reason = "; ".join(dict.fromkeys(question.text() for question in refused or questions))
     if memory.last_words:
         reason = f"{reason}; you wrote: {memory.last_words}"
     if policy.dry_run:
@@ -347,17 +350,17 @@ def _found(call: Call, memory: Memory, labels: ToolLabels, settled: list[Questio
 
     Args:
         call: The call.
-        memory: What the run has read.
-        labels: What the policy goes by.
-        settled: Gets where the other values come from that decide something.
+        memory: The memory of the run.
+        labels: The labels of the tool.
+        settled: Gets the origins of the other values that decide something.
     """
     values = call.canonical_arguments
     content = labels.content_of(values)
     if labels.effect == "program":
         return memory.judge_programs(values, content)
-    given = _without_defaults(call.tool, values)
-    found = memory.judge(call.name, labels.effect, given, content, settled)
-    keys = memory.judge_keys(call.name, given, labels.fields, labels.effect)
+    arguments = _without_defaults(call.tool, values)
+    found = memory.judge(call.name, labels.effect, arguments, content, settled)
+    keys = memory.judge_keys(call.name, arguments, labels.fields, labels.effect)
     found += [key for key in keys if key.argument not in content]
     memory.write(Origin("untrusted", call.name, call.id), values, content, labels.effect)
     return found
@@ -407,7 +410,7 @@ def _marked(tool: Tool[..., Any], mark: type) -> frozenset[str]:
     except SchemaError:  # a host may pass what has no schema
         return frozenset()
     return frozenset(
-        name for name, field in fields.items() if any(each is mark or isinstance(each, mark) for each in field.metadata)
+        name for name, field in fields.items() if any(item is mark or isinstance(item, mark) for item in field.metadata)
     )
 
 
@@ -421,7 +424,7 @@ def _fields(tool: Tool[..., Any]) -> frozenset[str]:
 
 
 def _without_defaults(tool: Tool[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that are not what they are when they are left out, which is the tool's own choice."""
+    """Return the arguments that differ from their defaults, which are the tool's own choice."""
     try:
         properties: Mapping[str, Any] = tool.spec.parameters.get("properties", {})
     except SchemaError:  # a host may pass what has no schema
@@ -440,7 +443,7 @@ def _is_default(value: Any, schema: Any) -> bool:
 
 
 def _is_of_hook(outcome: Any) -> bool:
-    """Return whether an outcome is what a hook says, which may be anybody's words, and no refusal of a policy."""
+    """Return whether an outcome has the words of a hook, which may be anybody's, and is not a refusal of a policy."""
     is_rejected = isinstance(outcome, Rejected) and outcome.source == "hook"
     return is_rejected and not outcome.reason.startswith(_REFUSAL)
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 Kind: TypeAlias = Literal["word", "name", "number", "measure", "date", "time", "host", "unclear"]
-"""What a component is: a word of letters, a name that stands as a whole (an address, an identifier, a file), a number,
-a number with a unit, a date, a time of day, the host of a link, or what cannot be read with certainty."""
+"""Kinds of component: a word of letters, a name that stands as a whole (an address, an identifier, a file), a number,
+a number with a unit, a date, a time of day, the host of a link, or a text that cannot be read with certainty."""
 
 _MOST: Final = 64  # components of one value
 _LONG: Final = 2_000  # characters of a value that is taken apart
@@ -86,7 +86,7 @@ class Component:
     """One component of a value.
 
     Attributes:
-        kind: What it is.
+        kind: Its kind.
         text: The component as a flat text.
         number: The number, of a number.
         unit: The marks of its unit, before and behind it.
@@ -184,9 +184,9 @@ def _of_url(piece: str) -> Iterator[Component]:
     scheme, host, port, path, query, fragment = match.groups()
     yield Component("host", (scheme or "") + host.removeprefix("www."))
     for part in (port, query, fragment):
-        for each in re.split(r"[:?#&=+]", part or ""):
-            if each:
-                yield Component("name", each)
+        for name in re.split(r"[:?#&=+]", part or ""):
+            if name:
+                yield Component("name", name)
     yield from _of_path(path or "")
 
 

@@ -1,4 +1,4 @@
-"""Links and addresses in what leaves, read as widely as any program may that shows or sends the text."""
+"""Links and addresses in texts that leave, read as widely as any program that shows or sends the text may read them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SPACE: Final = re.compile(r"\s")
 _BREAK: Final = re.compile(r"&(?:#0*(?:9|10|13)(?!\d)|#x0*[9ad](?![\da-f])|Tab|NewLine);?", re.IGNORECASE)
 _ATTRIBUTE: Final = re.compile(r"=\s*+(?:\"[^\"]*+\"|'[^']*+')")
 _BREAKS: Final = str.maketrans("", "", "\t\r\n")
-"""What browsers leave out of a link: tabs and ends of lines, as they are or as entities."""
+"""Characters that browsers leave out of a link: tabs and ends of lines."""
 _MARKS: Final = 8  # characters before a name that are looked at
 _LAYERS: Final = 3  # of encodings in one another
 

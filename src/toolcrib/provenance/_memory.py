@@ -1,4 +1,4 @@
-"""Memory of a run: what it has read and from whom, and what a person has to be asked."""
+"""Memory of a run: the texts and results that it has read, with their sources, and the questions for a person."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ _OF_USER: Final = re.compile(r"[^\W\d_]{4,}")  # a word that shows the user's wi
 
 
 class Memory(Origins):
-    """What one run has read, and from whom.
+    """The texts and results that one run has read, with their sources.
 
     Attributes:
-        last_words: What the user wrote last, cut.
-        is_whole: Whether all that it has read is results of the run's own calls, and words of the user.
+        last_words: The last text of the user, cut.
+        is_whole: Whether it has read only results of the run's own calls, and words of the user.
         handles: The handles of kept results that it has read.
-        is_told: Whether the model has said something before, of what nobody knows where it is from.
+        is_told: Whether the model has said something before, from an unknown source.
     """
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class Memory(Origins):
         return program in self._early
 
     def expect(self, key: str) -> bool:
-        """Record that what has this key is read now, or is not to be read; False when that was known."""
+        """Record that the value with this key is read now, or is not to be read; False when that was known."""
         is_new = key not in self._expected
         self._expected.add(key)
         return is_new
@@ -162,42 +162,42 @@ class Memory(Origins):
         echoes: bool = False,
         at: Place | None = None,
     ) -> None:
-        """Keep a result, as JSON shapes, with what its tool declares of it.
+        """Keep a result, as JSON shapes, with the labels that its tool declares.
 
-        What was looked up by a stranger's words is the stranger's choice: it is untrusted, also where the tool
+        A result that was looked up by a stranger's words is the stranger's choice: it is untrusted, also where the tool
         declares otherwise.
 
         Args:
             tool: The tool's name.
             call_id: The call.
-            arguments: What it looked up, as JSON shapes.
+            arguments: The arguments of the call, as JSON shapes.
             result: Its result, as JSON shapes.
             source: How far the result can be trusted.
-            readers: To whom it may be sent, by the values of deciding arguments; None for all.
-            echoes: Whether values that the tool was given, and that it says again, stay whose they were.
-            at: Where it stands in the result, of a value of a stream.
+            readers: Those to whom it may be sent, by the values of deciding arguments; None for all.
+            echoes: Whether values of the arguments that the result repeats keep their origins.
+            at: The place in the result of a value of a stream.
         """
         self._begin()
         labels = _labels_of(source, tool, arguments, result)
-        given = [(value, self._least_trusted(value)) for _, value in islice(_leaves(arguments), _MOST_VALUES)]
-        unknown = [flat(str(value)) for value, origin in given if origin.kind in ASKED]
+        lookups = [(value, self._least_trusted(value)) for _, value in islice(_leaves(arguments), _MOST_VALUES)]
+        unknown = [flat(str(value)) for value, origin in lookups if origin.kind in ASKED]
         if unknown and not echoes:
             labels = "untrusted"
         written = {word for text in unknown for word in words_in(text)}  # which an effect may say again
-        own = {key_of(value) for value, origin in given if echoes and origin.kind not in ASKED}
+        echoed = {key_of(value) for value, origin in lookups if echoes and origin.kind not in ASKED}
         untrusted, private = self._warned.get(call_id, (False, False))
         labels, readers = "untrusted" if untrusted else labels, () if private else readers
-        about = next((cut(str(value)) for value, _ in given), "")
+        about = next((cut(str(value)) for value, _ in lookups), "")
         place = Place() if at is None else at
         reading = Reading(tool, call_id, arguments, about, place if place.parent is None else place.parent)
         if labels != "trusted":
-            flags = (each for _, each in _leaves(result, with_flags=True) if not _has_words(each))
+            flags = (value for _, value in _leaves(result, with_flags=True) if not _has_words(value))
             self._bits += sum(1 for _ in islice(flags, _MOST_VALUES))
         read_from = f"`{tool}`{f' ({about})' if about else ''}"
         allowed = None if readers is None else frozenset(map(flat, readers))
         for leaf in labelled(result, labels, place):
-            held, trust = leaf.value, leaf.trust
-            text = held if isinstance(held, str) else number_text(held) if isinstance(held, float) else str(held)
+            value, trust = leaf.value, leaf.trust
+            text = value if isinstance(value, str) else number_text(value) if isinstance(value, float) else str(value)
             is_washed = bool(written) and not written.isdisjoint(words_in(flat(text)))
             if is_washed or (trust == "name" and without_moments(flat(text)) != flat(text)):
                 trust = "untrusted"
@@ -217,10 +217,10 @@ class Memory(Origins):
                 if len(text) <= _LONGEST_VALUE:
                     self._values.setdefault(value_of(text), []).append(number)
             else:
-                self._untrusted.add(text, number, own)
+                self._untrusted.add(text, number, echoed)
                 self._read_from[read_from] = None
-                if own:
-                    self._echoes[number] = own
+                if echoed:
+                    self._echoes[number] = echoed
 
     def keep_files(self, tool: str, call_id: str, files: Iterable[Media], readers: Collection[str] | None) -> None:
         """Keep the names, links and texts of files as private: who has the name of a file may open it.
@@ -249,14 +249,14 @@ class Memory(Origins):
         """Record the values that a call with an effect writes: read again, they are no more trusted than now.
 
         Addresses, links and numbers that only the model knows from where are kept as a stranger's; so is each word of
-        what decides. The words of what is said are unknown where they come back, in whatever spelling. What is made in
-        the user's own space of a value that is not known has names, which stand for that value.
+        a deciding value. The words of content are unknown where they come back, in whatever spelling. An object that is
+        made in the user's own space of an unknown value has names, which stand for that value.
 
         Args:
-            origin: The call, as the origin of what it writes.
+            origin: The call, as the origin of the values that it writes.
             arguments: The final arguments as JSON shapes.
             content: The arguments that say something, and decide nothing.
-            effect: What the tool does.
+            effect: The effect of the tool.
         """
         if not self._reads_others:
             return
@@ -287,7 +287,7 @@ class Memory(Origins):
         """Keep the parts of a written value that only the model knows as a stranger's."""
         moments = [*dates_in(flat(str(value))), *times_in(flat(str(value)))]
         unknown = (moment for moment in moments[:_MOST_WRITTEN] if self._origin_of_moment(moment) == "model")
-        self._composed.update((0, *each[1:]) if len(each) > _SHORTEST else each for each in unknown)
+        self._composed.update((0, *moment[1:]) if len(moment) > _SHORTEST else moment for moment in unknown)
         if len(moments) > _MOST_WRITTEN:
             self.lose()
         if not isinstance(value, str):
@@ -308,7 +308,7 @@ class Memory(Origins):
         return found.kind
 
     def lose(self) -> None:
-        """Record that it read text of others which is not here: from now on no result counts as trusted."""
+        """Record that the run read text of others that is not here: from now on no result counts as trusted."""
         self._left, self.is_whole = -1, False
 
     @property
@@ -330,7 +330,7 @@ class Memory(Origins):
 
         Args:
             tool: The tool's name.
-            effect: What it does.
+            effect: The effect of the tool.
             arguments: The final arguments as JSON shapes.
             content: The arguments that say something, and decide nothing.
             settled: Gets where the other values come from that decide something.
@@ -340,7 +340,9 @@ class Memory(Origins):
         if len(leaves) > _MOST_VALUES:
             return _too_many(tool)
         deciding = [leaf for leaf in leaves if argument_of(leaf[0]) not in content]
-        said = [(path, str(value)) for path, value in leaves if argument_of(path) in content and _has_words(value)]
+        statements = [
+            (path, str(value)) for path, value in leaves if argument_of(path) in content and _has_words(value)
+        ]
         questions: list[Question] = []
         is_named = [value for _, value in leaves] in ([], [True]) and self._names_tool(tool)
         is_anchored = not self._reads_others or (is_named and not leaves)
@@ -365,7 +367,7 @@ class Memory(Origins):
                 tool, [(at, str(text)) for at, text in texts if argument_of(at) in content]
             )
             questions += self._asked_of_private_values(tool, arguments, deciding)
-        if not questions and not is_anchored and not self._has_users(said, is_inside=effect in INSIDE):
+        if not questions and not is_anchored and not self._has_users(statements, is_inside=effect in INSIDE):
             mark = Origin("model").mark(tool, "", json.dumps(arguments, sort_keys=True))
             if mark not in self._approved:
                 why = f"nothing that `{tool}` is given is the user's, or of a trusted source"
@@ -381,7 +383,7 @@ class Memory(Origins):
             tool: The tool's name.
             arguments: The final arguments as JSON shapes.
             fields: The keys that the tool's schema names.
-            effect: What the tool does.
+            effect: The effect of the tool.
         """
         keys = list(islice(_keys(arguments), _MOST_VALUES + 1))
         if len(keys) > _MOST_VALUES:
@@ -399,7 +401,7 @@ class Memory(Origins):
         """
         if not self._reads_others:
             return []
-        programs = {path: str(each) for path, each in _leaves(arguments) if argument_of(path) not in content}
+        programs = {path: str(value) for path, value in _leaves(arguments) if argument_of(path) not in content}
         late = {path: program for path, program in programs.items() if program not in self._early}
         marks = {path: Origin("untrusted").mark("", "", program) for path, program in late.items()}
         return [
@@ -430,23 +432,28 @@ class Memory(Origins):
             found = [(self._find_named_number(tool, path, value) if is_wanted else None) or found[0]]
         if tool and effect != "spend" and found[0].kind == "chosen" and self._is_record_number(value, path):
             return [replace(found[0], kind="trusted")] if self._names_tool(does) else found
-        if effect not in INSIDE and all(each.kind not in ASKED for each in found):
+        if effect not in INSIDE and all(origin.kind not in ASKED for origin in found):
             found = [next(self._named_by_run(effect, str(value)), found[0]), *found[1:]]
         if effect != "spend":
             return found
-        return [self._chosen(each, value) if each.kind == "trusted" and not each.is_meant else each for each in found]
+        return [
+            self._chosen(origin, value) if origin.kind == "trusted" and not origin.is_meant else origin
+            for origin in found
+        ]
 
     def _named_by_run(self, effect: Effect, value: str) -> Iterator[Origin]:
-        """Yield where a value has a name that the run gave to what is not known; to what it said, where that is run."""
+        """Yield the origin of a value that names an unknown value of the run; of a program, also unknown text."""
         letters, ends = spelled([value] if self._writings else [])
-        for each in self._writings:
-            is_bound = (each.unknown and not each.marks <= self._approved) or (each.is_said and effect == "execute")
-            if is_bound and any(has_words(letters, ends, name) for name in each.names):
-                about = ", ".join(each.unknown)
-                yield Origin("bound", each.tool, each.call_id, about, source=(each.letters,))
+        for writing in self._writings:
+            is_bound = (writing.unknown and not writing.marks <= self._approved) or (
+                writing.is_said and effect == "execute"
+            )
+            if is_bound and any(has_words(letters, ends, name) for name in writing.names):
+                about = ", ".join(writing.unknown)
+                yield Origin("bound", writing.tool, writing.call_id, about, source=(writing.letters,))
 
     def _chosen(self, origin: Origin, value: Any) -> Origin:
-        """Return the origin of a trusted value that is paid, or paid to: chosen, unless the user named its record."""
+        """Return the origin of a trusted amount or payee: chosen, unless the user named its record."""
         key = origin.part or key_of(value)
         number = number_of(key) if isinstance(key, str) else key
         meant = self._find_meant(str(key)) if number is None else self._find_meant_number(number)
@@ -466,26 +473,26 @@ class Memory(Origins):
         found: set[str] = set()
         for name, value in arguments.items() if effect != "spend" and self._reads_others and not self.is_full else ():
             items = cast("list[Any]", value) if isinstance(value, list) else []
-            given = {flat(item) for item in items if isinstance(item, str)}
-            if len(given) < len(items):
+            texts = {flat(item) for item in items if isinstance(item, str)}
+            if len(texts) < len(items):
                 continue
-            number, _ = next(self._places(min(given)), (-1, 0)) if len(given) > 1 else (-1, 0)
-            if number >= 0 and not self._sources[number].is_beside and self._is_column(number, given):
+            number, _ = next(self._places(min(texts)), (-1, 0)) if len(texts) > 1 else (-1, 0)
+            if number >= 0 and not self._sources[number].is_beside and self._is_column(number, texts):
                 found.add(name)
         return found
 
     def _names_flag(self, tool: str, path: str) -> bool:
-        """Return whether the user wrote, and did not deny, the name of what is true."""
+        """Return whether the user wrote, and did not deny, the name of an argument that is true."""
         words, verb = words_named(path), next(iter(words_named(tool)), "")
         is_telling = any(len(word) > _SHORTEST for word in words)
         return is_telling and all(len(word) > 1 and self._will.wants(rf"\b{re.escape(word)}\b", verb) for word in words)
 
-    def _has_users(self, said: Sequence[tuple[str, str]], *, is_inside: bool) -> bool:
-        """Return whether what is said shows the user's will, which a date or a number alone does not.
+    def _has_users(self, statements: Sequence[tuple[str, str]], *, is_inside: bool) -> bool:
+        """Return whether texts of a call's content show the user's will, which a date or a number alone does not.
 
         All its words are the user's or of trusted results; inside the user's own space, one longer word is.
         """
-        for _, text in said:
+        for _, text in statements:
             words = _OF_USER.findall(without_moments(flat(text)))
             if words and self._is_put_together(flat(text)):
                 return True
@@ -493,9 +500,9 @@ class Memory(Origins):
                 return True
         return False
 
-    def _asked_of_links(self, tool: str, said: Sequence[tuple[str, str]]) -> Iterator[Question]:
-        """Yield links and addresses of others in what is said."""
-        for path, text in said:
+    def _asked_of_links(self, tool: str, statements: Sequence[tuple[str, str]]) -> Iterator[Question]:
+        """Yield questions about links and addresses of others in texts of a call's content."""
+        for path, text in statements:
             for number, link in enumerate(dict.fromkeys(links_in(text))):
                 if number == _MOST_LINKS:
                     yield from _too_many(tool)
@@ -507,7 +514,7 @@ class Memory(Origins):
     def _asked_of_private_values(
         self, tool: str, arguments: Mapping[str, Any], deciding: Sequence[tuple[str, Any]]
     ) -> Iterator[Question]:
-        """Yield private values that go to others than their readers: in a value, in a key, or in several values."""
+        """Yield questions about private values for others than their readers, in a value, a key or several values."""
         if self._private.is_full:
             yield Question("", "", f"`{tool}` may be given private values: more were read than are kept", "private")
         if not self._private:
@@ -515,11 +522,11 @@ class Memory(Origins):
         receivers = {flat(str(value)) for _, value in deciding if _has_words(value)} - self._private.names
         found = set[str]()
         for path, text, is_joined in _texts_that_leave(arguments):
-            for held, number, readers in self._private.within(text, receivers):
-                if not (is_joined and held in found):
+            for piece, number, readers in self._private.within(text, receivers):
+                if not (is_joined and piece in found):
                     origin = replace(self._sources[number].located(), kind="private")
-                    yield from self._asked_unless_approved(tool, path, held, origin, receivers - readers)
-                found.add(held)
+                    yield from self._asked_unless_approved(tool, path, piece, origin, receivers - readers)
+                found.add(piece)
 
     def _asked_unless_approved(
         self, tool: str, path: str, value: str, origin: Origin, to: Collection[str] = ()
@@ -531,13 +538,13 @@ class Memory(Origins):
     # --- what was approved
 
     def approve(self, tool: str, questions: Sequence[Question], arguments: Mapping[str, Any]) -> None:
-        """Keep that a person approved these values of a tool's arguments: they are not asked about again.
+        """Record that a person approved these values of a tool's arguments: they are not asked about again.
 
         Nor are they in a run that was restored from JSON, where it is not known any more where they come from.
         """
         marked = [question for question in questions if question.mark]
-        self._approved.update(each.mark for each in marked)
-        paths = {each.path for each in marked}
+        self._approved.update(question.mark for question in marked)
+        paths = {question.path for question in marked}
         for path, value in islice(_leaves(arguments, with_flags=True), _MOST_VALUES):
             for origin in self._origins_for("send", path, value) if path in paths else ():
                 unknown = Origin("model", part=origin.part)
@@ -569,11 +576,11 @@ def _literals(program: str) -> Iterator[str]:
     for node in ast.walk(tree):
         sign = "-" if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else ""
         value = node.operand if isinstance(node, ast.UnaryOp) else node
-        held = value.value if isinstance(value, ast.Constant) else None
-        if isinstance(held, str):
-            yield held
-        elif isinstance(held, int | float) and not isinstance(held, bool):
-            yield sign + (number_text(held) if isinstance(held, float) else str(held))
+        constant = value.value if isinstance(value, ast.Constant) else None
+        if isinstance(constant, str):
+            yield constant
+        elif isinstance(constant, int | float) and not isinstance(constant, bool):
+            yield sign + (number_text(constant) if isinstance(constant, float) else str(constant))
 
 
 def _labels_of(source: Source, tool: str, arguments: Mapping[str, Any], result: Any) -> Labels:
@@ -597,14 +604,14 @@ def _leaves(
         with_keys: Whether the keys of objects are among them, each with the path of its object.
     """
     if isinstance(value, Mapping) and (value or not with_flags or not path):
-        for key, held in cast("Mapping[str, Any]", value).items():
+        for key, item in cast("Mapping[str, Any]", value).items():
             if with_keys and path:
                 yield path, str(key)
             below = path_of(path, str(key))
-            yield from _leaves(held, below, with_flags=with_flags, with_keys=with_keys)
+            yield from _leaves(item, below, with_flags=with_flags, with_keys=with_keys)
     elif isinstance(value, list) and (value or not with_flags):
-        for number, held in enumerate(cast("list[Any]", value)):
-            yield from _leaves(held, f"{path}[{number}]", with_flags=with_flags, with_keys=with_keys)
+        for number, item in enumerate(cast("list[Any]", value)):
+            yield from _leaves(item, f"{path}[{number}]", with_flags=with_flags, with_keys=with_keys)
     elif with_flags or _has_words(value):
         yield path, value
 
@@ -634,9 +641,9 @@ def _shown(value: Any) -> str:
 def _keys(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
     """Yield the keys of the objects in a JSON value, with the paths of the objects."""
     items = cast("Mapping[str, Any]", value).items() if isinstance(value, Mapping) else ()
-    for key, held in items:
+    for key, item in items:
         below = path_of(path, str(key))
         yield path or below, str(key)
-        yield from _keys(held, below)
-    for number, held in enumerate(cast("list[Any]", value) if isinstance(value, list) else ()):
-        yield from _keys(held, f"{path}[{number}]")
+        yield from _keys(item, below)
+    for number, item in enumerate(cast("list[Any]", value) if isinstance(value, list) else ()):
+        yield from _keys(item, f"{path}[{number}]")

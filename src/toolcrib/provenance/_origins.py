@@ -1,4 +1,4 @@
-"""Origins of values: the components of a value, each with where it comes from, by what a run has read."""
+"""Origins of values: the source of each component of a value, among the texts and results that a run has read."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from toolcrib.provenance._writings import Writing, letters_of, parts_of, words_o
 from toolcrib.tools import Place, Trust
 
 WORDS_OF_USER: Final = 0
-"""Who wrote a text of the user's: the user."""
+"""The writer of a text of the user's: the user."""
 PROGRAM: Final = 1
-"""Who wrote a text that counts as the user's: the model, in a program, before any text of others was read."""
+"""The writer of a text that counts as the user's: the model, in a program, before any text of others was read."""
 
 _MOST_TEXT: Final = 20_000_000  # characters of results that one run keeps
 _MOST_EXACT: Final = 2**53  # the whole numbers that a float holds
@@ -51,8 +51,8 @@ class Reading:
     Attributes:
         tool: The tool.
         call_id: The call's id, which another call may have as well.
-        about: What the call was about, for a person.
-        arguments: What the result was looked up by, as JSON shapes.
+        about: The subject of the call, for a person.
+        arguments: The arguments by which the result was looked up, as JSON shapes.
         root: The place of the result, which all values of a stream have in common.
         digests: Digests of its long texts that have been asked about, by place.
     """
@@ -145,7 +145,7 @@ class Origins:
         return len(self._untrusted) > 0 or self.is_full or self.is_told or self._has_chosen or is_spelled
 
     def origin(self, value: Any) -> Origin:
-        """Return where a text or a number comes from: of several components the one that is trusted least."""
+        """Return the origin of a text or a number: of several components the one that is trusted least."""
         self._begin()
         return self._least_trusted(value)
 
@@ -153,7 +153,7 @@ class Origins:
         return max(self.cover(value), key=lambda each: _BY_KIND.get(each.kind, 0))
 
     def cover(self, value: Any) -> list[Origin]:
-        """Return where a text or a number comes from: as it is, or else each of its components.
+        """Return the origin of a text or a number as a whole, or else of each of its components.
 
         It is unknown where too much was looked up for the same call.
 
@@ -174,9 +174,9 @@ class Origins:
             whole = None  # a name and a number of the user's may look like a date
         parts = [] if whole is not None else components(text)
         found = [self._origin_of(part, is_whole=len(parts) == 1) for part in parts] if whole is None else [whole]
-        if len(parts) > 1 and any(each.kind in ASKED for each in found):
+        if len(parts) > 1 and any(origin.kind in ASKED for origin in found):
             found = self._cover_phrases(text) or found
-        if any(each.kind in ASKED for each in found):
+        if any(origin.kind in ASKED for origin in found):
             return found
         unclear = _spelling(str(value), self._has_cased)
         if unclear is None and parts:
@@ -199,18 +199,18 @@ class Origins:
 
         So is one of a record that has a name which the run gave to something unknown, and one of such a call's result.
         """
-        writings = [each for each in self._writings if each.since <= number]
+        writings = [writing for writing in self._writings if writing.since <= number]
         if not writings:
             return False
         piece, letters, words = self._sources[number], list(parts_of(text)), list(words_of(text))
-        beside = (each.text for each in self._siblings(number) if each is not piece)
-        near = {letters_of(each) for each in (*beside, str(piece.field.key))}
+        beside = (sibling.text for sibling in self._siblings(number) if sibling is not piece)
+        near = {letters_of(text) for text in (*beside, str(piece.field.key))}
         return any(
-            not each.names.isdisjoint(near)
-            or (each.unknown and (piece.reading.tool, piece.reading.call_id) == (each.tool, each.call_id))
-            or any(map(each.has, letters))
-            or any(each.has(word) and self._is_new(word, each.since) for word in words)
-            for each in writings
+            not writing.names.isdisjoint(near)
+            or (writing.unknown and (piece.reading.tool, piece.reading.call_id) == (writing.tool, writing.call_id))
+            or any(map(writing.has, letters))
+            or any(writing.has(word) and self._is_new(word, writing.since) for word in words)
+            for writing in writings
         )
 
     def _is_new(self, word: str, since: int) -> bool:
@@ -223,7 +223,7 @@ class Origins:
 
     def _has_cased(self, segment: str) -> bool:
         named = (self._sources[at] for at in self._values.get(flat(segment), ()))
-        is_name = any(each.trust == "name" and each.text == segment for each in named)
+        is_name = any(piece.trust == "name" and piece.text == segment for piece in named)
         return self._user.has_cased(segment) or (not self.is_full and (is_name or self._trusted.has_cased(segment)))
 
     def _cover_phrases(self, text: str) -> list[Origin]:
@@ -290,7 +290,7 @@ class Origins:
                 return Origin("model", part=name)
 
     def _origin_of_text(self, text: str, *, is_part: bool = False) -> Origin | None:
-        """Return where a text comes from as it is; None when it is nowhere."""
+        """Return the origin of a text as a whole; None when it is nowhere."""
         is_users = self._user.find(text) is not None or self._user.has_grouped(text) or self._user.has_mark(text)
         if is_users and (is_part or not self._is_ambiguous(text)):
             return Origin("user")
@@ -374,7 +374,7 @@ class Origins:
         return self._first_meant(at for at in places if number_of(flat(self._sources[at].text)) == value)
 
     def _find_named_number(self, tool: str, path: str, value: Any) -> Origin | None:
-        """Return where the number is of an object that the user named by another value; None where it is of none.
+        """Return the origin of the number of an object that the user named by another value; None where it is of none.
 
         A stranger may have written the same number by chance, as short as it is: the argument is named like the field,
         and the tool like the one that gave the object.
@@ -400,20 +400,20 @@ class Origins:
         return len(text) <= _SHORT and not self._user.has_name(text)
 
     def _origin_of_host(self, host: str) -> Origin:
-        """Return where the host of a link comes from; one that is known by `https` alone is unknown by `http`."""
+        """Return the origin of the host of a link; one that is known by `https` alone is unknown by `http`."""
         bare = host.removeprefix("http://")
         origin = self._origin_of_key("hosts", bare)
         is_open = bare != host and origin.kind in ("user", "trusted")
         if is_open and any(
-            f"https://{bare}" in each.hosts and host not in each.hosts for each in (self._user, self._trusted)
+            f"https://{bare}" in texts.hosts and host not in texts.hosts for texts in (self._user, self._trusted)
         ):
             return Origin("model")
         return origin
 
     def _origin_of_key(self, index: Literal["times", "hosts", "measures"], key: Any) -> Origin:
-        """Return where a time of day, a host or a number with its unit comes from."""
+        """Return the origin of a time of day, a host or a number with its unit."""
         indexes = (self._user, self._trusted, self._untrusted)
-        user, trusted, others = (cast("Mapping[Any, int]", getattr(each, index)) for each in indexes)
+        user, trusted, others = (cast("Mapping[Any, int]", getattr(texts, index)) for texts in indexes)
         if key in user:
             return Origin("user")
         if key in others:
@@ -424,7 +424,7 @@ class Origins:
         return Origin("model" if self._reads_others else "derived")
 
     def _origin_of_date(self, date: tuple[int, ...]) -> Origin:
-        """Return where a date comes from; one that is known without a year is known in the years that are."""
+        """Return the origin of a date; one that is known without a year is known in the years that are."""
         year, day = date[0], (date[1], date[2])
         user, others = self._user.dates.get(day, {}), self._untrusted.dates.get(day, {})
         trusted = {} if self.is_full else self._trusted.dates.get(day, {})
@@ -452,10 +452,10 @@ class Origins:
         """
         piece = self._sources[number]
         near = [sibling for sibling in self._siblings(number) if sibling.field is not piece.field]
-        for each in near:
-            if each.trust != "untrusted" and self._is_pointer(each) and self._is_of_record(each, number):
-                return each
-        named = (each for each in near if each.trust == "untrusted" and self._names_one(each, piece))
+        for sibling in near:
+            if sibling.trust != "untrusted" and self._is_pointer(sibling) and self._is_of_record(sibling, number):
+                return sibling
+        named = (sibling for sibling in near if sibling.trust == "untrusted" and self._names_one(sibling, piece))
         return next(named, None) or self._key_of(number, near)
 
     def _points_at_one(self, pointer: Piece, number: int) -> bool:
@@ -464,16 +464,16 @@ class Origins:
         if not isinstance(piece.place.key, int) or isinstance(pointer.place.key, int):
             return True
         beside = self._sources[max(0, number - 1) : number] + self._sources[number + 1 : number + 2]
-        return all(each.place.parent is not piece.place.parent for each in beside)
+        return all(neighbour.place.parent is not piece.place.parent for neighbour in beside)
 
     def _siblings(self, number: int) -> Iterator[Piece]:
         """Yield the values of the record that a value is in; of columns those with the same index."""
         piece = self._sources[number]
         record, key = piece.record, piece.place.key
-        for each in self._sources[max(0, number - _NEAR) : number + _NEAR] if record is not None else ():
-            is_other_row = isinstance(key, int) and isinstance(each.place.key, int) and each.place.key != key
-            if each.record is record and (each.field is piece.field or not is_other_row):
-                yield each
+        for sibling in self._sources[max(0, number - _NEAR) : number + _NEAR] if record is not None else ():
+            is_other_row = isinstance(key, int) and isinstance(sibling.place.key, int) and sibling.place.key != key
+            if sibling.record is record and (sibling.field is piece.field or not is_other_row):
+                yield sibling
 
     def _is_of_record(self, pointer: Piece, number: int) -> bool:
         """Return whether the object of two values is a record, and no mapping by name.
@@ -493,9 +493,9 @@ class Origins:
         """
         piece = self._sources[number]
         record, places = piece.record, list[Place]()
-        if near and all(_sort_of(each.text) == _sort_of(piece.text) for each in near):
+        if near and all(_sort_of(sibling.text) == _sort_of(piece.text) for sibling in near):
             places.append(piece.field)
-        others = (each.record for each in self._of_result(number) if each.field.key == piece.field.key)
+        others = (value.record for value in self._of_result(number) if value.field.key == piece.field.key)
         if record and any(other and other is not record and other.parent is record.parent for other in others):
             places.append(record)
         for place in places:
@@ -508,9 +508,9 @@ class Origins:
     def _column(self, number: int) -> Iterator[str]:
         """Yield the trusted values that a result has in the field of a value, those next to it first."""
         place = self._sources[number].place
-        for each in self._of_result(number):
-            if each.trust != "untrusted" and not each.is_key and _is_same_field(each.place, place):
-                yield flat(each.text)
+        for piece in self._of_result(number):
+            if piece.trust != "untrusted" and not piece.is_key and _is_same_field(piece.place, place):
+                yield flat(piece.text)
 
     def _of_result(self, number: int) -> Iterator[Piece]:
         """Yield the values of the result that a value is in, in no order; up to 5,000 before and behind it."""
@@ -528,15 +528,15 @@ class Origins:
         if number is None or value in self._untrusted.numbers or not _is_named_alike(path, self._sources[number]):
             return False
         column = list(self._column(number))
-        return len(set(column)) == len(column) > 1 and all(each.isdecimal() for each in column)
+        return len(set(column)) == len(column) > 1 and all(text.isdecimal() for text in column)
 
     def _is_column(self, number: int, given: Set[str]) -> bool:
         """Return whether texts are all that a result has in the field of a value."""
         found = set[str]()
-        for each in self._column(number):
-            if each not in given:
+        for text in self._column(number):
+            if text not in given:
                 return False
-            found.add(each)
+            found.add(text)
         return len(found) == len(given)
 
     def _is_pointer(self, piece: Piece) -> bool:
@@ -577,7 +577,7 @@ class Origins:
             return is_again and str(piece.place) == str(other.place)
         if reading.tool != again.tool:
             return True
-        number = next(each for each in same if self._sources[each] is piece)
+        number = next(index for index in same if self._sources[index] is piece)
         return self._texts_beside(number) == self._texts_beside(at)
 
     def _texts_beside(self, number: int) -> list[str]:
@@ -639,8 +639,8 @@ def _sort_of(text: str) -> str:
 
 def _is_joined(text: str, parts: Sequence[Component], found: Sequence[Origin]) -> bool:
     """Return whether a link or a path was put together of values of several records, or of one with the user's host."""
-    places = {(each.call_id, each.path) for each in found if each.kind == "trusted"}
-    hosts = [each for part, each in zip(parts, found, strict=False) if part.kind == "host"]
+    places = {(origin.call_id, origin.path) for origin in found if origin.kind == "trusted"}
+    hosts = [origin for part, origin in zip(parts, found, strict=False) if part.kind == "host"]
     is_path = bool(hosts) or ("/" in text and all(part.kind == "name" for part in parts))
     return is_path and (len(places) > 1 or (bool(places) and any(host.kind == "user" for host in hosts)))
 

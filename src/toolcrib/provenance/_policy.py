@@ -1,4 +1,4 @@
-"""Policy: which values of others are asked about, refused or let through, as Python or as a TOML file."""
+"""Policies: which values of others are asked about, refused or let through, as Python or as a TOML file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from toolcrib.provenance._question import OriginKind
 from toolcrib.tools import Effect, Source, require_source
 
 Verdict: TypeAlias = Literal["allow", "ask", "deny"]
-"""What becomes of a call because of where a value comes from: it runs, a person is asked, it is refused."""
+"""Verdicts about a call because of the origin of a value: it runs, a person is asked, or it is refused."""
 
 _STRICT: Final = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 _A_RULE: Final = "a rule"
@@ -36,18 +36,18 @@ _MENDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ToolLabels:
-    """What a policy goes by for the calls of one tool.
+    """The labels by which a policy judges the calls of one tool.
 
     Attributes:
-        effect: What the tool does.
+        effect: The effect of the tool.
         source: How far its results can be trusted; None for results that the run has read before.
         content: The parameters that say something, and decide nothing; `*` is for all but those in `deciding`.
         deciding: The parameters that decide, also where `content` has `*`.
         readers: To whom its results may be sent; None for all.
         fields: The names that its schema gives to parts of its arguments: another key of an object is a value.
-        untrusted: What becomes of a call with a value of a stranger's.
-        unknown: What becomes of one with a value that only the model knows from where.
-        private: What becomes of one that sends a private value to others than its readers.
+        untrusted: The verdict about a call with a value of a stranger's.
+        unknown: The verdict about a call with a value whose source only the model knows.
+        private: The verdict about a call that sends a private value to others than its readers.
     """
 
     effect: Effect = "execute"
@@ -61,7 +61,7 @@ class ToolLabels:
     deciding: frozenset[str] = frozenset()
 
     def content_of(self, names: Collection[str]) -> frozenset[str]:
-        """Return which of a call's arguments say something and decide nothing."""
+        """Return those of a call's arguments that say something and decide nothing."""
         return frozenset(names).difference(self.deciding) if "*" in self.content else self.content
 
     def verdict(self, kind: OriginKind) -> Verdict:
@@ -78,7 +78,7 @@ def _checked_source(given: Any) -> Any:
 @explain_options()
 @checked_dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class Rule:
-    """A rule of a policy: for which calls it is, and what it says of them.
+    """A rule of a policy: the calls that it is for, and the labels and verdicts that it gives them.
 
     The names of tool, toolset and principal may have `*` for any characters. Of several rules that say something about
     the same, the last one counts.
@@ -86,16 +86,16 @@ class Rule:
     Attributes:
         tool: The tool's name, as models call it.
         toolset: A toolset that the tool is in, by its `toolset_id`; of an MCP server's tools the server's name.
-        principal: On whose behalf the call is made. `*` is also for calls without a principal.
-        effect: What the tool does.
+        principal: The one on whose behalf the call is made. `*` is also for calls without a principal.
+        effect: The effect of the tool.
         source: How far its results can be trusted.
         content: Parameters that say something and decide nothing, besides those that the tool declares; `*` is for all
             but those that are marked with `Decides` or named in `deciding`.
         deciding: Parameters that decide, though the tool declares them as content.
         readers: To whom its results may be sent; `["*"]` is everyone.
-        untrusted: What becomes of a call with a deciding value of a stranger's: `allow`, `ask` or `deny`.
-        unknown: What becomes of one with a deciding value that only the model knows from where.
-        private: What becomes of one that sends a private value to others than its readers.
+        untrusted: The verdict about a call with a deciding value of a stranger's: `allow`, `ask` or `deny`.
+        unknown: The verdict about a call with a deciding value whose source only the model knows.
+        private: The verdict about a call that sends a private value to others than its readers.
 
     Raises:
         ValueError: A field is not one of these, or the rule says nothing.
@@ -130,15 +130,15 @@ class Rule:
         )
 
     def over(self, labels: ToolLabels) -> ToolLabels:
-        """Return labels with what the rule says in the place of what they were."""
-        said = self._said()
+        """Return labels with those of the rule in their place."""
+        values = self._said()
         if self.readers == ("*",):
-            said["readers"] = None
+            values["readers"] = None
         if labels.source is None:
-            said.pop("source", None)  # such results were read before, by what their own tools say
+            values.pop("source", None)  # such results were read before, by what their own tools say
         deciding = labels.deciding.difference(self.content).union(self.deciding)
         content = labels.content.union(self.content).difference(self.deciding)
-        return replace(labels, content=content, deciding=deciding, **said)
+        return replace(labels, content=content, deciding=deciding, **values)
 
 
 _REPLACED: Final = ("effect", "source", "readers", "untrusted", "unknown", "private")
@@ -148,14 +148,14 @@ _SAYS: Final = (*_REPLACED, "content", "deciding")
 @explain_options()
 @checked_dataclass(frozen=True, slots=True, config=_STRICT)
 class Provenance:
-    """A policy: what decides where an effect goes comes from the user, the host or a trusted source.
+    """A policy: values that decide where an effect goes have to come from the user, the host or a trusted source.
 
     Give it to a run: `Run(features=[Provenance()])`. Another call needs approval, and its request says which text each
     such value is from.
 
     Attributes:
-        dry_run: Note what would be asked or refused in the record, and do neither.
-        rules: What differs from that for some tools, toolsets or principals.
+        dry_run: Ask and refuse nothing, and note in the record the calls that would be asked about or refused.
+        rules: The differences for some tools, toolsets or principals.
         frozen: Ask about programs, too, that were written after text of others was read: until then the model has
             followed the user alone.
     """
@@ -175,7 +175,7 @@ class Provenance:
         try:
             return _POLICY.validate_python(tomllib.loads(Path(path).read_text("utf-8")))
         except ValidationError as error:
-            problems = [_problem(each) for each in error.errors(include_url=False)]
+            problems = [_problem(detail) for detail in error.errors(include_url=False)]
             raise PolicyError(str(path), tuple(dict.fromkeys(problems))) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise PolicyError(str(path), (f"it is not TOML: {error}",)) from None
@@ -202,13 +202,13 @@ def _problem(detail: ErrorDetails) -> str:
     path = ".".join(map(str, place[2:] if rule else place))
     owner = Rule if rule else Provenance
     if path == "rules" or (rule and not path and detail["type"] != "value_error"):
-        what = f"rules are tables, written [[rules]], and not {detail['input']!r:.80}"
+        problem = f"rules are tables, written [[rules]], and not {detail['input']!r:.80}"
     elif detail["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
         known = [field.name for field in fields(owner)]
-        what = f"`{path}` is unknown. {closest(path, known)}"
+        problem = f"`{path}` is unknown. {closest(path, known)}"
     elif detail["type"] == "value_error":
-        what = str(detail["ctx"]["error"]).removeprefix(f"{_A_RULE}: ") if "ctx" in detail else detail["msg"]
+        problem = str(detail["ctx"]["error"]).removeprefix(f"{_A_RULE}: ") if "ctx" in detail else detail["msg"]
     else:
         mend = _MENDS.get(detail["type"]) or detail["msg"].replace("Input should be", "is one of")
-        what = f"`{path}` {mend}, and not {detail['input']!r:.80}"
-    return f"{rule}: {what}" if rule else what
+        problem = f"`{path}` {mend}, and not {detail['input']!r:.80}"
+    return f"{rule}: {problem}" if rule else problem

@@ -1,4 +1,4 @@
-"""Private values, found by their pieces in whatever is about to leave."""
+"""Private values, found by their pieces in texts that are about to leave."""
 
 from __future__ import annotations
 
@@ -133,8 +133,8 @@ class PrivateValues:
         if not self._pieces:
             return
         text = folded(text)
-        marked = " ".join(one[0] for pattern in (_COMMENT, _TAG) for one in pattern.finditer(text))
-        text = f"{_TAG.sub(' ', _COMMENT.sub(lambda one: ' ' if one[1] else one[0], text))}\n{marked}"
+        marked = " ".join(match[0] for pattern in (_COMMENT, _TAG) for match in pattern.finditer(text))
+        text = f"{_TAG.sub(' ', _COMMENT.sub(lambda match: ' ' if match[1] else match[0], text))}\n{marked}"
         words = _long_words(text)
         numbers = (*_digits_in(text), *_dates(text), *_decimals(text))
         found = (*words, *_pairs(words), *_pairs(words, over=1), *numbers, *_characters(text), *self._looked_for(text))
@@ -208,7 +208,7 @@ def _digits_in(text: str) -> Iterator[str]:
     Dates and times are left out.
     """
     found = _DIGITS.findall(without_moments(flat(text)))
-    for run in (*found, *(_ZEROS.sub("", each) for each in found if _ZEROS.search(each) is not None)):
+    for run in (*found, *(_ZEROS.sub("", group) for group in found if _ZEROS.search(group) is not None)):
         digits = "".join(char for char in run if char.isdigit())
         if len(digits) < _FEWEST_DIGITS:
             yield f"#{digits}"

@@ -34,21 +34,21 @@ _SENTENCES: Final[Mapping[OriginKind, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a value comes from.
+    """The origin of a value.
 
     Attributes:
         kind: `user` is the user's words, `trusted` a result of a trusted source, `derived` made of both. A person is
-            asked about the others: `untrusted` is a result that a stranger may have written, `model` is what only the
-            model knows from where, `chosen` is a trusted value that a stranger may have picked: of several ones, or of
-            a record that he brought; `flag` is true, false or nothing at all, `private` is on its way to those who may
-            not read it.
+            asked about the others: `untrusted` is a result that a stranger may have written, `model` a value whose
+            source only the model knows, `chosen` a trusted value that a stranger may have picked (of several ones, or
+            of a record that he brought), `flag` true, false or nothing at all, and `private` a value on its way to
+            those who may not read it.
         tool: The tool in whose result it was found.
         call_id: The call that had that result.
-        about: What that call was about, for a person.
+        about: The subject of that call, for a person.
         path: Where in the result.
         line: The line of the text there; 0 where that is not known.
         part: The component of the value that this is the origin of, as a flat text; empty for all of it.
-        source: What stands for the place in marks, as JSON shapes: the result, or what it was looked up by.
+        source: The place as marks have it, as JSON shapes: the result, or the arguments by which it was looked up.
         is_meant: Whether the user wrote another value of the record that it is in.
     """
 
@@ -90,14 +90,14 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Where a value comes from, which a person may have to be asked about; without a path it is of the call as a whole.
+    """The origin of a value, which a person may have to be asked about; without a path that of the call as a whole.
 
     Attributes:
         path: Where among the arguments.
         value: The value as text, cut.
-        why: Where it comes from, as a person reads it.
+        why: Its origin, as a person reads it.
         kind: The kind of its origin.
-        mark: What an approval of it holds for: tool, argument, value and origin; empty where it holds for this call
+        mark: The tool, argument, value and origin that an approval of it holds for; empty where it holds for this call
             alone.
         tool: The tool in whose result the value was found.
         call_id: The call that had that result.
@@ -137,7 +137,7 @@ class Question:
         return {**self.origin(), "why": self.why, "mark": self.mark}
 
     def origin(self) -> dict[str, str]:
-        """Return where the value comes from, as JSON shapes, for a record: a value, and the call that it is from."""
+        """Return the origin as JSON shapes, for a record: a value, and the call that it is from."""
         found = {"part": self.part, "tool": self.tool, "call_id": self.call_id, "place": self.place}
         return {"path": self.path, "value": self.value, "kind": self.kind, **{k: v for k, v in found.items() if v}}
 

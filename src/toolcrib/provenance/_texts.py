@@ -59,7 +59,7 @@ _EMPHASIS: Final = frozenset("*`")  # the same mark on both sides of a value bel
 _QUOTES: Final = "\"'\u2018\u201c"
 _CLOSING: Final = "\"'\u2019\u201d\u00bb`)\\]}>"
 _BEFORE: Final = re.compile(rf"(?:^|[\s,]|://|[:={{[(]\s*(?=[{_QUOTES}]))[{_QUOTES}\u00ab`(\[{{<]*#?$")
-"""What is before a value that stands by itself: a space, a comma or a scheme, then marks that open."""
+"""Characters before a value that stands by itself: a space, a comma or a scheme, then marks that open."""
 _BEHIND: Final = re.compile(
     rf"/?[{_CLOSING}]*+[.,;:!?\u2026]*+[{_CLOSING}]*+(?=\s|$)"  # marks that close or end a sentence, then a space
     rf"|/?[{_CLOSING}]*+,|[\"'\u2019\u201d][}}\]):]|['\u2019]s?(?=[\s.,;:!?)]|$)"  # in a list, in JSON; and `Ann's`
@@ -106,7 +106,7 @@ def words_in(text: str) -> list[str]:
 
 
 class TextIndex:
-    """Texts, each with what it is from; finds those that have a value.
+    """Texts, each with its source; finds those that have a value.
 
     A value is looked for in the parts of the texts that have its rarest word: what that costs does not grow with the
     texts. It is found where it stands by itself: `a@b.com` is not found in `xa@b.com`.
@@ -155,8 +155,8 @@ class TextIndex:
 
         Args:
             text: The text as it came.
-            number: What it is from, by the caller's count.
-            but: Values that it does not count for, flat.
+            number: The number of its source, by the caller's count.
+            but: Values for which it does not count, flat.
         """
         cased = _plain(text)
         plain = cased.lower()
@@ -249,11 +249,11 @@ class TextIndex:
         )
 
     def wants(self, pattern: str, verb: str = "") -> bool:
-        """Return whether a text has what a pattern fits, in a sentence that neither denies nor asks it.
+        """Return whether a pattern fits in a text, in a sentence that neither denies nor asks it.
 
         Args:
             pattern: A regular expression.
-            verb: What it is asked for by; empty where the pattern begins with that.
+            verb: The verb of the wish; empty where the pattern begins with it.
         """
         found, named = re.compile(pattern), re.compile(rf"\b{re.escape(verb)}\b") if verb else None
         for plain, *_ in self._texts[:_TRIES]:
@@ -293,7 +293,7 @@ class TextIndex:
 
 
 def _is_wish(plain: str, at: int, verb: re.Pattern[str] | None) -> bool:
-    """Return whether a text says at a place what its writer wants: it neither denies nor asks it, nor tells of it.
+    """Return whether a text at a place says a wish of its writer: it neither denies nor asks it, nor tells of it.
 
     The verb, which stands there or before, begins a clause: "Ann will empty it" tells of her.
     """

@@ -1,4 +1,4 @@
-"""Writings of a run: what its calls gave away, so that it is known where it comes back in another spelling."""
+"""Writings of a run: values that its calls wrote, so that they are known when they come back in another spelling."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def letters_of(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Writing:
-    """What a call with an effect was given.
+    """The values that a call with an effect was given.
 
     Attributes:
         tool: The tool.
         call_id: The call's id.
-        since: How many values the run had read before it.
+        since: The number of values that the run had read before it.
         letters: The letters and digits of all its values.
         ends: Where words begin and end in them.
         names: The letters of the texts that were known: they stand for what was not.
