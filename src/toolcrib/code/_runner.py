@@ -349,6 +349,7 @@ class ProgramRunner:
             before: The counters of a program that was paused; a run that has counted no calls goes on from there.
         """
         run = run_for(host_run, "code", run_id=before.get("id", ""))
+        self.pipeline.check_run(run)
         options = {"deps": self._deps, "approver": self._approver}
         options = {name: options[name] for name in options if options[name] is not None and getattr(run, name) is None}
         run = run.view(**options, reader=self._reader)

@@ -91,6 +91,8 @@ class DurableAgent(DbosAnswers):
             require_served(self.queue)
         self._run, self._client, self._base = run, client, _base
         self._pipeline = Pipeline(agent.toolset, sinks=agent.sinks)
+        if isinstance(run, Run):
+            self._pipeline.check_run(run)
         self.context = SharedContext(self.agent, watched=_base is not None)
         self._open_turns: deque[tuple[Turn[Any], TurnHandle]] = deque(maxlen=_FOLLOWED)
         _agents.register(agent.name, self, replace=True)
