@@ -35,6 +35,7 @@ from toolcrib.approvals._ledger import (
     use_answer,
 )
 from toolcrib.approvals._notices import Notice, begin_notices, due_notices, undo_notices
+from toolcrib.approvals._policy import require_answer
 from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse
 from toolcrib.clock import WALL_CLOCK, Clock, time_of, wait_until_set
@@ -152,7 +153,9 @@ class LedgerStore(ABC):
 
         Raises:
             ApprovalError: The request is unknown or answered already, or the grant does not fit it.
+            TypeError: It is not an answer.
         """
+        require_answer("the answer", answer)
         at = time_of(self._clock)
         await self._commit(lambda ledger: keep_answer(ledger, answer, at))
 
