@@ -52,7 +52,8 @@ SinceOption = Annotated[
     typer.Option("--since", metavar="TIME", help="What went on then or later: 30m, 2h, 7d, or 2030-01-31T12:00."),
 ]
 UntilOption = Annotated[
-    str | None, typer.Option("--until", metavar="TIME", help="What went on before then, a time as for --since.")
+    str | None,
+    typer.Option("--until", metavar="TIME", help="What went on before then, or that day; as for --since."),
 ]
 LimitOption = Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most this many.")]
 
@@ -93,7 +94,7 @@ def runs(
     outcomes = tuple(word for given in outcome or () for word in given.split(","))
     if unknown := [word for word in outcomes if word not in _OUTCOMES]:
         raise typer.BadParameter(_unknown_outcome(unknown[0]), param_hint="--outcome")
-    begun = time_of(since, "--since"), time_of(until, "--until")
+    begun = time_of(since, "--since"), time_of(until, "--until", to_end=True)
     wanted = RunFilter(principal or "", tool or "", outcomes, *begun)
     name = named or database
     with exit_on_error():
