@@ -15,7 +15,7 @@ from tests.gateway.test_servers import ENVIRONMENT, small
 from toolcrib.adapters.mcp_client import server_of
 from toolcrib.calls import Suspended
 from toolcrib.errors import TargetError
-from toolcrib.gateway import GatewayFile, read_gateway, toolset_of_file
+from toolcrib.gateway import GatewayFile, GatewayOptions, read_gateway, toolset_of_file
 from toolcrib.pipeline import Access, CallLimits, Channel, Run
 
 
@@ -65,7 +65,9 @@ def test_a_file_without_a_section_says_nothing(tmp_path: Path) -> None:
     path = tmp_path / "mcp.json"
     path.write_text(json.dumps({"mcpServers": {"small": small()}}), "utf-8")
 
-    assert read_gateway(path, ENVIRONMENT) == GatewayFile()
+    database = str(tmp_path / "toolcrib.db")
+    options = GatewayOptions.model_validate({"approvals": {"database": database}})
+    assert read_gateway(path, ENVIRONMENT) == GatewayFile(options)
 
 
 def test_a_database_may_be_a_url(tmp_path: Path) -> None:

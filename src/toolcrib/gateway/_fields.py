@@ -29,9 +29,20 @@ class FilePlace:
     server: str = ""
     kind: str = "server"
 
+    @property
+    def workspace(self) -> Path:
+        """The folder in which servers are started: the file's; of a file in `.vscode` or `.cursor`, the project's."""
+        folder = folder_of(self.path)
+        return folder.parent if folder.name in (".vscode", ".cursor") else folder
+
     def wrong(self, field: str, problem: str) -> TargetError:
         of = f"the {self.kind} `{self.server}`: " if self.server else ""
         return TargetError(str(self.path), f"{of}`{field}`: {problem}")
+
+
+def folder_of(path: Path) -> Path:
+    """Return the folder of a file, as `..` leads there, in any folder of this process; a link is not followed."""
+    return Path(os.path.abspath(path)).parent
 
 
 def refuse(problem: str) -> NoReturn:
@@ -59,9 +70,7 @@ class FileTexts:
         return refuse(f"the environment variable {name} is not set; {mend}") if value is None else value
 
     def _value(self, inside: str) -> str:
-        folder = self.path.resolve().parent
-        if folder.name in (".vscode", ".cursor"):
-            folder = folder.parent
+        folder = FilePlace(self.path).workspace
         known = {
             "userHome": str(Path.home()),
             "workspaceFolder": str(folder),
@@ -86,7 +95,7 @@ def _expand(text: str, info: ValidationInfo) -> str:
 
 def _find(text: str, info: ValidationInfo) -> str:
     found = _expand(text, info)
-    return found if info.context is None or "://" in found else str(info.context.path.parent / found)
+    return found if info.context is None or "://" in found else str(folder_of(info.context.path) / found)
 
 
 def _read(name: str, info: ValidationInfo) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from mcp_types import LoggingLevel
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
@@ -30,7 +30,7 @@ class _Approvals(Part):
     """The store of requests for approval, and who answers them.
 
     Attributes:
-        database: A SQLite file, by this one, or a `postgresql://` URL.
+        database: A SQLite file, by this one, or a `postgresql://` URL; `toolcrib.db` when left out.
         by: `store`, or `elicit`, which asks the client.
         elicit_always: How long a client that is asked may let further calls run, within bounds that it is shown again:
             "8h". Not at all where it is left out.
@@ -38,7 +38,7 @@ class _Approvals(Part):
         place: Where a person answers, as clients are shown it.
     """
 
-    database: FilePath | None = Field(default=None, repr=False)
+    database: FilePath = Field(default="toolcrib.db", validate_default=True, repr=False)
     by: Literal["store", "elicit"] | None = None
     elicit_always: Annotated[timedelta | None, BeforeValidator(_span)] = None
     wait: Annotated[float | None, Field(ge=0)] = None
@@ -168,7 +168,7 @@ class GatewayOptions(Part):
 
     name: str | None = None
     instructions: Text | None = None
-    approvals: _Approvals = Field(default_factory=_Approvals)
+    approvals: _Approvals = Field(default_factory=cast("type[_Approvals]", dict), validate_default=True)
     limits: _Limits = Field(default_factory=_Limits)
     record: bool | FilePath = Field(default=False, repr=False)
     telemetry: bool = False

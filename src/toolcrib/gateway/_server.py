@@ -246,7 +246,7 @@ def _source(place: FilePlace, entry: ServerEntry) -> tuple[Any, dict[str, Any]]:
             raise place.wrong("toolcrib.bearer_env", "it is for an address; for a command write `pass_env`")
         variables = {name: value for name, value in entry.env.items() if value is not None}
         env = {**entry.env_file, **variables, **section.pass_env}
-        return [entry.command or "", *entry.args], {"env": env, "cwd": entry.cwd}
+        return [entry.command or "", *entry.args], {"env": env, "cwd": place.workspace / (entry.cwd or "")}
     if section.pass_env:
         raise place.wrong("toolcrib.pass_env", "it is for a command; for an address write `bearer_env`")
     if not url.startswith(("http://", "https://")):
