@@ -214,6 +214,10 @@ def test_a_limit_by_group_without_groups_is_an_error(tmp_path: Path) -> None:
         ({"approvals": {"elicit_always": "soon"}}, "`toolcrib.approvals.elicit_always`: must be a time such as"),
         ({"approvals": {"elicit_always": 8}}, "`toolcrib.approvals.elicit_always`: must be a time such as"),
         ({"approvals": {"databse": "x"}}, "`toolcrib.approvals.databse`: there is no such option. Did you mean"),
+        (
+            {"limits": {"per_tool": {"ad*": 1}}},
+            '`toolcrib.limits`: `per_tool` has the names of tools, and "ad*" is a pattern. Write "budgets": {"limits"',
+        ),
         ({"limits": {"total": -1}}, "`toolcrib.limits.total`: input should be greater"),
         (
             {"defaults": {"tools": ["a"]}},

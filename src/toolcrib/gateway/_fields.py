@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, Literal, NoReturn, TypeVar, cast, get_args, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, ValidationInfo
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -108,6 +108,16 @@ FilePath = Annotated[str, AfterValidator(_find)]
 """A path by the file, or a URL as it is."""
 Secret = Annotated[str, AfterValidator(_read)]
 """The value of the environment variable that the file names; not in the repr of its model."""
+
+
+def _check_approval(given: Any) -> Any:
+    if isinstance(given, list) and not {"unless_read_only", "writes"}.isdisjoint(cast("list[str]", given)):
+        refuse('a list has the names of tools; write "unless_read_only" without the list')
+    return given
+
+
+Approval = Annotated[bool | list[str] | Literal["unless_read_only"], AfterValidator(_check_approval)]
+"""The tools that need approval: all, none, those named, or all but those that only read."""
 
 
 class Part(BaseModel):

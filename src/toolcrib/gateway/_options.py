@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, Self, cast
 
 from mcp_types import LoggingLevel
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
 from toolcrib._numbers import parse_span
 from toolcrib.adapters.mcp_client import AskKind
@@ -59,6 +60,14 @@ class _Limits(Part):
     per_tool: Annotated[int, Field(ge=0)] | dict[str, Annotated[int, Field(ge=0)]] | None = None
     concurrency: Annotated[int | None, Field(ge=1)] = None
     pending: Annotated[int | None, Field(ge=1)] = None
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Self:
+        for name in self.per_tool if isinstance(self.per_tool, dict) else ():
+            if not {*name}.isdisjoint("*?["):
+                limit = json.dumps({"limits": [{"calls": 10, "by": "tool", "tools": [name]}]})
+                refuse(f'`per_tool` has the names of tools, and "{name}" is a pattern. Write "budgets": {limit}')
+        return self
 
     @property
     def of_calls(self) -> CallLimits | None:
