@@ -226,6 +226,7 @@ def test_activities_are_filtered_and_paged(console: Console, sink: SqliteSink) -
         ({"until": AT + timedelta(days=1)}, ["day_0"]),
         ({"since": AT + timedelta(days=1), "until": AT + timedelta(days=2)}, ["day_1"]),
         ({"until": AT + timedelta(days=2), "text": "refund"}, ["day_1", "day_0"]),
+        (dict.fromkeys(("since", "until"), (AT + timedelta(days=1)).astimezone().date()), ["day_1"]),
     ],
 )
 def test_activities_are_filtered_by_when_they_began(

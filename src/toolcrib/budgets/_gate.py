@@ -123,6 +123,18 @@ class Budgets:
             if problem is None and limit in self._unchecked:
                 self._unchecked.remove(limit)
 
+    def explain(self, name: str, tool: Tool[..., Any]) -> str:
+        """Return the limits that count calls of a tool, and what the tool costs where that is a fixed amount."""
+        cost = self._cost_of(name, tool)
+        currency = None if cost is None else cost.currency
+        counting = [limit for limit in self.limits if limit.counts(name) and limit.unit in ("calls", currency)]
+        price = "" if cost is None or callable(cost.amount) else f" ({cost.amount} {cost.currency} a call)"
+        limits = (
+            limit.text() + (price if limit.spend is not None else "") + (", or asked" if limit.over == "ask" else "")
+            for limit in counting
+        )
+        return "; ".join(limits) or "no limit counts it"
+
     async def check(self, call: Any) -> Rejected | Ask | None:
         """Refuse a call over a limit, or ask; nothing is counted yet, but for a call that the host executes itself."""
         for limit in [limit for limit in self._unchecked if limit.counts(call.name)]:

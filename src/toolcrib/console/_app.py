@@ -213,7 +213,7 @@ class ConsoleApp:
             parent_id=query.get("parent", ""),
             top=query.get("top") == "1",
             since=moment(request, "since"),
-            until=moment(request, "until"),
+            until=moment(request, "until", to_end=True),
         )
         before, limit = number(request, "before"), min(number(request, "limit") or 60, _MAX_ROWS)
         found = await asyncio.to_thread(self._log.activities, wanted, before=before, limit=limit)
