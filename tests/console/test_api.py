@@ -217,6 +217,7 @@ def test_activities_are_filtered_and_paged(console: Console, sink: SqliteSink) -
     assert not rest["more"]
     assert [one["id"] for one in found("text=WORD3")["activities"]] == ["page_3"]
     assert found("status=completed")["activities"] == []
+    assert len(found("status=completed&status=failed,running")["activities"]) == 5
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ GRANT_GATES: tuple[Gate, ...] = (
     Gate(
         "the count of a grant before its call begins",
         _LEDGER,
-        "        _count_use(ledger, grant, request)\n",
+        "        _count_use(ledger, grant, request, execution.begun_at)\n",
         "",
         _OF_BOUNDS,
     ),

@@ -295,7 +295,7 @@ FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
         Failed("pay", "call_1", "tool_error", "no", "E", (FieldProblem("a", "b"),), reference="ref").to_dict,
     ),
     "Grant": (Grant.from_dict, WITH_ALIASES.to_dict),
-    "GrantUse": (GrantUse.from_dict, GrantUse(2, Decimal(7)).to_dict),
+    "GrantUse": (GrantUse.from_dict, GrantUse(2, Decimal(7), AT).to_dict),
     "JournalEntry": (JournalEntry.from_dict, lambda: journal_entry().to_dict()),
     "Media": (Media.from_dict, Media("image/png", b"x", "https://a.example", "n", "t", "d").to_dict),
     "PausedProgram": (PausedProgram.from_dict, lambda: replace(program(), question=suspended()).to_dict()),

@@ -15,6 +15,7 @@ from toolcrib.calls._diff import differences, label, printable, shown
 from toolcrib.calls._doubt import IN_DOUBT
 from toolcrib.calls._identity import APPROVER_RULES, Identity, RequiredApprovers
 from toolcrib.calls._json import lenient, now, parse_time
+from toolcrib.calls._local_times import local_time
 from toolcrib.calls._media import revived
 from toolcrib.calls._stored import StoredFields, versioned
 from toolcrib.calls._times_of_day import TimesOfDay
@@ -353,13 +354,10 @@ class ApprovalRequest(ShortRepr):
             so_far = f"; approved by {', '.join(map(printable, self.approved_by))}" if self.approved_by else ""
             lines.append(f"it needs {count_text(self.approvals_needed, 'approver')}{so_far}")
         if self.expires_at is not None:
-            lines.append(
-                f"it is refused at {self.expires_at.isoformat(timespec='minutes')} unless it is approved before"
-            )
+            lines.append(f"it is refused at {local_time(self.expires_at)} unless it is approved before")
         instead = {group for one in self.required if one.instead for _, group in one.escalation}
         lines += [
-            f"from {at.isoformat(timespec='minutes')} on, {printable(group)} may answer"
-            f"{' instead' if group in instead else ', too'}"
+            f"from {local_time(at)} on, {printable(group)} may answer{' instead' if group in instead else ', too'}"
             for at, group in self.escalations
         ]
         lines += [f"rule: {one.text()}" for one in self.required if one.text() not in self.reason]
@@ -553,12 +551,12 @@ class Grant(ShortRepr):
             return f"it expired at {self.expires_at.isoformat(timespec='seconds')}; ask again"
         if self.times is None or self.times.covers(at):
             return ""
-        return f"it was given for calls {self.times.text()}, and it is {at.isoformat(timespec='minutes')}; ask again"
+        return f"it was given for calls {self.times.text()}, and it is {local_time(at, self.times.zone)}; ask again"
 
-    def used_by(self, request: ApprovalRequest, use: GrantUse) -> GrantUse:
-        """Return its use with one more call, which it covers."""
+    def used_by(self, request: ApprovalRequest, use: GrantUse, at: datetime | None = None) -> GrantUse:
+        """Return its use with one more call, which it covers, and which begins at a time."""
         amount = None if self.total is None else number_of(request.arguments.get(self.total[0]))
-        return GrantUse(use.calls + 1, use.spent + (amount or 0))
+        return GrantUse(use.calls + 1, use.spent + (amount or 0), at)
 
     def text(self) -> str:
         """Return in words what it covers: `refund: order any, amount up to 50; until ...; at most 10 times`."""
@@ -576,7 +574,7 @@ class Grant(ShortRepr):
             whose = "every principal" if self.principal == "*" else printable(self.principal or "no principal")
             parts.append(f"on behalf of {whose}")
         if self.expires_at is not None:
-            parts.append(f"until {self.expires_at.isoformat(timespec='minutes')}")
+            parts.append(f"until {local_time(self.expires_at, None if self.times is None else self.times.zone)}")
         if self.times is not None:
             parts.append(self.times.text())
         if self.uses is not None:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from ipaddress import IPv6Address
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -15,7 +16,8 @@ from pydantic_core import Url
 
 from toolcrib._passwords import REDACTED, STARS
 from toolcrib.calls._diff import shown
-from toolcrib.calls._stored import StoredFields
+from toolcrib.calls._json import parse_time
+from toolcrib.calls._stored import StoredFields, versioned
 
 BoundKind: TypeAlias = Literal["any", "exactly", "one_of", "between", "under"]
 
@@ -184,20 +186,24 @@ class GrantUse:
     Attributes:
         calls: The calls that began by it.
         spent: The sum of the argument that its `total` names, over these calls.
+        last_at: When the latest of these calls began; None where that was not stored.
     """
 
     calls: int = 0
     spent: Decimal = Decimal(0)
+    last_at: datetime | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON shapes."""
-        return {"calls": self.calls, "spent": str(self.spent)}
+        data = {"calls": self.calls, "spent": str(self.spent)}
+        return data if self.last_at is None else versioned("GrantUse", {**data, "last_at": self.last_at.isoformat()})
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> GrantUse:
         """Return the use that `to_dict` described."""
         fields = StoredFields(cls, data)
-        return cls(fields["calls"], Decimal(fields["spent"]))
+        last_at = fields.get("last_at")
+        return cls(fields["calls"], Decimal(fields["spent"]), None if last_at is None else parse_time(last_at))
 
 
 def _end(name: str, given: float | Decimal) -> Decimal:

@@ -27,7 +27,7 @@ FORM_VERSIONS: Final[dict[str, int]] = {
     "Execution": 1,
     "Failed": 1,
     "Grant": 5,
-    "GrantUse": 1,
+    "GrantUse": 2,
     "JournalEntry": 1,
     "JournalLine": 1,
     "Media": 1,

@@ -58,7 +58,7 @@ UntilOption = Annotated[
     typer.Option(
         "--until",
         metavar="TIME",
-        help="Only with a call that began before then, or on that day; a time as for --since.",
+        help="Only with a call that began before then, or that day; as for --since.",
     ),
 ]
 LimitOption = Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most this many.")]

@@ -62,6 +62,11 @@ def number(request: Request, name: str) -> int | None:
     return int(text)
 
 
+def choices(request: Request, name: str) -> tuple[str, ...]:
+    """Return the values of a parameter of the query that may be repeated, each of which may be several with commas."""
+    return tuple(filter(None, ",".join(request.query_params.getlist(name)).split(",")))
+
+
 def moment(request: Request, name: str, *, to_end: bool = False) -> datetime | None:
     """Return a time of the query, or with `to_end` the end of a day of it; None where it is left out."""
     text = request.query_params.get(name, "")
