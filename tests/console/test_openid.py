@@ -22,8 +22,8 @@ from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.calls import ApprovalRequest, Grant, RequiredApprovers
 from toolcrib.console import ConsoleOptions
 from toolcrib.console.openid import OpenIDLogin, OpenIDProvider, load_login
+from toolcrib.serving import claimed_groups
 from toolcrib.serving.oauth import OpenIDClient
-from toolcrib.serving.oauth._openid import _groups  # pyright: ignore[reportPrivateUsage] -- one rule, many shapes
 from toolcrib.testing import FakeClock
 
 RULED = ApprovalRequest(
@@ -335,6 +335,8 @@ def test_a_file_of_a_login_that_is_wrong_is_named(tmp_path: Path, text: str, pro
 def test_groups_are_a_list_a_text_or_a_part_of_a_claim() -> None:
     claims = {"groups": ["a", 3, "", "b"], "role": "c", "realm": {"roles": ["d"]}, "x.y": ["e"], "realm.roles": None}
 
-    found = [_groups(claims, name) for name in ("groups", "role", "realm.roles", "x.y", "gone", "realm.gone.more")]
+    found = [
+        claimed_groups(claims, name) for name in ("groups", "role", "realm.roles", "x.y", "gone", "realm.gone.more")
+    ]
 
     assert found == [("a", "b"), ("c",), ("d",), ("e",), (), ()]
