@@ -230,6 +230,18 @@ async def test_a_program_sends_an_id_token_that_is_for_this_console(desk: Desk, 
     assert [reply.status_code for reply in replies] == [status, 401, 401, 401]
 
 
+async def test_a_program_answers_by_the_id_token_of_a_person(desk: Desk) -> None:
+    await desk.store.put(replace(RULED, id="ask_token", call_id="call_token"))
+    token, _ = await tokens_of(desk, "console")
+
+    headers = {"authorization": f"Bearer {token}"}
+    sent = {"request": "ask_token", "answer": "approve"}
+    reply = httpx2.post(f"{desk.url}/api/answer", json=sent, headers=headers)
+
+    assert reply.status_code == 200, reply.text
+    assert reply.json()["answer"]["by"] == "bob@example.org (openid)"
+
+
 async def tokens_of(desk: Desk, client: str) -> tuple[str, str]:
     """Return the tokens that a client of the provider gets for bob: that of his identity, and that of access."""
     application = OpenIDClient(replace(desk.provider, client_id=client))
