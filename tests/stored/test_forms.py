@@ -153,6 +153,8 @@ APPROVED_WITH_ALIASES = replace(
     approved_as=(Identity("bob", aliases=("u-2",)),),
     required_if_edited=(RequiredApprovers("much", {"finance": 1}, over={"cents": "9"}, up_to={"cents": "99"}),),
 )
+"""Written in the fifth version of a request."""
+ASKED_BY_ALIASES = replace(APPROVED_WITH_ALIASES, requester_ids=("u-3;iss=https://login.example.org",))
 _TIMELESS = RequiredApprovers(*("pay", {"finance": 2}, {"finance": [["ann", "bob"]]}, ("finance",), ("eve",)))
 RULED_FOR_EVER = replace(RULED, required=(_TIMELESS,))
 """Written in the second version of a request."""
@@ -279,7 +281,7 @@ def counted() -> dict[str, Any]:
 
 FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
     "Agent": (lambda data: Agent.from_dict(data, tools=[pay, find], register=False), lambda: agent().to_dict()),
-    "ApprovalRequest": (ApprovalRequest.from_dict, APPROVED_WITH_ALIASES.to_dict),
+    "ApprovalRequest": (ApprovalRequest.from_dict, ASKED_BY_ALIASES.to_dict),
     "Call": (read_call, secret_call),
     "Completed": (
         outcome_from_dict,
@@ -430,7 +432,7 @@ def _golden_fields(form: str) -> set[str]:
     ("value", "version"),
     [
         *[(GRANT, 1), (LIMITED, 2), (IDENTIFIED, 3), (IDENTIFIED_AND_TIMED, 4)],
-        *[(REQUEST, 1), (RULED_FOR_EVER, 2), (RULED, 3), (ESCALATED, 4)],
+        *[(REQUEST, 1), (RULED_FOR_EVER, 2), (RULED, 3), (ESCALATED, 4), (APPROVED_WITH_ALIASES, 5)],
     ],
     ids=lambda value: str(value) if isinstance(value, int) else type(value).__name__,
 )
@@ -473,9 +475,9 @@ async def test_a_request_in_a_newer_form_is_not_listed_and_is_named_when_it_is_a
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(FORM_VERSIONS, "ApprovalRequest", FORM_VERSIONS["ApprovalRequest"] + 1)
-        await store.put(replace(APPROVED_WITH_ALIASES, id="ask_1"))
+        await store.put(replace(ASKED_BY_ALIASES, id="ask_1"))
     listed = [entry.request.id for entry in await store.list()]
 
     assert listed == ["ask_2"]
-    with pytest.raises(NewerForm, match="the stored ApprovalRequest is of version 6"):
+    with pytest.raises(NewerForm, match="the stored ApprovalRequest is of version 7"):
         await store.show("ask_1")

@@ -100,6 +100,7 @@ class ApprovalRequest(ShortRepr):
         approved_as: Their identities, as far as they showed one.
         required: Who has to approve it, by each rule that holds for it (`toolcrib.approvers`).
         required_if_edited: The rules that are about it once its arguments are edited.
+        requester_ids: The ids of the one who asks besides `principal`, where the tool needs several people.
         agent: The agent whose turn makes the call; None for another.
         conversation_id: The conversation that the call is part of, as its run says.
         origins: Where the values come from that are asked about, each with `path`, `value`, `why`, the `kind` of its
@@ -142,6 +143,7 @@ class ApprovalRequest(ShortRepr):
     approved_as: tuple[Identity, ...] = ()
     required: tuple[RequiredApprovers, ...] = ()
     required_if_edited: tuple[RequiredApprovers, ...] = ()
+    requester_ids: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         given = [name for name in self.metadata if str(name).startswith(APPROVER_RULES)]
@@ -402,9 +404,12 @@ class ApprovalRequest(ShortRepr):
                 if self.required_if_edited
                 else {}
             ),
+            **({"requester_ids": list(self.requester_ids)} if self.requester_ids else {}),
         }  # in the form that has its fields, and no later one: workers of the version before read it
-        if self.required_if_edited or any(one.aliases for one in self.approved_as):
+        if self.requester_ids:
             return versioned("ApprovalRequest", data)
+        if self.required_if_edited or any(one.aliases for one in self.approved_as):
+            return {**data, "version": 5}
         if any(one.instead or one.counts_as for one in self.required):
             return {**data, "version": 4}
         if any(one.has_times for one in self.required) or any(one.at is not None for one in self.approved_as):
@@ -425,6 +430,7 @@ class ApprovalRequest(ShortRepr):
         values["approved_by"] = tuple(values.get("approved_by", ()))
         values["origins"] = tuple(values.get("origins", ()))
         values["approved_as"] = tuple(Identity.from_dict(one) for one in values.get("approved_as", ()))
+        values["requester_ids"] = tuple(values.get("requester_ids", ()))
         for name in ("required", "required_if_edited"):
             values[name] = tuple(RequiredApprovers.from_dict(one) for one in values.get(name, ()))
         values["consent"] = None if values.get("consent") is None else Consent(**values["consent"])

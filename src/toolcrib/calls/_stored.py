@@ -17,7 +17,7 @@ from toolcrib.errors import NewerForm
 FORM_VERSIONS: Final[dict[str, int]] = {
     "Agent": 1,
     "AgentContext": 1,
-    "ApprovalRequest": 5,
+    "ApprovalRequest": 6,
     "Call": 2,
     "Completed": 1,
     "ContextItem": 1,
