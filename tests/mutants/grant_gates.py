@@ -39,6 +39,13 @@ GRANT_GATES: tuple[Gate, ...] = (
     ),
     Gate("a bound of a hidden value", _BOUNDS, "if _is_hidden(value):", "if False:", _OF_BOUNDS),
     Gate("the lower end of a bound", _BOUNDS, "(low is None or low <= number)", "True", _OF_BOUNDS),
+    Gate(
+        "an amount below 0 is not up to a number",
+        _BOUNDS,
+        "if low is None and high is not None and high >= 0:",
+        "if False:",
+        _OF_BOUNDS,
+    ),
     Gate("the upper end of a bound", _BOUNDS, "(high is None or number <= high)", "True", _OF_BOUNDS),
     Gate("the parts of a place", _BOUNDS, "parts[: len(place)] == place", "parts[0] == place[0]", _OF_BOUNDS),
     Gate("parts that lead up", _BOUNDS, "all(map(_is_name, parts[1:]))", "True", _OF_BOUNDS),

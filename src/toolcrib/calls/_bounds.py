@@ -61,7 +61,7 @@ class Bound:
 
     @classmethod
     def between(cls, low: float | Decimal | None = None, high: float | Decimal | None = None) -> Bound:
-        """A number from `low` to `high`, both of them included.
+        """A number from `low` to `high`, both of them included. Without `low` it is from 0 on, unless `high` is below 0.
 
         Raises:
             ValueError: There is neither, one is not a finite number, or `low` is more than `high`.
@@ -139,6 +139,8 @@ class Bound:
         if self.kind == "between":
             number = number_of(value)
             low, high = (None if end is None else Decimal(end) for end in self.value)
+            if low is None and high is not None and high >= 0:
+                low = Decimal(0)  # who says "up to 50" of an amount means no debit
             return number is not None and (low is None or low <= number) and (high is None or number <= high)
         place, parts = _place_parts(self.value), _place_parts(value) if isinstance(value, str) else None
         return place is not None and parts is not None and parts[: len(place)] == place
