@@ -29,7 +29,7 @@ PLAIN = {"order": "A", "euros": 20}
 class Shop:
     """An agent whose model asks for refunds, one after the other, and what was paid."""
 
-    def __init__(self, *orders: tuple[str, float], store: ApprovalStore | None = None) -> None:
+    def __init__(self, *orders: tuple[Any, float], store: ApprovalStore | None = None) -> None:
         self.paid, self.watch, self.store = list[float](), RecordingSink(), store or MemoryApprovalStore()
         calls = [
             ToolCall("refund", {"order": order, "euros": euros}, f"call_{number}")
@@ -38,10 +38,10 @@ class Shop:
         self.model = ScriptedModel(*calls, "Done.")
 
         @ez_tool(requires_approval=True)
-        async def refund(order: str, euros: float) -> str:
+        async def refund(order: Any, euros: float) -> str:
             """Pay an order back."""
             self.paid.append(euros)
-            return f"refunded {euros:g} on {order}"
+            return f"refunded {euros:g}"
 
         self.tools = [refund]
 
@@ -145,6 +145,25 @@ async def test_a_yes_within_bounds_is_shown_word_for_word_and_then_lets_such_cal
     assert (await shop.store.grant_use(grant)).calls == 2  # type: ignore[attr-defined]
     approvals = [record.approval for record in shop.watch.records if record.approval]
     assert [approval["scope"] for approval in approvals] == ["within"] * 2
+
+
+@over_both
+async def test_a_yes_may_be_bound_to_parts_of_a_nested_argument(person: OpenFrontEnd) -> None:
+    orders = [{"to": "ada", "items": [{"price": price}] * 2} for price in (5, 9, 60)]
+    shop = Shop(*((order, 20) for order in orders))
+    ada = person(shop)
+
+    asked = ada.begin()
+    shown = ada.say_yes(further={"bounds": {"order": "", "order.items[*].price": "<= 50"}})
+    next_asked = ada.say_yes(words=shown["words"])
+
+    assert [*asked["schema"]["properties"]["bounds"]["properties"]] == [
+        *("order", "order.to", "order.items[*].price"),
+        "euros",
+    ]
+    assert shown["words"].startswith('refund: order.to exactly "ada", order.items[*].price up to 50, euros exactly 20')
+    assert shop.paid == [20, 20]
+    assert '"price": 60' in next_asked["text"]
 
 
 @over_both
