@@ -546,6 +546,20 @@ async def test_always_within_bounds_is_shown_in_words_before_it_counts(console: 
     assert await console.store.standing() == ()
 
 
+async def test_always_may_be_bound_to_parts_of_a_nested_argument(console: Console) -> None:
+    request = await asked(console, "parts", arguments={"order": {"to": "ada", "items": [{"price": 5}]}})
+
+    view = console.get(f"/api/request?id={request.id}").json
+    typed = {one["name"]: one["suggestion"] for one in view["bounds"]} | {"order.items[*].price": "<= 50"}
+    answer(console, request, "always", scope="within", within=typed)
+
+    (grant,) = await console.store.standing()
+    assert [*typed] == ["order", "order.to", "order.items[*].price"]
+    assert 'order.to exactly "ada", order.items[*].price up to 50; ' in grant.text()
+    (shown,) = console.get("/api/standing").json["grants"]
+    assert console.post("/api/revoke", {"grant": shown}).status == 200
+
+
 @pytest.mark.parametrize(
     "sent",
     [

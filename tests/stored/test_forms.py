@@ -131,6 +131,9 @@ IDENTIFIED = replace(LIMITED, identity=_ANN, identities=(Identity("bob"),))
 IDENTIFIED_AND_TIMED = replace(IDENTIFIED, times=TimesOfDay(time(9), time(17), (0, 1), "Europe/Berlin"))
 """Written in the fourth version of a grant."""
 WITH_ALIASES = replace(IDENTIFIED_AND_TIMED, identity=replace(_ANN, aliases=("u-1;iss=https://login.example.org",)))
+"""Written in the fifth version of a grant."""
+_ITEMS = Bound("each", Bound("fields", {"price": Bound.between(high=5), "sku": Bound.one_of(["a", "b"])}))
+OF_PARTS = replace(WITH_ALIASES, within={"order": Bound("fields", {"items": _ITEMS, "to": Bound.exactly("ann")})})
 RULED = replace(
     REQUEST,
     approved_as=(Identity("bob"),),
@@ -296,7 +299,7 @@ FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
         outcome_from_dict,
         Failed("pay", "call_1", "tool_error", "no", "E", (FieldProblem("a", "b"),), reference="ref").to_dict,
     ),
-    "Grant": (Grant.from_dict, WITH_ALIASES.to_dict),
+    "Grant": (Grant.from_dict, OF_PARTS.to_dict),
     "GrantUse": (GrantUse.from_dict, GrantUse(2, Decimal(7), AT).to_dict),
     "JournalEntry": (JournalEntry.from_dict, lambda: journal_entry().to_dict()),
     "Media": (Media.from_dict, Media("image/png", b"x", "https://a.example", "n", "t", "d").to_dict),
@@ -431,7 +434,7 @@ def _golden_fields(form: str) -> set[str]:
 @pytest.mark.parametrize(
     ("value", "version"),
     [
-        *[(GRANT, 1), (LIMITED, 2), (IDENTIFIED, 3), (IDENTIFIED_AND_TIMED, 4)],
+        *[(GRANT, 1), (LIMITED, 2), (IDENTIFIED, 3), (IDENTIFIED_AND_TIMED, 4), (WITH_ALIASES, 5)],
         *[(REQUEST, 1), (RULED_FOR_EVER, 2), (RULED, 3), (ESCALATED, 4), (APPROVED_WITH_ALIASES, 5)],
     ],
     ids=lambda value: str(value) if isinstance(value, int) else type(value).__name__,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -10,7 +10,8 @@ from typing import Any, Literal, Never, TypeAlias, cast
 
 from toolcrib._numbers import count_text, require_span
 from toolcrib._short_repr import ShortRepr
-from toolcrib.calls._bounds import Bound, GrantUse, number_of
+from toolcrib.calls._bound_parts import bound_with_parts, steps_to
+from toolcrib.calls._bounds import Bound, GrantUse, bounds_problem, number_of, require_bounds
 from toolcrib.calls._diff import differences, label, printable, shown
 from toolcrib.calls._doubt import IN_DOUBT
 from toolcrib.calls._identity import APPROVER_RULES, Identity, RequiredApprovers
@@ -275,8 +276,9 @@ class ApprovalRequest(ShortRepr):
                 the values where it asks about some, else the tool.
             expires: When it stops to count, or how long from now; never when None.
             message: Goes into the record.
-            within: What each argument may be, by name; of the others exactly what the request has. `grant.text()` says
-                it in words. The scope is `within`.
+            within: What each argument may be, by name, or a part of a nested one, by its path: `order.amount`,
+                `items[*].price` for each item. Of all others exactly what the request has, and for an item what one of
+                its items has. `grant.text()` says it in words. The scope is `within`.
             uses: How many calls may begin by it, this one among them; any number when None.
             total: An argument that is a number, and up to which sum of it calls may begin, in all.
             times: The times of the week at which it counts; any time when None.
@@ -309,11 +311,17 @@ class ApprovalRequest(ShortRepr):
         if not isinstance(within, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
             raise TypeError(f"within is {within!r:.80}; give bounds by argument, as in within={{'order': Bound.any()}}")
         known = self.arguments.keys() | (self.parameters or {}).get("properties", {}).keys()
-        if unknown := sorted(within.keys() - known):
-            raise ValueError(
-                f"`{unknown[0]}` is not an argument of {self.tool}; there are {', '.join(sorted(known)) or 'none'}"
-            )
-        return {name: Bound.exactly(value) for name, value in self.arguments.items()} | dict(within)
+        require_bounds(within)
+        named: dict[str, list[tuple[Sequence[str], Bound]]] = {}
+        for path, bound in within.items():
+            name, *steps = steps_to(path, known)
+            if name not in known:
+                there = ", ".join(sorted(known)) or "none"
+                raise ValueError(f"`{path}` is not an argument of {self.tool}; there are {there}")
+            named.setdefault(name, []).append((steps, bound))
+        values = {name: [self.arguments[name]] if name in self.arguments else [] for name in named}
+        exactly = {name: Bound.exactly(value) for name, value in self.arguments.items()}
+        return exactly | {name: bound_with_parts(name, values[name], parts) for name, parts in named.items()}
 
     def deny(self, *unnamed: Never, by: str | Identity = "host", message: str = "", **unknown: Never) -> Denial:
         """Return a `Denial` of this request.
@@ -508,12 +516,7 @@ class Grant(ShortRepr):
             raise ValueError(f"expires_at has no time zone: write datetime.now(UTC) + ..., not {self.expires_at!r}")
         if self.standing and not (self.override_args is None and self.user_input is None and self.done is None):
             raise ValueError("override_args, user_input and done are for one call; grant them with scope='once'")
-        for name, bound in self.within.items():
-            if not isinstance(bound, Bound):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
-                raise TypeError(
-                    f"within: `{name}` is {bound!r:.80}, which is not a bound: write Bound.exactly(...) for one value, "
-                    "or Bound.any(), one_of, between or under (from toolcrib.calls)"
-                )
+        require_bounds(self.within)
         if self.scope == "values" and not self.values:
             raise ValueError("a grant for values has none; `request.always()` makes one, where values are asked about")
         is_limited = self.uses is not None or self.total is not None
@@ -534,12 +537,8 @@ class Grant(ShortRepr):
 
     def limit_reached(self, request: ApprovalRequest, use: GrantUse) -> str:
         """Return why it does not cover the arguments of a call, after so much use; empty where it does."""
-        for name, value in request.arguments.items() if self.scope == "within" else ():
-            bound = self.within.get(name)
-            if bound is None:
-                return f"it was given for calls without `{name}`"
-            if not bound.covers(value):
-                return f"`{name}` is {shown(value)}, and it was given for {bound.text()}"
+        if self.scope == "within" and (why := bounds_problem(self.within, request.arguments)):
+            return why
         if self.uses is not None and use.calls >= self.uses:
             return f"it was given for {count_text(self.uses, 'call')}, and covers no more"
         if self.total is None:
@@ -571,7 +570,7 @@ class Grant(ShortRepr):
             "tool": "any arguments",
             "arguments": "exactly these arguments",
             "values": "these values of others, with any other arguments",
-            "within": ", ".join(f"{label(name)} {bound.text()}" for name, bound in self.within.items()),
+            "within": ", ".join(phrase for name, bound in self.within.items() for phrase in bound.phrases(label(name))),
         }[self.scope]
         parts = [f"{self.tool}: {of}"]
         if self.scope == "within" and self.values:
@@ -617,8 +616,10 @@ class Grant(ShortRepr):
             **({} if self.times is None else {"times": self.times.typed()}),
         }
         # in the form that has its fields, and no later one: workers of the version before use it, and it can be revoked
-        if any(one is not None and one.aliases for one in (self.identity, *self.identities)):
+        if any(bound.is_nested for bound in self.within.values()):
             return versioned("Grant", data)
+        if any(one is not None and one.aliases for one in (self.identity, *self.identities)):
+            return {**data, "version": 5}
         if self.times is not None:
             return {**data, "version": 4}
         if self.identity is not None or self.identities:

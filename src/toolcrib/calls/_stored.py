@@ -26,7 +26,7 @@ FORM_VERSIONS: Final[dict[str, int]] = {
     "Denial": 1,
     "Execution": 1,
     "Failed": 1,
-    "Grant": 5,
+    "Grant": 6,
     "GrantUse": 2,
     "JournalEntry": 1,
     "JournalLine": 1,

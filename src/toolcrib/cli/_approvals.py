@@ -134,7 +134,8 @@ def approve(
         typer.Option(
             "--within",
             metavar="ARG=BOUND",
-            help="With --always, and for each argument that may differ: any, '<= 50', 5..50, 'under /srv/x', "
+            help="With --always, and for each argument that may differ, or part of one as items[*].price: any, "
+            "'<= 50', 5..50, 'under /srv/x', "
             '\'one of "a", "b"\'. The others stay as they are.',
         ),
     ] = None,

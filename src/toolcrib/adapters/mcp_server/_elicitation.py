@@ -263,7 +263,7 @@ def _standing(
     request: ApprovalRequest, content: Mapping[str, Any], reason: str, longest: timedelta | None
 ) -> Grant | Denial:
     """Return the standing grant of a form; a denial that says what is wrong with it, where it makes none."""
-    names = {clean(f"{_ARGUMENT}{name}"): name for name in request.arguments}
+    names = {clean(f"{_ARGUMENT}{place}"): place for place in GrantForm.places(request)}
     try:
         if longest is None:
             raise ValueError("a client may answer for its call alone here")
