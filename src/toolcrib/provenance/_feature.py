@@ -359,7 +359,7 @@ def _found(call: Call, memory: Memory, labels: ToolLabels, settled: list[Questio
     found = memory.judge(call.name, labels.effect, given, content, settled)
     keys = memory.judge_keys(call.name, given, labels.fields, labels.effect)
     found += [key for key in keys if key.argument not in content]
-    memory.write(Origin("untrusted", call.name, call.id), values, content, labels.effect)
+    memory.write(Origin("untrusted", call.name, call.id), values, content, labels.effect, labels.fields)
     return found
 
 
