@@ -42,7 +42,6 @@ _MOST_WORDS: Final = 100_000  # of what a run writes
 _MOST_NAMED: Final = 8  # of what was read, in a question
 _ANY: Final[tuple[OriginKind, ...]] = ("untrusted", "model", "private")  # what values may be that are not looked up
 _MOST_WRITTEN: Final = 100  # addresses, links and numbers in one argument
-_TEXT_TYPES: Final = ("text/", "application/json")
 _MOST_LINKS: Final = 200  # in one text
 _SHORTEST: Final = 2  # letters of words such as "to", which name nothing
 _NAMING: Final = re.compile(r"\d|\w[@./:]\w")
@@ -245,8 +244,9 @@ class Memory(Origins):
             self._sources.append(Piece(reading, Place(root, file.name or "link"), file.name or file.url or ""))
             for name in {file.name, PurePosixPath(file.name).name, file.url or ""}:
                 self._private.add_name(name, number, allowed)
-            if file.mime_type.startswith(_TEXT_TYPES) and file.data is not None:
-                self._private.add(file.data.decode("utf-8", "replace"), number, allowed)
+            text = (file.data or b"").decode("utf-8", "replace")
+            if file.mime_type.lower().startswith("text/") or "\ufffd" not in text:
+                self._private.add(text, number, allowed)
 
     def write(
         self,
