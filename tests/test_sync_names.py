@@ -36,6 +36,7 @@ def test_a_plain_name_is_awaited_and_its_twin_blocks() -> None:
         "pipeline.Pipeline.run_sync",
         "rounds.Session.run_sync",
         "rounds.ToolRound.run_sync",
+        "rounds.ToolRoundPlan.resolve_sync",
     }
 
 
@@ -84,5 +85,8 @@ async def test_results_that_are_not_awaited_say_so() -> None:
 
     with pytest.raises(TypeError, match=r"await plan.run_pending\(\)"):
         await plan.commit([], plan.run_pending())  # type: ignore[arg-type]
+
+    with pytest.raises(RuntimeError, match=r"await plan\.resolve\("):
+        plan.resolve_sync()
 
     assert len(plan.ready) == 1

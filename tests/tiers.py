@@ -73,6 +73,7 @@ TIER_OF = {
     "tests/gateway": "systems",
     "tests/gateway/test_apis.py": "processes",
     "tests/gateway/test_endpoints.py": "processes",
+    "tests/gateway/test_groups.py": "processes",
     "tests/gateway/test_options.py": "processes",
     "tests/gateway/test_servers.py": "processes",
     "tests/mutants": "systems",

@@ -68,7 +68,7 @@ def message(request: ApprovalRequest) -> list[dict[str, Any]]:
     words = DOUBT_ANSWERS if request.in_doubt else {"approve": "Approve", "deny": "Deny"}
     names = [*words] if whole else ["deny"]  # an approver can approve only what was shown whole
     buttons = [_button(name, words[name], request.id) for name in names]
-    if whole and GrantForm.fits(request) and all(0 < len(name) < 200 for name in request.arguments):
+    if whole and GrantForm.fits(request) and all(0 < len(place) < 200 for place in GrantForm.places(request)):
         buttons.insert(1, _button("further", "Further calls, too", request.id))
     return [*plain(shown), *([_RESULT] if "done" in names else []), {"type": "actions", "elements": buttons}]
 
@@ -77,8 +77,8 @@ def form(request: ApprovalRequest, typed: Mapping[str, str], problem: str = "") 
     """Return the blocks in which an approver says which further calls may run, with what they typed before."""
     fields = [
         *(
-            _field(f"{ARGUMENT}{name}", name, typed, f"now {json.dumps(value):.200}; {BOUNDS}")
-            for name, value in request.arguments.items()
+            _field(f"{ARGUMENT}{place}", place, typed, f"now {json.dumps(value):.200}; {BOUNDS}")
+            for place, value in GrantForm.places(request).items()
         ),
         *(_field(name, words, typed) for name, words in LIMITS.items()),
     ]
@@ -105,7 +105,7 @@ def words(request: ApprovalRequest, grant: Grant, typed: Mapping[str, str]) -> l
 
 def grant_of(request: ApprovalRequest, typed: Mapping[str, str], approver: str) -> Grant:
     """Return the grant that an approver typed; raises ValueError."""
-    bounds = {name: typed.get(f"{ARGUMENT}{name}", "") for name in request.arguments}
+    bounds = {place: typed.get(f"{ARGUMENT}{place}", "") for place in GrantForm.places(request)}
     limits = {name: typed.get(name, "") for name in LIMITS}
     return GrantForm(bounds, **limits).grant(request, Identity(approver))
 

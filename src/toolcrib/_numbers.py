@@ -6,7 +6,8 @@ And numbers in texts: of what there is, and of time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
+from contextlib import suppress
+from datetime import UTC, date, datetime, time, timedelta
 from numbers import Integral, Real
 from threading import TIMEOUT_MAX
 from typing import Any, Final, cast
@@ -86,6 +87,23 @@ def span_text(seconds: float) -> str:
     unit = next((unit for unit, size in _UNITS.items() if seconds % size == 0), "s")
     number = seconds / _UNITS[unit]
     return f"{number:g} {_NAMES[unit]}{'' if number == 1 else 's'}"
+
+
+def parse_time(text: str, *, to_end: bool = False) -> datetime:
+    """Return the time that a text in ISO form names, which is local without a time zone.
+
+    Args:
+        text: A date with or without a time of day.
+        to_end: Whether a date is the end of its day, and not its beginning.
+
+    Raises:
+        ValueError: It is not a time.
+        OverflowError: It is too far away.
+    """
+    if to_end:
+        with suppress(ValueError):
+            text = datetime.combine(date.fromisoformat(text) + timedelta(days=1), time()).isoformat()
+    return datetime.fromisoformat(text).astimezone(UTC)
 
 
 def require_numbers(

@@ -15,12 +15,15 @@ from tests.adapters.front_ends import who
 from toolcrib.adapters.ag_ui import ag_ui_app
 from toolcrib.adapters.vercel_ai import vercel_ai_app
 from toolcrib.approvals import ApprovalStore, MemoryApprovalStore, SqliteApprovalStore
+from toolcrib.approvers import ApproverRule, ApproverRules, Groups
 from toolcrib.calls import ToolCall
 from toolcrib.pipeline import Run
 from toolcrib.rounds import Session
+from toolcrib.schema import REDACTED
 from toolcrib.serving import FrontEndLimits
 from toolcrib.testing import RecordingSink, ScriptedModel
 from toolcrib.tools import ez_tool
+from toolcrib.toolsets import Toolset
 
 WIDE = {"bounds": {"order": "any", "euros": "<= 50"}, "uses": 3, "hours": 2.0, "total": 100}
 PLAIN = {"order": "A", "euros": 20}
@@ -29,7 +32,7 @@ PLAIN = {"order": "A", "euros": 20}
 class Shop:
     """An agent whose model asks for refunds, one after the other, and what was paid."""
 
-    def __init__(self, *orders: tuple[str, float], store: ApprovalStore | None = None) -> None:
+    def __init__(self, *orders: tuple[Any, float], store: ApprovalStore | None = None) -> None:
         self.paid, self.watch, self.store = list[float](), RecordingSink(), store or MemoryApprovalStore()
         calls = [
             ToolCall("refund", {"order": order, "euros": euros}, f"call_{number}")
@@ -38,15 +41,15 @@ class Shop:
         self.model = ScriptedModel(*calls, "Done.")
 
         @ez_tool(requires_approval=True)
-        async def refund(order: str, euros: float) -> str:
+        async def refund(order: Any, euros: float) -> str:
             """Pay an order back."""
             self.paid.append(euros)
-            return f"refunded {euros:g} on {order}"
+            return f"refunded {euros:g}"
 
-        self.tools = [refund]
+        self.tools, self.gates = [refund], list[Any]()
 
     def open(self, principal: str) -> Session:
-        return Session(self.model, tools=self.tools, run=Run(sinks=[self.watch]))
+        return Session(self.model, tools=Toolset(self.tools).with_gates(*self.gates), run=Run(sinks=[self.watch]))
 
 
 class Person(Protocol):
@@ -145,6 +148,25 @@ async def test_a_yes_within_bounds_is_shown_word_for_word_and_then_lets_such_cal
     assert (await shop.store.grant_use(grant)).calls == 2  # type: ignore[attr-defined]
     approvals = [record.approval for record in shop.watch.records if record.approval]
     assert [approval["scope"] for approval in approvals] == ["within"] * 2
+
+
+@over_both
+async def test_a_yes_may_be_bound_to_parts_of_a_nested_argument(person: OpenFrontEnd) -> None:
+    orders = [{"to": "ada", "items": [{"price": price}] * 2} for price in (5, 9, 60)]
+    shop = Shop(*((order, 20) for order in orders))
+    ada = person(shop)
+
+    asked = ada.begin()
+    shown = ada.say_yes(further={"bounds": {"order": "", "order.items[*].price": "<= 50"}})
+    next_asked = ada.say_yes(words=shown["words"])
+
+    assert [*asked["schema"]["properties"]["bounds"]["properties"]] == [
+        *("order", "order.to", "order.items[*].price"),
+        "euros",
+    ]
+    assert shown["words"].startswith('refund: order.to exactly "ada", order.items[*].price up to 50, euros exactly 20')
+    assert shop.paid == [20, 20]
+    assert '"price": 60' in next_asked["text"]
 
 
 @over_both
@@ -297,6 +319,55 @@ NEARLY: list[dict[str, Any]] = [
     {"further": WIDE, "note": "please"},
     {"words": "yes", "note": "please"},
 ]
+
+
+RULES = ApproverRules(
+    [
+        ApproverRule(name="small", up_to={"euros": 50}, of="shop", not_requester=False),
+        ApproverRule(name="large", over={"euros": 50}, of="bank", not_requester=False),
+    ],
+    Groups({"shop": ["ada"], "bank": ["bob"]}),
+)
+
+
+@pytest.mark.parametrize(
+    ("edited", "why"),
+    [
+        ({"order": "A", "euros": "many"}, "euros: must be"),
+        ({"order": "A"}, "euros: missing"),
+        ({"order": "A", "euros": REDACTED}, "euros: type the real value in place of the hidden one"),
+        (
+            {"order": "A", "euros": 900},
+            "`euros` is 900 after the edit, and the approval of ada does not meet the rule large",
+        ),
+    ],
+    ids=lambda value: f"{value}"[:40],
+)
+def test_why_an_edit_was_not_taken_is_said_where_the_question_is_shown_again(edited: Any, why: str) -> None:
+    shop = Shop(("A", 20))
+    shop.gates = [RULES]
+    ada = AgUiPerson(shop)
+    ada.begin()
+
+    asked = ada.say_yes(editedArgs=edited)
+    ada.say_yes(editedArgs={"order": "A", "euros": 7})
+
+    assert asked["text"].startswith("Nothing was approved: the approval for `refund` cannot be used: ")
+    assert why in asked["text"]
+    assert shop.paid == [7]
+
+
+@over_both
+def test_why_somebody_who_may_not_approve_a_call_was_not_heard_is_said(person: OpenFrontEnd) -> None:
+    shop = Shop(("A", 70))
+    shop.gates = [RULES]
+    ada = person(shop)
+    ada.begin()
+
+    asked = ada.say_yes()
+
+    assert "Nothing was approved: the approval for `refund` cannot be used: the approval of ada" in asked["text"]
+    assert shop.paid == []
 
 
 @over_both

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from toolcrib.approvals import (
     WrappedApprovalStore,
 )
 from toolcrib.approvals._people import people_of
-from toolcrib.calls import ApprovalRequest, Bound, Denial, Failed, Grant, GrantUse, Suspended, ToolCall
+from toolcrib.calls import ApprovalRequest, Bound, Denial, Failed, Grant, GrantUse, Suspended, ToolCall, now
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.tools import ez_tool
@@ -879,10 +878,30 @@ async def test_a_grant_that_counts_its_calls_covers_no_more_of_them(store: Store
             begun.append(request.arguments["cents"])
 
     assert begun == [5, 8, 7]  # 6 and 2 would be more than 20 in all
-    assert await store.grant_use(grant) == GrantUse(3, Decimal(20))
+    used = await store.grant_use(grant)
+    assert (used.calls, used.spent) == (3, 20)
     with pytest.raises(ApprovalError, match="would come to 22 in all"):
         await store.begin(later[-1], grant)
     assert await store.revoke(grant)
+
+
+@pytest.mark.parametrize("request_id", ["ask_1", None])
+async def test_each_use_of_a_standing_grant_is_counted(store: Store, request_id: str | None) -> None:
+    first = asked()
+    grant = replace(first.always("ann"), request_id=request_id)
+    await store.put(first)
+    await store.answer(grant)
+    before = await store.grant_use(grant)
+    earliest = now()
+
+    for request in (first, asked("ask_2", call_id="call_2")):
+        assert await store.take(request) == grant
+        await store.begin(request, grant)
+
+    used = await store.grant_use(grant)
+    assert (before, used.calls) == (GrantUse(), 2)
+    assert used.last_at is not None
+    assert earliest <= used.last_at <= now()
 
 
 async def test_of_calls_that_begin_at_once_a_grant_covers_as_many_as_it_says(store: Store) -> None:

@@ -12,7 +12,17 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from tests.approvals.widths import CALLS, CHANGES, CHOICES, VALUES, Shop, pay_in_process, start, uncovered
+from tests.approvals.widths import (
+    CALLS,
+    CHANGES,
+    CHOICES,
+    PARCEL_BOUNDS,
+    VALUES,
+    Shop,
+    pay_in_process,
+    start,
+    uncovered,
+)
 from tests.effort import examples
 from toolcrib import SqliteApprovalStore
 
@@ -74,7 +84,14 @@ def test_no_call_runs_that_no_sentence_covers_which_a_person_was_shown(
 
 
 LIMITED = st.fixed_dictionaries({"uses": st.sampled_from(["2", "3", "4"]), "total": st.sampled_from(["", "12"])}).map(
-    lambda limits: {**dict.fromkeys(VALUES, "any"), "scope": "within", "window": None, "hours": "", **limits}
+    lambda limits: {
+        **dict.fromkeys(VALUES, "any"),
+        **dict.fromkeys([*PARCEL_BOUNDS][1:], ""),
+        "scope": "within",
+        "window": None,
+        "hours": "",
+        **limits,
+    }
 )
 
 

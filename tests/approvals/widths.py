@@ -36,7 +36,25 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "account": st.sampled_from(["a", "a", "b", "c"]),
     "amount": st.sampled_from([2, 3, 5, 7, 0, -1]),
     "place": st.just("/srv/a/x") | st.sampled_from(PLACES),
-    "edit": st.sampled_from(["", "", "", "", "double", "climb", "swap"]),
+    "edit": st.sampled_from(["", "", "", "", "double", "climb", "swap", "add"]),
+    "parcel": st.fixed_dictionaries(
+        {
+            "weight": st.sampled_from([1, 1, 4, 9, -1]),
+            "items": st.lists(
+                st.fixed_dictionaries(
+                    {"sku": st.sampled_from(["x", "y"]), "price": st.sampled_from([2, 2, 5, 8, -1])},
+                    optional={"note": st.just("n")},
+                ),
+                max_size=3,
+            ),
+        }
+    ),
+}
+PARCEL_BOUNDS = {
+    "parcel": st.sampled_from(["", "", "", "", "any"]),
+    "parcel.weight": st.sampled_from(["", "<= 5", "any"]),
+    "parcel.items[*].price": st.sampled_from(["", "<= 5", "one of 2, 8", "any"]),
+    "parcel.items[*].sku": st.sampled_from(["", '= "x"', "any"]),
 }
 ARGUMENTS = st.fixed_dictionaries(VALUES)
 CHANGES = st.sampled_from([*VALUES]).flatmap(lambda name: st.fixed_dictionaries({name: VALUES[name]}))
@@ -46,6 +64,7 @@ CHOICES = st.fixed_dictionaries(
         "amount": st.sampled_from(["any", "<= 5", "2..8", ">= 1", ""]),
         "place": st.sampled_from(["under /srv/a", "any", "under https://x.example/v1", ""]),
         "edit": st.sampled_from(["any", "any", ""]),
+        **PARCEL_BOUNDS,
         "uses": st.sampled_from(["", "", "1", "2", "3"]),
         "total": st.sampled_from(["", "", "0", "6", "12"]),
         "hours": st.sampled_from(["", "1", "1", "5"]),
@@ -63,6 +82,7 @@ def edited(arguments: dict[str, Any]) -> dict[str, Any]:
         "double": {"amount": arguments["amount"] * 2},
         "climb": {"place": f"{arguments['place']}/../z"},
         "swap": {"account": {"a": "b", "b": "c", "c": "a"}[arguments["account"]]},
+        "add": {"parcel": {**arguments["parcel"], "items": [*arguments["parcel"]["items"], {"sku": "z", "price": 3}]}},
     }
     return {**arguments, **changes[arguments["edit"]]}
 
@@ -92,9 +112,29 @@ class Sentence:
         if self.call is not None and self.call != effect["call"]:
             return False
         done, at = effect["arguments"], datetime.fromisoformat(effect["at"])
-        if not all(_allows(self.bounds.get(name, ""), self.arguments[name], done[name]) for name in done):
+        plain = done.keys() - {"parcel"}
+        if not all(_allows(self.bounds.get(name, ""), self.arguments[name], done[name]) for name in plain):
+            return False
+        if not self._allows_parcel(done["parcel"]):
             return False
         return (self.until is None or at - MINUTE < self.until) and (self._is_open(at) or self._is_open(at - MINUTE))
+
+    def _allows_parcel(self, done: dict[str, Any]) -> bool:
+        asked, of_items = self.arguments["parcel"], "parcel.items[*]"
+        if self.bounds.get("parcel", ""):
+            return True
+        if not _allows(self.bounds.get("parcel.weight", ""), asked["weight"], done["weight"]):
+            return False
+        if not any(typed for name, typed in self.bounds.items() if name.startswith(of_items)):
+            return bool(done["items"] == asked["items"])
+        return all(
+            any(
+                name in one and _allows(self.bounds.get(f"{of_items}.{name}", ""), one[name], value)
+                for one in asked["items"]
+            )
+            for item in done["items"]
+            for name, value in item.items()
+        )
 
     def _is_open(self, at: datetime) -> bool:
         if self.window is None:
@@ -190,9 +230,11 @@ class Shop:
         says, behind = VERSIONS[version]
 
         @tool(requires_approval=True, description=says, register=False)
-        async def pay(account: str, amount: int, place: str, edit: str, ctx: RunContext[str]) -> str:
+        async def pay(
+            account: str, amount: int, place: str, edit: str, parcel: dict[str, Any], ctx: RunContext[str]
+        ) -> str:
             self.tick += 1
-            done = {"account": account, "amount": amount, "place": place, "edit": edit}
+            done = {"account": account, "amount": amount, "place": place, "edit": edit, "parcel": parcel}
             about = {"principal": ctx.deps, "version": version, "call": ctx.call_id, "tick": self.tick}
             self.effects.append({"arguments": done, "at": self.now().isoformat(), **about})
             await asyncio.sleep(0)
@@ -255,7 +297,7 @@ class Shop:
             sentence.bounds = dict.fromkeys(request.arguments, "any" if choice["scope"] == "tool" else "")
             grant = request.always("eve", scope=choice["scope"])
         else:
-            sentence.bounds = {name: choice[name] for name in request.arguments}
+            sentence.bounds = {name: choice[name] for name in (*request.arguments, *PARCEL_BOUNDS)}
             sentence.uses, sentence.total = (int(choice[name]) if choice[name] else None for name in ("uses", "total"))
             sentence.until = now + timedelta(hours=int(choice["hours"])) if choice["hours"] else None
             times = ""

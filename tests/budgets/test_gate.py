@@ -374,3 +374,25 @@ async def test_a_limit_that_counts_none_of_the_priced_tools_is_in_the_log(caplog
     await called(Pipeline(part), "free", Run(gates=[gate]))
 
     assert "1 EUR in all of free counts nothing" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("tool", "line"),
+    [
+        ("refund", "10 calls a minute of one principal; 50 EUR a day, or asked"),
+        ("pay", "10 calls a minute of one principal; 3 calls in all of pay; 7.5 USD in all (1 USD a call)"),
+    ],
+)
+def test_a_pipeline_explains_the_limits_that_count_a_tool(tool: str, line: str) -> None:
+    pipeline = budgeted(
+        Limit(calls=10, per="minute", by="principal"),
+        Limit(calls=3, tools=["pay"]),
+        Limit(spend=50, currency="EUR", per="day", over="ask"),
+        Limit(spend=7.5, currency="USD"),
+    )
+
+    assert f"budgets: {line}\n" in pipeline.explain(tool)
+
+
+def test_a_tool_that_no_limit_counts_is_explained_so() -> None:
+    assert "budgets: no limit counts it\n" in budgeted(Limit(calls=3, tools=["pay"])).explain("refund")

@@ -439,7 +439,7 @@ def test_always_goes_as_far_as_it_is_typed(toolcrib: Command, keep: Keep, tmp_pa
     when = "from 00:00 to 24:00 every day (Europe/Berlin)"
     assert grant.text() == f'buy: item one of "tea", "milk"; on behalf of no principal; {when}; at most 3 times'
     listed = toolcrib("approvals", "standing")
-    assert listed.stdout == f"ask_1a  {grant.text()}; by ann (token); used: 0 of 3 calls\n"
+    assert listed.stdout == f"ask_1a  {grant.text()}; by ann (token); used 0 of 3 calls\n"
     assert json.loads(toolcrib("approvals", "standing", "--json").stdout)[0]["used"] == {"calls": 0, "spent": "0"}
     assert toolcrib("approvals", "revoke", "1a").exit_code == 0
     assert toolcrib("approvals", "standing").stdout == ""

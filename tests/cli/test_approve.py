@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 import pytest
 
 from toolcrib.approvers import ApproverRule, ApproverRules, Groups
-from toolcrib.calls import Completed, Failed, Outcome, Rejected, Suspended, ToolCall
+from toolcrib.calls import ApprovalRequest, Completed, Failed, Grant, Outcome, Rejected, Suspended, ToolCall
 from toolcrib.cli._approver import ApprovalFlags, approver_of
 from toolcrib.hooks import GlobalHooks
 from toolcrib.pipeline import Pipeline, Run
@@ -166,6 +166,26 @@ async def test_within_bounds_asks_no_more_where_they_cover_the_call(crib: Toolse
     when = "from 00:00 to 24:00 every day (UTC)"
     words = f'pay: amount up to 5, to exactly "ada"; on behalf of no principal; {when}; at most 3 times'
     assert f"{words}; 7.5 of amount in all" in script.shown
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        (("", "", "<= 5"), 'buy: order.to exactly "ada", order.items[*].price up to 5; '),
+        (("any",), "buy: order any; "),
+    ],
+)
+async def test_parts_of_an_argument_are_asked_about_where_it_has_no_bound_itself(
+    typed: tuple[str, ...], words: str
+) -> None:
+    request = ApprovalRequest("a", "c", "buy", {"order": {"to": "ada", "items": [{"price": 5}]}}, "d")
+    script = Script("w", *typed, "", "", "", "y")
+
+    grant = await approver_of(ApprovalFlags(), Toolset(), script)(request)
+
+    assert isinstance(grant, Grant)
+    assert grant.text().startswith(words)
+    assert ("order.items[*].price [[5]]: " in script.shown) is (len(typed) == 3)
 
 
 @pytest.mark.parametrize(

@@ -240,7 +240,7 @@ def test_a_schedule_is_listed_paused_triggered_resumed_and_deleted(toolcrib: Com
 
     (before,) = told(toolcrib("schedules", "list", "--json"))
     shown = toolcrib("schedules", "list").stdout
-    october = ("--since", "2026-10-01", "--until", "2026-10-08")
+    october = ("--since", "2026-10-01", "--until", "2026-10-07")
     early = toolcrib("schedules", "backfill", "nightly", *october)
     asyncio.run(_work_once(tmp_path / "work.db", agent))
     missed = told(toolcrib("schedules", "backfill", "nightly", *october, "--json"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.adapters.mcp_client import small_server as module
-from tests.cli.conftest import Command
+from tests.cli.conftest import TOOLS, Command
 from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.cli._clients import CLIENTS
 from toolcrib.record import ActivityFilter, sqlite_events
@@ -198,12 +199,7 @@ def test_a_target_is_installed_in_a_client_and_its_file_is_copied_before(client:
     assert '+    "trips": {' in tried.stdout
     assert untouched == before == copy.read_text("utf-8")
     assert (settings["theme"], settings[key]["other"]) == ("dark", {"command": "x"})
-    assert entry["args"][-4:] == [
-        "serve",
-        str(Path(target).resolve()),
-        "--database",
-        str(Path.cwd().resolve() / "toolcrib.db"),
-    ]
+    assert entry["args"][-2:] == ["serve", str(Path(target).resolve())]
     assert Path(entry["command"]).is_absolute()
     assert str(copy) in done.stderr
     assert "has it already" in again.stderr
@@ -342,9 +338,48 @@ async def test_a_policy_of_the_file_asks_about_values_of_others(tmp_path: Path) 
         held = await client.call_tool("add", {"a": 12345, "b": 67890})
 
     assert not read.is_error
-    [asked] = await SqliteApprovalStore(tmp_path / "toolcrib.db").list(pending=True)
+    [asked] = await SqliteApprovalStore(place.parent / "toolcrib.db").list(pending=True)
     assert "`add` is suspended until a person answers" in str(held.content)
     assert "is in nothing that the user wrote" in str(asked.request.reason)
+
+
+@pytest.mark.parametrize(
+    ("words", "target"),
+    [
+        (["shop.py"], "shop.py"),
+        (["shop:buy"], "shop.py:buy"),
+        (["../tmp/shop.py:buy", "--wait", "2", "--store"], "shop.py:buy"),
+        (["mcp.json", "--approve-by", "store", "--record", "calls.jsonl"], "mcp.json"),
+        (["mcp.json#/desk"], "mcp.json#/desk"),
+        (["shop.py", "--database", "sqlite:///desk.db"], "shop.py"),
+    ],
+)
+def test_the_lines_of_serve_work_in_any_folder(tmp_path: Path, words: list[str], target: str) -> None:
+    folder, elsewhere = tmp_path / "tmp", tmp_path / "elsewhere"
+    folder.mkdir()
+    elsewhere.mkdir()
+    (folder / "shop.py").write_text(TOOLS, "utf-8")
+    section = {"endpoints": {"/desk": {"servers": ["small"]}}} if "#" in words[0] else {}
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"small": SMALL}, "toolcrib": section}), "utf-8")
+
+    said = _said_by([sys.executable, "-m", "toolcrib", "serve", *words], folder)
+    [lines] = re.findall(r"^\{.*\}$", said, re.MULTILINE)
+    [entry] = json.loads(lines)["mcpServers"].values()
+    again = _said_by([entry["command"], *entry["args"]], elsewhere)
+
+    database = folder / ("desk.db" if "desk.db" in words[-1] else "toolcrib.db")
+    assert again.partition("\n")[2] == said.partition("\n")[2]  # all but the target as it was typed
+    assert str(folder / target) in entry["args"]
+    assert re.search(rf"answered with: toolcrib approvals list --database (sqlite:///)?{database}\n", said)
+    assert list(elsewhere.iterdir()) == []
+
+
+def _said_by(command: list[str], folder: Path) -> str:
+    """Return what a server says on stderr that has no client."""
+    done = subprocess.run(
+        command, cwd=folder, text=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=100, check=True
+    )
+    return done.stderr
 
 
 def test_install_leaves_the_approvals_where_the_file_has_them(toolcrib: Command) -> None:

@@ -217,6 +217,7 @@ def test_activities_are_filtered_and_paged(console: Console, sink: SqliteSink) -
     assert not rest["more"]
     assert [one["id"] for one in found("text=WORD3")["activities"]] == ["page_3"]
     assert found("status=completed")["activities"] == []
+    assert len(found("status=completed&status=failed,running")["activities"]) == 5
 
 
 @pytest.mark.parametrize(
@@ -226,6 +227,7 @@ def test_activities_are_filtered_and_paged(console: Console, sink: SqliteSink) -
         ({"until": AT + timedelta(days=1)}, ["day_0"]),
         ({"since": AT + timedelta(days=1), "until": AT + timedelta(days=2)}, ["day_1"]),
         ({"until": AT + timedelta(days=2), "text": "refund"}, ["day_1", "day_0"]),
+        (dict.fromkeys(("since", "until"), (AT + timedelta(days=1)).astimezone().date()), ["day_1"]),
     ],
 )
 def test_activities_are_filtered_by_when_they_began(
@@ -542,6 +544,20 @@ async def test_always_within_bounds_is_shown_in_words_before_it_counts(console: 
     assert (shown["text"], shown["used"]) == (grant.text(), {"calls": 0, "spent": "0"})
     assert console.post("/api/revoke", {"grant": shown}).status == 200
     assert await console.store.standing() == ()
+
+
+async def test_always_may_be_bound_to_parts_of_a_nested_argument(console: Console) -> None:
+    request = await asked(console, "parts", arguments={"order": {"to": "ada", "items": [{"price": 5}]}})
+
+    view = console.get(f"/api/request?id={request.id}").json
+    typed = {one["name"]: one["suggestion"] for one in view["bounds"]} | {"order.items[*].price": "<= 50"}
+    answer(console, request, "always", scope="within", within=typed)
+
+    (grant,) = await console.store.standing()
+    assert [*typed] == ["order", "order.to", "order.items[*].price"]
+    assert 'order.to exactly "ada", order.items[*].price up to 50; ' in grant.text()
+    (shown,) = console.get("/api/standing").json["grants"]
+    assert console.post("/api/revoke", {"grant": shown}).status == 200
 
 
 @pytest.mark.parametrize(

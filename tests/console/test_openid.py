@@ -22,8 +22,8 @@ from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.calls import ApprovalRequest, Grant, RequiredApprovers
 from toolcrib.console import ConsoleOptions
 from toolcrib.console.openid import OpenIDLogin, OpenIDProvider, load_login
+from toolcrib.serving import claimed_groups
 from toolcrib.serving.oauth import OpenIDClient
-from toolcrib.serving.oauth._openid import _groups  # pyright: ignore[reportPrivateUsage] -- one rule, many shapes
 from toolcrib.testing import FakeClock
 
 RULED = ApprovalRequest(
@@ -230,6 +230,18 @@ async def test_a_program_sends_an_id_token_that_is_for_this_console(desk: Desk, 
     assert [reply.status_code for reply in replies] == [status, 401, 401, 401]
 
 
+async def test_a_program_answers_by_the_id_token_of_a_person(desk: Desk) -> None:
+    await desk.store.put(replace(RULED, id="ask_token", call_id="call_token"))
+    token, _ = await tokens_of(desk, "console")
+
+    headers = {"authorization": f"Bearer {token}"}
+    sent = {"request": "ask_token", "answer": "approve"}
+    reply = httpx2.post(f"{desk.url}/api/answer", json=sent, headers=headers)
+
+    assert reply.status_code == 200, reply.text
+    assert reply.json()["answer"]["by"] == "bob@example.org (openid)"
+
+
 async def tokens_of(desk: Desk, client: str) -> tuple[str, str]:
     """Return the tokens that a client of the provider gets for bob: that of his identity, and that of access."""
     application = OpenIDClient(replace(desk.provider, client_id=client))
@@ -335,6 +347,8 @@ def test_a_file_of_a_login_that_is_wrong_is_named(tmp_path: Path, text: str, pro
 def test_groups_are_a_list_a_text_or_a_part_of_a_claim() -> None:
     claims = {"groups": ["a", 3, "", "b"], "role": "c", "realm": {"roles": ["d"]}, "x.y": ["e"], "realm.roles": None}
 
-    found = [_groups(claims, name) for name in ("groups", "role", "realm.roles", "x.y", "gone", "realm.gone.more")]
+    found = [
+        claimed_groups(claims, name) for name in ("groups", "role", "realm.roles", "x.y", "gone", "realm.gone.more")
+    ]
 
     assert found == [("a", "b"), ("c",), ("d",), ("e",), (), ()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,14 +37,15 @@ class Desk:
 
     def works(
         self,
-        state: str | None = None,
+        states: Collection[str] = (),
         queue: str | None = None,
         limit: int = 50,
         start: int = 0,
         text: str | None = None,
     ) -> list[Mapping[str, Any]]:
-        about = {"state": state, "queue": queue, "waits_for": self.waits_for}
-        return [{"id": f"t{number}", **about} for number in range(start, min(start + limit, 60))]
+        about, state = {"queue": queue, "waits_for": self.waits_for}, list(states) or [None]
+        ids = range(start, min(start + limit, 60))
+        return [{"id": f"t{number}", "state": state[number % len(state)], **about} for number in ids]
 
     def cancel(self, work_id: str) -> Mapping[str, Any]:
         if work_id != "t1":
@@ -86,8 +87,14 @@ def test_work_is_shown_by_its_state_and_queue(working: Console) -> None:
     assert found["more"]
     assert [one["name"] for one in found["queues"]] == ["mail"]
     assert [one["id"] for one in found["workers"]] == ["w1"]
-    assert working.get("/api/work?state=odd").status == 400
+    assert working.get("/api/work?state=failed&state=odd").status == 400
     assert working.get("/api/state").json["work"]
+
+
+def test_work_in_any_of_several_states_is_shown(working: Console) -> None:
+    found = working.get("/api/work?state=failed&state=running&limit=2").json
+
+    assert [one["state"] for one in found["work"]] == ["failed", "running"]
 
 
 def test_work_that_is_looked_for_is_counted(working: Console) -> None:

@@ -184,6 +184,17 @@ def test_further_calls_run_as_the_words_say_that_were_shown_before_they_were_all
     assert desk.work() == "refunded 19.99 on order 7\nrefunded 45.00 on order 8\nnothing is pending\n"
 
 
+def test_further_calls_may_be_bound_to_parts_of_a_nested_argument() -> None:
+    approver = runpy.run_path(str(EXAMPLES / "slack" / "approver.py"))
+    request = ApprovalRequest("a", "c", "buy", {"order": {"to": "ada", "items": [{"price": 5}]}}, "d")
+
+    blocks = [block["block_id"] for block in approver["form"](request, {}) if block["type"] == "input"]
+    grant = approver["grant_of"](request, {"argument order.items[*].price": "<= 50"}, "ann")
+
+    assert blocks[:3] == ["argument order", "argument order.to", "argument order.items[*].price"]
+    assert grant.text().startswith('buy: order.to exactly "ada", order.items[*].price up to 50; ')
+
+
 def test_what_makes_no_grant_is_said_in_the_form_and_allows_nothing(desk: Desk) -> None:
     desk.work()
 

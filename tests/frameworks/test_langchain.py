@@ -159,7 +159,13 @@ async def test_what_is_no_answer_is_an_error_and_the_call_waits_on(by_id: bool) 
         return Command(resume={asked.id: said} if by_id else said)
 
     other = {"type": "edit", "edited_action": {"name": "cancel", "args": {"city": "Rome"}}}
-    for said, problem in (("well", "is not an answer"), (other, "another tool"), ({"type": "respond"}, "respond")):
+    bad = ({"type": "edit", "edited_action": {"args": "Rome"}}, {"kind": "grant"}, "well")
+    problems = [
+        *((each, "is not an answer") for each in bad),
+        (other, "another tool"),
+        ({"type": "respond"}, "respond"),
+    ]
+    for said, problem in problems:
         with pytest.raises(ApprovalError, match=problem):
             await agent.ainvoke(resume(said), where)
         assert ((await agent.aget_state(where)).interrupts[0].id, ran) == (asked.id, [])

@@ -15,7 +15,7 @@ from tests.gateway.test_servers import ENVIRONMENT, small
 from toolcrib.adapters.mcp_client import server_of
 from toolcrib.calls import Suspended
 from toolcrib.errors import TargetError
-from toolcrib.gateway import GatewayFile, read_gateway, toolset_of_file
+from toolcrib.gateway import GatewayFile, GatewayOptions, read_gateway, toolset_of_file
 from toolcrib.pipeline import Access, CallLimits, Channel, Run
 
 
@@ -65,7 +65,9 @@ def test_a_file_without_a_section_says_nothing(tmp_path: Path) -> None:
     path = tmp_path / "mcp.json"
     path.write_text(json.dumps({"mcpServers": {"small": small()}}), "utf-8")
 
-    assert read_gateway(path, ENVIRONMENT) == GatewayFile()
+    database = str(tmp_path / "toolcrib.db")
+    options = GatewayOptions.model_validate({"approvals": {"database": database}})
+    assert read_gateway(path, ENVIRONMENT) == GatewayFile(options)
 
 
 def test_a_database_may_be_a_url(tmp_path: Path) -> None:
@@ -212,6 +214,10 @@ def test_a_limit_by_group_without_groups_is_an_error(tmp_path: Path) -> None:
         ({"approvals": {"elicit_always": "soon"}}, "`toolcrib.approvals.elicit_always`: must be a time such as"),
         ({"approvals": {"elicit_always": 8}}, "`toolcrib.approvals.elicit_always`: must be a time such as"),
         ({"approvals": {"databse": "x"}}, "`toolcrib.approvals.databse`: there is no such option. Did you mean"),
+        (
+            {"limits": {"per_tool": {"ad*": 1}}},
+            '`toolcrib.limits`: `per_tool` has the names of tools, and "ad*" is a pattern. Write "budgets": {"limits"',
+        ),
         ({"limits": {"total": -1}}, "`toolcrib.limits.total`: input should be greater"),
         (
             {"defaults": {"tools": ["a"]}},

@@ -349,6 +349,49 @@ async def test_a_file_of_variables_and_those_that_are_passed_on(tmp_path: Path) 
     assert status.reason.endswith("12s3cret")
 
 
+@pytest.mark.parametrize(
+    ("place", "entry", "folder"),
+    [
+        ("mcp.json", {}, "."),
+        ("mcp.json", {"cwd": "tools"}, "tools"),
+        ("mcp.json", {"cwd": "${workspaceFolder}/tools"}, "tools"),
+        (".vscode/mcp.json", {}, "."),
+        (".cursor/mcp.json", {"cwd": "tools"}, "tools"),
+    ],
+)
+@pytest.mark.parametrize("command", [["${PYTHON}", "server.py"], ["./server.py"]])
+async def test_a_server_is_started_in_the_folder_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, entry: dict[str, Any], folder: str, command: list[str]
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "desk" / "tools").mkdir(parents=True)
+    (tmp_path / "desk" / place).parent.mkdir(exist_ok=True)
+    program = tmp_path / "desk" / folder / "server.py"
+    program.write_text(f"#!{sys.executable}\nimport os\nraise SystemExit('started in ' + os.getcwd())\n", "utf-8")
+    program.chmod(0o755)
+    entry = {"command": command[0], "args": command[1:], **entry}
+    written(tmp_path / "desk", {"a": entry}, place)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+
+    tools = toolset_of_file(Path("../desk") / place, ENVIRONMENT)
+    async with tools.open():
+        [status] = server_statuses(tools)
+
+    assert status.reason.endswith(f"started in {program.parent}")
+
+
+def test_a_path_of_a_file_that_is_named_by_a_relative_path_is_the_same_in_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path, {"small": small()})
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+
+    options = read_gateway(Path("../mcp.json"), ENVIRONMENT).options
+
+    assert options.approvals.database == str(tmp_path / "toolcrib.db")
+
+
 async def test_a_call_that_takes_longer_than_the_limit_ends(tmp_path: Path) -> None:
     tools = read(tmp_path, {"a": small(toolcrib={"limits": {"timeout": 0.2}})})
 

@@ -82,9 +82,16 @@ BUDGET_GATES: tuple[Gate, ...] = (
     Gate(
         "the group of a count",
         _GATE,
-        "return self._groups(call) if callable(self._groups) else (self._groups or {}).get(run.principal)",
-        "return None",
+        "                return group\n",
+        "                return None\n",
         _OF_GATE,
+    ),
+    Gate(
+        "each group of a count",
+        _GATE,
+        "for group in self._groups_of(call) if",
+        "for group in self._groups_of(call)[:1] if",
+        ("tests/gateway/test_groups.py",),
     ),
     Gate("the run of a count", _GATE, "return run.id\n", "return None\n", _OF_GATE),
     Gate("the conversation of a count", _GATE, "return run.channel.conversation_id\n", "return None\n", _OF_GATE),

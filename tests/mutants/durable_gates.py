@@ -440,6 +440,13 @@ DURABLE_GATES: tuple[Gate, ...] = (
         ("tests/adapters/dbos/test_schedules.py",),
     ),
     Gate(
+        "a schedule makes up from the last tick that is there",
+        "adapters/dbos/_schedules.py",
+        "datetime.fromtimestamp(mark, UTC), now)",
+        'datetime.fromisoformat(str(before["last_fired_at"])), now)',
+        ("tests/adapters/dbos/test_schedules.py",),
+    ),
+    Gate(
         "the key of work that is retried",
         "adapters/dbos/_retry.py",
         '"deduplication_id": key}',

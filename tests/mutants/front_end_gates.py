@@ -13,6 +13,20 @@ _VERCEL = ("tests/adapters/vercel_ai/test_app.py",)
 
 FRONT_END_GATES: tuple[Gate, ...] = (
     Gate(
+        "why an answer was not taken is shown",
+        "serving/_front_end.py",
+        '            self._problems[request.id] = f"Nothing was approved: {error}."\n\n',
+        "\n",
+        ("tests/adapters/test_further_calls.py",),
+    ),
+    Gate(
+        "what an answer at a front end has fits the request",
+        "serving/_front_end.py",
+        "answer_problems(request, decision) if isinstance(decision, Grant) else []:",
+        "[]:",
+        ("tests/adapters/test_further_calls.py",),
+    ),
+    Gate(
         "front end: a session is its principal's",
         "serving/_front_end.py",
         '"principal": principal, "id"',

@@ -7,6 +7,7 @@ from tests.mutants.gate import Gate
 __all__ = ["GRANT_GATES"]
 
 _BOUNDS, _LEDGER, _GRANT = "calls/_bounds.py", "approvals/_ledger.py", "calls/_approval.py"
+_PARTS, _OF_PARTS = "calls/_bound_parts.py", ("tests/approvals/test_bound_parts.py",)
 _OF_BOUNDS = ("tests/approvals/test_within.py",)
 _FORM = "approvals/_grant_form.py"
 _OF_FORMS = (
@@ -39,6 +40,13 @@ GRANT_GATES: tuple[Gate, ...] = (
     ),
     Gate("a bound of a hidden value", _BOUNDS, "if _is_hidden(value):", "if False:", _OF_BOUNDS),
     Gate("the lower end of a bound", _BOUNDS, "(low is None or low <= number)", "True", _OF_BOUNDS),
+    Gate(
+        "an amount below 0 is not up to a number",
+        _BOUNDS,
+        "if low is None and high is not None and high >= 0:",
+        "if False:",
+        ("tests/approvals/test_amounts.py",),
+    ),
     Gate("the upper end of a bound", _BOUNDS, "(high is None or number <= high)", "True", _OF_BOUNDS),
     Gate("the parts of a place", _BOUNDS, "parts[: len(place)] == place", "parts[0] == place[0]", _OF_BOUNDS),
     Gate("parts that lead up", _BOUNDS, "all(map(_is_name, parts[1:]))", "True", _OF_BOUNDS),
@@ -59,9 +67,36 @@ GRANT_GATES: tuple[Gate, ...] = (
         _OF_BOUNDS,
     ),
     Gate(
-        "an argument without a bound", _GRANT, "            if bound is None:\n", "            if False:\n", _OF_BOUNDS
+        "an argument without a bound",
+        _BOUNDS,
+        "        if bound is None:\n",
+        "        if bound is None:\n            continue\n",
+        _OF_BOUNDS,
     ),
-    Gate("a value beyond its bound", _GRANT, "if not bound.covers(value):", "if False:", _OF_BOUNDS),
+    Gate("a value beyond its bound", _BOUNDS, "if not self.is_nested and self.covers(value):", "if True:", _OF_BOUNDS),
+    Gate(
+        "each item of a list is within its bound",
+        _BOUNDS,
+        "for at, item in items if (why",
+        "for at, item in [*items][:1] if (why",
+        _OF_PARTS,
+    ),
+    Gate(
+        "a nested bound covers its own kind alone",
+        _BOUNDS,
+        "if not self.is_nested and self.covers(value):",
+        "if self.is_nested or self.covers(value):",
+        _OF_PARTS,
+    ),
+    Gate(
+        "a part without a bound stays as it is",
+        _PARTS,
+        "    if not parts:\n        return _as_before(values)\n",
+        "    if not parts:\n        return Bound.any()\n",
+        _OF_PARTS,
+    ),
+    Gate("two bounds of one part", _PARTS, "if len(parts) > 1:", "if False:", _OF_PARTS),
+    Gate("an argument that is named like a path", _PARTS, "path in known or not", "not", _OF_PARTS),
     Gate("how many calls a grant is for", _GRANT, "use.calls >= self.uses", "False", _OF_BOUNDS),
     Gate("up to which sum a grant is", _GRANT, '"" if spent <= most else', '"" if True else', _OF_BOUNDS),
     Gate("an amount below 0", _GRANT, "if amount is None or amount < 0:", "if amount is None:", _OF_BOUNDS),
@@ -89,7 +124,7 @@ GRANT_GATES: tuple[Gate, ...] = (
     Gate(
         "the count of a grant before its call begins",
         _LEDGER,
-        "        _count_use(ledger, grant, request)\n",
+        "        _count_use(ledger, grant, request, execution.begun_at)\n",
         "",
         _OF_BOUNDS,
     ),

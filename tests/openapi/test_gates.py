@@ -11,6 +11,7 @@ import pytest
 
 from tests.openapi.standin import StandIn, document, operation, parameter
 from toolcrib import Completed, Pipeline, Run, Suspended, ToolCall, Toolkit
+from toolcrib.errors import ToolConstraintError
 from toolcrib.openapi import toolset
 from toolcrib.provenance import Provenance
 from toolcrib.schema import REDACTED
@@ -218,6 +219,9 @@ def test_methods_that_are_not_safe_need_approval_unless_the_host_says_otherwise(
         ("always", "True"),
         ("never", "False"),
         ("act", r"\['act'\]"),
+        ("DELETE", r"\['DELETE'\]"),
+        ("delete", r"\['DELETE'\]"),
+        ("DELETE /things/*", r"\['DELETE /things/\*'\]"),
         ("write", "'writes'"),
         ("unless_readonly", "'writes'"),
     ],
@@ -225,8 +229,43 @@ def test_methods_that_are_not_safe_need_approval_unless_the_host_says_otherwise(
 def test_a_text_that_is_no_choice_is_told_by_what_is_meant(given: str, meant: str) -> None:
     approval: Any = given
 
-    with pytest.raises(ValueError, match=f"as in approval={meant}$"):
+    with pytest.raises(TypeError, match=f"a list of names or a function; write approval={meant}$"):
         toolset(document(ALL), approval=approval)
+
+
+@pytest.mark.parametrize(
+    ("option", "given", "said"),
+    [
+        (
+            "approval",
+            None,
+            "write approval=False where nothing needs it, or leave it out for 'writes'",
+        ),
+        ("approval", 1, "approval is 1; give a list of names, a function, True, False, 'writes'"),
+        ("approval", {"act": False}, r"approval is \{'act': False\}; give a list of names"),
+        ("approval", [None], r"approval is \[None\]; give a list of names"),
+        ("approval", ["always"], "`always`: .* no such operation; True is no name: write it without the list"),
+        ("approval", ["Never"], "`Never`: .* no such operation; False is no name: write it without the list"),
+        ("approval", ["writes"], "`writes`: .* no such operation; 'writes' is no name: write it without the list"),
+        ("include", "add", r"include is a list of names or a function; write include=\['add'\]"),
+        ("include", [1], r"include is \[1\]; give a list of names, a function$"),
+        ("exclude", None, "exclude is None; give a list of names, a function$"),
+    ],
+)
+def test_what_chooses_no_operations_is_told_with_the_remedy(option: str, given: Any, said: str) -> None:
+    with pytest.raises((TypeError, ToolConstraintError), match=said):
+        toolset(document(ALL), **{option: given})
+
+
+@pytest.mark.parametrize("method", ["delete", "Delete"])
+def test_a_method_in_a_list_is_in_capitals(method: str) -> None:
+    made = document({"/a": {"delete": operation("drop"), "get": operation("show"), "post": operation("delete_all")}})
+
+    tools = toolset(made, approval=["DELETE", "show"])
+
+    assert [entry.name for entry in tools if entry.approvals] == ["show", "drop"]
+    with pytest.raises(ToolConstraintError, match=r"has no such operation; write 'DELETE' for the method\.$"):
+        toolset(made, approval=[method])
 
 
 @pytest.mark.parametrize("option", ["tools", "tool_names", "allowed_tools"])

@@ -56,6 +56,10 @@ FILES = [
     ({"made": Media("text/csv", b"x", name="out/b.csv")}, {"file": "b.csv"}),
     ({"made": Media("text/csv", b"x", name="out/b.csv")}, {"file": "out/b.csv"}),
     (Media("text/csv", b"ann,pemphigus vulgaris", name="b.csv"), {"text": "pemphigus vulgaris"}),
+    *(
+        (Media(type, b"<i>ann: pemphigus vulgaris", name="b"), {"text": "pemphigus vulgaris"})
+        for type in ("application/xml", "application/yaml", "image/svg+xml", "application/octet-stream", "TEXT/plain")
+    ),
     (Media("application/pdf", url="https://corp.com/f/9?k=1"), {"text": "corp.com/f/9"}),
 ]
 

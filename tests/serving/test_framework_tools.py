@@ -402,7 +402,24 @@ def test_a_decision_that_no_answer_is_names_what_to_give(form: Any, said: Any, p
         answer_of(REQUEST, form(said))
 
 
-@pytest.mark.parametrize("said", [None, "yes", 1, {}, {"type": "edit"}, {"decisions": []}, [True, True]])
+@pytest.mark.parametrize("type", ["approve", "edit", "reject"])
+@pytest.mark.parametrize("named", ["name", "tool_call_id", "call_id", "request_id"])
+def test_a_decision_about_another_call_is_no_answer(type: str, named: str) -> None:
+    said = {"type": type, named: "other", **({"edited_action": {"args": {}}} if type == "edit" else {})}
+
+    with pytest.raises(ApprovalError, match="names another"):
+        answer_of(REQUEST, said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *(None, "yes", 1, {}, {"type": "edit"}, {"decisions": []}, [True, True]),
+        *({"type": "edit", "edited_action": {"args": args}} for args in (None, "x", [1], [["city", "Rome"]], {1: 2})),
+        *({"type": "approve", more: {"args": {"city": "Rome"}}} for more in ("edited_action", "args", "decisions")),
+        *({"kind": kind, "call_id": "c1"} for kind in ("grant", "denial")),
+    ],
+)
 def test_what_is_no_answer_approves_nothing(said: Any) -> None:
     with pytest.raises(ApprovalError, match="is not an answer"):
         answer_of(REQUEST, said)

@@ -131,6 +131,9 @@ IDENTIFIED = replace(LIMITED, identity=_ANN, identities=(Identity("bob"),))
 IDENTIFIED_AND_TIMED = replace(IDENTIFIED, times=TimesOfDay(time(9), time(17), (0, 1), "Europe/Berlin"))
 """Written in the fourth version of a grant."""
 WITH_ALIASES = replace(IDENTIFIED_AND_TIMED, identity=replace(_ANN, aliases=("u-1;iss=https://login.example.org",)))
+"""Written in the fifth version of a grant."""
+_ITEMS = Bound("each", Bound("fields", {"price": Bound.between(high=5), "sku": Bound.one_of(["a", "b"])}))
+OF_PARTS = replace(WITH_ALIASES, within={"order": Bound("fields", {"items": _ITEMS, "to": Bound.exactly("ann")})})
 RULED = replace(
     REQUEST,
     approved_as=(Identity("bob"),),
@@ -153,6 +156,8 @@ APPROVED_WITH_ALIASES = replace(
     approved_as=(Identity("bob", aliases=("u-2",)),),
     required_if_edited=(RequiredApprovers("much", {"finance": 1}, over={"cents": "9"}, up_to={"cents": "99"}),),
 )
+"""Written in the fifth version of a request."""
+ASKED_BY_ALIASES = replace(APPROVED_WITH_ALIASES, requester_ids=("u-3;iss=https://login.example.org",))
 _TIMELESS = RequiredApprovers(*("pay", {"finance": 2}, {"finance": [["ann", "bob"]]}, ("finance",), ("eve",)))
 RULED_FOR_EVER = replace(RULED, required=(_TIMELESS,))
 """Written in the second version of a request."""
@@ -279,7 +284,7 @@ def counted() -> dict[str, Any]:
 
 FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
     "Agent": (lambda data: Agent.from_dict(data, tools=[pay, find], register=False), lambda: agent().to_dict()),
-    "ApprovalRequest": (ApprovalRequest.from_dict, APPROVED_WITH_ALIASES.to_dict),
+    "ApprovalRequest": (ApprovalRequest.from_dict, ASKED_BY_ALIASES.to_dict),
     "Call": (read_call, secret_call),
     "Completed": (
         outcome_from_dict,
@@ -294,8 +299,8 @@ FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
         outcome_from_dict,
         Failed("pay", "call_1", "tool_error", "no", "E", (FieldProblem("a", "b"),), reference="ref").to_dict,
     ),
-    "Grant": (Grant.from_dict, WITH_ALIASES.to_dict),
-    "GrantUse": (GrantUse.from_dict, GrantUse(2, Decimal(7)).to_dict),
+    "Grant": (Grant.from_dict, OF_PARTS.to_dict),
+    "GrantUse": (GrantUse.from_dict, GrantUse(2, Decimal(7), AT).to_dict),
     "JournalEntry": (JournalEntry.from_dict, lambda: journal_entry().to_dict()),
     "Media": (Media.from_dict, Media("image/png", b"x", "https://a.example", "n", "t", "d").to_dict),
     "PausedProgram": (PausedProgram.from_dict, lambda: replace(program(), question=suspended()).to_dict()),
@@ -429,8 +434,8 @@ def _golden_fields(form: str) -> set[str]:
 @pytest.mark.parametrize(
     ("value", "version"),
     [
-        *[(GRANT, 1), (LIMITED, 2), (IDENTIFIED, 3), (IDENTIFIED_AND_TIMED, 4)],
-        *[(REQUEST, 1), (RULED_FOR_EVER, 2), (RULED, 3), (ESCALATED, 4)],
+        *[(GRANT, 1), (LIMITED, 2), (IDENTIFIED, 3), (IDENTIFIED_AND_TIMED, 4), (WITH_ALIASES, 5)],
+        *[(REQUEST, 1), (RULED_FOR_EVER, 2), (RULED, 3), (ESCALATED, 4), (APPROVED_WITH_ALIASES, 5)],
     ],
     ids=lambda value: str(value) if isinstance(value, int) else type(value).__name__,
 )
@@ -473,9 +478,9 @@ async def test_a_request_in_a_newer_form_is_not_listed_and_is_named_when_it_is_a
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(FORM_VERSIONS, "ApprovalRequest", FORM_VERSIONS["ApprovalRequest"] + 1)
-        await store.put(replace(APPROVED_WITH_ALIASES, id="ask_1"))
+        await store.put(replace(ASKED_BY_ALIASES, id="ask_1"))
     listed = [entry.request.id for entry in await store.list()]
 
     assert listed == ["ask_2"]
-    with pytest.raises(NewerForm, match="the stored ApprovalRequest is of version 6"):
+    with pytest.raises(NewerForm, match="the stored ApprovalRequest is of version 7"):
         await store.show("ask_1")

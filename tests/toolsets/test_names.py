@@ -11,11 +11,16 @@ from toolcrib import CallLimits, Failed, Pipeline, Run, ToolCall, Toolset, ez_to
 from toolcrib.approvals import AgentContext
 from toolcrib.approvers import ApproverRule, ApproverRules
 from toolcrib.budgets import Budgets, Cost, Limit
+from toolcrib.code import Toolkit
 from toolcrib.errors import ToolConstraintError, closest
 from toolcrib.hooks import Gate
 from toolcrib.pipeline import must_call
 from toolcrib.provenance import Provenance, Rule
+from toolcrib.rounds import Session, decode
+from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools
+from toolcrib.testing import FakeSandbox, ScriptedModel, wire_reply
 from toolcrib.toolsets import LiveTools
+from toolcrib.turns import Agent
 
 
 @ez_tool(tags={"money"})
@@ -180,6 +185,27 @@ def test_a_run_about_nearly_a_tool_refuses_its_calls(run_of: Callable[[str], Run
 
     assert [one.code for one in outcomes if isinstance(one, Failed)] == ["tool_constraint"] * 3
     assert all("`refnd`: the gate" in one.text() and "Did you mean `refund`" in one.text() for one in outcomes)
+
+
+HOSTS: dict[str, Callable[[Run], Any]] = {
+    "session": lambda run: Session(ScriptedModel(), tools=[refund, look], run=run),
+    "step": lambda run: Session(ScriptedModel("Hi."), run=run).say("Hi.").run_sync(tools=[refund, look]),
+    "decode": lambda run: decode([refund, look], wire_reply("openai", text="Hi."), run=run),
+    "agent": lambda run: Agent("shop", "Sells.", [refund, look], register=False).run(run=run),
+    "toolkit": lambda run: Toolkit([refund, look], sandbox=FakeSandbox()).execute("1", run=run),
+    "frameworks": lambda run: FrameworkTools([refund, look], FrameworkRuns("other", run, None)),
+}
+
+
+@pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
+@each_run
+def test_a_host_that_gives_such_a_run_to_a_way_in_is_told(
+    run_of: Callable[[str], Run], host: Callable[[Run], Any]
+) -> None:
+    with pytest.raises(ToolConstraintError, match=r"`refnd`: the gate .* Did you mean `refund`"):
+        host(run_of("refnd"))
+
+    host(run_of("refund"))
 
 
 @each_run

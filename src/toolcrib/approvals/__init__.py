@@ -28,6 +28,8 @@ if TYPE_CHECKING:
         answer_of,
         approve_all,
         deny_all,
+        joined_answers,
+        require_answer,
         require_approver,
         stored_approver,
     )
@@ -83,7 +85,8 @@ else:
             "._notices": "KeepsNotices Notice NoticeKind",
             "._pins": "PinEntry PinKind ToolPins",
             "._policy": (
-                "AgentContext ApprovalPolicy Approver answer_of approve_all deny_all require_approver stored_approver"
+                "AgentContext ApprovalPolicy Approver answer_of approve_all deny_all joined_answers require_answer "
+                "require_approver stored_approver"
             ),
             "._required": "approvers_problem can_be_met",
             "._saved_sessions": "SavedSession",
@@ -160,9 +163,11 @@ __all__ = [
     "find_entry",
     "grant_row",
     "is_answer_to",
+    "joined_answers",
     "meant_by",
     "misfit",
     "pending_requests",
+    "require_answer",
     "require_approver",
     "stored_approver",
     "suspended_calls_beside",

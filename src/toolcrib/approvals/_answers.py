@@ -42,7 +42,7 @@ def typed_bounds(request: ApprovalRequest, typed: Mapping[str, str]) -> dict[str
 
     Args:
         request: The request.
-        typed: What `Bound.parse` takes, by argument.
+        typed: What `Bound.parse` takes, by argument, or by the path to a part of one.
 
     Raises:
         ValueError: One is not a bound; the error names the argument.
@@ -50,7 +50,8 @@ def typed_bounds(request: ApprovalRequest, typed: Mapping[str, str]) -> dict[str
     bounds: dict[str, Bound] = {}
     for name, text in typed.items():
         try:
-            bounds[name] = Bound.parse(text, request.arguments.get(name))
+            if text.strip():
+                bounds[name] = Bound.parse(text, request.arguments.get(name))
         except ValueError as error:
             raise ValueError(f"`{name}`: {error}") from None
     return bounds

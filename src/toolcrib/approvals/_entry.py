@@ -143,7 +143,7 @@ def grant_row(grant: Grant, use: GrantUse | None = None) -> dict[str, Any]:
 
     Args:
         grant: The grant.
-        use: What was used of it; None where that is not counted.
+        use: What was used of it; None to leave that out.
     """
     view = {**grant.to_dict(), "by": grant.by}
     names = ("tool", "by", "scope", "at", "expires_at", "principal", "message", "digest", "request_id")
@@ -152,4 +152,4 @@ def grant_row(grant: Grant, use: GrantUse | None = None) -> dict[str, Any]:
         return row
     limits = [] if grant.uses is None else [f"{use.calls} of {count_text(grant.uses, 'call')}"]
     limits += [] if grant.total is None else [f"{use.spent} of {grant.total[1]}"]
-    return {**row, "used": use.to_dict(), "used_text": ", ".join(limits)}
+    return {**row, "used": use.to_dict(), "used_text": ", ".join(limits) or count_text(use.calls, "time")}

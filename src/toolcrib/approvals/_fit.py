@@ -73,7 +73,7 @@ def _edit_problem(grant: Grant, request: ApprovalRequest, at: datetime) -> str:
 
 def people_behind(grant: Grant, request: ApprovalRequest) -> int:
     """Return how many people give a grant."""
-    return count_people((*grant.also, grant.by), identities_in(grant), request.required)
+    return count_people((*grant.also, grant.by), identities_in(grant), request)
 
 
 def _other_definition(before: str, now: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Final, Self, cast
 
 from toolcrib._numbers import require_span, span_text
 from toolcrib.approvals._answers import typed_bounds
-from toolcrib.calls import ApprovalRequest, Grant, Identity, TimesOfDay, cut, number_of
+from toolcrib.calls import ApprovalRequest, Grant, Identity, TimesOfDay, cut, number_of, parts_of
 from toolcrib.errors import explain_options
 
 _MOST_ARGUMENTS: Final = 40
@@ -25,7 +25,8 @@ class GrantForm:
     """The fields that a person typed to let further calls run; a field is empty where they left it so.
 
     Attributes:
-        bounds: What `Bound.parse` takes, by argument; exactly the value of the request where it is empty.
+        bounds: What `Bound.parse` takes, by argument or by the path to a part of one (`places`); exactly the value of
+            the request where it is empty.
         uses: The number of calls, with the one that is asked about.
         total: The highest sum of an argument.
         summed: The argument that is summed up; where it is empty, the only one that is a number.
@@ -47,13 +48,28 @@ class GrantForm:
         return not is_for_one and request.approvals_needed == 1 and len(request.arguments) <= _MOST_ARGUMENTS
 
     @staticmethod
+    def places(request: ApprovalRequest) -> dict[str, Any]:
+        """Return the places that can have a bound, with their values: each argument, then the parts of a nested one.
+
+        A part is named by its path, `order.amount`, or `items[*].price` for each item of a list. Where there are too
+        many, the arguments alone are returned.
+        """
+        arguments = request.arguments
+        parts = parts_of(arguments, _MOST_ARGUMENTS - len(arguments))
+        return {
+            place: value
+            for name in arguments
+            for place, value in {name: arguments[name], **parts.get(name, {})}.items()
+        }
+
+    @staticmethod
     def numbers(request: ApprovalRequest) -> list[str]:
         """Return the arguments of a request that can be summed up."""
         return [name for name, value in request.arguments.items() if number_of(value) is not None]
 
     @classmethod
     def schema(cls, request: ApprovalRequest, longest: timedelta) -> dict[str, Any]:
-        """Return the JSON schema of the form for a request; that of `bounds` has a property for each argument.
+        """Return the JSON schema of the form for a request; that of `bounds` has a property for each place.
 
         Args:
             longest: The longest time that a grant may hold.
@@ -62,10 +78,10 @@ class GrantForm:
         bounds = {
             name: {
                 "type": "string",
-                "title": name if name.isidentifier() else json.dumps(name),
+                "title": name if name.isidentifier() or name not in request.arguments else json.dumps(name),
                 "description": f"{_BOUNDS} {cut(json.dumps(value, default=str), _LONGEST_VALUE)}",
             }
-            for name, value in request.arguments.items()
+            for name, value in cls.places(request).items()
         }
         most = span_text(longest.total_seconds())
         limits: dict[str, Any] = {

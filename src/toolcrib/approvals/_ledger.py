@@ -77,11 +77,11 @@ class Ledger(Protocol):
         """Remove a standing grant; return whether there was one."""
         ...
 
-    def grant_use(self, request_id: str) -> GrantUse:
-        """Return the use of the standing grant that answered a request."""
+    def grant_use(self, key: str) -> GrantUse:
+        """Return the use of the standing grant of a key."""
         ...
 
-    def write_grant_use(self, request_id: str, use: GrantUse) -> None:
+    def write_grant_use(self, key: str, use: GrantUse) -> None:
         """Keep the use of a standing grant, in place of what was kept of it."""
         ...
 
@@ -336,7 +336,7 @@ def begin_execution(
     if all(entry.execution is None for entry in entries):
         if grant is not None and (why := grant.time_problem(execution.begun_at) or _revoked(ledger, grant)):
             raise ApprovalError(request.tool, why)
-        _count_use(ledger, grant, request)
+        _count_use(ledger, grant, request, execution.begun_at)
     for entry in entries:
         ledger.write(replace(entry, answer=grant, used_at=execution.begun_at, execution=execution))
     _end_followed(ledger, request)
@@ -450,19 +450,27 @@ def _standing_for(ledger: Ledger, request: ApprovalRequest) -> Grant | None:
 
 def _used_up(ledger: Ledger, grant: Grant, request: ApprovalRequest) -> str:
     """Return why a standing grant that counts its calls covers no more of them; empty where it does."""
-    if not grant.is_limited or grant.request_id is None:
-        return ""
-    return grant.limit_reached(request, ledger.grant_use(grant.request_id))
+    return grant.limit_reached(request, use_of(ledger, grant)) if grant.is_limited else ""
 
 
-def _count_use(ledger: Ledger, grant: Grant | None, request: ApprovalRequest) -> None:
+def use_of(ledger: Ledger, grant: Grant) -> GrantUse:
+    """Return the use of a standing grant."""
+    return ledger.grant_use(_use_key(grant))
+
+
+def _use_key(grant: Grant) -> str:
+    """Return what the use of a standing grant is stored under: its request, or itself where the host gave it."""
+    return grant.request_id or _text(grant)
+
+
+def _count_use(ledger: Ledger, grant: Grant | None, request: ApprovalRequest, at: datetime) -> None:
     """Count a call that begins by a standing grant; raises ApprovalError where that covers no more of them."""
-    if grant is None or not grant.is_limited or grant.request_id is None:
+    if grant is None or not grant.standing:
         return
-    use = ledger.grant_use(grant.request_id)
-    if why := grant.limit_reached(request, use):
+    use = use_of(ledger, grant)
+    if grant.is_limited and (why := grant.limit_reached(request, use)):
         raise ApprovalError(request.tool, f"{why}. Ask again")
-    ledger.write_grant_use(grant.request_id, grant.used_by(request, use))
+    ledger.write_grant_use(_use_key(grant), grant.used_by(request, use, at))
 
 
 def _revoked(ledger: Ledger, grant: Grant) -> str:

@@ -33,8 +33,10 @@ from toolcrib.approvals._ledger import (
     undo_execution,
     unknown_request,
     use_answer,
+    use_of,
 )
 from toolcrib.approvals._notices import Notice, begin_notices, due_notices, undo_notices
+from toolcrib.approvals._policy import require_answer
 from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse
 from toolcrib.clock import WALL_CLOCK, Clock, time_of, wait_until_set
@@ -152,7 +154,9 @@ class LedgerStore(ABC):
 
         Raises:
             ApprovalError: The request is unknown or answered already, or the grant does not fit it.
+            TypeError: It is not an answer.
         """
+        require_answer("the answer", answer)
         at = time_of(self._clock)
         await self._commit(lambda ledger: keep_answer(ledger, answer, at))
 
@@ -382,8 +386,8 @@ class LedgerStore(ABC):
         return tuple(await self._run(lambda ledger: ledger.standing(None), write=False))
 
     async def grant_use(self, grant: Grant) -> GrantUse:
-        """Return how much of a standing grant was used; of one without limits, nothing is counted."""
-        return await self._run(lambda ledger: ledger.grant_use(grant.request_id or ""), write=False)
+        """Return how often a standing grant was used, up to which sum, and when last."""
+        return await self._run(lambda ledger: use_of(ledger, grant), write=False)
 
     async def revoke(self, grant: Grant) -> bool:
         """Revoke a standing grant, also for the calls that wait with it; return whether there was one."""

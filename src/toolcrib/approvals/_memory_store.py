@@ -128,11 +128,11 @@ class _MemoryLedger:
         before, self._grants = self._grants, [stored for stored in self._grants if stored != grant]
         return len(self._grants) < len(before)
 
-    def grant_use(self, request_id: str) -> GrantUse:
-        return self._grant_uses.get(request_id, GrantUse())
+    def grant_use(self, key: str) -> GrantUse:
+        return self._grant_uses.get(key, GrantUse())
 
-    def write_grant_use(self, request_id: str, use: GrantUse) -> None:
-        self._grant_uses[request_id] = use
+    def write_grant_use(self, key: str, use: GrantUse) -> None:
+        self._grant_uses[key] = use
 
     def notices(self, address: str, request_ids: Iterable[str]) -> Iterable[tuple[str, str]]:
         return [(id, name) for id in request_ids for known, name in self._notices.get(id, ()) if known == address]

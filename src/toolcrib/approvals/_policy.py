@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from inspect import CO_VARARGS, isawaitable
 from typing import Any, TypeAlias
@@ -32,6 +32,36 @@ def require_approver(who: str, approver: object) -> None:
     if approver is not None and not (callable(approver) and _takes_request(approver)):
         mend = "it is a function of the request, as in `def ask(request): return request.grant(by='ann')`"
         raise TypeError(f"{who}: approver is not {approver!r:.80}; {mend}")
+
+
+def require_answer(what: str, answer: object) -> None:
+    """Check that a value is an answer of a person; raises TypeError for anything else, such as True.
+
+    Args:
+        what: The place of the value, for the error.
+    """
+    if not isinstance(answer, Grant | Denial):
+        raise TypeError(
+            f"{what} is {answer!r:.80}; give one to its request, as in request.grant('ann') or request.deny(by='ann', "
+            "message='why')"
+        )
+
+
+def joined_answers(who: str, grants: Iterable[Grant], denials: Iterable[Denial]) -> tuple[Grant | Denial, ...]:
+    """Return all answers of two options; raises TypeError for one answer in the place of a list, and for no answers.
+
+    Args:
+        who: The function that has the options `grants` and `denials`.
+    """
+    found = list[Grant | Denial]()
+    for option, given in {"grants": grants, "denials": denials}.items():
+        if not isinstance(given, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            one = "request.grant('ann')" if option == "grants" else "request.deny(by='ann', message='why')"
+            raise TypeError(f"`{option}` of {who} is a list of answers, as in {option}=[{one}], and not {given!r:.80}")
+        for answer in given:
+            require_answer(f"one of the `{option}` of {who}", answer)
+            found.append(answer)
+    return tuple(found)
 
 
 def _takes_request(approver: Callable[..., Any]) -> bool:

@@ -108,16 +108,24 @@ def people_of_group(required: RequiredApprovers, group: str, at: datetime) -> li
     return [str(member) for member in people if not _names(required, member, at) & excluded]
 
 
-def count_people(names: Sequence[str], identities: Sequence[Identity], rules: Sequence[RequiredApprovers]) -> int:
-    """Return how many people approve a request, by their names and identities: a delegate is who they stand for."""
-    shown = {str(identity) for identity in identities}
+def count_people(names: Sequence[str], identities: Sequence[Identity], request: ApprovalRequest) -> int:
+    """Return how many people approve a request, by their names and identities: a delegate is who they stand for.
+
+    Beside identities no typed name counts. Where the tool itself needs several people, the one who asks does not, nor
+    does a model.
+    """
+    is_of_tool = request.approvals_needed > max((rule.people for rule in request.required), default=1)
+    is_known = is_of_tool and request.principal is not None
+    asker = people_of(request.principal or "", *request.requester_ids) if is_known else set[str]()
     people: list[tuple[set[str], set[str]]] = []
-    for name in names:
-        people = people if name in shown else _joined(people, people_of(name), set())
+    for name in () if identities else names:
+        people = _joined(people, people_of(name), set())
     for answerer in identities:
-        names_of = (_names(rule, answerer, answerer.at) for rule in rules)
-        people = _joined(people, people_of(answerer.id, *answerer.aliases).union(*names_of), set())
-    known = len([shown for shown, _ in people if shown != {""}]) or len(people)
+        names_of = (_names(rule, answerer, answerer.at) for rule in request.required)
+        if not (is_of_tool and answerer.is_model):
+            people = _joined(people, people_of(answerer.id, *answerer.aliases).union(*names_of), set())
+    others = [shown for shown, _ in people if not shown & asker]
+    known = len([shown for shown in others if shown != {""}]) or len(others)
     return min(known, len(people_of(*names)))  # who shows an identity under another name is no second person
 
 

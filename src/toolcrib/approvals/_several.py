@@ -31,11 +31,21 @@ def with_others(grant: Grant, request: ApprovalRequest) -> Grant:
     together = replace(grant, also=also, identities=(*request.approved_as, *grant.identities))
     if why := _of_no_use(grant, request):
         raise ApprovalError(grant.tool, why)
-    if people_behind(together, request) <= count_people(request.approved_by, request.approved_as, request.required):
-        is_same = people_of(grant.by) <= people_of(*request.approved_by)
-        how = "approved it before" if is_same else "counts as one person with an approver before"
-        raise ApprovalError(grant.tool, f"{grant.by} {how}; it needs another approver")
+    before = count_people(request.approved_by, request.approved_as, request)
+    if people_behind(together, request) <= (before if request.approved_as or not identities_in(grant) else 0):
+        raise ApprovalError(grant.tool, f"{_why_not_another(grant, request)}; it needs another approver")
     return together
+
+
+def _why_not_another(grant: Grant, request: ApprovalRequest) -> str:
+    """Return why who gives a grant does not count beside the approvers before."""
+    if people_behind(grant, request) == 0:
+        is_model = any(identity.is_model for identity in identities_in(grant))
+        return f"{grant.by} {'is a model, which counts for no person' if is_model else 'asked for it'}"
+    if request.approved_as and not identities_in(grant):
+        return f"{grant.by} is a name by which nobody has logged in, as the approvers before have"
+    is_same = people_of(grant.by) <= people_of(*request.approved_by)
+    return f"{grant.by} {'approved it before' if is_same else 'counts as one person with an approver before'}"
 
 
 def _of_no_use(grant: Grant, request: ApprovalRequest) -> str:

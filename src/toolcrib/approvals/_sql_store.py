@@ -390,15 +390,15 @@ class _SqlLedger:
     def revoke(self, grant: Grant) -> bool:
         return self._execute(f"DELETE FROM {self._standing} WHERE answer = ?", (_text_of(grant),)).rowcount > 0
 
-    def grant_use(self, request_id: str) -> GrantUse:
-        row = self._execute("SELECT used FROM toolcrib_grant_uses WHERE request = ?", (request_id,)).fetchone()
+    def grant_use(self, key: str) -> GrantUse:
+        row = self._execute("SELECT used FROM toolcrib_grant_uses WHERE request = ?", (key,)).fetchone()
         return GrantUse() if row is None else GrantUse.from_dict(json.loads(row[0]))
 
-    def write_grant_use(self, request_id: str, use: GrantUse) -> None:
+    def write_grant_use(self, key: str, use: GrantUse) -> None:
         self._execute(
             "INSERT INTO toolcrib_grant_uses (request, used) VALUES (?, ?) "
             "ON CONFLICT (request) DO UPDATE SET used = excluded.used",
-            (request_id, json.dumps(use.to_dict())),
+            (key, json.dumps(use.to_dict())),
         )
 
     def notices(self, address: str, request_ids: Iterable[str]) -> list[tuple[str, str]]:

@@ -217,7 +217,7 @@ class ReviewableApprovalStore(WaitableApprovalStore, Protocol):
         ...
 
     async def grant_use(self, grant: Grant) -> GrantUse:
-        """Return how much of a standing grant was used; of one without limits, nothing is counted."""
+        """Return how often a standing grant was used, up to which sum, and when last."""
         ...
 
     async def revoke(self, grant: Grant) -> bool:

@@ -63,8 +63,8 @@ class Budgets:
     Args:
         limits: The limits, all of which hold.
         store: The store of the counts; the memory of this process when None.
-        groups: The group of each principal, or a function of the call (`Call`) that returns it; a request
-            to a model has `run` and `name` alone.
+        groups: The group of each principal, or a function of the call (`Call`) that returns it, or several, in each
+            of which the call counts; a request to a model has `run` and `name` alone.
         costs: Costs of tools, by names or patterns such as `shop_*`, in the place of their own `cost`; the first that
             fits counts.
         prices: Prices of models, by names or patterns such as `gpt-5*`; the first that fits counts.
@@ -80,7 +80,7 @@ class Budgets:
         limits: Sequence[Limit],
         *,
         store: UsageStore | None = None,
-        groups: Mapping[str, str] | Callable[[Any], str | None] | None = None,
+        groups: Mapping[str, str] | Callable[[Any], str | Sequence[str] | None] | None = None,
         costs: Mapping[str, Cost] | None = None,
         prices: Mapping[str, TokenPrice] | None = None,
         name: str = "budgets",
@@ -122,6 +122,18 @@ class Budgets:
                 )
             if problem is None and limit in self._unchecked:
                 self._unchecked.remove(limit)
+
+    def explain(self, name: str, tool: Tool[..., Any]) -> str:
+        """Return the limits that count calls of a tool, and what the tool costs where that is a fixed amount."""
+        cost = self._cost_of(name, tool)
+        currency = None if cost is None else cost.currency
+        counting = [limit for limit in self.limits if limit.counts(name) and limit.unit in ("calls", currency)]
+        price = "" if cost is None or callable(cost.amount) else f" ({cost.amount} {cost.currency} a call)"
+        limits = (
+            limit.text() + (price if limit.spend is not None else "") + (", or asked" if limit.over == "ask" else "")
+            for limit in counting
+        )
+        return "; ".join(limits) or "no limit counts it"
 
     async def check(self, call: Any) -> Rejected | Ask | None:
         """Refuse a call over a limit, or ask; nothing is counted yet, but for a call that the host executes itself."""
@@ -195,7 +207,8 @@ class Budgets:
         request = _ModelRequest(model, run)
         for limit in self.limits:
             if limit.includes_models and limit.currency == currency:
-                yield Charge(self._share(limit, request), amount, limit, may_exceed=True)
+                for share in self._shares(limit, request):
+                    yield Charge(share, amount, limit, may_exceed=True)
 
     def _listed_price(self, model: str) -> TokenPrice | None:
         return next((price for pattern, price in self._prices.items() if fnmatchcase(model, pattern)), None)
@@ -215,7 +228,8 @@ class Budgets:
             if limit.spend is not None:
                 amount = cost.of(call.arguments) if cost is not None and cost.currency == limit.currency else Decimal(0)
             if amount and limit.counts(call.name):
-                yield Charge(self._share(limit, call), amount, limit, is_approved and limit.over == "ask")
+                for share in self._shares(limit, call):
+                    yield Charge(share, amount, limit, is_approved and limit.over == "ask")
 
     def _cost_of(self, name: str, tool: Tool[..., Any]) -> Cost | None:
         costs = (cost for pattern, cost in self._costs.items() if fnmatchcase(name, pattern))
@@ -242,13 +256,18 @@ class Budgets:
             f"{f' ({has})' if has else ''}."
         )
 
-    def _share(self, limit: Limit, call: Any) -> str:
-        """Return the key of what a limit counts together with a call."""
-        parts = {share: self._part(share, call) for share in sorted(limit.shares)}
+    def _shares(self, limit: Limit, call: Any) -> Iterator[str]:
+        """Yield the keys of what a limit counts together with a call: one for each group of who makes it."""
         window = None if limit.window is None else limit.window.total_seconds()
-        return json.dumps([self.name, limit.unit, window, sorted(limit.tools), parts])
+        for group in self._groups_of(call) if "group" in limit.shares else (None,):
+            parts = {share: self._part(share, call, group) for share in sorted(limit.shares)}
+            yield json.dumps([self.name, limit.unit, window, sorted(limit.tools), parts])
 
-    def _part(self, share: Share, call: Any) -> str | None:
+    def _groups_of(self, call: Any) -> Sequence[str | None]:
+        groups = self._groups(call) if callable(self._groups) else (self._groups or {}).get(call.run.principal)
+        return [groups] if groups is None or isinstance(groups, str) else [*groups] or [None]
+
+    def _part(self, share: Share, call: Any, group: str | None) -> str | None:
         run = call.run
         match share:
             case "tool":
@@ -263,7 +282,7 @@ class Budgets:
                 identity = None if call.tool.source is None else call.tool.source.get_identity()
                 return None if identity is None else _digest(identity)
             case "group":
-                return self._groups(call) if callable(self._groups) else (self._groups or {}).get(run.principal)
+                return group
 
 
 def _require_list(name: str, given: Any, kind: type, key: str, example: str) -> None:

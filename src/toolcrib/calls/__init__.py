@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from toolcrib.calls._access import Access
     from toolcrib.calls._activity_event import ActivityEvent, ActivityEventKind, ActivityKind
     from toolcrib.calls._approval import ApprovalRequest, Consent, Denial, Done, Grant, GrantScope
+    from toolcrib.calls._bound_parts import parts_of
     from toolcrib.calls._bounds import Bound, GrantUse, amount_of, fits_amounts, number_of
     from toolcrib.calls._call import (
         CallMetadata,
@@ -60,6 +61,7 @@ else:
         {
             "._access": "Access",
             "._activity_event": "ActivityEvent ActivityEventKind ActivityKind",
+            "._bound_parts": "parts_of",
             "._bounds": "Bound GrantUse amount_of fits_amounts number_of",
             "._approval": "ApprovalRequest Consent Denial Done Grant GrantScope",
             "._call": "CallMetadata RawArguments ToolCall calling_line charge_time charged fault_text new_call_id",
@@ -158,6 +160,7 @@ __all__ = [
     "now",
     "number_of",
     "outcome_from_dict",
+    "parts_of",
     "record_of",
     "render",
     "render_value",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -10,11 +10,13 @@ from typing import Any, Literal, Never, TypeAlias, cast
 
 from toolcrib._numbers import count_text, require_span
 from toolcrib._short_repr import ShortRepr
-from toolcrib.calls._bounds import Bound, GrantUse, number_of
+from toolcrib.calls._bound_parts import bound_with_parts, steps_to
+from toolcrib.calls._bounds import Bound, GrantUse, bounds_problem, number_of, require_bounds
 from toolcrib.calls._diff import differences, label, printable, shown
 from toolcrib.calls._doubt import IN_DOUBT
 from toolcrib.calls._identity import APPROVER_RULES, Identity, RequiredApprovers
 from toolcrib.calls._json import lenient, now, parse_time
+from toolcrib.calls._local_times import local_time
 from toolcrib.calls._media import revived
 from toolcrib.calls._stored import StoredFields, versioned
 from toolcrib.calls._times_of_day import TimesOfDay
@@ -99,6 +101,7 @@ class ApprovalRequest(ShortRepr):
         approved_as: Their identities, as far as they showed one.
         required: Who has to approve it, by each rule that holds for it (`toolcrib.approvers`).
         required_if_edited: The rules that are about it once its arguments are edited.
+        requester_ids: The ids of the one who asks besides `principal`, where the tool needs several people.
         agent: The agent whose turn makes the call; None for another.
         conversation_id: The conversation that the call is part of, as its run says.
         origins: Where the values come from that are asked about, each with `path`, `value`, `why`, the `kind` of its
@@ -141,6 +144,7 @@ class ApprovalRequest(ShortRepr):
     approved_as: tuple[Identity, ...] = ()
     required: tuple[RequiredApprovers, ...] = ()
     required_if_edited: tuple[RequiredApprovers, ...] = ()
+    requester_ids: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         given = [name for name in self.metadata if str(name).startswith(APPROVER_RULES)]
@@ -272,8 +276,9 @@ class ApprovalRequest(ShortRepr):
                 the values where it asks about some, else the tool.
             expires: When it stops to count, or how long from now; never when None.
             message: Goes into the record.
-            within: What each argument may be, by name; of the others exactly what the request has. `grant.text()` says
-                it in words. The scope is `within`.
+            within: What each argument may be, by name, or a part of a nested one, by its path: `order.amount`,
+                `items[*].price` for each item. Of all others exactly what the request has, and for an item what one of
+                its items has. `grant.text()` says it in words. The scope is `within`.
             uses: How many calls may begin by it, this one among them; any number when None.
             total: An argument that is a number, and up to which sum of it calls may begin, in all.
             times: The times of the week at which it counts; any time when None.
@@ -306,11 +311,17 @@ class ApprovalRequest(ShortRepr):
         if not isinstance(within, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
             raise TypeError(f"within is {within!r:.80}; give bounds by argument, as in within={{'order': Bound.any()}}")
         known = self.arguments.keys() | (self.parameters or {}).get("properties", {}).keys()
-        if unknown := sorted(within.keys() - known):
-            raise ValueError(
-                f"`{unknown[0]}` is not an argument of {self.tool}; there are {', '.join(sorted(known)) or 'none'}"
-            )
-        return {name: Bound.exactly(value) for name, value in self.arguments.items()} | dict(within)
+        require_bounds(within)
+        named: dict[str, list[tuple[Sequence[str], Bound]]] = {}
+        for path, bound in within.items():
+            name, *steps = steps_to(path, known)
+            if name not in known:
+                there = ", ".join(sorted(known)) or "none"
+                raise ValueError(f"`{path}` is not an argument of {self.tool}; there are {there}")
+            named.setdefault(name, []).append((steps, bound))
+        values = {name: [self.arguments[name]] if name in self.arguments else [] for name in named}
+        exactly = {name: Bound.exactly(value) for name, value in self.arguments.items()}
+        return exactly | {name: bound_with_parts(name, values[name], parts) for name, parts in named.items()}
 
     def deny(self, *unnamed: Never, by: str | Identity = "host", message: str = "", **unknown: Never) -> Denial:
         """Return a `Denial` of this request.
@@ -353,13 +364,10 @@ class ApprovalRequest(ShortRepr):
             so_far = f"; approved by {', '.join(map(printable, self.approved_by))}" if self.approved_by else ""
             lines.append(f"it needs {count_text(self.approvals_needed, 'approver')}{so_far}")
         if self.expires_at is not None:
-            lines.append(
-                f"it is refused at {self.expires_at.isoformat(timespec='minutes')} unless it is approved before"
-            )
+            lines.append(f"it is refused at {local_time(self.expires_at)} unless it is approved before")
         instead = {group for one in self.required if one.instead for _, group in one.escalation}
         lines += [
-            f"from {at.isoformat(timespec='minutes')} on, {printable(group)} may answer"
-            f"{' instead' if group in instead else ', too'}"
+            f"from {local_time(at)} on, {printable(group)} may answer{' instead' if group in instead else ', too'}"
             for at, group in self.escalations
         ]
         lines += [f"rule: {one.text()}" for one in self.required if one.text() not in self.reason]
@@ -404,9 +412,12 @@ class ApprovalRequest(ShortRepr):
                 if self.required_if_edited
                 else {}
             ),
+            **({"requester_ids": list(self.requester_ids)} if self.requester_ids else {}),
         }  # in the form that has its fields, and no later one: workers of the version before read it
-        if self.required_if_edited or any(one.aliases for one in self.approved_as):
+        if self.requester_ids:
             return versioned("ApprovalRequest", data)
+        if self.required_if_edited or any(one.aliases for one in self.approved_as):
+            return {**data, "version": 5}
         if any(one.instead or one.counts_as for one in self.required):
             return {**data, "version": 4}
         if any(one.has_times for one in self.required) or any(one.at is not None for one in self.approved_as):
@@ -427,6 +438,7 @@ class ApprovalRequest(ShortRepr):
         values["approved_by"] = tuple(values.get("approved_by", ()))
         values["origins"] = tuple(values.get("origins", ()))
         values["approved_as"] = tuple(Identity.from_dict(one) for one in values.get("approved_as", ()))
+        values["requester_ids"] = tuple(values.get("requester_ids", ()))
         for name in ("required", "required_if_edited"):
             values[name] = tuple(RequiredApprovers.from_dict(one) for one in values.get(name, ()))
         values["consent"] = None if values.get("consent") is None else Consent(**values["consent"])
@@ -504,12 +516,7 @@ class Grant(ShortRepr):
             raise ValueError(f"expires_at has no time zone: write datetime.now(UTC) + ..., not {self.expires_at!r}")
         if self.standing and not (self.override_args is None and self.user_input is None and self.done is None):
             raise ValueError("override_args, user_input and done are for one call; grant them with scope='once'")
-        for name, bound in self.within.items():
-            if not isinstance(bound, Bound):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
-                raise TypeError(
-                    f"within: `{name}` is {bound!r:.80}, which is not a bound: write Bound.exactly(...) for one value, "
-                    "or Bound.any(), one_of, between or under (from toolcrib.calls)"
-                )
+        require_bounds(self.within)
         if self.scope == "values" and not self.values:
             raise ValueError("a grant for values has none; `request.always()` makes one, where values are asked about")
         is_limited = self.uses is not None or self.total is not None
@@ -530,12 +537,8 @@ class Grant(ShortRepr):
 
     def limit_reached(self, request: ApprovalRequest, use: GrantUse) -> str:
         """Return why it does not cover the arguments of a call, after so much use; empty where it does."""
-        for name, value in request.arguments.items() if self.scope == "within" else ():
-            bound = self.within.get(name)
-            if bound is None:
-                return f"it was given for calls without `{name}`"
-            if not bound.covers(value):
-                return f"`{name}` is {shown(value)}, and it was given for {bound.text()}"
+        if self.scope == "within" and (why := bounds_problem(self.within, request.arguments)):
+            return why
         if self.uses is not None and use.calls >= self.uses:
             return f"it was given for {count_text(self.uses, 'call')}, and covers no more"
         if self.total is None:
@@ -553,12 +556,12 @@ class Grant(ShortRepr):
             return f"it expired at {self.expires_at.isoformat(timespec='seconds')}; ask again"
         if self.times is None or self.times.covers(at):
             return ""
-        return f"it was given for calls {self.times.text()}, and it is {at.isoformat(timespec='minutes')}; ask again"
+        return f"it was given for calls {self.times.text()}, and it is {local_time(at, self.times.zone)}; ask again"
 
-    def used_by(self, request: ApprovalRequest, use: GrantUse) -> GrantUse:
-        """Return its use with one more call, which it covers."""
+    def used_by(self, request: ApprovalRequest, use: GrantUse, at: datetime | None = None) -> GrantUse:
+        """Return its use with one more call, which it covers, and which begins at a time."""
         amount = None if self.total is None else number_of(request.arguments.get(self.total[0]))
-        return GrantUse(use.calls + 1, use.spent + (amount or 0))
+        return GrantUse(use.calls + 1, use.spent + (amount or 0), at)
 
     def text(self) -> str:
         """Return in words what it covers: `refund: order any, amount up to 50; until ...; at most 10 times`."""
@@ -567,7 +570,7 @@ class Grant(ShortRepr):
             "tool": "any arguments",
             "arguments": "exactly these arguments",
             "values": "these values of others, with any other arguments",
-            "within": ", ".join(f"{label(name)} {bound.text()}" for name, bound in self.within.items()),
+            "within": ", ".join(phrase for name, bound in self.within.items() for phrase in bound.phrases(label(name))),
         }[self.scope]
         parts = [f"{self.tool}: {of}"]
         if self.scope == "within" and self.values:
@@ -576,7 +579,7 @@ class Grant(ShortRepr):
             whose = "every principal" if self.principal == "*" else printable(self.principal or "no principal")
             parts.append(f"on behalf of {whose}")
         if self.expires_at is not None:
-            parts.append(f"until {self.expires_at.isoformat(timespec='minutes')}")
+            parts.append(f"until {local_time(self.expires_at, None if self.times is None else self.times.zone)}")
         if self.times is not None:
             parts.append(self.times.text())
         if self.uses is not None:
@@ -613,8 +616,10 @@ class Grant(ShortRepr):
             **({} if self.times is None else {"times": self.times.typed()}),
         }
         # in the form that has its fields, and no later one: workers of the version before use it, and it can be revoked
-        if any(one is not None and one.aliases for one in (self.identity, *self.identities)):
+        if any(bound.is_nested for bound in self.within.values()):
             return versioned("Grant", data)
+        if any(one is not None and one.aliases for one in (self.identity, *self.identities)):
+            return {**data, "version": 5}
         if self.times is not None:
             return {**data, "version": 4}
         if self.identity is not None or self.identities:

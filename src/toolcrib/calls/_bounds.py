@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from ipaddress import IPv6Address
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -14,14 +15,16 @@ from urllib.parse import unquote, urlsplit
 from pydantic_core import Url
 
 from toolcrib._passwords import REDACTED, STARS
-from toolcrib.calls._diff import shown
-from toolcrib.calls._stored import StoredFields
+from toolcrib.calls._diff import label, shown
+from toolcrib.calls._json import parse_time
+from toolcrib.calls._stored import StoredFields, versioned
 
-BoundKind: TypeAlias = Literal["any", "exactly", "one_of", "between", "under"]
+BoundKind: TypeAlias = Literal["any", "exactly", "one_of", "between", "under", "fields", "each"]
 
 _NUMBER: Final = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
 _URL: Final = re.compile(
-    r"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9.\-\u0080-\U0010ffff]+)(:[0-9]{1,5})?(/[^\s?#\\]*)?([?#][!-~]*)?",
+    # the host may have letters of any script; a range of them would take 5 ms to compile
+    r"(https?)://(\[[0-9a-f:.]+\]|(?:[a-z0-9.\-]|[^\x00-\x7f])+)(:[0-9]{1,5})?(/[^\s?#\\]*)?([?#][!-~]*)?",
     re.IGNORECASE | re.ASCII,
 )
 _DRIVE: Final = re.compile(r"([a-z]):[/\\](.*)", re.IGNORECASE | re.ASCII)
@@ -36,6 +39,7 @@ class Bound:
 
     Made by `Bound.any()`, `Bound.exactly(value)`, `Bound.one_of(values)`, `Bound.between(low, high)` with None for no
     end, `Bound.under(place)` for a path or a URL and what is below it, or from what a person typed by `Bound.parse`.
+    Those of the kinds `fields` and `each` are of a nested argument: `request.always(within=...)` makes them of paths.
     """
 
     kind: BoundKind
@@ -61,7 +65,7 @@ class Bound:
 
     @classmethod
     def between(cls, low: float | Decimal | None = None, high: float | Decimal | None = None) -> Bound:
-        """A number from `low` to `high`, both of them included.
+        """A number from `low` to `high`, both of them included; without `low`, from 0 on unless `high` is below 0.
 
         Raises:
             ValueError: There is neither, one is not a finite number, or `low` is more than `high`.
@@ -130,23 +134,57 @@ class Bound:
         """Return whether a value of a call is within the bound; of one that is hidden, `any` alone knows."""
         if self.kind == "any":
             return True
+        if self.is_nested:
+            return not self.problem("", value)
         if _is_hidden(value):
             return False
         if self.kind == "exactly":
-            return _is_same(value, self.value)
+            return is_same(value, self.value)
         if self.kind == "one_of":
-            return any(_is_same(value, one) for one in self.value)
+            return any(is_same(value, one) for one in self.value)
         if self.kind == "between":
             number = number_of(value)
             low, high = (None if end is None else Decimal(end) for end in self.value)
+            if low is None and high is not None and high >= 0:
+                low = Decimal(0)  # who says "up to 50" of an amount means no debit
             return number is not None and (low is None or low <= number) and (high is None or number <= high)
         place, parts = _place_parts(self.value), _place_parts(value) if isinstance(value, str) else None
         return place is not None and parts is not None and parts[: len(place)] == place
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether it is of the parts of an object or a list."""
+        return self.kind in ("fields", "each")
+
+    def problem(self, path: str, value: Any) -> str:
+        """Return why the value at a path of a call is not within the bound; empty where it is."""
+        if self.kind == "each" and isinstance(value, list):
+            items, of_item = enumerate(cast("list[Any]", value)), cast("Bound", self.value)
+            return next((why for at, item in items if (why := of_item.problem(f"{path}[{at}]", item))), "")
+        if self.kind == "fields" and isinstance(value, Mapping):
+            return bounds_problem(self.value, cast("Mapping[str, Any]", value), f"{path}.")
+        if not self.is_nested and self.covers(value):
+            return ""
+        return f"`{path}` is {shown(value)}, and it was given for {self.text()}"
+
+    def phrases(self, path: str) -> list[str]:
+        """Return in words what the value at a path may be: a phrase for each part that has a bound of its own."""
+        if self.kind == "each":
+            return self.value.phrases(f"{path}[*]")
+        if self.kind == "fields":
+            parts = cast("dict[str, Bound]", self.value).items()
+            return [phrase for name, bound in parts for phrase in bound.phrases(f"{path}.{label(name)}")]
+        return [f"{path} {self.text()}"]
 
     def text(self) -> str:
         """Return the bound in words: `any`, `exactly "a"`, `up to 50`, `from 5 to 50`, `under /srv/reports`."""
         if self.kind == "any":
             return "any"
+        if self.kind == "each":
+            return f"a list of items, each {self.value.text()}"
+        if self.kind == "fields":
+            parts = cast("dict[str, Bound]", self.value).items()
+            return f"an object with {', '.join(f'{label(name)} {bound.text()}' for name, bound in parts)}"
         if self.kind == "one_of":
             return f"one of {', '.join(map(shown, self.value))}"
         if self.kind == "between":
@@ -156,7 +194,12 @@ class Bound:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the bound as JSON shapes."""
-        return {"kind": self.kind} | ({} if self.kind == "any" else {"value": self.value})
+        value = self.value
+        if self.kind == "each":
+            value = value.to_dict()
+        elif self.kind == "fields":
+            value = {name: bound.to_dict() for name, bound in value.items()}
+        return {"kind": self.kind} | ({} if self.kind == "any" else {"value": value})
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Bound:
@@ -173,8 +216,34 @@ class Bound:
                 return cls.under(value)
             case "between" if isinstance(value, list) and len(cast("list[Any]", value)) == 2:
                 return cls.between(*(None if end is None else Decimal(end) for end in cast("list[Any]", value)))
+            case "each" if isinstance(value, Mapping):
+                return cls("each", cls.from_dict(cast("Mapping[str, Any]", value)))
+            case "fields" if isinstance(value, Mapping) and value:
+                parts = cast("Mapping[str, Any]", value)
+                return cls("fields", {name: cls.from_dict(bound) for name, bound in parts.items()})
             case _:
                 raise ValueError(f"{data!r:.100} is not a bound of an argument")
+
+
+def require_bounds(within: Mapping[str, Any]) -> None:
+    """Raise TypeError where something else than a bound is given for an argument."""
+    for name, bound in within.items():
+        if not isinstance(bound, Bound):
+            raise TypeError(
+                f"within: `{name}` is {bound!r:.80}, which is not a bound: write Bound.exactly(...) for one value, "
+                "or Bound.any(), one_of, between or under (from toolcrib.calls)"
+            )
+
+
+def bounds_problem(bounds: Mapping[str, Bound], values: Mapping[str, Any], path: str = "") -> str:
+    """Return why values are not within bounds of the same names, each after a path; empty where they are."""
+    for name, value in values.items():
+        bound = bounds.get(name)
+        if bound is None:
+            return f"it was given for calls without `{path}{name}`"
+        if why := bound.problem(f"{path}{name}", value):
+            return why
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,20 +253,24 @@ class GrantUse:
     Attributes:
         calls: The calls that began by it.
         spent: The sum of the argument that its `total` names, over these calls.
+        last_at: When the latest of these calls began; None where that was not stored.
     """
 
     calls: int = 0
     spent: Decimal = Decimal(0)
+    last_at: datetime | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON shapes."""
-        return {"calls": self.calls, "spent": str(self.spent)}
+        data = {"calls": self.calls, "spent": str(self.spent)}
+        return data if self.last_at is None else versioned("GrantUse", {**data, "last_at": self.last_at.isoformat()})
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> GrantUse:
         """Return the use that `to_dict` described."""
         fields = StoredFields(cls, data)
-        return cls(fields["calls"], Decimal(fields["spent"]))
+        last_at = fields.get("last_at")
+        return cls(fields["calls"], Decimal(fields["spent"]), None if last_at is None else parse_time(last_at))
 
 
 def _end(name: str, given: float | Decimal) -> Decimal:
@@ -265,16 +338,16 @@ def _is_hidden(value: Any, depth: int = 0) -> bool:
     return value in (REDACTED, STARS)
 
 
-def _is_same(one: Any, other: Any) -> bool:
+def is_same(one: Any, other: Any) -> bool:
     """Return whether two JSON values are the same."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         fields, others = cast("Mapping[str, Any]", one), cast("Mapping[str, Any]", other)
-        return fields.keys() == others.keys() and all(_is_same(fields[name], others[name]) for name in fields)
+        return fields.keys() == others.keys() and all(is_same(fields[name], others[name]) for name in fields)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         items, more = cast("list[Any]", one), cast("list[Any]", other)
-        return len(items) == len(more) and all(map(_is_same, items, more))
+        return len(items) == len(more) and all(map(is_same, items, more))
     return bool(one == other) and isinstance(one, str) == isinstance(other, str)
 
 

@@ -9,12 +9,12 @@ import time
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, ParamSpec, TypeAlias, TypeVar, cast
+from typing import Any, Final, Literal, Never, ParamSpec, TypeAlias, TypeVar, cast
 from uuid import uuid4
 
 from toolcrib._cut import cut
 from toolcrib.calls._value_class import value_class
-from toolcrib.errors import explain_options
+from toolcrib.errors import refuse_unknown_options
 
 _SHOWN = 300  # characters of the arguments of a call that did not come whole
 
@@ -98,13 +98,14 @@ def new_call_id() -> str:
     return f"{_prefix}{next(_ids)}"
 
 
-@explain_options(
-    {
-        **dict.fromkeys(("args", "input", "kwargs", "parameters", "params", "tool_args", "tool_input"), "arguments"),
-        **dict.fromkeys(("function", "tool", "tool_name"), "name"),
-        **dict.fromkeys(("call_id", "tool_call_id"), "id"),
-    }
-)
+_NEW_ID: Final = "a new one"  # known by its identity
+_WORDS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("args", "input", "kwargs", "parameters", "params", "tool_args", "tool_input"), "arguments"),
+    **dict.fromkeys(("function", "tool", "tool_name"), "name"),
+    **dict.fromkeys(("call_id", "tool_call_id"), "id"),
+}
+
+
 @value_class
 class ToolCall:
     """A request to run a tool.
@@ -112,7 +113,7 @@ class ToolCall:
     Attributes:
         name: The tool's name in the toolset that is asked.
         arguments: Raw JSON text, or values by parameter name. No `repr` has them: what is secret is the tool's to say.
-        id: Names this call in its run; approvals and records are bound to it.
+        id: Names this call in its run; approvals and records are bound to it. Without one, it gets one of `new_call_id`.
         origin: Who made the arguments. A `model`'s are validated and may name nothing that is not offered; a `host`'s
             are Python values that pass as they are, and extra ones are ignored.
         caller: What made it, as far as a provider says so: `direct` for the model itself, or the provider's word for a
@@ -124,18 +125,34 @@ class ToolCall:
 
     name: str
     arguments: RawArguments = field(default="{}", repr=False)
-    id: str = field(default_factory=new_call_id)
+    id: str = _NEW_ID
     origin: Literal["model", "host"] = "model"
     fault: str = ""
     caller: str = ""
     is_repaired: bool = False
 
-    def __post_init__(self) -> None:
+    def __init__(  # by hand: checked by a wrapper around the dataclass's own, a call took twice as long to make
+        self,
+        name: str,
+        arguments: RawArguments = "{}",
+        id: str = _NEW_ID,
+        origin: Literal["model", "host"] = "model",
+        fault: str = "",
+        caller: str = "",
+        is_repaired: bool = False,
+        **unknown: Never,
+    ) -> None:
+        if unknown:
+            refuse_unknown_options("ToolCall", unknown, ToolCall.__slots__, _WORDS)
+        self.name = name
+        self.arguments = arguments
+        self.id = new_call_id() if id is _NEW_ID else id
+        self.origin: Literal["model", "host"] = origin
+        self.fault = fault
+        self.caller = caller
+        self.is_repaired = is_repaired
         if not (
-            isinstance(cast("object", self.name), str)
-            and isinstance(cast("object", self.arguments), _ARGUMENTS)
-            and isinstance(cast("object", self.id), str)
-            and self.origin in _ORIGINS
+            isinstance(name, str) and isinstance(arguments, _ARGUMENTS) and isinstance(id, str) and origin in _ORIGINS
         ):
             raise _not_a_call(self)
 

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, ClassVar, Generic, Literal, NoReturn, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Generic, Literal, Never, NoReturn, Protocol, TypeAlias, runtime_checkable
 
 from typing_extensions import TypeVar
 
 from toolcrib._cut import cut_shapes
+from toolcrib._json_writer import valid_text
 from toolcrib._short_repr import ShortRepr
 from toolcrib.calls._approval import ApprovalRequest
 from toolcrib.calls._hiding import Hiding
@@ -28,7 +29,7 @@ from toolcrib.errors import (
     ResultNotSerializable,
     ToolcribError,
     explain_missing,
-    explain_options,
+    refuse_unknown_options,
 )
 
 REJECTION_PREFIX = "Rejected: "
@@ -302,9 +303,13 @@ def hidden_outcome(outcome: Outcome, hiding: Hiding) -> Outcome:
             return outcome
 
 
-@explain_options()
 def render(
-    outcome: Outcome, *, structured: bool = False, blocks: Blocks | None = None, tables: Tables | None = None
+    outcome: Outcome,
+    *,
+    structured: bool = False,
+    blocks: Blocks | None = None,
+    tables: Tables | None = None,
+    **unknown: Never,
 ) -> Rendered:
     """Render an outcome for a model; a way in translates the result.
 
@@ -313,15 +318,17 @@ def render(
         blocks: The content blocks that the way in has of its own, as for `render_value`.
         tables: What stands for a table in the JSON shapes, as for `render_value`.
     """
+    if unknown:
+        refuse_unknown_options("render()", unknown, ("structured", "blocks", "tables"), {})
     if not isinstance(outcome, Completed):
-        return Rendered(outcome.text(), is_error=True)
+        return Rendered(valid_text(outcome.text()), is_error=True)
     try:
         limit = outcome.max_result_chars
         return render_value(
             outcome.value, outcome.tool, limit, structured=structured, blocks=blocks, tables=tables, kept=outcome.kept
         )
     except ResultNotSerializable as error:
-        return Rendered(f"{type(error).__name__}: {error}", is_error=True)
+        return Rendered(valid_text(f"{type(error).__name__}: {error}"), is_error=True)
 
 
 def record_of(

@@ -124,8 +124,8 @@ def answer_text(answer: Grant | Denial) -> str:
 def standing_text(grant: Grant, use: GrantUse) -> str:
     """Return a line of a standing grant: the request that it answered, what it covers, and what was used of it."""
     row = grant_row(grant, use)
-    used = f"; used: {row['used_text']}" if row["used_text"] else ""
-    return f"{row['request_id'] or '-'}  {row['text']}; by {row['by']}{used}"
+    last = "" if use.last_at is None else f", last at {_time(use.last_at)}"
+    return f"{row['request_id'] or '-'}  {row['text']}; by {row['by']}; used {row['used_text']}{last}"
 
 
 def _answer_lines(answer: Grant | Denial) -> dict[str, str]:

@@ -134,7 +134,8 @@ def approve(
         typer.Option(
             "--within",
             metavar="ARG=BOUND",
-            help="With --always, and for each argument that may differ: any, '<= 50', 5..50, 'under /srv/x', "
+            help="With --always, and for each argument that may differ, or part of one as items[*].price: any, "
+            "'<= 50', 5..50, 'under /srv/x', "
             '\'one of "a", "b"\'. The others stay as they are.',
         ),
     ] = None,
@@ -151,7 +152,8 @@ def approve(
         ),
     ] = None,
     expires: Annotated[
-        str | None, typer.Option("--expires", metavar="TIME", help="Until when: 30m, 2h, 7d, or 2030-01-31T12:00.")
+        str | None,
+        typer.Option("--expires", metavar="TIME", help="Until when: 30m, 2h, 7d, or 2030-01-31[T12:00]."),
     ] = None,
     yes: YesOption = False,
     database: DatabaseOption = None,
@@ -168,7 +170,7 @@ def approve(
         raise typer.BadParameter(
             "--within, --uses, --total and --times say how far --always goes", param_hint="--always"
         )
-    until, override = time_of(expires, "--expires", ahead=True), _override(arguments)
+    until, override = time_of(expires, "--expires", ahead=True, to_end=True), _override(arguments)
 
     def answer(entry: ApprovalEntry, by: str) -> Grant:
         asked = entry.request

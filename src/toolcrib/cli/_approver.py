@@ -223,8 +223,14 @@ class _TerminalApprover:
     async def _within(self, request: ApprovalRequest) -> Grant | None:
         """Ask what each argument may be and for how many calls, and show what it comes to; None without a yes."""
         self._terminal.say(_BOUNDS)
-        asked = [(name, json.dumps(value, ensure_ascii=False)) for name, value in request.arguments.items()]
-        typed = {name: await self._terminal.ask(f"{name} [{text}]: ") or "" for name, text in asked}
+        typed: dict[str, str] = {}
+        of_argument = ""
+        for place, value in GrantForm.places(request).items():
+            if place in request.arguments or not of_argument:  # a part has a bound where its argument has none
+                shown = json.dumps(value, ensure_ascii=False)
+                typed[place] = await self._terminal.ask(f"{place} [{shown}]: ") or ""
+            if place in request.arguments:
+                of_argument = typed[place].strip()
         uses = await self._terminal.ask("for how many calls, this one too (Enter for any number): ") or ""
         total, summed = await self._sum(GrantForm.numbers(request))
         hours = await self._terminal.ask("for how many hours (Enter for the rest of the run): ") or ""

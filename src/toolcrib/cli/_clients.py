@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
+from toolcrib.cli._find_toolset import absolute_target
 from toolcrib.cli._private_file import write_private
 from toolcrib.errors import TargetError
 
@@ -49,6 +50,13 @@ CLIENTS: Mapping[str, _Client] = {
     "cursor": _Client("mcpServers", lambda: Path.home() / ".cursor" / "mcp.json", ".cursor/mcp.json"),
     "vscode": _Client("servers", lambda: _of_applications("Code", "User", "mcp.json"), ".vscode/mcp.json"),
 }
+
+
+def serve_command(target: str, *options: str) -> dict[str, Any]:
+    """Return the server of a client that serves a target; the command means the same in any folder."""
+    command = shutil.which("toolcrib", path=str(Path(sys.executable).parent)) or shutil.which("toolcrib")
+    words = [sys.executable, "-m", "toolcrib"] if command is None else [str(Path(command).absolute())]
+    return {"command": words[0], "args": [*words[1:], "serve", absolute_target(target), *options]}
 
 
 class SettingsFile:

@@ -52,6 +52,13 @@ def shown_name(name: str | None) -> str:
     return hide_passwords(database_name(name))
 
 
+def absolute_database(name: str | None) -> str:
+    """Return the database that an option or the environment names, the same in any folder."""
+    found = database_name(name)
+    scheme, separator, rest = found.rpartition("sqlite:///")
+    return found if "://" in rest else f"{scheme}{separator}{Path(rest).absolute()}"
+
+
 def database_url(name: str | None) -> str:
     """Return the database by a name that cannot be taken for that of a file of records."""
     found = database_name(name)

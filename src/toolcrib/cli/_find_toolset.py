@@ -80,6 +80,22 @@ def name_of(target: str) -> str:
     return Path(place).stem if place.endswith((".py", ".pyw")) else place.rpartition(".")[2]
 
 
+def absolute_target(target: str) -> str:
+    """Return a target, whose tools were loaded, as it is named in any folder."""
+    place, colon, attribute = target.partition(":")
+    if target.startswith(("http://", "https://")):
+        return target
+    if is_api(target):
+        place = api_place(target)
+        return target if place.startswith(("http://", "https://")) else f"openapi:{Path(place).resolve()}"
+    if is_servers(target):
+        return str(Path(target).resolve())
+    module = sys.modules.get(place)
+    if module is not None and not (place in sys.stdlib_module_names or _is_in_packages(module)):
+        place = module.__file__ or place
+    return f"{Path(place).resolve()}{colon}{attribute}" if place.endswith((".py", ".pyw")) else target
+
+
 def listed_tools(target: str) -> Toolset:
     """Return the toolset of a target, with the tools that its members list."""
 
@@ -213,8 +229,13 @@ def _is_tool(value: object) -> bool:
 def _is_installed(kind: type) -> bool:
     """Return whether a class is of the standard library or of an installed package, and not the user's own."""
     root = kind.__module__.partition(".")[0]
-    place = str(getattr(sys.modules.get(kind.__module__), "__file__", None) or "")
-    return root in sys.stdlib_module_names - {"__main__"} or "site-packages" in place or "dist-packages" in place
+    return root in sys.stdlib_module_names - {"__main__"} or _is_in_packages(sys.modules.get(kind.__module__))
+
+
+def _is_in_packages(module: ModuleType | None) -> bool:
+    """Return whether a module is of an installed package."""
+    place = str(getattr(module, "__file__", None) or "")
+    return "site-packages" in place or "dist-packages" in place
 
 
 def _describe(value: object) -> str:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
 
-from toolcrib.cli._api import api_place, is_api
-from toolcrib.cli._clients import CLIENTS, SettingsFile, settings_of
-from toolcrib.cli._find_toolset import is_file_of_servers, is_servers, name_of, read_gateway, tools_of
+from toolcrib.cli._clients import CLIENTS, SettingsFile, serve_command, settings_of
+from toolcrib.cli._database import absolute_database
+from toolcrib.cli._find_toolset import is_file_of_servers, name_of, tools_of
 from toolcrib.cli._formatting import say, write
 from toolcrib.cli._status import exit_on_error
 from toolcrib.errors import TargetError
@@ -37,8 +35,9 @@ def install(
     with exit_on_error():
         tools_of(target)
         settings = settings_of(client, project=project)
-        has_place = is_file_of_servers(target) and read_gateway(target).options.approvals.database is not None
-        entry = _entry(_absolute(target), has_place=has_place)
+        # a file of servers says where its approvals are; those of other tools are in this folder
+        place = [] if is_file_of_servers(target) else ["--database", absolute_database(None)]
+        entry = serve_command(target, *place)
         if client == "vscode":
             entry = {"type": "stdio", **entry}
         _put(settings, {name or name_of(target): entry}, replace=replace)
@@ -63,27 +62,6 @@ def import_servers(
         settings_file = SettingsFile(to, "mcpServers")
         _put(settings_file, found, replace=replace)
         _finish(settings_file, dry_run=dry_run)
-
-
-def _absolute(target: str) -> str:
-    """Return a target that means the same in another folder."""
-    file, colon, attribute = target.partition(":")
-    if target.startswith(("http://", "https://")):
-        return target
-    if is_api(target):
-        place = api_place(target)
-        return target if place.startswith(("http://", "https://")) else f"openapi:{Path(place).resolve()}"
-    if is_servers(target):
-        return str(Path(target).resolve())
-    return f"{Path(file).resolve()}{colon}{attribute}" if Path(file).suffix in (".py", ".pyw") else target
-
-
-def _entry(target: str, *, has_place: bool) -> dict[str, Any]:
-    """Return the server for a client; a file that does not say where approvals are has them in this folder."""
-    place = [] if has_place else ["--database", str(Path.cwd().resolve() / "toolcrib.db")]
-    command = shutil.which("toolcrib", path=str(Path(sys.executable).parent)) or shutil.which("toolcrib")
-    words = [sys.executable, "-m", "toolcrib"] if command is None else [str(Path(command).absolute())]
-    return {"command": words[0], "args": [*words[1:], "serve", target, *place]}
 
 
 def _is_own(entry: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Generator
@@ -16,6 +17,7 @@ from typing import Any
 
 import typer
 
+from toolcrib._passwords import hide_passwords
 from toolcrib._run_sync import run_sync
 from toolcrib.adapters.mcp_client import server_of
 from toolcrib.adapters.mcp_server import (
@@ -27,7 +29,15 @@ from toolcrib.adapters.mcp_server import (
     serve_endpoints,
     serve_stdio,
 )
-from toolcrib.cli._database import database_or, database_url, open_approvals, open_server_states, shown_name
+from toolcrib.cli._clients import serve_command
+from toolcrib.cli._database import (
+    absolute_database,
+    database_or,
+    database_url,
+    open_approvals,
+    open_server_states,
+    shown_name,
+)
 from toolcrib.cli._find_toolset import file_and_endpoint, is_file_of_servers, name_of, tools_of
 from toolcrib.cli._formatting import say
 from toolcrib.cli._http_server import http_options
@@ -70,12 +80,13 @@ def serve_target(given: ServeOptions) -> None:
         if https:
             https[0] = https[0] if pages is None or pages.is_local else replace(https[0], routes=pages.routes())
             served = [HttpEndpoint(*parts) for parts in zip(toolsets, options, https, strict=True)]
-            started = partial(_announce, given, http=https[0])
-            work = _over_http(given, serve_endpoints(served, started=started), https[0])
+            started = partial(_announce, given, database, http=https[0])
+            work = _over_http(serve_endpoints(served, started=started), https[0])
         else:
             flush = None if telemetry is None else telemetry.flush
             leave = partial(_leave, recorder, flush, states)
-            work = _over_stdio(given, build_server(toolsets[0], options[0]), leave)
+            started = partial(_announce, given, database)
+            work = _over_stdio(build_server(toolsets[0], options[0]), leave, started)
         _run(states.during(work if pages is None or not pages.is_local else pages.beside(work)))
 
 
@@ -182,7 +193,7 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
         run_sync(work)
 
 
-async def _over_http(given: ServeOptions, work: Coroutine[Any, Any, None], http: HttpOptions) -> None:
+async def _over_http(work: Coroutine[Any, Any, None], http: HttpOptions) -> None:
     task = asyncio.ensure_future(work)
     with _stopping(task):
         try:
@@ -196,11 +207,13 @@ async def _over_http(given: ServeOptions, work: Coroutine[Any, Any, None], http:
             raise typer.Exit(Status.MISUSED) from None
 
 
-async def _over_stdio(given: ServeOptions, server: McpServer, leave: Callable[[ToolcribError | None], None]) -> None:
+async def _over_stdio(
+    server: McpServer, leave: Callable[[ToolcribError | None], None], started: Callable[[], None]
+) -> None:
     closed: asyncio.Future[ToolcribError | None] = asyncio.get_running_loop().create_future()
     task = asyncio.ensure_future(serve_stdio(server, ended=closed.set_result))
     with _stopping(task):
-        _announce(given)
+        started()
         await asyncio.wait([task, closed], return_when=asyncio.FIRST_COMPLETED)
         fault = closed.result() if closed.done() else None
         if not task.done() and (task.cancelling() or fault is not None):
@@ -258,11 +271,13 @@ def _clean_stdout() -> Generator[None]:
 # --- messages for the person
 
 
-def _announce(given: ServeOptions, url: str | None = None, http: HttpOptions | None = None) -> None:
+def _announce(
+    given: ServeOptions, database: str | None, url: str | None = None, http: HttpOptions | None = None
+) -> None:
     """Print on stderr where the tools are served, how clients connect, and how calls are approved."""
     if url is None:
         say(f"serving {given.target} over stdio; a client starts this command itself:")
-        say(json.dumps({"mcpServers": {name_of(given.target): _command(given)}}))
+        say(json.dumps({"mcpServers": {name_of(given.target): serve_command(given.target, *_words(given, database))}}))
     else:
         say(f"serving {given.target} on {url}")
         if http is not None and http.tokens:
@@ -272,9 +287,21 @@ def _announce(given: ServeOptions, url: str | None = None, http: HttpOptions | N
         if http is not None and not http.known_callers:
             say(f"without tokens: every client on this machine is the one principal `{local_user()}`")
     if given.approve_by in (None, "store"):
-        where = "" if given.database is None else f" --database {shown_name(given.database)}"
-        say(f"calls that need approval are answered with: toolcrib approvals list{where}")
+        words = ["toolcrib", "approvals", "list", "--database", hide_passwords(absolute_database(database))]
+        say(f"calls that need approval are answered with: {shlex.join(words)}")
 
 
-def _command(given: ServeOptions) -> dict[str, Any]:
-    return {"command": "toolcrib", "args": sys.argv[1:] or ["serve", given.target]}
+def _words(given: ServeOptions, database: str | None) -> list[str]:
+    """Return the options of `serve` over stdio as words that mean the same in any folder, but for a password."""
+    name, record = absolute_database(database), given.record
+    values = {
+        "--name": given.name,
+        "--approve-by": given.approve_by,
+        "--wait": None if given.wait is None else f"{given.wait:g}",
+        "--database": name if hide_passwords(name) == name else None,
+        "--record": None if record is None else absolute_database(record),
+        "--errors": given.errors,
+    }
+    flags = ("code_mode", "search", "store", "telemetry")
+    words = [word for option, value in values.items() if value is not None for word in (option, value)]
+    return words + [f"--{flag.replace('_', '-')}" for flag in flags if getattr(given, flag)]

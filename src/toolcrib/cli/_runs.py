@@ -55,7 +55,11 @@ SinceOption = Annotated[
 ]
 UntilOption = Annotated[
     str | None,
-    typer.Option("--until", metavar="TIME", help="Only with a call that began before then; a time as for --since."),
+    typer.Option(
+        "--until",
+        metavar="TIME",
+        help="Only with a call that began before then, or that day; as for --since.",
+    ),
 ]
 LimitOption = Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most this many.")]
 
@@ -96,7 +100,7 @@ def runs(
     outcomes = tuple(word for text in outcome or () for word in text.split(","))
     if unknown := [word for word in outcomes if word not in _OUTCOMES]:
         raise typer.BadParameter(_unknown_outcome(unknown[0]), param_hint="--outcome")
-    begun = time_of(since, "--since"), time_of(until, "--until")
+    begun = time_of(since, "--since"), time_of(until, "--until", to_end=True)
     wanted = RunFilter(principal or "", tool or "", outcomes, *begun)
     name = named or database
     with exit_on_error():

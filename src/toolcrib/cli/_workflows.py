@@ -112,7 +112,8 @@ def list_workflows(
         typer.Option("--since", metavar="TIME", help="Only those enqueued then or later: 2h, 7d, or 2030-01-31T12:00."),
     ] = None,
     until: Annotated[
-        str | None, typer.Option("--until", metavar="TIME", help="Only those enqueued before then, as for --since.")
+        str | None,
+        typer.Option("--until", metavar="TIME", help="Only those enqueued before then, or that day."),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most this many.")] = 50,
     start: Annotated[int, typer.Option("--start", metavar="N", min=0, help="Leave out the latest N.")] = 0,
@@ -132,7 +133,7 @@ def list_workflows(
             partition=partition,
             text=search,
             since=time_of(since, "--since"),
-            until=time_of(until, "--until"),
+            until=time_of(until, "--until", to_end=True),
             limit=limit,
             start=start,
         )
@@ -331,13 +332,14 @@ def backfill(
         str, typer.Option("--since", metavar="TIME", help="The first tick, or before: 2h, 7d, or 2030-01-31T12:00.")
     ],
     until: Annotated[
-        str | None, typer.Option("--until", metavar="TIME", help="After the last tick; now when it is left out.")
+        str | None,
+        typer.Option("--until", metavar="TIME", help="After the last tick, or its day; now when left out."),
     ] = None,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Enqueue the work of each tick of a time that has passed; one whose work was enqueued before is left out."""
-    begin, end = time_of(since, "--since") or now(), time_of(until, "--until") or now()
+    begin, end = time_of(since, "--since") or now(), time_of(until, "--until", to_end=True) or now()
     with _client(database) as (module, client):
         ids = module.backfill_schedule(client, name, begin, end)
     if as_json:

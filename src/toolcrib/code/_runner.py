@@ -28,7 +28,7 @@ from toolcrib.code._result import ExecutionResult
 from toolcrib.code._search_tools import Lookup, LookupHost, lookup_names
 from toolcrib.errors import PausedProgramError, SandboxError
 from toolcrib.hooks import ModelInput
-from toolcrib.pipeline import Pipeline, Run, run_for, visible_names
+from toolcrib.pipeline import Pipeline, Run, require_run, run_for, visible_names
 from toolcrib.record import ListSink, Sink
 from toolcrib.sandbox import (
     Dialect,
@@ -219,6 +219,10 @@ class ProgramRunner:
         self, paused: PausedProgram, answers: Iterable[Grant | Denial], options: RunOptions
     ) -> ExecutionResult:
         """Resume a paused program, and return its result; see `Toolkit.resume_async`."""
+        if not isinstance(paused, PausedProgram):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(f"`paused` is {paused!r:.80}; give `result.paused`, or PausedProgram.from_bytes(...)")
+        if options.run is not None:
+            require_run(options.run)
         async with claimed(None if options.run is None else options.run.approvals, paused) as claim:
             if claim.result is not None:
                 return claim.result
@@ -349,6 +353,7 @@ class ProgramRunner:
             before: The counters of a program that was paused; a run that has counted no calls goes on from there.
         """
         run = run_for(host_run, "code", run_id=before.get("id", ""))
+        self.pipeline.check_run(run)
         options = {"deps": self._deps, "approver": self._approver}
         options = {name: options[name] for name in options if options[name] is not None and getattr(run, name) is None}
         run = run.view(**options, reader=self._reader)

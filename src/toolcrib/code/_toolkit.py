@@ -8,7 +8,7 @@ from typing import Any, Literal, overload
 
 from toolcrib._numbers import count_text
 from toolcrib._run_sync import run_sync
-from toolcrib.approvals import Approver, require_approver
+from toolcrib.approvals import Approver, joined_answers, require_approver
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.code._as_tool import (
     CODE_PARAMETERS,
@@ -235,7 +235,7 @@ class Toolkit:
             RuntimeError: An event loop is running here: use `await toolkit.resume_async(paused)`.
         """
         options = RunOptions(run, may_block=True, journal=journal)
-        program = self._runner.resume(paused, (*grants, *denials), options)
+        program = self._runner.resume(paused, joined_answers("toolkit.resume()", grants, denials), options)
         return self._attempts.with_hint(run_sync(program, "write `await toolkit.resume_async(paused)`"))
 
     async def resume_async(
@@ -266,9 +266,11 @@ class Toolkit:
             PausedProgramError: Another engine ran it, or this toolkit lacks one of its tools; nothing ran.
             ApprovalError: An answer fits no suspended call, or was used before; no suspended call was made.
             ReplayDiverged: The program did not do again what it did before; no suspended call was made.
+            TypeError: The program, the run or an answer is something else.
         """
         options = RunOptions(run, on_output, journal=journal)
-        return self._attempts.with_hint(await self._runner.resume(paused, (*grants, *denials), options))
+        answers = joined_answers("toolkit.resume_async()", grants, denials)
+        return self._attempts.with_hint(await self._runner.resume(paused, answers, options))
 
     # --- before it runs
 

@@ -22,7 +22,7 @@ from toolcrib.console._approval_routes import ApprovalRoutes
 from toolcrib.console._feed import Feed
 from toolcrib.console._guard import Guard
 from toolcrib.console._options import ConsoleOptions, LoginRefused
-from toolcrib.console._requests import SURROGATES, JsonReply, json_body, moment, number, visitor_of
+from toolcrib.console._requests import SURROGATES, JsonReply, choices, json_body, moment, number, visitor_of
 from toolcrib.console._views import activity_view, at_path, calls_asked_about, detail_view, full_text, waterfall
 from toolcrib.console._webhooks import Notifier
 from toolcrib.console._work_routes import DurableWork, FindWork, WorkRoutes
@@ -205,15 +205,15 @@ class ConsoleApp:
     async def _activities(self, request: Request) -> Response:
         query = request.query_params
         wanted = ActivityFilter(
-            sources=tuple(filter(None, query.get("source", "").split(","))),
-            statuses=tuple(filter(None, query.get("status", "").split(","))),
+            sources=choices(request, "source"),
+            statuses=choices(request, "status"),
             name=query.get("name", ""),
             principal=query.get("principal", ""),
             text=query.get("text", "")[:200],
             parent_id=query.get("parent", ""),
             top=query.get("top") == "1",
             since=moment(request, "since"),
-            until=moment(request, "until"),
+            until=moment(request, "until", to_end=True),
         )
         before, limit = number(request, "before"), min(number(request, "limit") or 60, _MAX_ROWS)
         found = await asyncio.to_thread(self._log.activities, wanted, before=before, limit=limit)

@@ -10,7 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
-from toolcrib.calls import cut
+from toolcrib.approvals import GrantForm
+from toolcrib.calls import ApprovalRequest, cut
 from toolcrib.errors import SchemaTooLarge
 from toolcrib.jsonschema import SchemaWalk, alternatives, as_one, kinds_of, properties_of, values_of, wrapped
 
@@ -23,18 +24,19 @@ _MOST_LEVELS = 10  # of choices of one type, and references, in one another
 _LONGEST_SHOWN = 60
 
 
-def bound_fields(arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a field for each argument, for what it may be in further calls; none where there are too many."""
-    if len(arguments) > _MOST_FIELDS:
+def bound_fields(request: ApprovalRequest) -> list[dict[str, Any]]:
+    """Return a field for each argument and part of one, for what it may be in further calls; none for too many."""
+    if len(request.arguments) > _MOST_FIELDS:
         return []
+    numbers = {name for name, value in request.arguments.items() if _is_number(value)}
     return [
         {
             "name": name,
             "value": cut(json.dumps(value, ensure_ascii=False), _LONGEST_SHOWN),
-            "is_number": _is_number(value),
-            "suggestion": f"<= {value}" if _is_number(value) else "",
+            "is_number": name in numbers,
+            "suggestion": f"<= {value}" if name in numbers else "",
         }
-        for name, value in arguments.items()
+        for name, value in GrantForm.places(request).items()
     ]
 
 

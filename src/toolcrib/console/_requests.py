@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, cast
 
 from starlette.exceptions import HTTPException
@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from toolcrib._json_writer import RepeatedKeyError, read_valid_json
+from toolcrib._numbers import parse_time
 from toolcrib.console._guard import Visitor
 
 SURROGATES = "backslashreplace"  # of half pairs, which models send and UTF-8 cannot encode; JSON has the same escapes
@@ -61,13 +62,18 @@ def number(request: Request, name: str) -> int | None:
     return int(text)
 
 
-def moment(request: Request, name: str) -> datetime | None:
-    """Return a time of the query, which has its time zone; None where it is left out."""
+def choices(request: Request, name: str) -> tuple[str, ...]:
+    """Return the values of a parameter of the query that may be repeated, each of which may be several with commas."""
+    return tuple(filter(None, ",".join(request.query_params.getlist(name)).split(",")))
+
+
+def moment(request: Request, name: str, *, to_end: bool = False) -> datetime | None:
+    """Return a time of the query, or with `to_end` the end of a day of it; None where it is left out."""
     text = request.query_params.get(name, "")
     if not text:
         return None
     try:
-        found = datetime.fromisoformat(text).astimezone(UTC)
+        found = parse_time(text, to_end=to_end)
     except (ValueError, OverflowError):
         raise HTTPException(400, f"{name} is a time, such as 2030-01-31T12:00Z") from None
     return found

@@ -232,7 +232,7 @@ def entry_view(entry: ApprovalEntry, ended: Mapping[tuple[str, str], str], origi
         **row_view(entry, origin, ended),
         "form": None if arguments["cut"] else form_fields(request.parameters, request.arguments),
         "arguments": arguments,
-        "bounds": [] if request.asked_by is not None or request.in_doubt else bound_fields(request.arguments),
+        "bounds": [] if request.asked_by is not None or request.in_doubt else bound_fields(request),
         "requested": value_view("As the model asked", request.requested, request=request.id, path=["requested"]),
         **_changes_view(request),
         "metadata": [

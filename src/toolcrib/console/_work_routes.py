@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from toolcrib.console._feed import Feed
-from toolcrib.console._requests import JsonReply, json_body, number, texts_of, visitor_of
+from toolcrib.console._requests import JsonReply, choices, json_body, number, texts_of, visitor_of
 from toolcrib.console._views import asked_in_lines
 from toolcrib.errors import EngineError, WorkerError
 from toolcrib.record import EventLog, one_line
@@ -41,13 +41,13 @@ class DurableWork(Protocol):
 
     def works(
         self,
-        state: str | None = None,
+        states: Collection[str] = (),
         queue: str | None = None,
         limit: int = 50,
         start: int = 0,
         text: str | None = None,
     ) -> Sequence[Mapping[str, Any]]:
-        """Return work with these words, the latest first, from a place in the list on."""
+        """Return work in any of these states with these words, the latest first, from a place in the list on."""
         ...
 
     def cancel(self, work_id: str, /) -> Mapping[str, Any]:
@@ -86,18 +86,18 @@ class WorkRoutes:
     async def _show(self, request: Request) -> Response:
         """Answer with the workers, the queues, and the workflows that fit: all are counted where any are left out."""
         work, query = await self._there(), request.query_params
-        state, queue, text = query.get("state") or None, query.get("queue") or None, query.get("text", "")[:200] or None
-        if state is not None and state not in work.states:
+        states, queue, text = choices(request, "state"), query.get("queue") or None, query.get("text", "")[:200] or None
+        if not set(states) <= set(work.states):
             raise HTTPException(400, f"state is one of {', '.join(work.states)}")
         start, limit = number(request, "start") or 0, min(number(request, "limit") or 50, _MAX_ROWS)
         end = start + limit
 
         def read() -> dict[str, Any]:
             about = {"workers": work.workers(), "queues": work.queues(), "states": list(work.states)}
-            if state is None and text is None:
-                rows = work.works(state, queue, limit + 1, start)
+            if not states and text is None:
+                rows = work.works(states, queue, limit + 1, start)
                 return {**about, "work": rows[:limit], "more": len(rows) > limit, "found": None}
-            rows = work.works(state, queue, max(end, _MOST_COUNTED) + 1, 0, text)
+            rows = work.works(states, queue, max(end, _MOST_COUNTED) + 1, 0, text)
             return {**about, "work": rows[start:end], "more": len(rows) > end, "found": len(rows)}
 
         shown = await asyncio.to_thread(read)

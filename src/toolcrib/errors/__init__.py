@@ -22,8 +22,10 @@ from toolcrib.errors._base import (
     choice_meant,
     closest,
     nearest,
+    require_choice,
     suggestion,
     value_problem,
+    word_in_list,
 )
 from toolcrib.errors._calls import (
     CallStateError,
@@ -164,9 +166,11 @@ __all__ = [
     "raising_newer_forms",
     "refuse_unknown_options",
     "register_signal",
+    "require_choice",
     "signal_of_newer_form",
     "suggestion",
     "value_problem",
+    "word_in_list",
 ]
 
 for _class in [item for item in globals().values() if isinstance(item, type)]:

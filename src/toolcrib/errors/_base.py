@@ -121,6 +121,38 @@ def choice_meant(given: str, words: Collection[str] = ()) -> Any:
     return next((known for known in words if near and (known in near or {known, *near} <= _OF_WRITES)), [given])
 
 
+def require_choice(who: str, name: str, given: object, words: Collection[str] | None = None) -> None:
+    """Check that an option which chooses tools is a list of names or a function, and where it has words, one or a bool.
+
+    Args:
+        who: The function that has the option.
+        name: The option.
+        given: Its value.
+        words: The words that it takes beside a bool, the default first; None for an option that takes neither.
+
+    Raises:
+        TypeError: It is something else: a text, None, or a list with other things than names in it.
+    """
+    if callable(given) or (words is not None and (isinstance(given, bool) or given in words)):
+        return
+    if isinstance(given, str):
+        meant = [given] if words is None else choice_meant(given, words)
+        raise TypeError(f"{who}: {name} is a list of names or a function; write {name}={meant!r}")
+    if given is None and words is not None:
+        default = "".join(f", or leave it out for {word!r}" for word in [*words][:1])
+        raise TypeError(f"{who}: {name} is None; write {name}=False where nothing needs it{default}")
+    is_list = isinstance(given, Collection) and not isinstance(given, Mapping | bytes)
+    if not is_list or not all(isinstance(each, str) for each in cast("Collection[object]", given)):
+        others = "" if words is None else "".join(f", {other!r}" for other in (True, False, *words))
+        raise TypeError(f"{who}: {name} is {given!r:.80}; give a list of names, a function{others}")
+
+
+def word_in_list(option: str, word: str, words: Collection[str] = ()) -> str:
+    """Return what is meant by a word of an option that stands in its list of names, as `always`; empty for a name."""
+    meant = choice_meant(word, words)
+    return "" if option != "approval" or meant == [word] else f"; {meant!r} is no name: write it without the list"
+
+
 def value_problem(details: Sequence[Mapping[str, Any]]) -> str:
     """Return the problem of a value in a file: what it should be, what it is, and the list that is meant by a text.
 

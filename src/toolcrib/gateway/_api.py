@@ -10,7 +10,7 @@ from pydantic import Field
 
 from toolcrib.errors import DocumentError, ToolConstraintError
 from toolcrib.gateway._credentials import CredentialsSection, Vault
-from toolcrib.gateway._fields import FilePath, FilePlace, Part, Text
+from toolcrib.gateway._fields import Approval, FilePath, FilePlace, Part, Text
 from toolcrib.tools import Effect, Source
 from toolcrib.toolsets import Toolset
 
@@ -55,7 +55,7 @@ class ApiSection(Part):
     tools: list[str] | None = None
     exclude: list[str] = Field(default_factory=list[str])
     descriptions: dict[str, str] = Field(default_factory=dict[str, str])
-    approval: bool | list[str] | Literal["unless_read_only"] = "unless_read_only"
+    approval: Approval = "unless_read_only"
     limits: _Limits = Field(default_factory=_Limits)
     labels: dict[str, _Labels] = Field(default_factory=dict[str, _Labels])
     credentials: dict[str, CredentialsSection] = Field(default_factory=dict[str, CredentialsSection])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated, Literal, Self
+from fnmatch import fnmatchcase
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -11,6 +12,7 @@ from toolcrib import budgets
 from toolcrib.budgets import Budgets, Cost, Limit, Share
 from toolcrib.errors import DatabaseError, MissingExtraError
 from toolcrib.gateway._fields import FilePath, Part, refuse
+from toolcrib.serving import claimed_groups
 
 _Amount = Annotated[int | float, Field(ge=0, allow_inf_nan=False)]
 
@@ -75,13 +77,14 @@ class BudgetSection(Part):
     Attributes:
         database: Where it is counted: a SQLite file, by this one, or a `postgresql://` URL.
         costs: The costs of tools, by their names here or patterns.
-        groups: The group of each principal.
+        groups: The group of each principal; or a list of the groups that count, by names or patterns, of those that
+            the caller's token says.
     """
 
     database: FilePath = Field(default="usage.db", validate_default=True, repr=False)
     limits: list[_LimitSection] = Field(default_factory=list[_LimitSection])
     costs: dict[str, _CostSection] = Field(default_factory=dict[str, _CostSection])
-    groups: dict[str, str] = Field(default_factory=dict[str, str])
+    groups: dict[str, str] | list[str] = Field(default_factory=dict[str, str])
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -96,8 +99,11 @@ class BudgetSection(Part):
                 )
         return self
 
-    def gate(self) -> Budgets | None:
+    def gate(self, group_claim: str) -> Budgets | None:
         """Return the gate; None where there is no limit.
+
+        Args:
+            group_claim: The claim of a token that has the groups of its holder.
 
         Raises:
             ValueError: The database cannot be used, or a limit is by group and there are no groups.
@@ -109,4 +115,13 @@ class BudgetSection(Part):
         except (DatabaseError, MissingExtraError, OSError) as error:
             raise ValueError(str(error)) from error
         costs = {name: section.cost() for name, section in self.costs.items()}
-        return Budgets([limit.limit() for limit in self.limits], store=store, groups=self.groups or None, costs=costs)
+        counted = self.groups
+
+        def of_token(call: Any) -> list[str]:
+            """Return the groups that count of the caller of a call (`Call`)."""
+            access = call.run.channel.access
+            found = () if access is None else claimed_groups(access.claims, group_claim)
+            return [group for group in found if any(fnmatchcase(group, pattern) for pattern in counted)]
+
+        groups = None if not counted else counted if isinstance(counted, dict) else of_token
+        return Budgets([limit.limit() for limit in self.limits], store=store, groups=groups, costs=costs)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, Literal, NoReturn, TypeVar, cast, get_args, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, ValidationInfo
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -29,9 +29,20 @@ class FilePlace:
     server: str = ""
     kind: str = "server"
 
+    @property
+    def workspace(self) -> Path:
+        """The folder in which servers are started: the file's; of a file in `.vscode` or `.cursor`, the project's."""
+        folder = folder_of(self.path)
+        return folder.parent if folder.name in (".vscode", ".cursor") else folder
+
     def wrong(self, field: str, problem: str) -> TargetError:
         of = f"the {self.kind} `{self.server}`: " if self.server else ""
         return TargetError(str(self.path), f"{of}`{field}`: {problem}")
+
+
+def folder_of(path: Path) -> Path:
+    """Return the folder of a file, as `..` leads there, in any folder of this process; a link is not followed."""
+    return Path(os.path.abspath(path)).parent
 
 
 def refuse(problem: str) -> NoReturn:
@@ -59,9 +70,7 @@ class FileTexts:
         return refuse(f"the environment variable {name} is not set; {mend}") if value is None else value
 
     def _value(self, inside: str) -> str:
-        folder = self.path.resolve().parent
-        if folder.name in (".vscode", ".cursor"):
-            folder = folder.parent
+        folder = FilePlace(self.path).workspace
         known = {
             "userHome": str(Path.home()),
             "workspaceFolder": str(folder),
@@ -86,7 +95,7 @@ def _expand(text: str, info: ValidationInfo) -> str:
 
 def _find(text: str, info: ValidationInfo) -> str:
     found = _expand(text, info)
-    return found if info.context is None or "://" in found else str(info.context.path.parent / found)
+    return found if info.context is None or "://" in found else str(folder_of(info.context.path) / found)
 
 
 def _read(name: str, info: ValidationInfo) -> str:
@@ -99,6 +108,16 @@ FilePath = Annotated[str, AfterValidator(_find)]
 """A path by the file, or a URL as it is."""
 Secret = Annotated[str, AfterValidator(_read)]
 """The value of the environment variable that the file names; not in the repr of its model."""
+
+
+def _check_approval(given: Any) -> Any:
+    if isinstance(given, list) and not {"unless_read_only", "writes"}.isdisjoint(cast("list[str]", given)):
+        refuse('a list has the names of tools; write "unless_read_only" without the list')
+    return given
+
+
+Approval = Annotated[bool | list[str] | Literal["unless_read_only"], AfterValidator(_check_approval)]
+"""The tools that need approval: all, none, those named, or all but those that only read."""
 
 
 class Part(BaseModel):

@@ -31,6 +31,7 @@ from toolcrib.gateway._misplaced import (
 from toolcrib.gateway._options import GatewayOptions
 from toolcrib.gateway._server import ServerEntry, ServerSection, old_transport, server_toolset
 from toolcrib.schema import RunContext
+from toolcrib.serving import claimed_groups
 from toolcrib.toolsets import EntryFilter, ToolEntry, Toolset
 
 _log = logging.getLogger("toolcrib.mcp")
@@ -208,7 +209,7 @@ def _within_budgets(path: Path, document: Mapping[str, Any], texts: FileTexts, t
     fields = document.get("toolcrib", {}).get("budgets", {})
     section = read_part(FilePlace(path), BudgetSection, fields, "toolcrib.budgets.", texts)
     try:
-        gate = section.gate()
+        gate = section.gate(_options(path, document, texts).group_claim)
     except ValueError as error:
         raise FilePlace(path).wrong("toolcrib.budgets", str(error)) from None
     return tools if gate is None else tools.with_gates(gate)
@@ -234,12 +235,7 @@ def _for_groups(groups: str | list[str], claim: str) -> EntryFilter:
 
     def is_offered(ctx: RunContext[Any], entry: ToolEntry) -> bool:
         access = None if ctx.run is None else ctx.run.channel.access
-        if access is None:
-            return True
-        value: object = access.claims.get(claim)
-        if isinstance(value, str):
-            return value in wanted
-        return isinstance(value, tuple) and not wanted.isdisjoint(cast("tuple[Any, ...]", value))
+        return access is None or not wanted.isdisjoint(claimed_groups(access.claims, claim))
 
     return is_offered
 

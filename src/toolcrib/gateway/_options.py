@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self, cast
 
 from mcp_types import LoggingLevel
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
 from toolcrib._numbers import parse_span
 from toolcrib.adapters.mcp_client import AskKind
@@ -30,7 +31,7 @@ class _Approvals(Part):
     """The store of requests for approval, and who answers them.
 
     Attributes:
-        database: A SQLite file, by this one, or a `postgresql://` URL.
+        database: A SQLite file, by this one, or a `postgresql://` URL; `toolcrib.db` when left out.
         by: `store`, or `elicit`, which asks the client.
         elicit_always: How long a client that is asked may let further calls run, within bounds that it is shown again:
             "8h". Not at all where it is left out.
@@ -38,7 +39,7 @@ class _Approvals(Part):
         place: Where a person answers, as clients are shown it.
     """
 
-    database: FilePath | None = Field(default=None, repr=False)
+    database: FilePath = Field(default="toolcrib.db", validate_default=True, repr=False)
     by: Literal["store", "elicit"] | None = None
     elicit_always: Annotated[timedelta | None, BeforeValidator(_span)] = None
     wait: Annotated[float | None, Field(ge=0)] = None
@@ -59,6 +60,14 @@ class _Limits(Part):
     per_tool: Annotated[int, Field(ge=0)] | dict[str, Annotated[int, Field(ge=0)]] | None = None
     concurrency: Annotated[int | None, Field(ge=1)] = None
     pending: Annotated[int | None, Field(ge=1)] = None
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Self:
+        for name in self.per_tool if isinstance(self.per_tool, dict) else ():
+            if not {*name}.isdisjoint("*?["):
+                limit = json.dumps({"limits": [{"calls": 10, "by": "tool", "tools": [name]}]})
+                refuse(f'`per_tool` has the names of tools, and "{name}" is a pattern. Write "budgets": {limit}')
+        return self
 
     @property
     def of_calls(self) -> CallLimits | None:
@@ -168,7 +177,7 @@ class GatewayOptions(Part):
 
     name: str | None = None
     instructions: Text | None = None
-    approvals: _Approvals = Field(default_factory=_Approvals)
+    approvals: _Approvals = Field(default_factory=cast("type[_Approvals]", dict), validate_default=True)
     limits: _Limits = Field(default_factory=_Limits)
     record: bool | FilePath = Field(default=False, repr=False)
     telemetry: bool = False

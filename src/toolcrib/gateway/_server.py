@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, cast
 
 from mcp_types import LoggingLevel
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
@@ -23,6 +23,7 @@ from toolcrib.adapters.mcp_client import (
 )
 from toolcrib.errors import TargetError
 from toolcrib.gateway._credentials import CredentialsSection, Vault
+from toolcrib.gateway._fields import Approval as ApprovalField
 from toolcrib.gateway._fields import FilePath, FilePlace, FileTexts, Part, Secret, Text, refuse
 
 _log = logging.getLogger("toolcrib.mcp")
@@ -88,7 +89,7 @@ class ServerSection(Part):
     prompts: bool | None = None
     instructions: bool = False
     descriptions: dict[str, str] = Field(default_factory=dict[str, str])
-    approval: bool | list[str] | Literal["unless_read_only"] = False
+    approval: ApprovalField = False
     mode: str = "older"
     limits: _Limits = Field(default_factory=_Limits)
     required: bool = False
@@ -246,7 +247,7 @@ def _source(place: FilePlace, entry: ServerEntry) -> tuple[Any, dict[str, Any]]:
             raise place.wrong("toolcrib.bearer_env", "it is for an address; for a command write `pass_env`")
         variables = {name: value for name, value in entry.env.items() if value is not None}
         env = {**entry.env_file, **variables, **section.pass_env}
-        return [entry.command or "", *entry.args], {"env": env, "cwd": entry.cwd}
+        return [entry.command or "", *entry.args], {"env": env, "cwd": place.workspace / (entry.cwd or "")}
     if section.pass_env:
         raise place.wrong("toolcrib.pass_env", "it is for a command; for an address write `bearer_env`")
     if not url.startswith(("http://", "https://")):

@@ -15,7 +15,7 @@ from toolcrib.openapi._styles import Parameter, style_of
 from toolcrib.openapi._texts import argument_name, brief
 
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-_METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
+METHODS = ("GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH")
 _OTHERS = ("trace", "query", "additionalOperations")  # one answers with what it was sent, the others are of OpenAPI 3.2
 _MOST_PARAMETERS = 1_000  # of one operation
 _PLACES = ("path", "query", "header", "cookie")
@@ -124,7 +124,7 @@ def routes_of(document: Document, unreadable: dict[str, DocumentError]) -> Itera
             items += _referred(document, item)
         except DocumentError as error:
             unreadable[path] = error
-        for method in [*_METHODS, *_OTHERS]:
+        for method in [*map(str.lower, METHODS), *_OTHERS]:
             found = next(((methods[method], base) for methods, base in items if mapping_of(methods.get(method))), None)
             if found is None:
                 continue

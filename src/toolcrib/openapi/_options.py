@@ -10,18 +10,18 @@ from typing import Any, Literal, TypeAlias, TypedDict
 import httpx2
 
 from toolcrib._numbers import require_number, require_numbers
-from toolcrib.errors import ToolConstraintError, choice_meant
+from toolcrib.errors import ToolConstraintError, require_choice, word_in_list
 from toolcrib.formats import Refused
 from toolcrib.openapi._credentials import Credentials
-from toolcrib.openapi._operations import Operation
+from toolcrib.openapi._operations import METHODS, Operation
 from toolcrib.openapi._pages import Pages
 from toolcrib.tools import Effect, Source
 
 Choice: TypeAlias = Collection[str] | Callable[[Operation], bool]
 """Operations: a function that says so, or words that each name some.
 
-`tag:repos` is all with that tag, `/repos/*` all with such a path, `DELETE /repos/*` those with the method, and any
-other word a tool's name or an operation's id. `*` stands for any text.
+`tag:repos` is all with that tag, `/repos/*` all with such a path, `DELETE` all with the method, `DELETE /repos/*` both,
+and any other word a tool's name or an operation's id. `*` stands for any text.
 """
 
 Approval: TypeAlias = bool | Literal["writes"] | Choice
@@ -124,10 +124,10 @@ class Options:
         if pages not in ("offer", "off") and not (isinstance(pages, int) and not isinstance(pages, bool) and pages > 0):
             raise ValueError(f"`pages` is 'offer', 'off' or a number of pages, and is {pages!r}")
         for name in ("include", "exclude", "approval", "credential_hosts"):
-            words: Any = getattr(self, name)
-            if isinstance(words, str) and not (name == "approval" and words == "writes"):
-                meant = choice_meant(words, ("writes",)) if name == "approval" else [words]
-                raise ValueError(f"`{name}` is a list of words or a function, as in {name}={meant!r}")
+            given: Any = getattr(self, name)
+            if not (name == "include" and given is None):
+                given = given.upper() if isinstance(given, str) and given.upper() in METHODS else given
+                require_choice("openapi.toolset", name, given, ("writes",) if name == "approval" else None)
 
     def needs_approval(self, operation: Operation) -> bool:
         """Return whether an operation needs approval."""
@@ -187,8 +187,10 @@ def _require(
     option: str, word: str, operations: Sequence[Operation], fits: Callable[[Operation, Sequence[str]], bool]
 ) -> None:
     if not any(fits(operation, (word,)) for operation in operations):
-        problem = f"`{option}` names it, and the document has no such operation"
-        raise ToolConstraintError(word, problem, tuple(operation.name for operation in operations))
+        method = word.upper() if word.upper() in {operation.method for operation in operations} else ""
+        meant = f"; write {method!r} for the method" if method else word_in_list(option, word, ("writes",))
+        problem = f"`{option}` names it, and the document has no such operation{meant}"
+        raise ToolConstraintError(word, problem, () if meant else tuple(operation.name for operation in operations))
 
 
 def is_chosen(operation: Operation, choice: Choice) -> bool:
@@ -204,4 +206,6 @@ def _fits(operation: Operation, word: str) -> bool:
     method, _, path = word.rpartition(" ")
     if path.startswith("/"):
         return fnmatchcase(operation.path, path) and fnmatchcase(operation.method, method.upper() or "*")
+    if word in METHODS and operation.method == word:
+        return True
     return fnmatchcase(operation.name, word) or (bool(operation.operation_id) and operation.operation_id == word)

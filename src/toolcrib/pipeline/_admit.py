@@ -256,11 +256,8 @@ def ids_of(state: Any) -> tuple[str, str]:
 
 def check_answer(plan: CompiledTool | None, name: str, answer: Any) -> None:
     """Check an answer about a call of a tool of this name; raises what `Pipeline.check_answer` does."""
-    if not isinstance(answer, Grant | Denial | None):
-        raise TypeError(
-            f"the answer about `{name}` is {answer!r:.80}; give one to its request, as in "
-            "suspended.request.grant('ann') or suspended.request.deny(by='ann', message='why')"
-        )
+    if answer is not None:
+        approvals.require_answer(f"the answer about `{name}`", answer)
     if plan is not None and isinstance(answer, Grant) and answer.done is not None:
         tools.checked_output(plan.tool, plan.name, answer.done.value)
 

@@ -459,6 +459,8 @@ def request_for(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
     extra = source.get_call_metadata(call.args.for_approval) if source is not None else None
     in_doubt = call.history.doubts > 0
     earlier: Mapping[str, Any] = run.durability.begun.get(call.id, {}) if in_doubt else {}
+    access, needed = run.channel.access, plan.tool.options.approvals_needed
+    known_ids = (*(() if call.request is None else call.request.requester_ids), *(() if access is None else access.ids))
     doubt = f"toolcrib:in-doubt:{call.counted_in}:{call.id}:{call.history.doubts}:{call.digest}"
     request_id = uuid5(NAMESPACE_URL, doubt) if in_doubt else uuid4()
     request = call.request_about(
@@ -469,7 +471,8 @@ def request_for(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
         parameters=_schema_of(call),
         in_doubt=in_doubt,
         returns=tools.output_schema(plan.tool) if in_doubt else None,
-        approvals_needed=plan.tool.options.approvals_needed,
+        approvals_needed=needed,
+        requester_ids=tuple(dict.fromkeys(known_ids)) if needed > 1 else (),
         origins=tuple(chain.from_iterable(call.approval.origins.values())),
         values_alone=bool(call.approval.origins) and len(reasons) == 1,
         follows=_followed(call.request) if in_doubt else None,

@@ -43,7 +43,7 @@ from toolcrib.pipeline._compiled_tool import CompiledTool
 from toolcrib.pipeline._execute import execute, execution_outcome, note_end, process_value, values_of
 from toolcrib.pipeline._failures import invalid_arguments, not_allowed, not_offered, unknown
 from toolcrib.pipeline._finish import LateValues, completed_outcome, conclude, finish
-from toolcrib.pipeline._gates import steps_between, tool_steps
+from toolcrib.pipeline._gates import run_steps, steps_between, tool_steps
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run, require_run
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike, shortener_of
@@ -117,6 +117,14 @@ class Pipeline:
     def gates_for(self, entry: ToolEntry) -> tuple[GateStep, ...]:
         """Return the gates of a tool, asked for once: a subclass that executes nothing may leave some out."""
         return tool_steps(entry, self._hooks)
+
+    def check_run(self, run: Run) -> None:
+        """Check that the gates of a host's run are about tools by their names; raises ToolConstraintError.
+
+        An adapter does where the run comes to the tools: a call would be refused, and a model be told of it.
+        """
+        if run.compiled_gates != ():
+            self.toolset.require_named(run_steps(run))
 
     def renewed(self) -> None:
         """Forget what is known of the tools: a source of the toolset has others now."""
@@ -483,7 +491,8 @@ class Pipeline:
 
     def _arrived(self, call: ToolCall, run: Run) -> LiveCall | Outcome:
         """Return the call that a request makes, `received`; the outcome for one of an unknown tool."""
-        require_run(run)
+        if not isinstance(run, Run):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            require_run(run)
         plan = self._plans.get(call.name) or self._plan(call.name)
         trace = self._trace(call, run, plan) if self._sinks or run.sinks or _logs_calls(logging.INFO) else None
         if plan is None:

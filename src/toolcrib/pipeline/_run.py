@@ -9,11 +9,11 @@ from functools import partial
 from inspect import signature
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, Final, Never, NoReturn, TypeAlias
+from typing import Any, Final, Never, NoReturn, TypeAlias, cast
 
 from toolcrib import approvals as _approvals
 from toolcrib import record, schema, tools
-from toolcrib.calls import MODEL
+from toolcrib.calls import MODEL, Denial, Grant
 from toolcrib.errors import explain_missing, refuse_unknown_options
 from toolcrib.hooks import (
     DeliveryLike,
@@ -357,6 +357,9 @@ def require_run(run: object) -> None:
     """Raise TypeError for what is given in the place of a run."""
     if not isinstance(run, Run):
         mend = "run=Run(limits=CallLimits(...))" if isinstance(run, CallLimits) else "run=Run(principal='ann')"
+        given = cast("Iterable[object]", run if isinstance(run, list | tuple) else (run,))
+        if any(isinstance(one, Grant | Denial) for one in given):
+            mend = "run=Run(principal='ann'); answers are given by name, as in grants=[grant] or denials=[denial]"
         raise TypeError(f"`run` is {run!r:.80}; give a run, as in {mend}")
 
 

@@ -362,7 +362,7 @@ def _found(call: Call, memory: Memory, labels: ToolLabels, settled: list[Questio
     found = memory.judge(call.name, labels.effect, arguments, content, settled)
     keys = memory.judge_keys(call.name, arguments, labels.fields, labels.effect)
     found += [key for key in keys if key.argument not in content]
-    memory.write(Origin("untrusted", call.name, call.id), values, content, labels.effect)
+    memory.write(Origin("untrusted", call.name, call.id), values, content, labels.effect, labels.fields)
     return found
 
 

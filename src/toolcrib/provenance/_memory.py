@@ -15,7 +15,7 @@ from threading import Lock
 from typing import Any, Final, cast
 
 from toolcrib.calls import Media
-from toolcrib.provenance._kinds import dates_in, number_of, times_in, without_moments
+from toolcrib.provenance._kinds import number_of, without_moments
 from toolcrib.provenance._links import links_in, pieces_of
 from toolcrib.provenance._origins import (
     PROGRAM,
@@ -31,7 +31,7 @@ from toolcrib.provenance._origins import (
 from toolcrib.provenance._private import PrivateValues
 from toolcrib.provenance._question import ASKED, ASKED_INSIDE, Origin, OriginKind, Question, argument_of, cut, path_of
 from toolcrib.provenance._texts import TextIndex, flat, words_in
-from toolcrib.provenance._writings import Writing, has_words, letters_of, spelled
+from toolcrib.provenance._writings import Binding, Moment, moments_in
 from toolcrib.tools import INSIDE, Effect, Labels, Place, Source, labelled
 
 _log = logging.getLogger("toolcrib.provenance")
@@ -42,10 +42,11 @@ _MOST_WORDS: Final = 100_000  # of what a run writes
 _MOST_NAMED: Final = 8  # of what was read, in a question
 _ANY: Final[tuple[OriginKind, ...]] = ("untrusted", "model", "private")  # what values may be that are not looked up
 _MOST_WRITTEN: Final = 100  # addresses, links and numbers in one argument
-_TEXT_TYPES: Final = ("text/", "application/json")
 _MOST_LINKS: Final = 200  # in one text
 _SHORTEST: Final = 2  # letters of words such as "to", which name nothing
 _NAMING: Final = re.compile(r"\d|\w[@./:]\w")
+_VALUES: Final = re.compile(r"[<>()\[\]{}=:,;|\n\"']+|[^\s<>()=:,;|\"']*(?:\d|\w[@./]\w)[^\s<>()=:,;|\"']*")
+"""What is between the names of a text that has values as well."""
 _APART: Final = "\0"  # between literals, so that no value is made of two
 _LONE_MARK: Final = re.compile(
     r"(?<![^\s'\"`(])[^\w\s]+(?![^\s'\"`),;])"
@@ -190,6 +191,7 @@ class Memory(Origins):
         about = next((cut(str(value)) for value, _ in lookups), "")
         place = Place() if at is None else at
         reading = Reading(tool, call_id, arguments, about, place if place.parent is None else place.parent)
+        self._writings.read_all(tool, call_id, (str(value) for value, _ in lookups), reading.root)
         if labels != "trusted":
             flags = (value for _, value in _leaves(result, with_flags=True) if not _has_words(value))
             self._bits += sum(1 for _ in islice(flags, _MOST_VALUES))
@@ -206,6 +208,8 @@ class Memory(Origins):
                 return
             number = len(self._sources)
             self._sources.append(Piece(reading, leaf.place, text, trust, leaf.is_beside, leaf.is_key))
+            if not leaf.is_key:
+                self._writings.read(leaf.place, text)
             if allowed is not None:
                 self._private.add(text, number, allowed)
             if self._left < 0:
@@ -240,11 +244,17 @@ class Memory(Origins):
             self._sources.append(Piece(reading, Place(root, file.name or "link"), file.name or file.url or ""))
             for name in {file.name, PurePosixPath(file.name).name, file.url or ""}:
                 self._private.add_name(name, number, allowed)
-            if file.mime_type.startswith(_TEXT_TYPES) and file.data is not None:
-                self._private.add(file.data.decode("utf-8", "replace"), number, allowed)
+            text = (file.data or b"").decode("utf-8", "replace")
+            if file.mime_type.lower().startswith("text/") or "\ufffd" not in text:
+                self._private.add(text, number, allowed)
 
     def write(
-        self, origin: Origin, arguments: Mapping[str, Any], content: frozenset[str], effect: Effect = "execute"
+        self,
+        origin: Origin,
+        arguments: Mapping[str, Any],
+        content: frozenset[str],
+        effect: Effect = "execute",
+        fields: Collection[str] | None = None,
     ) -> None:
         """Record the values that a call with an effect writes: read again, they are no more trusted than now.
 
@@ -257,37 +267,62 @@ class Memory(Origins):
             arguments: The final arguments as JSON shapes.
             content: The arguments that say something, and decide nothing.
             effect: The effect of the tool.
+            fields: The keys that the tool's schema names; other keys are values. None where no key is.
         """
         if not self._reads_others:
             return
-        since, values = len(self._sources), list(islice(_leaves(arguments), _MOST_VALUES))
-        letters, ends = spelled(str(value) for _, value in values)
-        self._left_to_write -= len(ends)
+        count, values = len(self._sources), list(islice(_leaves(arguments), _MOST_VALUES))
+        keys = _keys(arguments) if fields is not None else ()
+        values += ((path, key) for path, key in islice(keys, _MOST_VALUES) if key not in (fields or ()))
+        letters, words = self._writings.add((str(value) for _, value in values), count)
+        self._left_to_write -= words
         if self._left_to_write < 0:
             self.lose()
-        known, unknown, marks = set[str](), dict[str, None](), set[str]()
-        is_said = False
-        for path, value in values if effect in INSIDE else ():
-            least = self._least_trusted(value)
-            if argument_of(path) in content:
-                is_said = is_said or least.kind in ASKED
-            elif least.kind in ASKED:
-                unknown[cut(str(value))] = None
-                marks.add(least.mark(origin.tool, path, _shown(value)))
-            elif isinstance(value, str) and _is_name(value):
-                known.add(letters_of(value))
-        names = frozenset(known if unknown or is_said else ())
-        self._writings.append(
-            Writing(origin.tool, origin.call_id, since, letters, ends, names, tuple(unknown), is_said, frozenset(marks))
-        )
+        if effect in INSIDE:
+            self._bind(origin, letters, values, content)
         for path, value in values:
-            self._write_value(origin, path, value, is_said=argument_of(path) in content)
+            self._write_value(origin, path, value, count, is_said=argument_of(path) in content)
 
-    def _write_value(self, origin: Origin, path: str, value: Any, *, is_said: bool) -> None:
+    def _bind(self, origin: Origin, letters: str, values: Sequence[tuple[str, Any]], content: frozenset[str]) -> None:
+        """Keep the known names that a call gives to what is not known, or to what has such a name."""
+        names, unknown, said, marks, is_said = list[str](), list[str](), list[str](), set[str](), False
+        for path, value in values:
+            text, least = str(value), self._least_trusted(value)
+            is_unknown = least.kind in ASKED
+            if argument_of(path) in content:
+                said += [text] if is_unknown else []
+                continue
+            if is_unknown:
+                marks.add(least.mark(origin.tool, path, _shown(value)))
+                unknown.append(text)
+            for bound in self._writings.named_in(text):
+                marks |= bound.marks
+                unknown += bound.unknown
+                is_said = is_said or bound.is_said
+            names += self._names_in(text, is_unknown=is_unknown) if isinstance(value, str) else ()
+        is_said = is_said or bool(said)
+        if unknown or is_said:
+            shown = tuple(dict.fromkeys(map(cut, unknown)))
+            binding = Binding(origin.tool, origin.call_id, letters, shown, is_said, frozenset(marks))
+            self._writings.bind(binding, names, [*unknown, *said])
+
+    def _names_in(self, text: str, *, is_unknown: bool) -> Iterator[str]:
+        """Yield the known names in a value, that of a file without its folder, and what else names the same object."""
+        is_made_of_parts = is_unknown and _NAMING.search(text) is not None
+        for part in [*(_VALUES.split(text) if is_made_of_parts else [text]), text.rstrip("/").rpartition("/")[2]]:
+            if not _is_name(part) or self._least_trusted(part).kind in ASKED:
+                continue
+            yield part
+            objects = self._values.get(value_of(part), ())[:_MOST_NAMED]
+            others = (each for at in objects for each in self._siblings(at))
+            yield from (each.text for each in others if _is_name(each.text) and self._is_single(each))
+
+    def _write_value(self, origin: Origin, path: str, value: Any, count: int, *, is_said: bool) -> None:
         """Keep the parts of a written value that only the model knows as a stranger's."""
-        moments = [*dates_in(flat(str(value))), *times_in(flat(str(value)))]
-        unknown = (moment for moment in moments[:_MOST_WRITTEN] if self._origin_of_moment(moment) == "model")
-        self._composed.update((0, *moment[1:]) if len(moment) > _SHORTEST else moment for moment in unknown)
+        moments = list(moments_in(str(value)))
+        for moment in moments[:_MOST_WRITTEN]:
+            if self._origin_of_moment(moment) == "model":
+                self._writings.add_moment(moment, count)
         if len(moments) > _MOST_WRITTEN:
             self.lose()
         if not isinstance(value, str):
@@ -302,10 +337,10 @@ class Memory(Origins):
             self._untrusted.add(text, len(self._sources))
             self._sources.append(Piece(reading, Place(reading.root, path), text))
 
-    def _origin_of_moment(self, moment: tuple[int, ...]) -> OriginKind:
+    def _origin_of_moment(self, moment: Moment) -> OriginKind:
         """Return the kind of origin of a date, or of a time of day, which has two parts."""
-        found = self._origin_of_date(moment) if len(moment) > _SHORTEST else self._origin_of_key("times", moment)
-        return found.kind
+        is_date = len(moment) > _SHORTEST
+        return (self._origin_of_date(moment) if is_date else self._origin_of_key("times", moment, "")).kind
 
     def lose(self) -> None:
         """Record that the run read text of others that is not here: from now on no result counts as trusted."""
@@ -390,7 +425,10 @@ class Memory(Origins):
             yield from _too_many(tool)
             return
         for path, key in keys:
-            for origin in () if key in fields else self.cover(key):
+            found = [] if key in fields else self.cover(key)
+            if key not in fields and effect not in INSIDE:
+                found += islice(self._named_by_run(effect, key), 1)
+            for origin in found:
                 if origin.kind in (ASKED_INSIDE if effect in INSIDE else ASKED):
                     yield from self._asked_unless_approved(tool, path, key, origin)
 
@@ -432,8 +470,8 @@ class Memory(Origins):
             found = [(self._find_named_number(tool, path, value) if is_wanted else None) or found[0]]
         if tool and effect != "spend" and found[0].kind == "chosen" and self._is_record_number(value, path):
             return [replace(found[0], kind="trusted")] if self._names_tool(does) else found
-        if effect not in INSIDE and all(origin.kind not in ASKED for origin in found):
-            found = [next(self._named_by_run(effect, str(value)), found[0]), *found[1:]]
+        if effect not in INSIDE and all(each.kind not in ASKED for each in found):
+            found = [next(self._named_by_run(effect, str(value), found[0]), found[0]), *found[1:]]
         if effect != "spend":
             return found
         return [
@@ -441,16 +479,13 @@ class Memory(Origins):
             for origin in found
         ]
 
-    def _named_by_run(self, effect: Effect, value: str) -> Iterator[Origin]:
-        """Yield the origin of a value that names an unknown value of the run; of a program, also unknown text."""
-        letters, ends = spelled([value] if self._writings else [])
-        for writing in self._writings:
-            is_bound = (writing.unknown and not writing.marks <= self._approved) or (
-                writing.is_said and effect == "execute"
-            )
-            if is_bound and any(has_words(letters, ends, name) for name in writing.names):
-                about = ", ".join(writing.unknown)
-                yield Origin("bound", writing.tool, writing.call_id, about, source=(writing.letters,))
+    def _named_by_run(self, effect: Effect, value: str, found: Origin | None = None) -> Iterator[Origin]:
+        """Yield where a value has a name that the run gave to what is not known; to what it said, where that is run."""
+        made = None if found is None else self._writings.made_by.get((found.tool, found.call_id))
+        for each in (*self._writings.named_in(value), *([] if made is None else [made])):
+            if (each.unknown and not each.marks <= self._approved) or (each.is_said and effect == "execute"):
+                about = ", ".join(each.unknown)
+                yield Origin("bound", each.tool, each.call_id, about, source=(each.letters,))
 
     def _chosen(self, origin: Origin, value: Any) -> Origin:
         """Return the origin of a trusted amount or payee: chosen, unless the user named its record."""

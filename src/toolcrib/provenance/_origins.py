@@ -8,12 +8,13 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from math import inf
 from typing import Any, Final, Literal, cast
 
 from toolcrib.provenance._kinds import Component, components, number_of, phrases, whole_of, without_moments
 from toolcrib.provenance._question import ASKED, Origin
 from toolcrib.provenance._texts import TextIndex, flat, is_long_number, words_in
-from toolcrib.provenance._writings import Writing, letters_of, parts_of, words_of
+from toolcrib.provenance._writings import Writings, parts_of
 from toolcrib.tools import Place, Trust
 
 WORDS_OF_USER: Final = 0
@@ -125,8 +126,8 @@ class Origins:
         self._sources: list[Piece] = []
         self._left = _MOST_TEXT
         self.is_told = False
-        self._writings: list[Writing] = []
-        self._composed: set[tuple[int, ...]] = set()  # dates and times that only the model knew when it wrote them
+        self._writings = Writings()
+        self._written: dict[str, float] = {}  # what was read before a text was written, for the values of one call
         self._echoes: dict[int, set[str | float]] = {}  # of pieces: what their calls were given, and not by others
         self._values: dict[str | float, list[int]] = {}  # the trusted pieces that are a value, and no longer text
         self._looked_up: dict[str, tuple[int, int] | None] = {}  # in texts of others, for the values of one call
@@ -197,21 +198,20 @@ class Origins:
     def _is_rewritten(self, text: str, number: int) -> bool:
         """Return whether a trusted value was read after the run had written it, in whatever spelling.
 
-        So is one of a record that has a name which the run gave to something unknown, and one of such a call's result.
+        So is one of an object that has a name which the run gave to something unknown, and one of such a call's result.
         """
-        writings = [writing for writing in self._writings if writing.since <= number]
-        if not writings:
+        if not self._writings:
             return False
-        piece, letters, words = self._sources[number], list(parts_of(text)), list(words_of(text))
-        beside = (sibling.text for sibling in self._siblings(number) if sibling is not piece)
-        near = {letters_of(text) for text in (*beside, str(piece.field.key))}
-        return any(
-            not writing.names.isdisjoint(near)
-            or (writing.unknown and (piece.reading.tool, piece.reading.call_id) == (writing.tool, writing.call_id))
-            or any(map(writing.has, letters))
-            or any(writing.has(word) and self._is_new(word, writing.since) for word in words)
-            for writing in writings
-        )
+        if text not in self._written:
+            self._written[text] = self._count_before(text)
+        return self._written[text] <= number or self._writings.has_bound(self._sources[number].place)
+
+    def _count_before(self, text: str) -> float:
+        """Return how many values had been read before the run first wrote what a text stands for."""
+        parts, words = parts_of(text)
+        counts = ((word, self._writings.count_before(word)) for word in words)
+        new = (count for word, count in counts if count < inf and self._is_new(word, int(count)))
+        return min(self._writings.count_before_moments(text), *map(self._writings.count_before, parts), *new, inf)
 
     def _is_new(self, word: str, since: int) -> bool:
         """Return whether neither the user nor a trusted result read before so many values has a word."""
@@ -274,9 +274,9 @@ class Origins:
             case "date":
                 return replace(self._origin_of_date(part.parts), part=name)
             case "time":
-                return replace(self._origin_of_key("times", part.parts), part=name)
+                return replace(self._origin_of_key("times", part.parts, part.text), part=name)
             case "measure":
-                origin = self._origin_of_key("measures", (part.number, part.unit))
+                origin = self._origin_of_key("measures", (part.number, part.unit), part.text)
                 of_others = self._untrusted.numbers.get(part.number) if origin.kind == "model" else None
                 return replace(origin if of_others is None else self._sources[of_others].located(), part=name)
             case "host":
@@ -349,6 +349,7 @@ class Origins:
     def _begin(self) -> None:
         """Begin to look up the values of a call."""
         self._looked_up.clear()
+        self._written.clear()
         self._budget = _BUDGET
 
     def _origin_of_number(self, value: float) -> Origin:
@@ -370,7 +371,7 @@ class Origins:
         return Origin("model" if self._reads_others else "derived")
 
     def _find_meant_number(self, value: float) -> Origin | None:
-        places = (at for at, _ in self._trusted.places(number_text(value)))
+        places = (at for at, _ in self._places(number_text(value)))
         return self._first_meant(at for at in places if number_of(flat(self._sources[at].text)) == value)
 
     def _find_named_number(self, tool: str, path: str, value: Any) -> Origin | None:
@@ -402,7 +403,7 @@ class Origins:
     def _origin_of_host(self, host: str) -> Origin:
         """Return the origin of the host of a link; one that is known by `https` alone is unknown by `http`."""
         bare = host.removeprefix("http://")
-        origin = self._origin_of_key("hosts", bare)
+        origin = self._origin_of_key("hosts", bare, bare)
         is_open = bare != host and origin.kind in ("user", "trusted")
         if is_open and any(
             f"https://{bare}" in texts.hosts and host not in texts.hosts for texts in (self._user, self._trusted)
@@ -410,15 +411,15 @@ class Origins:
             return Origin("model")
         return origin
 
-    def _origin_of_key(self, index: Literal["times", "hosts", "measures"], key: Any) -> Origin:
-        """Return the origin of a time of day, a host or a number with its unit."""
+    def _origin_of_key(self, index: Literal["times", "hosts", "measures"], key: Any, text: str) -> Origin:
+        """Return where a time of day, a host or a number with its unit comes from, which a text stands for."""
         indexes = (self._user, self._trusted, self._untrusted)
         user, trusted, others = (cast("Mapping[Any, int]", getattr(texts, index)) for texts in indexes)
         if key in user:
             return Origin("user")
         if key in others:
             return self._sources[others[key]].located()
-        known = None if key in self._composed else self._first_known(str(key), trusted.get(key))
+        known = self._first_known(text, trusted.get(key))
         if known is not None and not self._sources[known].is_beside:
             return self._sources[known].located()
         return Origin("model" if self._reads_others else "derived")
@@ -432,8 +433,8 @@ class Origins:
             return Origin("user")
         if others:
             return self._sources[others.get(year, next(iter(others.values())))].located()
-        known = self._first_known("", next(iter(trusted.values()), None))
-        if known is not None and self._is_known(year, trusted) and (0, *day) not in self._composed:
+        known = self._first_known(f"2000-{day[0]:02}-{day[1]:02}", next(iter(trusted.values()), None))
+        if known is not None and self._is_known(year, trusted):
             return self._sources[known].located()
         return Origin("model" if self._reads_others else "derived")
 
@@ -508,9 +509,10 @@ class Origins:
     def _column(self, number: int) -> Iterator[str]:
         """Yield the trusted values that a result has in the field of a value, those next to it first."""
         place = self._sources[number].place
-        for piece in self._of_result(number):
-            if piece.trust != "untrusted" and not piece.is_key and _is_same_field(piece.place, place):
-                yield flat(piece.text)
+        for each in self._of_result(number):
+            is_known = each.trust != "untrusted" and not each.is_key and not self._writings.has_bound(each.place)
+            if is_known and _is_same_field(each.place, place):
+                yield flat(each.text)
 
     def _of_result(self, number: int) -> Iterator[Piece]:
         """Yield the values of the result that a value is in, in no order; up to 5,000 before and behind it."""
@@ -534,7 +536,7 @@ class Origins:
         """Return whether texts are all that a result has in the field of a value."""
         found = set[str]()
         for text in self._column(number):
-            if text not in given:
+            if text not in given or self._is_rewritten(text, number):
                 return False
             found.add(text)
         return len(found) == len(given)

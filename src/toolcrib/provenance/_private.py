@@ -217,12 +217,16 @@ def _digits_in(text: str) -> Iterator[str]:
 
 
 def _dates(text: str) -> Iterator[str]:
+    return (f"@{month}-{day}" for month, day in days_in(text))
+
+
+def days_in(text: str) -> Iterator[tuple[int, int]]:
     """Yield the dates of a text by month and day; three numbers are read in each order."""
-    yield from (f"@{month}-{day}" for _, month, day in dates_in(flat(text)))
+    yield from ((month, day) for _, month, day in dates_in(flat(text)))
     for triple in _TRIPLE.findall(text):
         first, second, third = map(int, triple)
         month_and_day = [(second, third)] if len(triple[0]) > 2 else [(first, second), (second, first)]
-        yield from (f"@{month}-{day}" for month, day in month_and_day if 0 < month < 13 and 0 < day < 32)
+        yield from ((month, day) for month, day in month_and_day if 0 < month < 13 and 0 < day < 32)
 
 
 def _characters(text: str, *, whole: bool = False) -> Iterator[str]:

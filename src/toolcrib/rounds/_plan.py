@@ -18,10 +18,11 @@ from collections.abc import (
 from contextvars import Context, copy_context
 from inspect import iscoroutine
 from types import coroutine
-from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, Protocol, Self, TypeAlias, cast, runtime_checkable
 
 from toolcrib._numbers import require_number
-from toolcrib.approvals import is_answer_to
+from toolcrib._run_sync import run_sync
+from toolcrib.approvals import is_answer_to, joined_answers
 from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Rejected, Suspended, cut
 from toolcrib.errors import ApprovalError, CommitError
 from toolcrib.formats import PROVIDERS, Item, ProviderFormat, WireResult, canonical
@@ -150,16 +151,17 @@ class ToolRoundPlan(StoredRound):
                 await ask(call, hook_set)
         return self
 
-    async def resolve(self, grants: Iterable[Grant] = (), denials: Iterable[Denial] = ()) -> ToolRoundPlan:
+    async def resolve(self, grants: Iterable[Grant] = (), denials: Iterable[Denial] = ()) -> Self:
         """Resume the suspended calls with people's answers, and return the plan.
 
         With no answers at all, the run's store and approver are asked again.
 
         Raises:
             ApprovalError: An answer is for none of the suspended calls; nothing was resolved.
+            TypeError: One is not an answer, or stands alone in the place of a list.
         """
         self._state.require_open()
-        answers: list[Grant | Denial] = [*grants, *denials]
+        answers = joined_answers("plan.resolve()", grants, denials)
         calls = self._in("suspended")
         requests = {call.id: call.outcome.request for call in calls if isinstance(call.outcome, Suspended)}
         chosen = {
@@ -172,6 +174,10 @@ class ToolRoundPlan(StoredRound):
             if not answers or chosen[call.id] is not None:
                 await resolve(call, chosen[call.id])
         return self
+
+    def resolve_sync(self, grants: Iterable[Grant] = (), denials: Iterable[Denial] = ()) -> Self:
+        """Resume the suspended calls as `resolve` does, from plain code; RuntimeError where an event loop runs."""
+        return run_sync(self.resolve(grants, denials), instead="await plan.resolve(...)")
 
     # --- running
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from toolcrib._json_writer import valid_text
 from toolcrib.calls import REJECTION_PREFIX, CallMetadata, Failed, Media, Outcome, Rejected, render, value_class
 from toolcrib.formats import WireCall, WireResult
 
@@ -59,7 +58,7 @@ def rendered(call: WireCall, outcome: Outcome, *, ran: bool) -> WireResult:
         ran: Whether the tool was executed: what failed before that carries the prefix of a rejection.
     """
     shown = render(outcome)
-    text = valid_text(shown.text)
+    text = shown.text
     if isinstance(outcome, Rejected):
         return WireResult(call, text, is_error=True)
     if isinstance(outcome, Failed) and not ran:

@@ -331,7 +331,7 @@ def decode(
     Raises:
         TypeError: The reply is neither a dict nor an SDK's object.
         ValueError: It is in no known format, or plainly in another one than `format`.
-        ToolConstraintError: `available` names a tool that is not in the toolset.
+        ToolConstraintError: `available` names a tool that is not in the toolset, or a gate of the run nearly one.
         RoundError: Another round over the same messages still waits for an answer; this one is discarded. Or the
             messages end with calls, as after the model's own turn was appended, which commit does.
     """
@@ -350,6 +350,7 @@ def decode(
         _require_whole(rules, reply)
     pipeline = pipeline_of(tools)
     run = run_for(run, "round")
+    pipeline.check_run(run)
     recall_transcript(run, pipeline.toolset, transcript, rules)
     if wire is not reply:
         read_reply(run, reply)

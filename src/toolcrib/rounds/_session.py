@@ -104,6 +104,7 @@ class Session(SessionState):
 
     Raises:
         TypeError: The model is not a model, an option is unknown, or the store keeps no sessions.
+        ToolConstraintError: A gate of the run, as its limits, is about a name that is nearly that of a tool.
         ValueError: A client without the model's name, or a name of no known provider; one of store and id is missing;
             or the run has an approval store that is another one.
         MissingExtraError: The provider's package is not installed.
@@ -133,6 +134,8 @@ class Session(SessionState):
         if keeper is not None and (run is None or run.channel.conversation_id is None):
             of_store["conversation_id"] = keeper.id
         super().__init__(chat_model, format, run_for(run, "session", **of_store), keeper)
+        if "tools" in defaults:
+            pipeline_of(defaults["tools"]).check_run(self.host_run)
         self.system, self.defaults = system, defaults
         self.transcript = Transcript(transcript, self.format)
         self._took = Usage()
@@ -167,6 +170,7 @@ class Session(SessionState):
         require_known("a step", keywords)
         options = cast("StepKeywords", {**self.defaults, **keywords})
         pipeline = pipeline_of(options.get("tools", ()))
+        pipeline.check_run(self.host_run)
         request = await self._request(pipeline, options)
         self._activity.open(pipeline.sinks)
         listeners = reply_listeners(options)

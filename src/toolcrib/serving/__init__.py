@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         SingleFlight,
     )
     from toolcrib.serving._pending_limit import ListsRequests, PendingApprovals, check_countable
-    from toolcrib.serving._principals import Principal, Principals, acting_as
+    from toolcrib.serving._principals import Principal, Principals, acting_as, claimed_groups
     from toolcrib.serving._server_states import ServerStates
 else:
     __getattr__, __dir__ = lazy_names(
@@ -50,7 +50,7 @@ else:
             "._guard_policy": "GuardPolicy require_theirs takes_policy",
             "._open_calls": "ClientQuestion Flight OpenCall OpenCallState OpenCalls OpenLimit SingleFlight",
             "._pending_limit": "ListsRequests PendingApprovals check_countable",
-            "._principals": "Principal Principals acting_as",
+            "._principals": "Principal Principals acting_as claimed_groups",
             "._server_states": "ServerStates",
         },
     )
@@ -85,6 +85,7 @@ __all__ = [
     "SingleFlight",
     "acting_as",
     "check_countable",
+    "claimed_groups",
     "require_theirs",
     "run_reporting",
     "shown_entries",

@@ -20,6 +20,7 @@ from toolcrib.approvals import (
     MemoryApprovalStore,
     SuspendedCall,
     SuspendedCallStore,
+    answer_problems,
     digest,
     suspended_calls_beside,
 )
@@ -402,9 +403,12 @@ class Exchange:
         else:
             decision = request.deny(message=answer.reason, by=who)
         try:
+            if problems := answer_problems(request, decision) if isinstance(decision, Grant) else []:
+                raise ApprovalError(request.tool, "; ".join(problems))
             await store.answer(decision)
         except ApprovalError as error:
             _log.info("the answer of %s was not taken: %s", who, error)
+            self._problems[request.id] = f"Nothing was approved: {error}."
 
     def _further(self, request: ApprovalRequest, answer: FrontEndAnswer) -> Grant:
         """Return the yes for further calls that an answer asks for, or whose words it has.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any, cast
 
 from toolcrib.approvals import ApprovalStore
 from toolcrib.pipeline import Access, Run
@@ -97,3 +98,19 @@ class Principals:
             hook_errors="fail",
         )
         return Principal(name, run, pending)
+
+
+def claimed_groups(claims: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """Return the groups in a claim: a list of texts, or one text.
+
+    Args:
+        claims: The claims of a token.
+        name: The claim. With dots it is a part of another one, as in `realm_access.roles`.
+    """
+    found: Any = claims.get(name)
+    if found is None:
+        found = claims
+        for part in name.split("."):
+            found = cast("Mapping[str, Any]", found).get(part) if isinstance(found, Mapping) else None
+    several: Sequence[Any] = cast("Sequence[Any]", found) if isinstance(found, list | tuple) else [found]
+    return tuple(group for group in several if isinstance(group, str) and group)

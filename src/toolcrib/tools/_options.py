@@ -85,7 +85,7 @@ class ToolOptions:
         tags: Words by which global hooks choose.
         type: The use of the tool.
         requires_approval: True, or a function of the final arguments and the run context that says so.
-        approvals_needed: How many people have to approve a call that needs approval, each under another name.
+        approvals_needed: How many people have to approve a call that needs approval, none of whom is its principal.
         timeout: Seconds for one execution, without the wait for locks and people.
         max_retries: Retryable answers a model gets in one run; the toolset's when None.
         max_result_chars: The most characters of a result that go back to a model.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from toolcrib.errors import ToolConstraintError, nearest
@@ -96,20 +96,23 @@ def check_gates(steps: Iterable[GateStep], tools: Mapping[str, Any]) -> None:
             step.check_tools(tools, is_complete=True)
 
 
-def refusals(steps: Iterable[GateStep], known: ToolNames) -> list[GateStep]:
-    """Return a gate that refuses each call for each of these gates that is about a name that is nearly that of a tool.
+def misnamed(steps: Iterable[GateStep], known: ToolNames) -> Iterator[tuple[GateStep, ToolConstraintError]]:
+    """Yield the gates that are about a name that is nearly that of a tool, and what is wrong with each.
 
     Args:
         steps: The gates of a run, which may pass other toolsets, too.
         known: The names of the tools here.
     """
-    found: list[GateStep] = []
     for step in steps:
         try:
             check_names(f"the gate `{step.name}`", step.tool_names, known, are_all=False)
         except ToolConstraintError as error:
-            found.append(GateStep(step.name, "resolve", _Refusal(error)))
-    return found
+            yield step, error
+
+
+def refusals(steps: Iterable[GateStep], known: ToolNames) -> list[GateStep]:
+    """Return a gate that refuses each call for each of the `misnamed`."""
+    return [GateStep(step.name, "resolve", _Refusal(error)) for step, error in misnamed(steps, known)]
 
 
 class _Refusal:

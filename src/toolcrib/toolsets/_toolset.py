@@ -59,7 +59,7 @@ from toolcrib.toolsets._members import (
     require,
     switched_off,
 )
-from toolcrib.toolsets._names import ToolNames, check_gates, log_names, refusals
+from toolcrib.toolsets._names import ToolNames, check_gates, log_names, misnamed, refusals
 from toolcrib.toolsets._scopes import fits, is_pattern, read_scopes, scoped
 from toolcrib.toolsets._select import Definition, Selectable, Selector, ToolAvailability, names_of
 from toolcrib.toolsets._sources import RenewalListener, ToolSource, open_sources
@@ -575,12 +575,18 @@ class Toolset:
 
         Another name that no tool here has is logged once: the run may pass other toolsets.
         """
-        if not any(step.tool_names for step in steps):
-            return []
+        return refusals(steps, self._known_names()) if any(step.tool_names for step in steps) else []
+
+    def require_named(self, steps: Iterable[GateStep]) -> None:
+        """Raise ToolConstraintError for a gate of a run with a name that is nearly that of a tool."""
+        for _, error in misnamed((step for step in steps if step.tool_names), self._known_names()):
+            raise error
+
+    def _known_names(self) -> ToolNames:
         if self._names is None:
             self._names = ToolNames()
         self._names.update(self._entries)
-        return refusals(steps, self._names)
+        return self._names
 
     def with_deliveries(self, *deliveries: DeliveryLike, names: Iterable[Selectable] | None = None) -> Toolset:
         """Return the toolset whose values and results pass deliveries of your own before anyone has them.

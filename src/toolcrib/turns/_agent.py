@@ -294,11 +294,14 @@ class Agent(Observed):
         Raises:
             SafeExecutionError: The agent runs already, or something else runs its turns.
             CompletionCheckReturnError: A completion check returned something other than a bool.
+            ToolConstraintError: A gate of the run, as its limits, is about a name that is nearly that of a tool.
         """
         if self._backend is not None:
             raise SafeExecutionError(f"{self!r} does not run its turns itself: {self._backend!r} does")
         require_number("Agent.run", "max_concurrency", max_concurrency, least=1)
-        agent_run = AgentRun(self, self._queue, run_for(run, "agent"), wait=wait)
+        run = run_for(run, "agent")
+        self._pipeline.check_run(run)
+        agent_run = AgentRun(self, self._queue, run, wait=wait)
         return agent_run.in_order() if max_concurrency == 1 else agent_run.concurrently(max_concurrency)
 
     @contextmanager

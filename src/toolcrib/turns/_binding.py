@@ -259,6 +259,7 @@ def lone_binding(tool: Tool[..., Any], run: Run | None = None, pipeline: Pipelin
     around = ambient_context() if run is None else None
     part = run_for(run, "turn") if around is None else run_for(None, "turn", provide=around.provided)
     if pipeline is not None:
+        pipeline.check_run(part)
         return TurnBinding(pipeline, part, names_in(pipeline.toolset))
     return TurnBinding(_pipeline_of(tool), part)
 

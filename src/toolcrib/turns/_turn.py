@@ -23,6 +23,7 @@ from uuid import UUID
 from typing_extensions import TypeVar
 
 from toolcrib._numbers import require_seconds
+from toolcrib.approvals import require_answer
 from toolcrib.calls import (
     ApprovalRequest,
     Completed,
@@ -390,6 +391,8 @@ class Turn(Observed, Generic[T, V]):
         """Begin a run, and return its hooks, its clock and the call that waits for `grant`, if one does."""
         if self._is_running:
             raise SafeExecutionError(f"{self!r} is running already; make another turn to run the tool again")
+        if grant is not None:
+            require_answer(f"the answer about `{self.tool_name}`", grant)
         table = binding.table(self)
         seconds, clock = self._timeout, UNBOUNDED
         if seconds is not None:

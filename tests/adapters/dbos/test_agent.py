@@ -12,8 +12,9 @@ from pydantic import Field
 
 from tests.adapters.dbos.durable import QUICK, durable, engine_of, looked_at
 from tests.approvals.expired import has_expired
-from toolcrib.adapters.dbos import Client, DurableAgent, DurableFailure, Engine, Queue, list_work
+from toolcrib.adapters.dbos import Client, DurableAgent, DurableFailure, DurableToolkit, Engine, Queue, list_work
 from toolcrib.calls import CallMetadata, Completed, Failed, Media, Rejected, RunNormally, Suspended
+from toolcrib.code import Toolkit
 from toolcrib.errors import (
     EngineError,
     InvalidArguments,
@@ -24,7 +25,7 @@ from toolcrib.errors import (
 )
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Channel, Run
-from toolcrib.testing import RecordingSink
+from toolcrib.testing import FakeSandbox, RecordingSink
 from toolcrib.tools import ToolType, ez_tool, tool
 from toolcrib.toolsets import Toolset
 from toolcrib.turns import Agent, ContextItem, ContextQueue, StopReason, Turn
@@ -533,6 +534,23 @@ async def test_what_cannot_be_durable_is_refused_by_name(file: str) -> None:
             await Engine(file).__aenter__()
     with pytest.raises(ValueError, match="concurrency must be at least 1"):
         Queue("none", concurrency=0)
+
+
+async def test_an_engine_without_queues_takes_work_from_all_that_there_are(file: str) -> None:
+    agent = durable(add)
+    kit = DurableToolkit(Toolkit([add], sandbox=FakeSandbox()), Queue("kit", polling=QUICK))
+
+    async with Engine(file, answers=QUICK, grace=0) as engine:
+        outcome = await (await agent.put(Turn(add, kwargs={"a": 1}))).outcome()
+        with pytest.raises(EngineError, match=r"made after the engine was entered.* Engine\(queues=\[\.\.\.\]\)"):
+            durable(add)
+        with pytest.raises(EngineError, match=r"`late` was made after"):
+            DurableToolkit(kit.toolkit, "late", name="late")
+        same = DurableAgent(_again(agent), agent.queue)
+
+    assert isinstance(outcome, Completed)
+    assert {queue.name for queue in engine.queues} == {agent.queue.name, "kit"}
+    assert same.queue is agent.queue
 
 
 async def test_events_of_a_durable_turn_go_to_the_sinks(file: str) -> None:

@@ -96,6 +96,7 @@ def test_a_database_without_tables_says_what_is_missing(roles: Roles, tmp_path: 
             "programs",
             "work",
             "program requests",
+            "schedule marks",
             "dbos",
         ]
         assert {version.state for version in found} == {"missing"}

@@ -22,7 +22,8 @@ async def test_an_operator_sees_queues_and_workers_and_cancels_what_waits(tmp_pa
         (queue,) = operator.queues()
         cancelled = operator.cancel(handles[0].id)
         (left,) = operator.queues()
-        delayed = operator.works("delayed", agent.queue.name)
+        delayed = operator.works(["delayed"], agent.queue.name)
+        both = operator.works(["cancelled", "delayed"], limit=2)
         (worker,) = operator.workers()
         with pytest.raises(WorkerError, match="it lives"):
             operator.recover(worker["id"])
@@ -34,4 +35,5 @@ async def test_an_operator_sees_queues_and_workers_and_cancels_what_waits(tmp_pa
     assert (queue["name"], queue["waiting"], queue["running"], queue["oldest_at"]) == (agent.queue.name, 2, 0, None)
     assert (cancelled["state"], left["waiting"]) == ("cancelled", 1)
     assert [one["id"] for one in delayed] == [handles[1].id]
+    assert {one["id"] for one in both} == {handle.id for handle in handles}
     assert (worker["state"], worker["seen_at"] <= time.time()) == ("running", True)

@@ -11,7 +11,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -35,7 +34,8 @@ from toolcrib.adapters.dbos import (
     schedules,
     trigger_schedule,
 )
-from toolcrib.adapters.dbos._schedules import TICK, _make_up
+from toolcrib.adapters.dbos._schedules import TICK, _make_up, _skip_until
+from toolcrib.adapters.dbos._work_tables import schedule_marks
 from toolcrib.database import Database
 from toolcrib.errors import EngineError, UnknownTool
 from toolcrib.tools import ez_tool
@@ -43,6 +43,7 @@ from toolcrib.turns import Agent, Turn
 
 KINDS = pytest.mark.parametrize("kind", ["turn", "program"])
 YEARLY = "0 0 1 1 *"
+PATIENCE = 240.0
 
 
 @ez_tool
@@ -168,7 +169,7 @@ async def test_what_passed_in_a_pause_is_not_made_up_for_and_what_passed_without
         before = datetime.now(UTC)
         for name in ("paused", "active"):
             await agent.schedule(Schedule(name, "0 * * * *", backfill=True), Turn(count))
-            client.dbos._sys_db.update_last_fired_at(name, (before - timedelta(hours=3)).isoformat())
+            _skip_until(client, name, before - timedelta(hours=3))
         pause_schedule(client, "paused")
         resume_schedule(client, "paused")
     async with engine_of(file, agent) as engine:
@@ -184,7 +185,7 @@ async def test_what_is_missed_is_skipped_unless_the_schedule_says_otherwise(file
         agent.use(client)
         for name, backfill in (("skips", False), ("makes-up", True)):
             await agent.schedule(Schedule(name, "0 * * * *", backfill=backfill), Turn(count))
-            client.dbos._sys_db.update_last_fired_at(name, (datetime.now(UTC) - timedelta(hours=2)).isoformat())
+            _skip_until(client, name, datetime.now(UTC) - timedelta(hours=2))
     async with engine_of(file, agent) as engine:
         await done(engine, 2)
         found = await asyncio.to_thread(list_work, engine.client)
@@ -199,12 +200,12 @@ async def test_a_schedule_with_other_times_makes_up_for_nothing_that_passed_befo
     async with Client(file) as client:
         agent = durable(count)
         agent.use(client)
-        before = (datetime.now(UTC) - timedelta(hours=3)).isoformat()
+        before = datetime.now(UTC) - timedelta(hours=3)
         first = Schedule("changed", "0 * * * *" if "timezone" in change else YEARLY, backfill=True)
         same = Schedule("same", "0 * * * *", backfill=True)
         for one in (first, same):
             await agent.schedule(one, Turn(count))
-            client.dbos._sys_db.update_last_fired_at(one.name, before)
+            _skip_until(client, one.name, before)
         for one in (replace(first, **change), same):
             await agent.schedule(one, Turn(count))
     async with engine_of(file, agent) as engine:
@@ -215,24 +216,59 @@ async def test_a_schedule_with_other_times_makes_up_for_nothing_that_passed_befo
 
 
 @pytest.mark.parametrize("cron", [YEARLY, "0 * * * *"])
-async def test_a_schedule_that_gets_other_times_while_a_worker_begins_makes_up_for_nothing(
-    database: str, cron: str
+async def test_a_schedule_that_gets_other_times_while_a_worker_looks_makes_up_for_nothing(
+    database: str, cron: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agent = durable(count)
-
-    class Replacing:
-        async def sleep(self, seconds: float) -> None:
-            await agent.schedule(Schedule("often", "0 * * * *", backfill=True), Turn(count))
-
-    async with engine_of(database, agent) as engine:
-        client = engine.client
+    async with engine_of(database, agent):
+        pass
+    async with Client(database) as client:
+        agent.use(client)
         await agent.schedule(Schedule("often", cron, backfill=True), Turn(count))
-        client.dbos._sys_db.update_last_fired_at("often", (datetime.now(UTC) - timedelta(hours=3)).isoformat())
-        begins: Any = SimpleNamespace(client=client, clock=Replacing())
-        await _make_up(begins)
+        _skip_until(client, "often", datetime.now(UTC) - timedelta(hours=3))
+        listed = client.dbos.list_schedules(status="ACTIVE")
+        await agent.schedule(Schedule("often", "0 * * * *", backfill=True), Turn(count))
+        monkeypatch.setattr(client.dbos, "list_schedules", lambda **options: listed)
+        _make_up(client)
         made = [one for one in client.dbos.list_workflows(schedule_name="often") if one.name == TICK]
 
     assert len(made) == (0 if cron == YEARLY else 3)
+
+
+async def test_ticks_before_one_that_was_enqueued_are_made_up_for(database: str) -> None:
+    agent = durable(count)
+    async with engine_of(database, agent):
+        pass
+    async with Client(database) as client:
+        agent.use(client)
+        await agent.schedule(Schedule("hourly", "0 * * * *", backfill=True), Turn(count))
+        now = datetime.now(UTC)
+        _skip_until(client, "hourly", now - timedelta(hours=4))
+        # as a worker that began too late for the ticks between, enqueued the latest, and died
+        last = client.dbos.backfill_schedule("hourly", now - timedelta(hours=1), now)
+        client.dbos._sys_db.update_last_fired_at("hourly", now.isoformat())
+    async with engine_of(database, agent) as engine:
+        ids = await done(engine, 4)
+
+    assert len(last) == 1
+    assert len(set(ids)) == 4
+
+
+async def test_a_schedule_of_a_version_that_kept_no_marks_makes_up_from_its_latest_tick(file: str) -> None:
+    agent = durable(count)
+    async with Client(file) as client:
+        agent.use(client)
+        await agent.schedule(Schedule("hourly", "0 * * * *", backfill=True), Turn(count))
+        _skip_until(client, "hourly", datetime.now(UTC) - timedelta(hours=2))
+        with client.engine.begin() as connection:
+            connection.execute(sa.delete(schedule_marks))
+    async with engine_of(file, agent) as engine:
+        await done(engine, 2)
+        await asyncio.to_thread(_make_up, engine.client)
+        with engine.client.engine.begin() as connection:
+            mark = connection.execute(sa.select(schedule_marks.c.until)).scalar_one()
+
+    assert mark > datetime.now(UTC).timestamp() - 3600
 
 
 async def test_a_clock_that_is_set_back_gives_no_tick_again(database: str) -> None:
@@ -244,7 +280,7 @@ async def test_a_clock_that_is_set_back_gives_no_tick_again(database: str) -> No
         await asyncio.to_thread(make_up, client, "hourly", since)
         ids = await done(engine, 3)
         for _ in range(2):  # a worker that begins while the clock is behind, and one after it was put right
-            client.dbos._sys_db.update_last_fired_at("hourly", since.isoformat())
+            _skip_until(client, "hourly", since)
             await asyncio.to_thread(make_up, client, "hourly", since)
         while await asyncio.to_thread(client.dbos.list_workflows, status=["ENQUEUED", "PENDING"]):  # noqa: ASYNC110
             await asyncio.sleep(QUICK)
@@ -315,21 +351,22 @@ async def test_a_tick_that_was_under_way_when_its_schedule_was_deleted_enqueues_
 async def test_a_tick_that_was_made_up_for_is_not_again_when_its_work_was_removed(file: str) -> None:
     agent = durable(count)
     async with engine_of(file, agent) as engine:
+        client = engine.client
         await agent.schedule(Schedule("hourly", "0 * * * *", backfill=True), Turn(count))
-        since = datetime.now(UTC) - timedelta(hours=2)
-        engine.client.dbos._sys_db.update_last_fired_at("hourly", since.isoformat())
-        await asyncio.to_thread(make_up, engine.client, "hourly", since)
+        _skip_until(client, "hourly", datetime.now(UTC) - timedelta(hours=2))
+        await asyncio.to_thread(_make_up, client)
         await done(engine, 2)
-        while await asyncio.to_thread(engine.client.dbos.list_workflows, status=["ENQUEUED", "PENDING"]):  # noqa: ASYNC110
+        while await asyncio.to_thread(client.dbos.list_workflows, status=["ENQUEUED", "PENDING"]):  # noqa: ASYNC110
             await asyncio.sleep(QUICK)
-        found = await asyncio.to_thread(engine.client.dbos.get_schedule, "hourly")
         await asyncio.to_thread(asyncio.run, prune(engine.database, datetime.now(UTC) + timedelta(hours=1)))
-        left = await asyncio.to_thread(engine.client.dbos.list_workflows)
+        await asyncio.to_thread(_make_up, client)
+        left = await asyncio.to_thread(client.dbos.list_workflows)
+        found = await asyncio.to_thread(client.dbos.get_schedule, "hourly")
 
-    assert found is not None
-    assert found["last_fired_at"] is not None
-    assert datetime.fromisoformat(found["last_fired_at"]) > datetime.now(UTC) - timedelta(hours=1)
     assert left == []
+    assert found is not None
+    assert found["last_fired_at"] is not None  # from which DBOS makes up when a worker begins
+    assert datetime.fromisoformat(found["last_fired_at"]) > datetime.now(UTC) - timedelta(hours=1)
 
 
 async def test_schedules_are_listed_replaced_and_deleted(database: str) -> None:
@@ -497,18 +534,21 @@ async def test_workers_that_are_killed_at_any_moment_lose_and_double_no_tick(dat
 
 def ticks_through(client: Client, until: datetime) -> list[datetime]:
     """Return the ticks whose work is done, once all until a time are; each is there once."""
+    give_up_at = time.monotonic() + PATIENCE
     while True:
         works = list_work(client, limit=1000)
-        ended = [work for work in works if work.state == "done"]
-        times = [datetime.fromisoformat(tick_time(client, work.id)) for work in ended if work.schedule == "secondly"]
+        times = [
+            datetime.fromisoformat(tick_time(client, work.id))
+            for work in works
+            if work.state == "done" and work.schedule == "secondly"
+        ]
         seconds = int((until - min(times)).total_seconds()) if times else 0
-        if times and {min(times) + timedelta(seconds=n) for n in range(seconds)} <= {
-            *times
-        }:  # some are made up for later
-            waiting = [work for work in works if work.state != "done" and (work.created_at or 0) < until.timestamp()]
-            if not waiting:
-                assert len(set(times)) == len(times)
-                return times
+        missing = {min(times) + timedelta(seconds=n) for n in range(seconds)} - {*times}
+        waiting = [work for work in works if work.state != "done" and (work.created_at or 0) < until.timestamp()]
+        if times and not missing and not waiting:
+            assert len(set(times)) == len(times)
+            return times
+        assert time.monotonic() < give_up_at, f"missing: {missing}; waiting: {waiting}"
         time.sleep(QUICK)
 
 

@@ -121,11 +121,15 @@ async def test_the_client_says_yes_and_the_record_says_that_nobody_verified_who(
     ("answer", "told"),
     [
         (DENY, "not this week"),
-        (ElicitResult(action="decline"), "was denied by client"),
-        (ElicitResult(action="accept", content={}), "was denied by client"),
-        (ElicitResult(action="accept", content={"decision": "yes"}), "was denied by client"),
+        (ElicitResult(action="accept", content={"decision": "deny"}), "`book` was denied by client"),
+        (ElicitResult(action="decline"), "The user of the client declined to answer whether `book` may run"),
+        (ElicitResult(action="accept", content={}), "is not valid: `decision` is None, and has to be one of 'approve'"),
+        (
+            ElicitResult(action="accept", content={"decision": "yes", "message": "go"}),
+            "`decision` is 'yes', and has to",
+        ),
     ],
-    ids=["no", "declined", "empty form", "another word"],
+    ids=["no", "no without a word", "declined", "empty form", "another word"],
 )
 async def test_anything_but_a_plain_yes_is_a_no(way: Way, answer: ElicitResult, told: str) -> None:
     booked: list[str] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -78,6 +79,20 @@ async def test_a_yes_within_bounds_is_shown_word_for_word_and_then_lets_such_cal
     assert shown[1].endswith("; at most 3 times; 100 of euros in all")
     assert (await store.grant_use(grant)).calls == 2
     assert [record.approval["scope"] for record in watch.records if record.approval] == ["within", "within"]
+
+
+def test_a_form_takes_bounds_of_parts_of_a_nested_argument() -> None:
+    asked = replace(ASKED, arguments={"order": {"to": "ann", "items": [{"price": 5}]}})
+    [form] = forms_for([asked], DAY).values()
+    params: Any = form.params
+
+    _, standing = answers_from_forms(
+        [asked], {asked.id: always(**{"argument order": "", "argument order.items[*].price": "<= 50"})}, DAY
+    )
+
+    fields = [name for name in params.requested_schema["properties"] if name.startswith("argument ")]
+    assert fields == ["argument order", "argument order.to", "argument order.items[*].price"]
+    assert standing[asked.id].text().startswith('refund: order.to exactly "ann", order.items[*].price up to 50; ')
 
 
 @every_generation

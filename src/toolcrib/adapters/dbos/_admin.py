@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -129,7 +129,7 @@ class Work:
 def list_work(
     client: Client,
     *,
-    state: str | None = None,
+    state: str | Collection[str] | None = None,
     queue: str | None = None,
     partition: str | None = None,
     text: str | None = None,
@@ -141,7 +141,7 @@ def list_work(
     """Return work, the latest first; what has gone on after a pause is as late as that.
 
     Args:
-        state: Only work in this state.
+        state: Only work in this state, or in any of these.
         queue: Only work of this queue.
         partition: Only work of this partition.
         text: Only work with each of these words in its id, agent, tool, toolkit, principal, conversation, key, schedule
@@ -153,19 +153,20 @@ def list_work(
     require_number("list_work", "limit", limit, least=1)
     require_number("list_work", "start", start, least=0)
     words = (text or "").lower().split()
-    wanted = _Wanted(state, queue, partition, since, until)
-    latest = _latest(client, wanted, _PAGE if state is not None or start or words else limit)
+    states = tuple(state) if state and not isinstance(state, str) else (state,) if state else ()
+    wanted = _Wanted(states, queue, partition, since, until)
+    latest = _latest(client, wanted, _PAGE if states or start or words else limit)
     if words:
         latest = (work for work in islice(latest, _MOST_SEARCHED) if work.has_words(words))
-    found = (work for work in latest if work.state != _CONTINUED and state in (None, work.state))
+    found = (work for work in latest if work.state != _CONTINUED and (not states or work.state in states))
     return list(islice(found, start, start + limit))
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """Filter of the work that is listed; None for any."""
+    """Filter of the work that is listed; None or no state for any."""
 
-    state: str | None
+    states: tuple[str, ...]
     queue: str | None
     partition: str | None
     since: datetime | None
@@ -173,13 +174,13 @@ class _Wanted:
 
     def conditions(self, status: Any, output: Any) -> Iterator[Any]:
         """Yield the conditions that the database checks, on the columns of its two tables."""
-        if self.state is not None:
-            ours = [(theirs, "") for theirs, ours in _STATES.items() if ours == self.state]
-            among = _ENDED.get(self.state) or ours
+        if self.states:
             yield sa.or_(
                 *(
                     sa.and_(status.status == theirs, output.output.like(pattern) if pattern else sa.true())
-                    for theirs, pattern in among
+                    for state in self.states
+                    for theirs, pattern in _ENDED.get(state)
+                    or [(theirs, "") for theirs, ours in _STATES.items() if ours == state]
                 )
             )
         if self.queue is not None:

@@ -15,7 +15,7 @@ from dbos import DBOS
 from toolcrib.adapters.dbos._answers import DbosAnswers
 from toolcrib.adapters.dbos._client import Client, Transaction
 from toolcrib.adapters.dbos._context import SharedContext
-from toolcrib.adapters.dbos._engine import Engine, current_engine
+from toolcrib.adapters.dbos._engine import Engine, current_engine, queue_owners, require_served
 from toolcrib.adapters.dbos._handle import TurnHandle
 from toolcrib.adapters.dbos._host import DbosHost
 from toolcrib.adapters.dbos._placement import PARTITION, Placement, Queue, RetryPolicy
@@ -66,6 +66,7 @@ class DurableAgent(DbosAnswers):
 
     Raises:
         ValueError: A tool of `retries` is not idempotent, or is not one of the agent's.
+        EngineError: A running engine takes work from all queues that there were when it was entered, and not from this.
 
     Attributes:
         agent: The agent that its turns and hooks are given: what is put on this one is durable, too.
@@ -86,8 +87,12 @@ class DurableAgent(DbosAnswers):
         self._retries = dict(retries or {})
         self.agent = agent.with_backend(self)
         self.queue = queue if isinstance(queue, Queue) else Queue(queue or agent.name)
+        if client is None:
+            require_served(self.queue)
         self._run, self._client, self._base = run, client, _base
         self._pipeline = Pipeline(agent.toolset, sinks=agent.sinks)
+        if isinstance(run, Run):
+            self._pipeline.check_run(run)
         self.context = SharedContext(self.agent, watched=_base is not None)
         self._open_turns: deque[tuple[Turn[Any], TurnHandle]] = deque(maxlen=_FOLLOWED)
         _agents.register(agent.name, self, replace=True)
@@ -408,6 +413,7 @@ class _Put:
 
 _putting: ContextVar[_Put | None] = ContextVar("toolcrib_durable_put", default=None)
 _agents: Registry[DurableAgent] = Registry(UnregisteredAgentError)
+queue_owners.append(_agents)
 
 
 def durable_agent(data: Mapping[str, Any]) -> DurableAgent:

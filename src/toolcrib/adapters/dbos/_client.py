@@ -31,7 +31,7 @@ from sqlalchemy.orm import Session
 from toolcrib._json_writer import valid_text
 from toolcrib._numbers import require_seconds
 from toolcrib.adapters.dbos._placement import DEBOUNCED, TIMEOUT, Placement, Queue, data_of, limits_of, with_id
-from toolcrib.adapters.dbos._work_tables import REQUEST_TABLES, WORK_TABLES
+from toolcrib.adapters.dbos._work_tables import MARK_TABLES, REQUEST_TABLES, WORK_TABLES
 from toolcrib.adapters.dbos._work_tables import stopped_queues as _stopped
 from toolcrib.approvals import PostgresApprovalStore, SqliteApprovalStore
 from toolcrib.database import Database
@@ -142,7 +142,7 @@ class Client:
         try:
             with self.database.missing_tables():
                 self.dbos._sys_db.run_migrations()  # pyright: ignore[reportPrivateUsage] -- a client may come before any worker; there is no public way with an engine of one's own
-            for tables in (WORK_TABLES, REQUEST_TABLES):
+            for tables in (WORK_TABLES, REQUEST_TABLES, MARK_TABLES):
                 self.database.make_tables(self.engine, tables)
             if approvals is None:
                 path = self.database.path

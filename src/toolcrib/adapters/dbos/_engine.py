@@ -42,6 +42,7 @@ from toolcrib.durable import AnswerStore, outlast
 from toolcrib.errors import DatabaseError, EngineError, WorkerError, explain_options
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
+from toolcrib.registry import Registry
 
 _log = logging.getLogger("toolcrib.durable")
 _POOL = 20  # connections of a worker, one of which listens
@@ -58,6 +59,9 @@ Routine = Callable[["Engine"], Awaitable[None]]
 standing_routines: list[Routine] = []
 """The routines of every engine of this process: modules add theirs when they are imported."""
 
+queue_owners: list[Registry[Any]] = []
+"""The registries of what has a `queue` in this process: modules add theirs when they are imported."""
+
 _current: Engine | None = None
 _process = 0  # that the engine belongs to: in a fork it is the parent
 
@@ -71,7 +75,8 @@ class Engine:
     Args:
         database: A path or a URL; see `Database.named`.
         worker_id: This worker's name: the same after a restart, and no other's. The host's name when None.
-        queues: The queues that it takes work from; with none it takes nothing, and only enqueues and recovers.
+        queues: The queues that it takes work from: those of all durable agents and toolkits made before it is entered
+            when None. With an empty list it takes nothing, and only enqueues and recovers.
         grace: Seconds that work which runs is given to end when the engine is left; after that it is cut off, and goes
             on at the next start.
         answers: Seconds between two looks for answers to approval requests, which let paused work go on.
@@ -95,7 +100,7 @@ class Engine:
         database: str | Path | Database | None = None,
         *,
         worker_id: str | None = None,
-        queues: Iterable[Queue] = (),
+        queues: Iterable[Queue] | None = None,
         grace: float = 10.0,
         answers: float = 1.0,
         approvals: AnswerStore | None = None,
@@ -109,7 +114,8 @@ class Engine:
         self.clock = clock
         self.database = database if isinstance(database, Database) else Database.named(database)
         self.worker_id = worker_id or default_worker_id()
-        self.queues = tuple(queues)
+        self.serves_all = queues is None
+        self.queues = tuple(queues or ())
         self.recovers_lost = worker_id is None if recover_lost is None else recover_lost
         self._sinks = tuple(sinks)
         self._grace = grace
@@ -191,6 +197,8 @@ class Engine:
         await self._close()
 
     async def _open(self) -> None:
+        if self.serves_all:
+            self.queues = tuple({one.queue.name: one.queue for owners in queue_owners for one in owners}.values())
         self._client = client = await asyncio.to_thread(Client, self.database, approvals=self._approvals, pool=_POOL)
         self._lease = await take_lease(client, self.worker_id, [queue.name for queue in self.queues])
         if self._record:
@@ -456,6 +464,15 @@ def current_engine() -> Engine:
     if _current is None:
         raise EngineError("no engine runs in this process; enter one: `async with Engine(...) as engine:`")
     return _current
+
+
+def require_served(queue: Queue) -> None:
+    """Raise EngineError for a queue made after an engine was entered that takes work from all queues there were."""
+    if _current is not None and _current.serves_all and queue.name not in [known.name for known in _current.queues]:
+        raise EngineError(
+            f"the queue `{queue.name}` was made after the engine was entered, which takes no work from it; make its "
+            "agent or toolkit before, or give all: Engine(queues=[...])"
+        )
 
 
 def _check_fork() -> None:

@@ -9,7 +9,7 @@ from dbos._migration import get_migration_versions, get_sqlite_migration_version
 from sqlalchemy.exc import DBAPIError
 
 from toolcrib.adapters.dbos._client import Client
-from toolcrib.adapters.dbos._work_tables import REQUEST_TABLES, WORK_TABLES
+from toolcrib.adapters.dbos._work_tables import MARK_TABLES, REQUEST_TABLES, WORK_TABLES
 from toolcrib.approvals import (
     CLAIM_JOURNAL_TABLES,
     DIGEST_KEY_TABLES,
@@ -53,6 +53,7 @@ def _stores(database: Database) -> tuple[StoreTables, ...]:
         PROGRAM_TABLES,
         WORK_TABLES,
         REQUEST_TABLES,
+        MARK_TABLES,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import sqlalchemy as sa
@@ -56,14 +57,14 @@ class WorkOperator:
 
     def works(
         self,
-        state: str | None = None,
+        states: Collection[str] = (),
         queue: str | None = None,
         limit: int = 50,
         start: int = 0,
         text: str | None = None,
     ) -> list[dict[str, Any]]:
-        """Return work, the latest first, from a place in the list on: `Work.to_dict()`."""
-        found = list_work(self._client, state=state, queue=queue, text=text, limit=limit, start=start)
+        """Return work in any of these states, the latest first, from a place in the list on: `Work.to_dict()`."""
+        found = list_work(self._client, state=states, queue=queue, text=text, limit=limit, start=start)
         return [work.to_dict() for work in found]
 
     def cancel(self, work_id: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from dbos._context import current_owner_xid
 from toolcrib._numbers import count_text, require_seconds
 from toolcrib.adapters.dbos._answers import DbosAnswers
 from toolcrib.adapters.dbos._client import Client, Transaction
-from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_routines
+from toolcrib.adapters.dbos._engine import Engine, current_engine, queue_owners, require_served, standing_routines
 from toolcrib.adapters.dbos._placement import KEY, Placement, Queue, RetryPolicy
 from toolcrib.adapters.dbos._program_journal import (
     ProgramJournal,
@@ -67,6 +67,7 @@ _ERROR_CHARS = 500  # of a program's error, in its workflow's outcome
 
 toolkits: Registry[DurableToolkit] = Registry(UnregisteredError)
 """The durable toolkits of this process, by name: where a worker looks for the one that a program is for."""
+queue_owners.append(toolkits)
 
 
 @explain_options()
@@ -89,6 +90,7 @@ class DurableToolkit(DbosAnswers):
 
     Raises:
         DuplicateNameError: Another durable toolkit of this process has the name.
+        EngineError: As for `DurableAgent`.
     """
 
     _chains = False
@@ -105,6 +107,8 @@ class DurableToolkit(DbosAnswers):
     ) -> None:
         self.toolkit, self.name, self._given_run, self._client = toolkit, name, run, client
         self.queue = Queue(queue) if isinstance(queue, str) else queue
+        if client is None:
+            require_served(self.queue)
         self._replaying: Toolkit | None = None
         toolkits.register(name, self, replace=replace)
 

@@ -19,6 +19,7 @@ from dbos._error import DBOSException
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_routines
 from toolcrib.adapters.dbos._placement import SCHEDULE, Placement, turn_id_of, what_of, with_id
+from toolcrib.adapters.dbos._work_tables import schedule_marks as marks
 from toolcrib.adapters.dbos._workflow import workflow
 from toolcrib.calls import StoredFields, versioned
 from toolcrib.errors import EngineError, explain_options
@@ -28,7 +29,8 @@ TICK = "toolcrib.tick"
 
 _PREFIX = "sched-"  # of the ids that DBOS gives the workflows of ticks
 _MOST_TICKS = 10_000  # that are made up for at once
-_BEGUN_SECONDS = 3.0  # after which DBOS waits for ticks, when a worker begins
+_BEGUN_SECONDS = 3.0  # in which DBOS makes up for ticks itself, and begins to wait for those to come
+_MISSED_SECONDS = 60.0  # between two looks for ticks that no worker enqueued
 _LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 _RANDOM = re.compile(r"(^|[\s,])r(\W|$)", re.IGNORECASE)
 
@@ -201,6 +203,8 @@ def delete_schedule(client: Client, name: str) -> ScheduledWork:
     """
     before = _scheduled(client, _found(client, name))
     client.dbos.delete_schedule(name)
+    with client.engine.begin() as connection:
+        connection.execute(sa.delete(marks).where(marks.c.schedule == name))
     return before
 
 
@@ -294,33 +298,68 @@ def _scheduled(client: Client, found: Any) -> ScheduledWork:
 def _skip_until(client: Client, name: str, at: datetime) -> None:
     """Record that the ticks until a time are dealt with, so that no worker makes up for them."""
     client.dbos._sys_db.update_last_fired_at(name, at.isoformat())  # pyright: ignore[reportPrivateUsage] -- DBOS has no public way to it
+    with client.engine.begin() as connection:
+        _set_mark(connection, name, at.timestamp())
 
 
 # --- on a worker
 
 
-async def _make_up(engine: Engine) -> None:
-    """Enqueue what passed while this worker began, of schedules that make up for it.
-
-    DBOS makes up for what passed before it looked, and waits for what comes after that: the ticks between are here. Of
-    a schedule that was given other times meanwhile none was due before.
-    """
-    client = engine.client
-    found = await asyncio.to_thread(
-        client.dbos.list_schedules, status="ACTIVE", workflow_name=TICK, application_name=client.database.application
-    )
+async def _keep_making_up(engine: Engine) -> None:
+    """Enqueue the ticks that no worker enqueued, of schedules that make up for them, while this worker runs."""
     await engine.clock.sleep(_BEGUN_SECONDS)
-    for before in found:
-        name, mark = before["schedule_name"], before["last_fired_at"]
-        if mark is None or not before["automatic_backfill"]:
-            continue
-        current = await asyncio.to_thread(client.dbos.get_schedule, name)
-        if current is not None and current["status"] == "ACTIVE" and _times(current) == _times(before):
-            since = datetime.fromisoformat(mark)
-            await asyncio.to_thread(client.dbos.backfill_schedule, name, since, datetime.now(UTC))
+    while True:
+        await asyncio.to_thread(_make_up, engine.client)
+        await engine.clock.sleep(_MISSED_SECONDS)
 
 
-standing_routines.append(_make_up)
+def _make_up(client: Client) -> None:
+    """Enqueue each tick between the mark of a schedule and now that is not there, and move the mark.
+
+    DBOS makes up for the ticks since the latest that it enqueued, once, when a worker begins. The mark moves only over
+    ticks that are there: a worker that died between two ticks, or began slowly, leaves none out for good.
+    """
+    for before in client.dbos.list_schedules(
+        status="ACTIVE", workflow_name=TICK, application_name=client.database.application
+    ):
+        if before["automatic_backfill"]:
+            name, now = before["schedule_name"], datetime.now(UTC)
+            mark = _mark(client, name, before["last_fired_at"])
+            current = client.dbos.get_schedule(name)  # after the mark, which moves before a schedule gets other times
+            is_same = current is not None and current["status"] == "ACTIVE" and _times(current) == _times(before)
+            if mark is not None and is_same:
+                client.dbos.backfill_schedule(name, datetime.fromtimestamp(mark, UTC), now)
+                _move_mark(client, name, mark, now)
+
+
+def _mark(client: Client, name: str, fired_at: str | None) -> float | None:
+    """Return the time until which the ticks of a schedule are there; that of DBOS where an older version made it."""
+    with client.engine.begin() as connection:
+        mark = connection.execute(sa.select(marks.c.until).where(marks.c.schedule == name)).scalar()
+        if mark is None and fired_at is not None:
+            mark = datetime.fromisoformat(fired_at).timestamp()
+            _set_mark(connection, name, mark)
+        return mark
+
+
+def _set_mark(connection: sa.Connection, name: str, until: float) -> None:
+    statement = (
+        "INSERT INTO toolcrib_schedule_marks (schedule, until) VALUES (:schedule, :until) "
+        "ON CONFLICT (schedule) DO UPDATE SET until = excluded.until"
+    )
+    connection.execute(sa.text(statement), {"schedule": name, "until": until})
+
+
+def _move_mark(client: Client, name: str, mark: float, to: datetime) -> None:
+    """Move a mark on, unless it was moved meanwhile, and that of DBOS, which backfills from it."""
+    unmoved = (marks.c.schedule == name) & (marks.c.until == mark)
+    with client.engine.begin() as connection:
+        moved = connection.execute(sa.update(marks).where(unmoved).values(until=to.timestamp())).rowcount
+    if moved:
+        client.dbos._sys_db.update_last_fired_at(name, to.isoformat())  # pyright: ignore[reportPrivateUsage] -- as above
+
+
+standing_routines.append(_keep_making_up)
 
 
 @workflow(TICK)
@@ -331,22 +370,7 @@ async def _tick(at: str, data: dict[str, Any]) -> dict[str, Any]:
     if found is None or found["status"] == _PAUSED:
         return {"skipped": "deleted" if found is None else "paused"}
     tick = str(DBOS.workflow_id).removeprefix(_PREFIX)
-    work_id = await asyncio.to_thread(_enqueue, client, data, tick, at)
-    await asyncio.to_thread(_note_tick, client, name, at)  # DBOS does not, of a tick that it made up for
-    return {"work": work_id}
-
-
-def _note_tick(client: Client, name: str, at: str) -> None:
-    """Record that a tick was dealt with, unless a later one was."""
-    system: Any = client.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- as above
-    table = system.tables.workflow_schedules
-    mine = table.c.schedule_name == name
-    with system.engine.begin() as connection:
-        # a write first: on SQLite it is what keeps two from reading the same
-        connection.execute(sa.update(table).where(mine).values(schedule_name=name))
-        before = connection.execute(sa.select(table.c.last_fired_at).where(mine)).scalar()
-        if before is None or datetime.fromisoformat(before) < datetime.fromisoformat(at):
-            connection.execute(sa.update(table).where(mine).values(last_fired_at=at))
+    return {"work": await asyncio.to_thread(_enqueue, client, data, tick, at)}
 
 
 def _enqueue(client: Client, stored: Mapping[str, Any], tick: str, at: str) -> str:

@@ -1,4 +1,4 @@
-"""Tables of durable work beside those of DBOS: workers, queues that stand still, contexts, and journals of programs."""
+"""Tables of durable work beside those of DBOS: workers, stopped queues, contexts, programs, marks of schedules."""
 
 from __future__ import annotations
 
@@ -43,6 +43,16 @@ REQUEST_TABLES = StoreTables(  # not a version of `work`: a worker of the versio
     ),
 )
 
+MARK_TABLES = StoreTables(
+    "schedule marks",
+    (
+        (
+            """CREATE TABLE IF NOT EXISTS toolcrib_schedule_marks (
+                schedule TEXT PRIMARY KEY, until DOUBLE PRECISION NOT NULL)""",
+        ),
+    ),
+)
+
 
 def _table(name: str, *columns: str) -> sa.TableClause:
     return sa.table(f"toolcrib_{name}", *(cast("sa.ColumnClause[Any]", sa.column(column)) for column in columns))
@@ -58,3 +68,5 @@ programs = _table("programs", "run", "toolkit", "queue", "generation", "state", 
 program_lines = _table("program_lines", "run", "number", "line")
 program_requests = _table("program_requests", "request", "run")
 """The requests that paused programs wait for."""
+schedule_marks = _table("schedule_marks", "schedule", "until")
+"""The schedules that make up for missed ticks; their ticks are there until a time, in seconds since the epoch."""

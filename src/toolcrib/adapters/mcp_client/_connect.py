@@ -19,7 +19,7 @@ from toolcrib.adapters.mcp_client._remote_server import RemoteServer
 from toolcrib.adapters.mcp_client._source import ServerSource
 from toolcrib.adapters.mcp_client._values import Prompt, ServerStatus, messages_of, prompt_of, resource_of
 from toolcrib.approvals import ToolPins
-from toolcrib.errors import choice_meant, refuse_unknown_options
+from toolcrib.errors import refuse_unknown_options, require_choice
 from toolcrib.toolsets import Toolset, sources_of
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -84,10 +84,9 @@ def connect(
     Raises:
         TypeError: The source is of another type, or an option does not go with it.
     """
-    if isinstance(tool_names, str):
-        raise TypeError(f"tool_names takes a list of names; write tool_names=[{tool_names!r}]")
-    if isinstance(approval, str):
-        raise TypeError(f"approval takes a list of names; write approval={choice_meant(approval)!r}")
+    if tool_names is not None:
+        require_choice("connect()", "tool_names", tool_names)
+    require_choice("connect()", "approval", approval, ())
     refuse_unknown_options("connect()", more, _OPTIONS, _OF_OTHERS)
     options = Options(
         prefix,

@@ -15,7 +15,7 @@ from toolcrib.adapters.mcp_client._options import Options
 from toolcrib.adapters.mcp_client._principal_servers import PrincipalServers
 from toolcrib.adapters.mcp_client._remote_server import RemoteServer
 from toolcrib.adapters.mcp_client._values import ServerStatus
-from toolcrib.errors import ServerError, ToolConstraintError
+from toolcrib.errors import ServerError, ToolConstraintError, word_in_list
 from toolcrib.schema import RunContext
 from toolcrib.tools import Tool
 from toolcrib.toolsets import LiveTools, Toolset
@@ -162,6 +162,6 @@ def _require_names(has: Sequence[Member], options: Options, remote: RemoteServer
     for option, names in options.named().items():
         missing = next(iter(sorted(names - known)), None)
         if missing is not None:
-            raise ToolConstraintError(
-                missing, f"`{option}` names it, and the server `{remote.name}` does not have it", shown
-            )
+            meant = word_in_list(option, missing)
+            problem = f"`{option}` names it, and the server `{remote.name}` does not have it{meant}"
+            raise ToolConstraintError(missing, problem, () if meant else shown)

@@ -132,7 +132,8 @@ def form_approver(link: McpClientLink, pending: PendingApprovals, longest: timed
             _log.warning("the client did not answer the request %s: %s", request.id, error)
             return None
         if page:  # what counts is what the user does there
-            return request.deny(message="", by=UNVERIFIED) if result.action == "decline" else None
+            declined = result.action == "decline"
+            return request.deny(message=_why_not(request, result, longest), by=UNVERIFIED) if declined else None
         return answer
 
     return approver
@@ -163,11 +164,15 @@ def forms_for(
 
 
 def _form_for(request: ApprovalRequest, longest: timedelta | None) -> types.ElicitRequest:
-    schema = _OF_DOUBT if request.in_doubt else _FORM
-    if longest is not None and GrantForm.fits(request):
-        schema = {**schema, "properties": _further_fields(request, longest)}
+    schema = _schema_for(request, longest)
     params = types.ElicitRequestFormParams(message=clean(request.text()), requested_schema=schema)
     return types.ElicitRequest(params=params)
+
+
+def _schema_for(request: ApprovalRequest, longest: timedelta | None) -> dict[str, Any]:
+    if longest is not None and GrantForm.fits(request):
+        return {**_FORM, "properties": _further_fields(request, longest)}
+    return _OF_DOUBT if request.in_doubt else _FORM
 
 
 def _further_fields(request: ApprovalRequest, longest: timedelta) -> dict[str, Any]:
@@ -237,14 +242,28 @@ def _answer(request: ApprovalRequest, result: types.ElicitResult, longest: timed
         return request.done(_result_in(content.get("result")), UNVERIFIED, reason)
     if result.action == "accept" and content.get("decision") == "always":
         return _standing(request, content, reason, longest)
-    return request.deny(message=reason, by=UNVERIFIED)
+    return request.deny(message=_why_not(request, result, longest) or reason, by=UNVERIFIED)
+
+
+def _why_not(request: ApprovalRequest, result: types.ElicitResult, longest: timedelta | None) -> str:
+    """Return why a form is no answer; empty for one with an answer in it."""
+    if result.action == "decline":
+        return f"The user of the client declined to answer whether `{request.tool}` may run; it did not run."
+    given, known = (result.content or {}).get("decision"), _schema_for(request, longest)["properties"]["decision"]
+    if given in known["enum"]:
+        return ""
+    words = ", ".join(repr(word) for word in known["enum"])
+    return (
+        f"The form that the client sent is not valid: `decision` is {given!r:.40}, and has to be one of {words}. "
+        f"Nobody denied `{request.tool}`, and it did not run."
+    )
 
 
 def _standing(
     request: ApprovalRequest, content: Mapping[str, Any], reason: str, longest: timedelta | None
 ) -> Grant | Denial:
     """Return the standing grant of a form; a denial that says what is wrong with it, where it makes none."""
-    names = {clean(f"{_ARGUMENT}{name}"): name for name in request.arguments}
+    names = {clean(f"{_ARGUMENT}{place}"): place for place in GrantForm.places(request)}
     try:
         if longest is None:
             raise ValueError("a client may answer for its call alone here")

@@ -100,6 +100,7 @@ class ToolcribToolset(AbstractToolset[AgentDepsT]):
         if ctx.deps is not None and (host_run is None or host_run.deps is None):
             of_toolset["deps"] = ctx.deps
         run = run_for(host_run, "pydantic_ai", run_id=ctx.run_id or "", **of_toolset)
+        self._pipeline.check_run(run)
         return run if run.channel.conversation_id is not None else run.view(conversation_id=ctx.conversation_id)
 
     async def get_tools(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:

@@ -90,6 +90,8 @@ class RestateAgent(Answers):
         self.client, self._run = client, run
         self._worker_id = worker_id or f"{socket.gethostname()}:{getpid()}"
         self._pipeline = Pipeline(agent.toolset, sinks=agent.sinks)
+        if isinstance(run, Run):
+            self._pipeline.check_run(run)
         self.service = self._workflow(timedelta(seconds=retention))
         _agents.register(agent.name, self, replace=True)
 

@@ -6,7 +6,7 @@ import { get, getWhole, on, state } from "./server.js";
 import { Waterfall } from "./waterfall.js";
 
 const KINDS = [["", "overview"], ["all", "everything"], ["agent", "agents"], ["turn", "turns"], ["program", "programs"], ["session", "sessions"], ["request", "requests"], ["call", "calls"]];
-const STATUSES = [["", "any status"], ["running,suspended,interrupted", "unfinished"], ["suspended", "suspended"], ["resumed", "resumed in another run"], ["running", "running"], ["lost", "lost"], ["completed", "completed"], ["failed,error", "failed"], ["rejected,refused", "rejected"], ["cancelled", "cancelled"]];
+const STATUSES = [["running,suspended,interrupted", "unfinished"], ["suspended", "suspended"], ["resumed", "resumed in another run"], ["running", "running"], ["lost", "lost"], ["completed", "completed"], ["failed,error", "failed"], ["rejected,refused", "rejected"], ["cancelled", "cancelled"]];
 const AGAIN = 30_000;  // what has gone silent is shown so, though no event says it
 
 function keyOf(one) {
@@ -52,7 +52,7 @@ export class Activities {
   constructor() {
     this.rows = [];
     this.more = false;
-    this.filter = new Filters({ text: "", source: "", status: "", name: "", principal: "", from: "", to: "" }, later(() => this.load(true)));
+    this.filter = new Filters({ text: "", source: "", status: [], name: "", principal: "", from: "", to: "" }, later(() => this.load(true)));
     this.filter.read();
     this.list = h("ul.rows");
     this.foot = h("div.foot");
@@ -71,7 +71,7 @@ export class Activities {
     this.search = filter.text("text", "Search names, ids, arguments, results");
     this.search.id = "search";
     return h("form.filters", { role: "search", onsubmit: (event) => event.preventDefault() }, this.search,
-      h("div.row", {}, filter.select("source", "Kind", KINDS), filter.select("status", "Status", STATUSES)),
+      h("div.row", {}, filter.select("source", "Kind", KINDS), filter.several("status", "Status", "any status", STATUSES)),
       h("div.row", {}, tool, tools, filter.text("principal", "Principal", "text")),
       h("div.row", {}, h("label", {}, "From ", filter.text("from", "From this day on", "date")), h("label", {}, "to ", filter.text("to", "Up to this day", "date"))));
   }
@@ -79,7 +79,7 @@ export class Activities {
   /** Return what to ask for: without a filter what goes on inside nothing else, with one every call that fits. */
   wanted(limit) {
     const { source, from, to, ...rest } = this.filter.values;
-    const top = !source && !Object.values(rest).some(Boolean);
+    const top = !source && !Object.values(rest).some((value) => value.length);
     return { ...rest, source: source === "all" ? "" : source, top: top ? "1" : "", since: midnight(from), until: midnight(to, 1), limit };
   }
 

@@ -197,7 +197,7 @@ export class Grants {
     return h("li.grant", {}, h("div", {}, h("b.mono", {}, grant.tool), grant.text.slice(grant.tool.length),
       h("p.muted", {}, `by ${grant.by} for ${grant.principal === "*" ? "every principal" : grant.principal || "no principal"}, `,
         grant.expires_at ? [over ? "ended " : "until ", whole(grant.expires_at)] : "until it is taken back",
-        grant.used_text ? `; used: ${grant.used_text}` : "")), state.role === "viewer" ? null : take);
+        `; used ${grant.used_text}`, grant.used.last_at ? [", last ", ago(grant.used.last_at, " ago")] : "")), state.role === "viewer" ? null : take);
   }
 
   leave() { this.off(); }

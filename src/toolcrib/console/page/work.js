@@ -23,7 +23,7 @@ export class Work {
     this.start = 0;
     this.chosen = new Map();
     const soon = later(() => this.load());
-    this.filters = new Filters({ text: "", state: "", queue: "" }, () => { this.start = 0; this.chosen.clear(); soon(); });
+    this.filters = new Filters({ text: "", state: [], queue: "" }, () => { this.start = 0; this.chosen.clear(); soon(); });
     this.filters.read();
     this.workers = h("div");
     this.queues = h("div");
@@ -33,7 +33,7 @@ export class Work {
       h("h1", {}, "Workers"), this.workers, h("h1", {}, "Queues"), this.queues,
       h("h1", {}, "Turns and programs"),
       h("form.row", { role: "search", onsubmit: (event) => event.preventDefault() }, this.filters.text("text", "Search ids, names, principals, keys"),
-        this.filters.select("state", "State", []), this.filters.select("queue", "Queue", [])), this.bulk, this.list);
+        this.filters.several("state", "State", "any state", []), this.filters.select("queue", "Queue", [])), this.bulk, this.list);
     this.off = on("events", soon);
     this.timer = setInterval(() => this.load(), AGAIN);
   }
@@ -50,7 +50,7 @@ export class Work {
       return;
     }
     if (mine !== this.asked) return;
-    this.filters.choose("state", [["", "any state"], ...found.states.map((one) => [one, one])]);
+    this.filters.choose("state", found.states.map((one) => [one, one]));
     this.filters.choose("queue", [["", "any queue"], ...found.queues.map((one) => [one.name, one.name])]);
     fill(this.workers, found.workers, () => (found.workers.length ? h("ul.cards", {}, found.workers.map((one) => this.worker(one))) : h("p.empty", {}, "No worker has worked here.")));
     fill(this.queues, found.queues, () => (found.queues.length ? h("ul.cards", {}, found.queues.map(queue)) : h("p.empty", {}, "Nothing waits, and nothing runs.")));

@@ -20,6 +20,9 @@ Given: TypeAlias = Grant | Denial | ApprovalRequest
 _KEY = "toolcrib"
 """The entry of ours in what a framework carries for us: a payload, metadata, additional properties."""
 
+_SAYS_MORE = frozenset({"edited_action", "args", "decisions"})
+"""What a decision that approves a call as it is has no place for."""
+
 
 def request_payload(request: ApprovalRequest) -> dict[str, Any]:
     """Return a request as an entry of what a framework carries to its user."""
@@ -91,7 +94,7 @@ def answer_of(request: ApprovalRequest, reply: object) -> Grant | Denial | None:
             `message`. A list of one decision counts as that decision.
 
     Raises:
-        ApprovalError: It is of another type or shape, or an edit that names another tool.
+        ApprovalError: It is of another type or shape, or it names another tool, call or request.
     """
     match reply:
         case Grant() | Denial():
@@ -115,29 +118,45 @@ def answer_of(request: ApprovalRequest, reply: object) -> Grant | Denial | None:
 def _decided(request: ApprovalRequest, fields: Mapping[str, Any]) -> Grant | Denial | None:
     edited: Any = fields.get("edited_action")
     match fields.get("kind") or fields.get("type") or "":
-        case "grant":
-            return Grant.from_dict(fields)
-        case "denial":
-            return Denial.from_dict(fields)
-        case "approve":
-            return request.grant()
-        case "edit" if isinstance(edited, Mapping) and "args" in edited:
-            action = cast("Mapping[str, Any]", edited)
-            name: Any = action.get("name", request.tool)
-            if name != request.tool:
-                problem = f"the edit names another tool, {name!r:.80}, and an answer approves a call of this one alone"
-                raise ApprovalError(request.tool, f"{problem}; reject the call, with a message that names the other")
-            return request.grant(override_args=dict(action["args"]))
+        case "grant" | "denial" as kind:
+            try:
+                return (Grant if kind == "grant" else Denial).from_dict(fields)
+            except ValueError as error:
+                raise ApprovalError(request.tool, f"{fields!r:.80} is not an answer: {error}") from error
+        case "" if "decisions" in fields:
+            return answer_of(request, fields["decisions"])
         case "respond":
             problem = 'the decision "respond" gives a result in place of the call, and an answer gives none'
             mend = '"approve", "edit", or "reject", whose message the model reads'
             raise ApprovalError(request.tool, f"{problem}; give {mend}")
+        case "approve" if _SAYS_MORE.isdisjoint(fields):
+            _require_this_call(request, fields)
+            return request.grant()
+        case "edit" if isinstance(edited, Mapping):
+            action = cast("Mapping[str, Any]", edited)
+            _require_this_call(request, fields, action)
+            arguments: Any = action.get("args")
+            return request.grant(override_args=arguments) if _is_object(arguments) else None
         case "reject":
+            _require_this_call(request, fields)
             return request.deny(message=str(fields.get("message") or ""))
-        case "" if "decisions" in fields:
-            return answer_of(request, fields["decisions"])
         case _:
             return None
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(key, str) for key in cast("dict[Any, Any]", value))
+
+
+def _require_this_call(request: ApprovalRequest, *given: Mapping[str, Any]) -> None:
+    """Raise ApprovalError for a decision that names another tool, call or request: it approves this call alone."""
+    ours = {"name": request.tool, "tool_call_id": request.call_id, "call_id": request.call_id, "request_id": request.id}
+    for name, value in ours.items():
+        other: Any = next((fields[name] for fields in given if fields.get(name, value) != value), None)
+        if other is not None:
+            what = {"name": "tool", "request_id": "request"}.get(name, "call")
+            problem = f"the decision names another {what}, {other!r:.80}, and an answer is for this one alone"
+            raise ApprovalError(request.tool, f"{problem}; reject the call, with a message that names the other")
 
 
 def plain_grant(request: ApprovalRequest, by: str = "host") -> Grant | None:

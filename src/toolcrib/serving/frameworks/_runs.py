@@ -49,7 +49,7 @@ class FrameworkRuns:
         limits: CallLimits | None = None,
     ) -> None:
         self.entry = entry
-        self._given, self._suspended = run, suspended
+        self.given, self._suspended = run, suspended
         self._memory = MemorySuspendedCalls()
         self._conversations = ConversationRuns(limits)
         self._opened: RecentValues[Hashable, tuple[Run, object]] = RecentValues()
@@ -80,7 +80,7 @@ class FrameworkRuns:
         """
         known = self._opened.get(key)
         if known is None:
-            host_run = self._given(context) if callable(self._given) else self._given
+            host_run = self.given(context) if callable(self.given) else self.given
             about = conversation or defaults.get("conversation_id") or key
             host_run = self._conversations.find(about, host_run, context)
             injected = {} if deps is None or (host_run is not None and host_run.deps is not None) else {"deps": deps}
@@ -97,7 +97,7 @@ class FrameworkRuns:
     @property
     def may_ask(self) -> bool:
         """Whether a run itself may ask for approval: by its features and gates, or by its `deps`."""
-        host_run = self._given
+        host_run = self.given
         if isinstance(host_run, Run):
             return bool(host_run.features or host_run.gates) or host_run.has_asking_deps
         return host_run is not None

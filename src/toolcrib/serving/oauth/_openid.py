@@ -9,11 +9,12 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, Literal
 from urllib.parse import urlencode
 
 from toolcrib._numbers import require_seconds
 from toolcrib.errors import explain_options
+from toolcrib.serving._principals import claimed_groups
 from toolcrib.serving.oauth._authorization_server import ALGORITHMS, AuthorizationServer
 from toolcrib.serving.oauth._fetch import AuthorizationServerUnavailable, Fetch, client_form, find_metadata
 from toolcrib.serving.oauth._token import TokenRefused, claimed_name, known_ids
@@ -219,15 +220,4 @@ class OpenIDClient:
         if not id.isprintable():
             raise TokenRefused(f"the claim {self.provider.id_claim} of the token has characters that do not show")
         aliases = tuple(known for known in known_ids(claims, self.provider.issuer) if known != id)
-        return LoggedIn(id, _groups(claims, self.provider.groups_claim), float(claims["exp"]), aliases)
-
-
-def _groups(claims: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Return the texts of a claim, or of a part of one that is named with dots."""
-    found: Any = claims.get(name)
-    if found is None:
-        found = claims
-        for part in name.split("."):
-            found = cast("Mapping[str, Any]", found).get(part) if isinstance(found, Mapping) else None
-    several: Sequence[Any] = cast("list[Any]", found) if isinstance(found, list) else [found]
-    return tuple(group for group in several if isinstance(group, str) and group)
+        return LoggedIn(id, claimed_groups(claims, self.provider.groups_claim), float(claims["exp"]), aliases)

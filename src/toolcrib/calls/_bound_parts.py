@@ -1,0 +1,107 @@
+"""Parts of nested arguments, which a person names by paths: `order.amount`, and `items[*].price` for each item."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final, TypeAlias
+
+from toolcrib.calls._bounds import Bound, is_same
+
+EACH: Final = "[*]"
+_PATH: Final = re.compile(r"[^.\[\]]+(\.[^.\[\]]+|\[\*\])+")
+_STEP: Final = re.compile(r"\[\*\]|[^.\[\]]+")
+_MOST_STEPS: Final = 10
+
+Parts: TypeAlias = Sequence[tuple[Sequence[str], Bound]]
+"""Bounds with the steps that lead to their parts."""
+
+
+def parts_of(arguments: Mapping[str, Any], most: int) -> dict[str, dict[str, Any]]:
+    """Return the innermost parts of each nested argument by their paths, with their values: in a list, of all items.
+
+    Parts that no path can name are left out, as those whose field has a dot in its name.
+
+    Args:
+        arguments: The arguments.
+        most: How many paths there may be; with more, none is returned.
+    """
+    parts: dict[str, dict[str, Any]] = {}
+    for name, value in arguments.items():
+        found = dict(islice(_parts((name,), [value]), most + 1))
+        parts[name] = {path: values for path, values in found.items() if path not in arguments}
+    return parts if sum(map(len, parts.values())) <= most else {}
+
+
+def _parts(steps: Sequence[str], values: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the innermost parts of the values at a place, each with its path."""
+    if len(steps) > _MOST_STEPS or not _STEP.fullmatch(steps[-1]):
+        return
+    if any(values) and all(isinstance(value, Mapping) for value in values):
+        for name, held in _fields(values).items():
+            if name != EACH:
+                yield from _parts((*steps, name), held)
+    elif any(values) and all(isinstance(value, list) for value in values):
+        yield from _parts((*steps, EACH), [item for value in values for item in value])
+    else:
+        path = "".join(step if step == EACH or at == 0 else f".{step}" for at, step in enumerate(steps))
+        yield path, values if EACH in steps else values[0]
+
+
+def _fields(values: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Return the fields of objects, each with its values."""
+    fields: dict[str, list[Any]] = {}
+    for name, value in (field for one in values for field in one.items()):
+        fields.setdefault(name, []).append(value)
+    return fields
+
+
+def steps_to(path: str, known: Collection[str]) -> list[str]:
+    """Return the steps to a part of an argument, the argument first; one that is known by the whole name is meant."""
+    return [path] if path in known or not _PATH.fullmatch(path) else _STEP.findall(path)
+
+
+def bound_with_parts(path: str, values: Sequence[Any], parts: Parts) -> Bound:
+    """Return the bound of a place of a call from the bounds of its parts.
+
+    A part without a bound stays as it is in the call; one of an item of a list, as it is in one of the items.
+
+    Args:
+        path: The path to the place.
+        values: The values that the call has there: several where it is in a list.
+        parts: The bounds of its parts.
+
+    Raises:
+        ValueError: A path leads nowhere, or a bound is given of a part and of what has it.
+    """
+    if not parts:
+        return _as_before(values)
+    if any(not steps for steps, _ in parts):
+        if len(parts) > 1:
+            raise ValueError(f"`{path}` has a bound, and a part of it has one, too: give one of the two")
+        return parts[0][1]
+    inner: dict[str, list[tuple[Sequence[str], Bound]]] = {}
+    for (step, *steps), bound in parts:
+        inner.setdefault(step, []).append((steps, bound))
+    if EACH in inner:
+        if len(inner) > 1 or not all(isinstance(value, list) for value in values):
+            raise ValueError(f"`{path}` is not a list")
+        return Bound("each", bound_with_parts(path + EACH, [item for value in values for item in value], inner[EACH]))
+    if not all(isinstance(value, Mapping) for value in values):
+        raise ValueError(f"`{path}` is not an object")
+    fields = _fields(values)
+    if unknown := sorted(inner.keys() - fields.keys()):
+        raise ValueError(f"`{path}.{unknown[0]}` is not in this call; there are {', '.join(fields) or 'no fields'}")
+    return Bound(
+        "fields", {name: bound_with_parts(f"{path}.{name}", held, inner.get(name, ())) for name, held in fields.items()}
+    )
+
+
+def _as_before(values: Iterable[Any]) -> Bound:
+    """Return the bound of a part that stays as it is: as one of its values."""
+    distinct: list[Any] = []
+    for value in values:
+        if not any(is_same(value, one) for one in distinct):
+            distinct.append(value)
+    return Bound.exactly(distinct[0]) if len(distinct) == 1 else Bound.one_of(distinct)
