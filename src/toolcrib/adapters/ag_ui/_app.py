@@ -93,7 +93,7 @@ ANSWER_SCHEMA: dict[str, Any] = {
     },
     "required": ["approved"],
 }
-"""What an interrupt says of its answer."""
+"""The JSON schema of the answer to an interrupt."""
 
 
 def doubt_schema(request: ApprovalRequest) -> dict[str, Any]:

@@ -69,7 +69,7 @@ async def answers(asked: Iterable[Content], *given: Given, agent: Agent[Any], se
     The model is shown the message of a denial. It is in the record, too, unless the framework itself asked.
 
     Args:
-        asked: What the agent asked for: `response.user_input_requests`.
+        asked: The requests of the agent: `response.user_input_requests`.
         given: The answers of a person; or a request itself, whose answer the approval store has.
         agent: The agent, or one with the same tools and gates in another process.
         session: The session that it ran in.

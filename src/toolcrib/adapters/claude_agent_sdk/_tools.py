@@ -21,7 +21,7 @@ from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, MediaForm
 from toolcrib.toolsets import Toolset, ToolsetLike
 
 _CALL_ID = "claudecode/toolUseId"
-"""Where Claude Code says which call of the model a request of MCP is for."""
+"""The key in a request of MCP of the id of the model's call, as Claude Code sends it."""
 
 
 @explain_options()

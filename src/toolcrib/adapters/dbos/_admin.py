@@ -61,7 +61,7 @@ _ENDED: Mapping[str, Sequence[tuple[str, str]]] = {
     ),
     "cancelled": (("CANCELLED", ""), ("SUCCESS", '{"state":"paused"%')),
 }
-"""Where work of a state is looked for, if DBOS has another word: its state there, and a pattern of its output."""
+"""Places of work of a state for which DBOS has another word: its state there, and a pattern of its output."""
 
 _LOST = "its worker is lost; waits for another worker"
 _TO_GO_ON = "answered; waits for a worker"
@@ -82,8 +82,8 @@ class Work:
             time, or whose worker raised.
         worker: Who runs it, or ran it last.
         attempts: How often its last workflow was begun.
-        error: What went wrong, why its tool did not run, or that it waits for a worker: its own is lost, or its request
-            is answered.
+        error: The error, the reason why its tool did not run, or that it waits for a worker: its own is lost, or its
+            request is answered.
         waits_for: The ids of the requests that paused work waits for, until one is answered; a program may make several
             calls at once.
         in_doubt: Whether one of them is about a call in doubt.

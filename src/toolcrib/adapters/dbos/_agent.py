@@ -60,7 +60,7 @@ class DurableAgent(DbosAnswers):
         queue: Where its turns wait, with its limits; a queue of the agent's name when None.
         run: The run that turns are part of, with its deps, principal and sinks, or what makes one anew for each turn.
             Its limits count on each worker by itself.
-        client: What turns are put with where no engine runs in the process.
+        client: The client with which turns are put where no engine runs in the process.
         retries: How often a turn of a tool is tried that failed, by the tool's name, in place of what the queue says.
             The tool has to be idempotent.
 
@@ -104,7 +104,7 @@ class DurableAgent(DbosAnswers):
 
     @property
     def client(self) -> Client:
-        """What its turns are put with."""
+        """The client with which its turns are put."""
         return current_engine().client if self._client is None else self._client
 
     def _tool(self, name: str) -> Tool[..., Any]:

@@ -18,7 +18,7 @@ from toolcrib.durable import WAITING, WAITS_FOR, AnswerStore, answered_entries, 
 from toolcrib.errors import NewerForm
 
 CLOSED = "closed"
-"""Where the data of a continuation says that it was made to be cancelled: its request is denied."""
+"""The key in the data of a continuation that was made to be cancelled: its request is denied."""
 
 _DONE = "SUCCESS"
 _NEVER = 10 * 365 * 86_400.0  # seconds

@@ -75,8 +75,8 @@ class Engine:
     Args:
         database: A path or a URL; see `Database.named`.
         worker_id: This worker's name: the same after a restart, and no other's. The host's name when None.
-        queues: What it takes work from: those of all durable agents and toolkits made before it is entered when None.
-            With an empty list it takes nothing, and only enqueues and recovers.
+        queues: The queues that it takes work from: those of all durable agents and toolkits made before it is entered
+            when None. With an empty list it takes nothing, and only enqueues and recovers.
         grace: Seconds that work which runs is given to end when the engine is left; after that it is cut off, and goes
             on at the next start.
         answers: Seconds between two looks for answers to approval requests, which let paused work go on.
@@ -136,7 +136,7 @@ class Engine:
 
     @property
     def client(self) -> Client:
-        """What it enqueues with; other code of this process may use it as well."""
+        """The client with which it enqueues; other code of this process may use it as well."""
         if self._client is None:
             raise EngineError("the engine does not run; enter it: `async with Engine(...) as engine:`")
         return self._client
@@ -156,7 +156,7 @@ class Engine:
 
     @property
     def state(self) -> Literal["starting", "working", "leaving", "lost"]:
-        """How far it is: `lost` once its work was handed over to others."""
+        """The state of the engine: `lost` once its work was handed over to others."""
         if self.lost.is_set():
             return "lost"
         return "leaving" if self._is_leaving else "starting" if self._living is None else "working"
@@ -168,7 +168,7 @@ class Engine:
 
     @property
     def event_lag(self) -> float:
-        """How many seconds the oldest event has waited to be written into the database."""
+        """The seconds that the oldest event has waited to be written into the database."""
         return 0.0 if self.sink is None else self.sink.sink.lag
 
     async def __aenter__(self) -> Engine:
@@ -238,7 +238,7 @@ class Engine:
         """Return, of calls that were begun before, which worker that was, and how it ended or was last seen, as text.
 
         Args:
-            known: What is kept of each beginning, by call id.
+            known: The stored data of each beginning, by call id.
         """
         begun = {call_id: began for call_id, began in known.items() if "worker" in began}  # older versions kept none
         beginnings = {call_id: (str(began["worker"]), float(began["at"])) for call_id, began in begun.items()}
@@ -266,7 +266,7 @@ class Engine:
         """Delay work that failed until its next try, and return its tries so far.
 
         Args:
-            why: What made the try fail.
+            why: The error of the try.
             retry: The tries that it may have; after the last one it is not delayed.
         """
         why = why[:_ERROR_CHARS]

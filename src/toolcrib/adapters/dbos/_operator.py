@@ -15,7 +15,7 @@ _OPEN = ("DELAYED", "ENQUEUED", "PENDING")
 
 
 class WorkOperator:
-    """What an operator sees and does; the console takes one.
+    """The views and actions of an operator; the console takes one.
 
     Args:
         client: A client of the database; closing it is its owner's.

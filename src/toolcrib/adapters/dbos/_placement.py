@@ -14,13 +14,13 @@ from toolcrib._numbers import require_number, require_numbers
 from toolcrib.errors import EngineError, explain_options
 
 KEY, PARTITION, TIMEOUT = "key", "partition", "timeout"
-"""Where the data of work keeps these of its placement, for what goes on with it."""
+"""The keys in the data of work of parts of its placement, for work that continues it."""
 
 DEBOUNCED = "debounced"
-"""Where the data of work has the key under which it waited for others; the key is free once it is due."""
+"""The key in the data of work of the key under which it waited for others; that one is free once it is due."""
 
 SCHEDULE = "schedule"
-"""Where the data of work names the schedule that it comes from."""
+"""The key in the data of work of the schedule that it comes from."""
 
 
 _FACTOR = 1_000_000  # the most that a pause between two tries grows by
@@ -29,7 +29,7 @@ _FACTOR = 1_000_000  # the most that a pause between two tries grows by
 @explain_options()
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often work that failed is tried again by itself, and when: by any worker, and it holds no place meanwhile.
+    """The number and times of automatic retries of work that failed, by any worker; it holds no place meanwhile.
 
     Attributes:
         attempts: The tries in all, the first one among them.
@@ -122,7 +122,7 @@ class Queue:
 @explain_options()
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where and how a piece of work waits.
+    """The place, time and limits of a piece of work in its queue.
 
     Attributes:
         id: Names it; work of an id that exists is not enqueued again.
@@ -164,7 +164,7 @@ class Placement:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What is given besides the id, as JSON shapes."""
+        """The options besides the id, as JSON shapes."""
         return {name: value for name in Placement.__slots__ if name != "id" and (value := getattr(self, name))}
 
 

@@ -80,12 +80,12 @@ class DurableToolkit(DbosAnswers):
     in the queue, and goes on when there is an answer.
 
     Args:
-        toolkit: What runs the programs; it may use any sandbox.
-        name: What workers know it by; the same in every process.
+        toolkit: The toolkit that runs the programs; it may use any sandbox.
+        name: The name by which workers know it; the same in every process.
         queue: Where its programs wait, a name or a `Queue` with limits.
         run: The run that calls are part of, with its deps, principal and sinks, or what makes one anew for each
             program; one of its own for each when None.
-        client: What programs are enqueued with where no engine runs in the process.
+        client: The client with which programs are enqueued where no engine runs in the process.
         replace: Take the place of one that has the name already, as when a notebook cell is run again.
 
     Raises:
@@ -114,7 +114,7 @@ class DurableToolkit(DbosAnswers):
 
     @property
     def client(self) -> Client:
-        """What its programs are put and answered with."""
+        """The client with which its programs are put and answered."""
         return self._client or current_engine().client
 
     def use(self, client: Client) -> None:
@@ -241,7 +241,7 @@ class DurableProgram:
 
     Attributes:
         id: The program's, and that of the workflow which runs it first.
-        client: What it asks.
+        client: The client that it asks.
     """
 
     id: str

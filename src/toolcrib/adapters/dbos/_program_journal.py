@@ -36,7 +36,7 @@ class Claim:
 
     Attributes:
         lines: The journal so far.
-        result: What came of it in this generation or after, so that there is nothing to do; None otherwise.
+        result: Its result in this generation or a later one, so that there is nothing to do; None otherwise.
     """
 
     lines: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
@@ -53,7 +53,7 @@ class ProgramJournal:
     Args:
         client: Where.
         workflow: The workflow that runs it.
-        owner: What shows that this execution holds the workflow: DBOS's token.
+        owner: DBOS's token, which shows that this execution holds the workflow.
         worker_id: The worker that executes it.
     """
 
@@ -180,11 +180,11 @@ class ProgramJournal:
 
 @dataclass(frozen=True, slots=True)
 class ProgramRun:
-    """How a program stands.
+    """The state of a program.
 
     Attributes:
         generation: How often it was taken up after a pause, and once more.
-        result: What its last workflow came to; None while there is nothing.
+        result: The result of its last workflow; None while there is none.
     """
 
     run: str

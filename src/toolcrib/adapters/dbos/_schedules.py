@@ -38,7 +38,7 @@ _RANDOM = re.compile(r"(^|[\s,])r(\W|$)", re.IGNORECASE)
 @explain_options()
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When a piece of work is enqueued, again and again.
+    """The times at which a piece of work is enqueued, again and again.
 
     Attributes:
         name: Names it in the database, where a schedule of this name is replaced.
@@ -130,7 +130,7 @@ def apply_schedule(
     """Write a schedule into the database, in place of one of its name; one that is paused stays paused.
 
     Args:
-        data: What each of its workflows is given, with an id of its own.
+        data: The data of each of its workflows, which has an id of its own.
         placement: Where and how it waits; its id is not used.
         time_argument: The argument of a turn that is the time of its tick.
 

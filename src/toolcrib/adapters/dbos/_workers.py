@@ -24,7 +24,7 @@ from toolcrib.durable import outlast
 from toolcrib.errors import WorkerError, explain_options
 
 LEASE_SECONDS = 15.0
-"""How long a worker that renews nothing counts as alive."""
+"""The time for which a worker that renews nothing counts as alive."""
 
 _LEFT_SECONDS = 2.0  # that other workers have to take what one cannot run, before it looks at it again
 
@@ -277,7 +277,7 @@ def put_off(client: Client, worker_id: str, work_id: str, why: str, retry: Retry
     """Delay work that failed until its next try, by any worker, and return its tries so far.
 
     Args:
-        why: What made the try fail.
+        why: The error of the try.
         retry: The tries that it may have; after the last one it is not delayed.
     """
     with _database(client).engine.begin() as connection:

@@ -101,7 +101,7 @@ async def unless_cancelled(task: asyncio.Task[Any], work_id: str) -> None:
 
     Raises:
         DBOSWorkflowCancelledError: The workflow was cancelled.
-        Exception: What the task raised.
+        Exception: The exception of the task.
     """
     if not task.done():
         watcher = cancellation_watcher(dbos_instance())

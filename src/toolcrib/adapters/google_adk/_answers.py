@@ -41,7 +41,7 @@ def answers(events: Iterable[Event], *given: Given) -> types.Content:
     """Return answers as the `new_message` that the next run of the agent is given.
 
     Args:
-        events: What the agent's run, or its session, came to.
+        events: The events of the agent's run, or of its session.
         given: The answers of a person; or a request itself, whose answer the approval store has.
 
     Raises:

@@ -54,7 +54,7 @@ class CallOfGraph:
     """A call of one of the tools, in one execution of a node of a graph.
 
     Args:
-        runtime: What the graph gives its tools; None outside a graph, where no one can be asked.
+        runtime: The runtime that the graph gives its tools; None outside a graph, where nobody can be asked.
     """
 
     def __init__(

@@ -57,7 +57,7 @@ class GatedTool(StructuredTool):
     """One tool as LangChain calls it.
 
     Attributes:
-        tools: What calls it.
+        tools: The tools that call it.
         is_guarded: Whether it is a tool of LangChain's, with the gates of `guard` around it.
     """
 
@@ -153,7 +153,7 @@ def answers(interrupts: Iterable[Interrupt], *given: Given) -> dict[str, Any]:
     """Return answers as `Command(resume=...)` takes them, for some or all of the interrupts.
 
     Args:
-        interrupts: What the graph asked: `result["__interrupt__"]`.
+        interrupts: The questions of the graph: `result["__interrupt__"]`.
         given: The answers of a person; or a request itself, whose answer the approval store has.
 
     Raises:

@@ -60,7 +60,7 @@ _MOST_NAMED = 10  # of what is left out, in a line of the log
 _AT_ONCE = 20  # parts, before other tasks have their turn
 _USUAL_VERSION = "2025-11-25"  # by which the SDK reads what comes before a version is known
 unreadable_tools: ContextVar[dict[str, str] | None] = ContextVar("toolcrib_unreadable_tools", default=None)
-"""Where a listing in progress puts the tools that cannot be read: why not, by their names."""
+"""The tools that a listing in progress cannot read: the reasons, by their names."""
 
 
 def check_results(session: ClientSession) -> None:

@@ -70,7 +70,7 @@ def connect(
     Args:
         source: A command line, as text or in parts, which is started and reached over its standard input and output;
             a URL; or a client, session, or server of the SDK.
-        prefix: What every name begins with.
+        prefix: The prefix of every name.
         tool_names: The tools to take; all of them when None.
         include_resources: Whether resources are tools, `read_*`, and templates, `query_*`; or the names or URIs of
             those that are.

@@ -48,7 +48,7 @@ class Connection:
 
     Attributes:
         client: The client of the session, which answers requests for input; None for a session that was given.
-        fault: What the server did wrong, where that is known.
+        fault: The fault of the server, where it is known.
     """
 
     session: ClientSession

@@ -305,7 +305,7 @@ class ToolMember(Member):
 
 
 class _ResourceOffering(Member):
-    """What resources and templates have in common: clients see them as resources, and may subscribe to them."""
+    """The common part of resources and templates: clients see them as resources, and may subscribe to them."""
 
     _uri: str
     _listed_as: types.Resource | types.ResourceTemplate

@@ -19,7 +19,7 @@ T = TypeVar("T")
 _log = logging.getLogger("toolcrib.mcp")
 
 UNREADABLE: Final = ("Failed to parse JSON response", "Failed to parse SSE message", "Failed to parse a message")
-"""How the errors begin for an answer that cannot be read: those of the SDK over HTTP, and that of `read_line`."""
+"""Prefixes of errors for an answer that cannot be read: those of the SDK over HTTP, and that of `read_line`."""
 
 _UNREADABLE_REQUEST: Final = "a request that cannot be read"  # as a method, which no session knows
 _NUMBER: Final = re.compile(r"[+-]?\d{1,10}(\.0*)?", re.ASCII)

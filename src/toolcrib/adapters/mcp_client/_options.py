@@ -34,15 +34,15 @@ MODES: tuple[str, ...] = ("auto", "older", "legacy", *MODERN_PROTOCOL_VERSIONS)
 """The values of the option `mode`."""
 ASK_KINDS: tuple[AskKind, ...] = get_args(AskKind)
 DEFAULT_KINDS: frozenset[AskKind] = frozenset({"forms", "urls", "logs"})
-"""What a server may ask the client of a call for, where the option `ask_client` does not say it."""
+"""The default of the option `ask_client`: the kinds of question that a server may ask the client of a call."""
 DEFAULT_TIMEOUT = 300.0
 """Seconds for one call of a server, where the option `timeout` does not say it."""
 Source: TypeAlias = str | Sequence[str] | StdioServerParameters | Client | ClientSession | Server[Any] | MCPServer
-"""What a client connects to: a command or a URL as text, a command in words, parameters of the MCP SDK, or a client
+"""The server to connect to: a command or a URL as text, a command in words, parameters of the MCP SDK, or a client
 or server object of it.
 """
 Approval: TypeAlias = bool | Collection[str] | Callable[[RemoteTool], bool]
-"""Which tools need approval: all or none, those of these names, or those for which a function of the tool returns
+"""The tools that need approval: all or none, those of these names, or those for which a function of the tool returns
 True.
 """
 Elicit: TypeAlias = Callable[[Elicitation], Awaitable[Mapping[str, Any] | bool | None]]
@@ -50,10 +50,10 @@ Elicit: TypeAlias = Callable[[Elicitation], Awaitable[Mapping[str, Any] | bool |
 
 
 class ToolLabels(TypedDict, total=False):
-    """What the host says of a tool for a `Provenance` policy, as the options of `@tool` have it; each may be left out.
+    """The host's labels of a tool for a `Provenance` policy, as the options of `@tool` have them; each may be left out.
 
     Attributes:
-        effect: What it does.
+        effect: The effect of the tool.
         source: How far its results can be trusted, or each field of them.
         content: The parameters that say something and decide nothing.
         readers: To whom its results may be sent.
@@ -118,7 +118,7 @@ class Options:
         sampling: Answers requests of the server to a model, as the SDK has them; without it they are refused, but for
             those that `ask_client` lets through.
         roots: Folders that the server may work in; of a client's roots only what is inside of them.
-        ask_client: What the server may ask the client that made a call for, and send it, where the client is known, as
+        ask_client: The kinds of question and message from the server to the client of a call, where that is known, as
             behind a server of yours: `forms`, `urls` to visit, `sampling` by its model, `roots`, `logs`. True for all,
             False for none; all but `sampling` and `roots` when left out: a stranger's server would spend the user's
             model, and learn the names of folders. `roots` are passed on, too, where the option `roots` bounds them.
@@ -137,9 +137,9 @@ class Options:
         max_message: Bytes of one message of the server. A command that sends more is stopped; a call over HTTP with a
             longer reply fails.
         max_result_chars: The most characters of a result that go back to a model.
-        refused: What becomes of a tool whose description cannot be read: `leave_out`, with an error in the log of
+        refused: The treatment of a tool whose description cannot be read: `leave_out`, with an error in the log of
             `toolcrib.mcp` that names it; or `raise` that error.
-        name_clash: What becomes of a tool whose name another one of the toolset has: `raise` an error when it is
+        name_clash: The treatment of a tool whose name another one of the toolset has: `raise` an error when it is
             opened; or `leave_out`, with an error in the log. The server with the longer prefix, else the first, keeps
             the name.
         required: Whether opening the toolset fails with a ServerError where the server does not start. Else it is left
@@ -148,7 +148,7 @@ class Options:
         trusted: Whether a `Provenance` policy takes the server's hints at their word: a tool that reads only is not
             asked about, and results of one with `openWorldHint: false` are trusted. Other servers' hints count where
             they ask for more care.
-        labels: What a `Provenance` policy goes by for a tool, by its name, in place of the server's hints; `*` is for
+        labels: The labels of a tool for a `Provenance` policy, by its name, in place of the server's hints; `*` is for
             all others.
         pins: Where the tools are kept as they were when the server was first used, or the path of a SQLite file: a
             change has to be accepted by a person. With a `name`, the server is known by it, else by its source.
@@ -262,7 +262,7 @@ _FILES: Final = {
     ".py": "write what runs it, as in connect(['python', {0!r}])",
     ".js": "write what runs it, as in connect(['node', {0!r}])",
 }
-"""What to write for a file that is not a command, by how its name ends."""
+"""The remedies for a file that is not a command, by the ending of its name."""
 
 
 def read_source(source: Any, options: Options) -> Any:

@@ -78,7 +78,7 @@ _KINDS: Final[Mapping[str, str]] = {
 
 
 class Announcements(Protocol):
-    """What a server announces on a connection without being asked."""
+    """The announcements that a server makes on a connection without being asked."""
 
     def list_changed(self) -> None:
         """Record that it has other tools, resources or prompts."""

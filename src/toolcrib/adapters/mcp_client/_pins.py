@@ -108,10 +108,10 @@ class Change:
 
     Attributes:
         pins: The pins of the server.
-        kind: What it is.
+        kind: Its kind.
         name: Its name on the server, or its URI.
-        before: What it was, in the shapes of the protocol; None when it is new.
-        now: What the server lists.
+        before: Its earlier form, in the shapes of the protocol; None when it is new.
+        now: Its form in the server's list.
     """
 
     pins: ServerPins
@@ -127,7 +127,7 @@ class Change:
 
     @property
     def reason(self) -> str:
-        """Why a person is asked."""
+        """The reason why a person is asked."""
         if self.before is None:
             return f"`{self.name}` is new on the server {self.server} since it was first used"
         return f"the server {self.server} describes `{self.name}` in another way than when it was first used"

@@ -46,15 +46,15 @@ _HTTP_FAILURES = (
     "Not Found",
     "server answered a request with 202",
 )
-"""How the SDK's errors for a response that is not an answer begin."""
+"""The prefixes of the SDK's errors for a response that is not an answer."""
 
 
 class RemoteServer:
     """An MCP server that is open.
 
     Attributes:
-        identity: What tells the server from others, which an approval holds for.
-        listeners: What hears of its resources that were subscribed to, and are updated.
+        identity: The identity of the server, which an approval holds for.
+        listeners: The listeners to updates of its resources that were subscribed to.
     """
 
     def __init__(self, target: Any, name: str, options: Options) -> None:

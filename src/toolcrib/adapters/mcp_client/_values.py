@@ -18,16 +18,16 @@ from toolcrib.tools import Effect, Trust
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """How a server is while its toolset is open.
+    """The state of a server while its toolset is open.
 
     Attributes:
         state: `down` has no connection; `in part`, where something of what it has is left out; else `up`.
-        reason: What is wrong; empty where it is up.
+        reason: The problem; empty where it is up.
         retry_in: Seconds until it is connected to again.
         since: When it came, or went; None where its toolset is not open.
         tools: How many tools it has, as last listed.
         changed: Its tools that wait for a person, as they are new or changed where tools are pinned.
-        last_error: What went wrong last, also where it is up again.
+        last_error: The last error, also where it is up again.
         timeout: Seconds for one call; None waits for ever.
     """
 
@@ -96,7 +96,7 @@ class Prompt:
     """A prompt that a server offers, by `list_prompts`; with its messages, by `get_prompt`.
 
     Attributes:
-        arguments: What it takes, by name, with the description; those in `required` have to be given.
+        arguments: Its arguments by name, with their descriptions; those in `required` have to be given.
     """
 
     name: str
@@ -107,7 +107,7 @@ class Prompt:
 
 
 AskKind: TypeAlias = Literal["forms", "urls", "sampling", "roots", "logs"]
-"""What a server may ask the client that made a call for, or send it."""
+"""Kinds of question and message from a server to the client that made a call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +266,7 @@ _PRIVATE: Final = ("sensitive", "privateHint", "sensitiveHint")
 
 @dataclass(frozen=True, slots=True)
 class Warnings:
-    """What a server warns of in the `_meta` of a tool or a result.
+    """The warnings of a server in the `_meta` of a tool or a result.
 
     Attributes:
         untrusted: Others may have written it.
@@ -278,7 +278,7 @@ class Warnings:
 
     @property
     def labels(self) -> frozenset[str]:
-        """What it warns of, by name."""
+        """The names of the warnings."""
         return frozenset(name for name in ("untrusted", "private") if getattr(self, name))
 
 

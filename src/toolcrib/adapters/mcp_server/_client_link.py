@@ -61,12 +61,12 @@ class McpClientLink:
 
     Args:
         call: The call; its `ctx` is the request that it is handled in now.
-        policy: What the host lets through: `elicit`, `sample`, `roots`, `log`.
+        policy: The kinds of question and message that the host lets through: `elicit`, `sample`, `roots`, `log`.
         levels: The levels of the sessions.
 
     Attributes:
-        declared: What the client declares that it can do.
-        lacked: What was asked for and the client does not declare.
+        declared: The capabilities that the client declares.
+        lacked: The capabilities that were asked for and that the client does not declare.
     """
 
     def __init__(

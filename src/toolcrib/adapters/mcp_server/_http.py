@@ -306,11 +306,11 @@ def _metadata_routes(callers: KnownCallers, options: HttpOptions) -> list[Route]
 
 
 class KnownCallers:
-    """How the tokens of requests are checked.
+    """The check of the tokens of requests.
 
     Attributes:
-        challenge: What a client is answered that has no good token.
-        metadata: What clients are shown of the authorization server (RFC 9728); None where there is none.
+        challenge: The answer to a client without a valid token.
+        metadata: The metadata of the authorization server for clients (RFC 9728); None where there is no such server.
     """
 
     def __init__(self, options: HttpOptions) -> None:

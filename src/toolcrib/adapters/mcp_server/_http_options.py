@@ -19,7 +19,7 @@ from toolcrib.serving.oauth import AuthorizationServer
 @explain_options({"token": "tokens", "bearer": "tokens", "url": "public_url", "cors": "allowed_origins"})
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
-    """Where a server listens over HTTP, and who may use it.
+    """The address of a server over HTTP, and the clients that may use it.
 
     Attributes:
         host: The address it listens on. If other machines can reach it, `tokens` or a `token_verifier` is needed.
@@ -121,7 +121,7 @@ class HttpOptions:
 
     @property
     def sessions_each(self) -> int:
-        """How many sessions one principal may have."""
+        """The number of sessions that one principal may have."""
         if self.max_sessions_each is not None:
             return self.max_sessions_each
         return max(1, self.max_sessions // 4) if self.known_callers else self.max_sessions

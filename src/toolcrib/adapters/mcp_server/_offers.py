@@ -75,7 +75,7 @@ class Offers:
 
     @property
     def _reading(self) -> list[ToolEntry]:
-        """What reads the resources."""
+        """The entries that read the resources."""
         return [*(found.entry for found in self._fixed.values()), *(entry for _, entry, _ in self._templates.values())]
 
     @property

@@ -18,7 +18,7 @@ from toolcrib.sandbox import Sandbox, SandboxName
 @explain_options()
 @dataclass(frozen=True, slots=True)
 class TaskOptions:
-    """How calls become tasks, which go on after their request was answered.
+    """The options of tasks: calls that go on after their request was answered.
 
     A client of the revision 2025-11-25 asks for a task with its call. For one of the newer generation, which declares
     the extension for tasks, a call becomes one when it takes long or waits for a person. A tool's tags say otherwise:
@@ -68,7 +68,7 @@ OpenRun: TypeAlias = Callable[[str], Run]
 )
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """How a toolset is served over MCP.
+    """The options of a toolset that is served over MCP.
 
     Attributes:
         name: The server's name.
@@ -96,17 +96,17 @@ class ServerOptions:
         principal: The principal of requests without a token, as over stdio; the user's name when None.
         run: Opens the run of a principal, once; its calls, retries and found tools are counted there.
         limits: The budget of each principal, where `run` is None.
-        deps: What the tools get as `ctx.deps`, where `run` is None.
+        deps: The object that the tools get as `ctx.deps`, where `run` is None.
         sinks: The sinks for the events of calls.
         executor: Wraps each execution.
         code_mode: Serve one tool that runs programs with the tools as functions, and one that finds them.
         sandbox: Where these programs run; the toolkit's own choice when None.
-        errors: What clients are shown of an exception that was not made for a model: its `message`, or a reference
+        errors: The text for clients of an exception that was not made for a model: its `message`, or a reference
             (`masked`), under which the operator finds it in the log and the record. When None, `masked` over HTTP, and
             as the run says over stdio.
         tasks: How calls become tasks, which go on after their request was answered; None for no tasks.
-        ask_client: What tools may ask the client that called them: `elicit` its user, `sample` its model, its `roots`,
-            and have it `log`; an empty tuple for nothing.
+        ask_client: The ways in which tools may use the client that called them: `elicit` its user, `sample` its model,
+            its `roots`, and have it `log`; an empty tuple for nothing.
         max_asking: Calls of one principal that may wait for such an answer of a client of the stateless generation,
             which fetches it between two requests; each for `state_seconds` at most, then it is stopped.
         page: The most that a page of a list has: tools, resources, prompts.

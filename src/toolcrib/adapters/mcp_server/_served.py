@@ -41,7 +41,7 @@ _COMPLETION_SECONDS = 10.0
 
 
 class Served:
-    """What one open toolset serves.
+    """The tools, resources and prompts that one open toolset serves.
 
     Args:
         reader: Makes the calls that read resources and prompts.

@@ -169,7 +169,7 @@ class McpServer(Server[Served]):
         levels: The levels of log lines that the sessions want.
         calls: The calls that outlive their requests.
         tasks: Those of them that a client has an id of.
-        served: What is served, once the server runs.
+        served: The open toolset, once the server runs.
     """
 
     def __init__(self, toolset: Toolset, options: ServerOptions) -> None:
@@ -223,7 +223,7 @@ class McpServer(Server[Served]):
 
     @property
     def tools(self) -> ToolServer | None:
-        """What serves the tools, once the server runs."""
+        """The server of the tools, once it runs."""
         return None if self.served is None else self.served.tools
 
     def _add_offers(self, has_resources: bool, has_prompts: bool) -> None:

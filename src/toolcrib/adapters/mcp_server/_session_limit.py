@@ -24,8 +24,8 @@ class _Session:
     """An open session, as far as its requests show.
 
     Attributes:
-        known: What says to the session manager whose session it is.
-        requests: How many are handled now.
+        known: The owner of the session, as the session manager knows it.
+        requests: The number that is handled now.
         calls: How many messages of it are handled now; a call goes on when its request is broken off.
     """
 

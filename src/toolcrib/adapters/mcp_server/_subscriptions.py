@@ -30,7 +30,7 @@ class _Subscriber:
 
 
 class Subscriptions:
-    """Who subscribes to which resource; hears of changes, and notifies the clients. Used by one event loop."""
+    """Subscriptions of clients to resources; it hears of changes, and notifies the clients. Used by one event loop."""
 
     def __init__(self, changes: ToolChanges) -> None:
         self._changes = changes

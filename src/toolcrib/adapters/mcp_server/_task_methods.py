@@ -37,7 +37,7 @@ _Context = ServerRequestContext[Served, Any]
 
 
 class TaskParams(types.RequestParams):
-    """What a request about a task says: which one it is."""
+    """The parameters of a request about a task: its id."""
 
     task_id: str
 

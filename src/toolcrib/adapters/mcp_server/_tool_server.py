@@ -92,7 +92,7 @@ class ToolRequest:
 
         Args:
             done: How much is done, where that is known; less than before counts as one step more.
-            total: What that grows to.
+            total: The value that it grows to.
         """
         ctx = self.call.ctx
         if ctx is None:

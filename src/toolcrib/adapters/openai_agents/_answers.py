@@ -60,7 +60,7 @@ class _Interruption:
     """A call of ours that a run stopped at.
 
     Attributes:
-        context: What the state is resumed with.
+        context: The context with which the state is resumed.
     """
 
     item: ToolApprovalItem

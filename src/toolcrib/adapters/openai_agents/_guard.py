@@ -116,7 +116,7 @@ class _Gate:
     """The gates of one policy, in the runs of one guarded agent.
 
     Attributes:
-        agent_itself: What stands for the agent where none of its tools is called.
+        agent_itself: The object in the agent's place where none of its tools is called.
     """
 
     def __init__(self, tools: GuardedTools) -> None:

@@ -50,8 +50,8 @@ def chat_model(model: Model | str, *, settings: ModelSettings | None = None, str
     The session keeps its transcript in the format `openai`, whichever provider answers.
 
     Args:
-        model: What `pydantic_ai.Agent` takes as one.
-        settings: What every request is sent with: `{"temperature": 0}`.
+        model: The model, as `pydantic_ai.Agent` takes one.
+        settings: The settings of every request: `{"temperature": 0}`.
         stream: Have each reply come in pieces, also where no `on_text`, `on_call` or `on_chunk` of a step listens.
     """
     return PydanticChatModel(infer_model(model) if isinstance(model, str) else model, settings, stream=stream)

@@ -92,7 +92,7 @@ class Waiting:
 
     @property
     def request(self) -> ApprovalRequest:
-        """What a person is asked."""
+        """The question for a person."""
         return self.suspended.request
 
     @classmethod

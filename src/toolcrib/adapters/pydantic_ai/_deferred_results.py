@@ -36,7 +36,7 @@ async def answers(
     Args:
         requests: The output of the run that stopped.
         given: The answers of a person; or a request itself, whose answer the approval store of the next run has.
-        toolset: What `as_tools` or `guard` returned, or the agent that has it alone. Pydantic AI does not pass a
+        toolset: The result of `as_tools` or `guard`, or the agent that has it alone. Pydantic AI does not pass a
             denial on to a toolset, so it is recorded here.
         run: The run that denials are recorded in: its sinks, its store.
 

@@ -20,7 +20,7 @@ class MessageHistory:
     """Messages of Pydantic AI, as `agent.run(message_history=history.messages)` takes them and rounds are committed to.
 
     Args:
-        messages: What it holds. A list is edited where it is.
+        messages: The messages. A list is edited where it is.
     """
 
     def __init__(self, messages: Iterable[ModelMessage] = ()) -> None:
@@ -59,8 +59,8 @@ def decode_response(
 
     Args:
         tools: As for `toolcrib.decode`, and so are `available`, `scope` and `strict`.
-        response: What `pydantic_ai.direct.model_request` returned.
-        history: What came before. A call whose id is in it gets another.
+        response: The result of `pydantic_ai.direct.model_request`.
+        history: The messages before it. A call whose id is in it gets another.
     """
     before = () if history is None else history.transcript
     return decode(tools, response, available, format=MESSAGES, run=run, transcript=before, strict=strict)

@@ -59,8 +59,8 @@ def from_tools(
 
     Args:
         tools: One toolset, or several of all kinds.
-        model: What they find as `ctx.model`; without one, a model that answers no request.
-        usage: What they find as `ctx.usage`, and may count in.
+        model: The model that they find as `ctx.model`; without one, a model that answers no request.
+        usage: The usage that they find as `ctx.usage`, and may count in.
     """
     if isinstance(cast("object", tools), AbstractAgent):
         raise TypeError("the tools of an agent are those of the agent as a member: Toolset([agent])")
@@ -97,7 +97,7 @@ class PydanticToolset:
 
         Args:
             toolset: The toolset that calls it, in the run and step of which it is.
-            tool: What `get_tools` of this toolset gave.
+            tool: The tool, as `get_tools` of this toolset gave it.
         """
         return _Member(self, toolset, tool).tool()
 
@@ -227,7 +227,7 @@ _AROUND_TOOLS = (
     "prepare_tools",
     "get_wrapper_toolset",
 )
-"""What a capability has around the tools of its agent, by the names of its methods."""
+"""The methods by which a capability stands around the tools of its agent."""
 
 
 def member_of(value: object) -> Toolset | None:

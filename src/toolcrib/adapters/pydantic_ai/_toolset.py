@@ -269,8 +269,8 @@ def create_agent(
     """Return a Pydantic AI agent with these tools; its run ends with `DeferredToolRequests` when a person is asked.
 
     Args:
-        model: What `pydantic_ai.Agent` takes as one.
-        tools: What `Toolset` takes.
+        model: The model, as `pydantic_ai.Agent` takes one.
+        tools: The tools, as `Toolset` takes them.
         run: The run of the calls, or what opens it; see `as_tools`.
         options: Everything else that `pydantic_ai.Agent` takes.
     """
@@ -289,8 +289,8 @@ def stream_agent(
     """Return a run of an agent, to be entered, that gives its events as they come.
 
     Args:
-        agent: What `create_agent` returned.
-        prompt: What the user says; None for a run that goes on from deferred results.
-        options: What `Agent.run_stream_events` takes: `deps`, `message_history`, `deferred_tool_results`.
+        agent: The agent of `create_agent`.
+        prompt: The text of the user; None for a run that continues from deferred results.
+        options: The options of `Agent.run_stream_events`: `deps`, `message_history`, `deferred_tool_results`.
     """
     return agent.run_stream_events(prompt, **options)

@@ -62,7 +62,7 @@ class RestateAgent(Answers):
 
     Args:
         agent: The agent that it is made from; its name is of letters, digits, `.`, `_` and `-`.
-        client: What turns are put with, and where requests and answers are.
+        client: The client with which turns are put, and which has the requests and answers.
         run: The run that turns are part of, with its deps, principal and sinks, or what makes one anew for each turn.
             Its limits count on each worker by itself.
         retention: Seconds for which the server keeps a turn that has ended; put again within them, it is not run again.

@@ -41,7 +41,7 @@ class RestateTurn:
         status: How far it is, in Restate's words: `scheduled`, `running`, `backing-off`, `suspended` (it waits for a
             person), `paused`, `completed`.
         created_at: When it was put.
-        problem: What the last try failed with, or the turn: also that no worker of it can be reached.
+        problem: The error of the last try, or of the turn: also that no worker of it can be reached.
     """
 
     id: str

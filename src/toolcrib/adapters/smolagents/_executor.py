@@ -26,10 +26,10 @@ class SandboxExecutor(PythonExecutor):
 
     Args:
         sandbox: The sandbox; by default the process's own sealed worker. It has to keep names between programs.
-        limits: What one program may use.
+        limits: The limits of one program.
 
     Attributes:
-        state: What the last program printed, under `_print_outputs`, where the agent looks for it after an error.
+        state: The output of the last program, under `_print_outputs`, where the agent looks for it after an error.
     """
 
     def __init__(self, sandbox: Sandbox | None = None, *, limits: SandboxLimits | None = None) -> None:
