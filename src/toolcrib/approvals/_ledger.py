@@ -26,6 +26,10 @@ class Ledger(Protocol):
         """Return the entry of a request."""
         ...
 
+    def place(self) -> str:
+        """Return where the requests are kept, and whether there are none, for the error about an unknown one."""
+        ...
+
     def due(self, at: datetime) -> Iterable[ApprovalEntry]:
         """Return the entries that expire by a time: those whose `closes_at` is not after it."""
         ...
@@ -212,7 +216,7 @@ def keep_answer(ledger: Ledger, answer: Grant | Denial, at: datetime) -> None:
         return
     entry = ledger.entry(answer.request_id)
     if entry is None:
-        raise unknown_request(answer.request_id, answer.tool)
+        raise unknown_request(ledger, answer.request_id, answer.tool)
     if entry.state != "pending":
         raise _answered(entry)
     request = entry.request
@@ -389,9 +393,9 @@ def _end_followed(ledger: Ledger, request: ApprovalRequest) -> None:
         ledger.write(replace(before, execution=replace(before.execution, ended_at=now(), process="")))
 
 
-def unknown_request(request_id: str, tool: str = "") -> ApprovalError:
-    """Return the error for an unknown request."""
-    return ApprovalError(tool, f"there is no request {request_id}")
+def unknown_request(ledger: Ledger, request_id: str, tool: str = "") -> ApprovalError:
+    """Return the error for an unknown request, which a store of another path or process may have."""
+    return ApprovalError(tool, f"there is no request {request_id} in {ledger.place()}")
 
 
 def _answer_for(ledger: Ledger, request: ApprovalRequest) -> ApprovalEntry | None:

@@ -396,7 +396,7 @@ class LedgerStore(ABC):
 
 def _known(ledger: Ledger, request_id: str) -> ApprovalEntry:
     if (entry := ledger.entry(request_id)) is None:
-        raise unknown_request(request_id)
+        raise unknown_request(ledger, request_id)
     return entry
 
 

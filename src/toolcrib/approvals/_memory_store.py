@@ -72,6 +72,9 @@ class _MemoryLedger:
     def entries_of(self, call_id: str) -> Iterable[ApprovalEntry]:
         return [self._entries[request_id] for request_id in self._calls.get(call_id, ())]
 
+    def place(self) -> str:
+        return f"this process{'' if self._entries else ', which has none: the call keeps its own in another store'}"
+
     def write(self, entry: ApprovalEntry) -> None:
         request = entry.request
         if request.id not in self._entries:
