@@ -148,9 +148,9 @@ def require_choice(who: str, name: str, given: object, words: Collection[str] | 
 
 
 def word_in_list(option: str, word: str, words: Collection[str] = ()) -> str:
-    """Return what is meant by a word of an option that stands in its list of names, as `always`; empty for a name."""
+    """Return the remedy for a word of an option, as `always`, in its list of names; empty for a name."""
     meant = choice_meant(word, words)
-    return "" if option != "approval" or meant == [word] else f"; {meant!r} is no name: write it without the list"
+    return "" if option != "approval" or meant == [word] else f"; {meant!r} is not a name: write it without the list"
 
 
 def value_problem(details: Sequence[Mapping[str, Any]]) -> str:

@@ -124,10 +124,10 @@ class Options:
         if pages not in ("offer", "off") and not (isinstance(pages, int) and not isinstance(pages, bool) and pages > 0):
             raise ValueError(f"`pages` is 'offer', 'off' or a number of pages, and is {pages!r}")
         for name in ("include", "exclude", "approval", "credential_hosts"):
-            given: Any = getattr(self, name)
-            if not (name == "include" and given is None):
-                given = given.upper() if isinstance(given, str) and given.upper() in METHODS else given
-                require_choice("openapi.toolset", name, given, ("writes",) if name == "approval" else None)
+            choice: Any = getattr(self, name)
+            if not (name == "include" and choice is None):
+                choice = choice.upper() if isinstance(choice, str) and choice.upper() in METHODS else choice
+                require_choice("openapi.toolset", name, choice, ("writes",) if name == "approval" else None)
 
     def needs_approval(self, operation: Operation) -> bool:
         """Return whether an operation needs approval."""
