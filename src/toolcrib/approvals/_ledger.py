@@ -77,8 +77,8 @@ class Ledger(Protocol):
         """Remove a standing grant; return whether there was one."""
         ...
 
-    def grant_use(self, key: str) -> GrantUse:
-        """Return the use of the standing grant of a key."""
+    def grant_uses(self, keys: Iterable[str]) -> Mapping[str, GrantUse]:
+        """Return the uses of the standing grants of these keys; without those that were not used."""
         ...
 
     def write_grant_use(self, key: str, use: GrantUse) -> None:
@@ -455,7 +455,14 @@ def _used_up(ledger: Ledger, grant: Grant, request: ApprovalRequest) -> str:
 
 def use_of(ledger: Ledger, grant: Grant) -> GrantUse:
     """Return the use of a standing grant."""
-    return ledger.grant_use(_use_key(grant))
+    return uses_of(ledger, [grant])[0]
+
+
+def uses_of(ledger: Ledger, grants: Iterable[Grant]) -> tuple[GrantUse, ...]:
+    """Return the use of each standing grant, in their order."""
+    keys = [_use_key(grant) for grant in grants]
+    found = ledger.grant_uses(keys)
+    return tuple(found.get(key, GrantUse()) for key in keys)
 
 
 def _use_key(grant: Grant) -> str:
