@@ -81,8 +81,8 @@ class Ledger(Protocol):
         """Remove a standing grant; return whether there was one."""
         ...
 
-    def grant_use(self, key: str) -> GrantUse:
-        """Return the use of the standing grant of a key."""
+    def grant_uses(self, keys: Iterable[str]) -> Mapping[str, GrantUse]:
+        """Return the uses of the standing grants of these keys; without those that were not used."""
         ...
 
     def write_grant_use(self, key: str, use: GrantUse) -> None:
@@ -459,11 +459,18 @@ def _used_up(ledger: Ledger, grant: Grant, request: ApprovalRequest) -> str:
 
 def use_of(ledger: Ledger, grant: Grant) -> GrantUse:
     """Return the use of a standing grant."""
-    return ledger.grant_use(_use_key(grant))
+    return uses_of(ledger, [grant])[0]
+
+
+def uses_of(ledger: Ledger, grants: Iterable[Grant]) -> tuple[GrantUse, ...]:
+    """Return the use of each standing grant, in their order."""
+    keys = [_use_key(grant) for grant in grants]
+    found = ledger.grant_uses(keys)
+    return tuple(found.get(key, GrantUse()) for key in keys)
 
 
 def _use_key(grant: Grant) -> str:
-    """Return what the use of a standing grant is stored under: its request, or itself where the host gave it."""
+    """Return the key of the use of a standing grant: its request, or the grant itself where the host gave it."""
     return grant.request_id or _text(grant)
 
 

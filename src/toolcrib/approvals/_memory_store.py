@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TypeVar
 
@@ -131,8 +131,8 @@ class _MemoryLedger:
         before, self._grants = self._grants, [stored for stored in self._grants if stored != grant]
         return len(self._grants) < len(before)
 
-    def grant_use(self, key: str) -> GrantUse:
-        return self._grant_uses.get(key, GrantUse())
+    def grant_uses(self, keys: Iterable[str]) -> Mapping[str, GrantUse]:
+        return self._grant_uses
 
     def write_grant_use(self, key: str, use: GrantUse) -> None:
         self._grant_uses[key] = use

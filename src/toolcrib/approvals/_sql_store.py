@@ -401,9 +401,14 @@ class _SqlLedger:
     def revoke(self, grant: Grant) -> bool:
         return self._execute(f"DELETE FROM {self._standing} WHERE answer = ?", (_text_of(grant),)).rowcount > 0
 
-    def grant_use(self, key: str) -> GrantUse:
-        row = self._execute("SELECT used FROM toolcrib_grant_uses WHERE request = ?", (key,)).fetchone()
-        return GrantUse() if row is None else GrantUse.from_dict(json.loads(row[0]))
+    def grant_uses(self, keys: Iterable[str]) -> dict[str, GrantUse]:
+        named, found = list(keys), dict[str, GrantUse]()
+        for start in range(0, len(named), _BATCH):
+            some = tuple(named[start : start + _BATCH])
+            where = f"request IN ({', '.join('?' * len(some))})"
+            rows = self._execute(f"SELECT request, used FROM toolcrib_grant_uses WHERE {where}", some)
+            found |= {key: GrantUse.from_dict(json.loads(used)) for key, used in rows.fetchall()}
+        return found
 
     def write_grant_use(self, key: str, use: GrantUse) -> None:
         self._execute(

@@ -191,7 +191,7 @@ class Guard:
         if not headers.get("content-length", "").isdecimal() or int(headers["content-length"]) > _MAX_BODY:
             return refusal(413, "size", f"A request states its length, of at most {_MAX_BODY} bytes.")
         if visitor is not None and visitor.role == "viewer" and path not in _OF_VIEWERS:
-            return refusal(403, "role", "Your token lets you look, and answer nothing.")
+            return refusal(403, "role", "You may look here, and answer nothing.")
         known = path == "/api/login" or (visitor is not None and visitor.by_header)
         if not known and not hmac.compare_digest(headers.get("x-toolcrib-csrf", "").encode(), self.csrf.encode()):
             return refusal(403, "csrf", "The page is older than the server; load it again.")
