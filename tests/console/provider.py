@@ -17,6 +17,7 @@ PEOPLE: dict[str, dict[str, Any]] = {
     "sam": {"email": "sam@example.org", "email_verified": True, "groups": ["staff"]},
     "vic": {"email": "vic@example.org", "email_verified": True, "groups": ["auditors"]},
     "eve": {"email": "bob@example.org", "email_verified": False, "groups": ["finance"]},
+    "adm": {"email": "adm@example.org", "email_verified": True, "groups": ["admins"]},
     "out": {"email": "out@example.org", "email_verified": True, "groups": []},
 }
 SECRET = "a-secret-of-the-console-for-its-provider"
