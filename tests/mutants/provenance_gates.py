@@ -354,7 +354,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "what others had written is untrusted where it is read again",
         "provenance/_feature.py",
-        '    memory.write(Origin("untrusted", call.name, call.id), values, content, labels.effect)\n',
+        '    memory.write(Origin("untrusted", call.name, call.id), values, content, labels.effect, labels.fields)\n',
         "",
         ("tests/provenance", "tests/benchmarks/test_evasions.py"),
     ),
@@ -368,8 +368,22 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a name that the run gave to an unknown value is asked about",
         "provenance/_memory.py",
-        "[next(self._named_by_run(effect, str(value)), found[0]), *found[1:]]\n",
+        "[next(self._named_by_run(effect, str(value), found[0]), found[0]), *found[1:]]\n",
         "found\n",
+        ("tests/provenance/test_writings.py",),
+    ),
+    Gate(
+        "what stands beside a name of the run's is unknown",
+        "provenance/_origins.py",
+        " or self._writings.has_bound(self._sources[number].place)\n",
+        "\n",
+        ("tests/provenance/test_writings.py",),
+    ),
+    Gate(
+        "all values of a field are asked about where the run wrote one",
+        "provenance/_origins.py",
+        "if each not in given or self._is_rewritten(each, number):\n",
+        "if each not in given:\n",
         ("tests/provenance/test_writings.py",),
     ),
     Gate(
