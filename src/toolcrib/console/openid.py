@@ -237,7 +237,7 @@ class OpenIDLogin:
 
     def _visitor(self, person: LoggedIn, until: datetime, *, session: str = "", by_header: bool = False) -> Visitor:
         groups = {*person.groups, ANYBODY}
-        role = next((role for role, of_role in self._groups.items() if groups & of_role), None)
+        role: Role | None = next((role for role, of_role in self._groups.items() if groups & of_role), None)
         if role is None:
             raise LoginRefused(f"{person.id} is in no group that this console lets in")
         identity = Identity(person.id, "openid", person.groups, until, aliases=person.aliases)

@@ -107,7 +107,8 @@ class ToolcribToolset(AbstractToolset[AgentDepsT]):
         if ctx.deps is not None and (host_run is None or host_run.deps is None):
             of_toolset["deps"] = ctx.deps
         run = run_for(host_run, "pydantic_ai", run_id=ctx.run_id or "", **of_toolset)
-        self._pipeline.check_run(run)
+        if self._pipeline is not None:
+            self._pipeline.check_run(run)
         return run if run.channel.conversation_id is not None else run.view(conversation_id=ctx.conversation_id)
 
     async def get_tools(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:
@@ -153,6 +154,7 @@ class ToolsetRun(AbstractToolset[AgentDepsT]):
         if self._pipeline is None:
             opened = self._toolset.tools.open(self._in(self._begun_with).context(), hide_unavailable=False)
             self._pipeline = Pipeline(await self._stack.enter_async_context(opened), sinks=self._toolset.sinks)
+            self._pipeline.check_run(self._agent_run)
         return self
 
     async def __aexit__(self, *error: Any) -> bool | None:
