@@ -120,7 +120,7 @@ def test_an_option_beside_its_section_is_an_error(tmp_path: Path) -> None:
             {"approval": ["drop*"]},
             r"the API `pets`: `toolcrib`: `drop\*`: `approval` names it, and .*no such operation",
         ),
-        ({"approval": ["always"]}, "no such operation; True is no name: write it without the list"),
+        ({"approval": ["always"]}, "no such operation; True is not a name: write it without the list"),
         ({"approval": ["unless_read_only"]}, 'names of tools; write "unless_read_only" without the list'),
         ({"credentials": {"kee": {"api_key_env": "KEY"}}}, "no such security scheme"),
         ({"credentials": {"key": {"api_key_env": "NONE"}}}, "the environment variable NONE is not set"),

@@ -354,7 +354,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "what others had written is untrusted where it is read again",
         "provenance/_feature.py",
-        '    memory.write(Origin("untrusted", call.name, call.id), values, content, labels.effect)\n',
+        '    memory.write(Origin("untrusted", call.name, call.id), values, content, labels.effect, labels.fields)\n',
         "",
         ("tests/provenance", "tests/benchmarks/test_evasions.py"),
     ),
@@ -368,7 +368,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a name that the run gave to an unknown value is asked about",
         "provenance/_memory.py",
-        "[next(self._named_by_run(effect, str(value)), found[0]), *found[1:]]\n",
+        "[next(self._named_by_run(effect, str(value), found[0]), found[0]), *found[1:]]\n",
         "found\n",
         ("tests/provenance/test_writings.py",),
     ),

@@ -459,7 +459,7 @@ def use_of(ledger: Ledger, grant: Grant) -> GrantUse:
 
 
 def _use_key(grant: Grant) -> str:
-    """Return what the use of a standing grant is stored under: its request, or itself where the host gave it."""
+    """Return the key of the use of a standing grant: its request, or itself where the host gave it."""
     return grant.request_id or _text(grant)
 
 

@@ -142,15 +142,15 @@ def require_choice(who: str, name: str, given: object, words: Collection[str] | 
         default = "".join(f", or leave it out for {word!r}" for word in [*words][:1])
         raise TypeError(f"{who}: {name} is None; write {name}=False where nothing needs it{default}")
     is_list = isinstance(given, Collection) and not isinstance(given, Mapping | bytes)
-    if not is_list or not all(isinstance(each, str) for each in cast("Collection[object]", given)):
+    if not is_list or not all(isinstance(word, str) for word in cast("Collection[object]", given)):
         others = "" if words is None else "".join(f", {other!r}" for other in (True, False, *words))
         raise TypeError(f"{who}: {name} is {given!r:.80}; give a list of names, a function{others}")
 
 
 def word_in_list(option: str, word: str, words: Collection[str] = ()) -> str:
-    """Return what is meant by a word of an option that stands in its list of names, as `always`; empty for a name."""
+    """Return a hint about a word of an option that stands in its list of names, as `always`; empty for a name."""
     meant = choice_meant(word, words)
-    return "" if option != "approval" or meant == [word] else f"; {meant!r} is no name: write it without the list"
+    return "" if option != "approval" or meant == [word] else f"; {meant!r} is not a name: write it without the list"
 
 
 def value_problem(details: Sequence[Mapping[str, Any]]) -> str:
