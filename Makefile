@@ -264,7 +264,7 @@ $(NPM): %/node_modules/.installed: %/package.json %/package-lock.json | $(VENV)/
 	@touch $@
 
 $(BENCH_VENV)/.bench: pyproject.toml benchmarks/requirements.txt | $(BENCH_VENV)/bin/python
-	$(INSTALL) $(BENCH_VENV) --requirement benchmarks/requirements.txt --editable '.[cli,monty,otel]'
+	$(INSTALL) $(BENCH_VENV) --requirement benchmarks/requirements.txt --editable '.[cli,console,monty,otel]'
 	@touch $@
 
 $(DOJO_VENV)/.dojo: pyproject.toml benchmarks/dojo/requirements.txt | $(DOJO_VENV)/bin/python

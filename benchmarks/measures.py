@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmarks import (
     calls,
     code_mode,
+    console,
     definitions,
     frameworks,
     imports,
@@ -28,6 +29,7 @@ MEASURES: tuple[Measure, ...] = (
     definitions.MEASURE,
     *rounds.MEASURES,
     *turns.MEASURES,
+    console.MEASURE,
     *mcp_servers.MEASURES,
     *frameworks.MEASURES,
 )

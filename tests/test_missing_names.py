@@ -42,6 +42,8 @@ ASKED = ApprovalRequest("ask_1", "1", "add", {}, "d")
         (ASKED, "edit", "`request.grant(by, override_args={...})`"),
         (ASKED, "approve", "with `override_args={...}` for other arguments"),
         (Toolset([add]), "get_tools", "`toolset.tools()`"),
+        (Toolset([add]), "name", "`as_tools(toolset)` of its adapter in `toolcrib.adapters`"),
+        (Toolset([add]), "__name__", "`as_tools(toolset)` of its adapter in `toolcrib.adapters`"),
         (Toolset([add]), "to_openai", "toolset.definitions(format='openai')"),
         (Agent("trips", "Plans trips.", [add], register=False), "run_sync", "`Session(model, system=..., tools=...)`"),
         (Agent("trips", "Plans trips.", [add], register=False), "tool", "`Agent(name, description, tools)`"),

@@ -32,7 +32,7 @@ from toolcrib.openapi import Options as ApiOptions
 from toolcrib.pipeline import CallLimits, Channel, Run
 from toolcrib.record import Activity, EventLog, list_runs, read_calls
 from toolcrib.results import MemoryResultStore
-from toolcrib.rounds import Retry, Session, ToolRoundPlan
+from toolcrib.rounds import ModelJudge, Retry, Session, ToolRoundPlan
 from toolcrib.sandbox import (
     CommandWorkers,
     MontySandbox,
@@ -124,6 +124,7 @@ GIVEN: dict[str, Callable[[dict[str, Any]], Any]] = {
     "record.list_runs": lambda n: list_runs(log(), **n),
     "record.read_calls": lambda n: read_calls(log(), **n),
     "results.ResultStore.__init__": lambda n: MemoryResultStore(**n),
+    "rounds.ModelJudge.__init__": lambda n: ModelJudge(ScriptedModel(), "All may pass.", model_name="m", **n),
     "rounds.Retry.__init__": lambda n: Retry(**n),
     "rounds.Session.run": lambda n: Session(ScriptedModel("hi")).say("hi").run(**n),
     "rounds.Session.run_sync": lambda n: Session(ScriptedModel("hi")).say("hi").run_sync(**n),

@@ -12,7 +12,7 @@ from tests.approvals.test_times_of_day import HOUR, around
 from tests.approvers.stores import wall_clock
 from tests.ways import appending, each_representative, representatives
 from toolcrib.approvals import MemoryApprovalStore, approve_all
-from toolcrib.approvers import ApproverRule, ApproverRules, Delegation, Groups, Identity
+from toolcrib.approvers import ApproverRule, ApproverRules, Delegation, Groups, Identity, model_approver
 from toolcrib.approvers.cedar import CedarPolicy
 from toolcrib.budgets import Budgets, Cost, Limit
 from toolcrib.calls import (
@@ -29,7 +29,8 @@ from toolcrib.calls import (
     now,
 )
 from toolcrib.errors import ApprovalError
-from toolcrib.testing import FakeClock, Way
+from toolcrib.rounds import ModelJudge
+from toolcrib.testing import FakeClock, ScriptedModel, Way
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
 
@@ -335,3 +336,49 @@ async def test_a_standing_yes_covers_calls_at_its_times_and_no_others(way: Way) 
         await caller.call("append", {"text": text})
 
     assert ran == [("y", 1)]
+
+
+@representatives("run")
+async def test_a_second_model_lets_run_what_a_rule_lists_it_for_and_nothing_else(way: Way) -> None:
+    ran = list[Any]()
+    rules = [
+        ApproverRule(name="few", up_to={"times": 3}, of="reviewers"),
+        ApproverRule(name="many", over={"times": 3}, of="desk"),
+    ]
+    gate = ApproverRules(rules, Groups({"reviewers": ["risk-check", "sue"], "desk": ["sue"]}))
+    yes = json.dumps({"says": "yes", "why": "usual"})
+    model = ScriptedModel(yes, yes, "yes", RuntimeError("no server"), json.dumps({"says": "no", "why": "odd"}))
+    judge = ModelJudge(model, "A few may pass.", model_name="small-1")
+    approver = model_approver(judge, "risk-check", lambda request: request.deny(by="sue", message="not now"))
+    caller = way(Toolset([appending(ran)]).with_gates(gate), approver=approver, principal="ada")
+
+    outcomes = [await caller.call("append", {"text": "x", "times": times}) for times in (2, 9, 1, 1, 1)]
+
+    assert ran == [("x", 2)]
+    assert [isinstance(outcome, Completed) for outcome in outcomes] == [True, *[False] * 4]
+    approvals = [record["approval"] for record in caller.records]
+    assert [one["approver"] for one in approvals] == ["risk-check (model)", *["sue"] * 3, "risk-check (model)"]
+    assert [approvals[at]["message"] for at in (0, -1)] == ["small-1: usual", "small-1: odd"]
+
+
+@representatives("stored")
+async def test_a_call_that_needs_two_people_runs_when_both_have_approved_it_as_it_is(way: Way) -> None:
+    ran, store = list[Any](), MemoryApprovalStore()
+    tool = appending(ran, requires_approval=True, approvals_needed=2)
+    caller = way(Toolset([tool]), principal="ada", approvals=store)
+
+    waiting = await caller.call("append", {"text": "x", "times": 2})
+    assert isinstance(waiting, Suspended), waiting
+    request = waiting.request
+    await store.answer(request.grant("ann"))
+    for refused in (request.grant("Ann "), request.always("bob"), request.grant("bob", override_args={"text": "y"})):
+        with suppress(ApprovalError):
+            await store.answer(refused)
+    (entry,) = await store.list()
+    assert (entry.request.approved_by, entry.answer, ran) == (("ann",), None, [])
+    await store.answer(request.grant("bob"))
+    both = (await store.show(request.id)).answer
+    outcome = await caller.answer(waiting, both)
+
+    assert isinstance(outcome, Completed), outcome
+    assert ran == [("x", 2)]

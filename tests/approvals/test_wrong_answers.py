@@ -71,14 +71,14 @@ async def test_one_answer_in_the_place_of_a_list_is_told(give: Any, option: str,
 
 async def test_answers_in_the_place_of_the_run_are_told() -> None:
     kit = Toolkit([pay], sandbox=FakeSandbox(("pay", {"euros": 1})))
-    result = await kit.execute_async("...")
+    result: Any = await kit.execute_async("...")
     grant: Any = result.suspended_calls[0].grant("ann")
 
     for run in (grant, [grant]):
         with pytest.raises(TypeError, match=r"answers are given by name, as in grants=\[grant\]"):
-            await kit.resume_async(result.paused, run)  # type: ignore[arg-type]
+            await kit.resume_async(result.paused, run)
     with pytest.raises(TypeError, match=r"give `result\.paused`, or PausedProgram\.from_bytes"):
-        await kit.resume_async(result, grants=[grant])  # type: ignore[arg-type]
+        await kit.resume_async(result, grants=[grant])
 
 
 def test_plain_code_resolves_a_plan_and_runs_its_round() -> None:

@@ -95,3 +95,12 @@ def test_bytes_that_are_no_text_say_what_to_return() -> None:
 
     assert shown.is_error
     assert "Media('image/png', data)" in shown.text
+
+
+@pytest.mark.parametrize(
+    "outcome", [Failed("find", "c1", "tool_error", "a \ud800"), Rejected("find", "c1", "a \ud800")]
+)
+def test_the_words_of_an_error_are_shown_without_half_characters(outcome: Failed | Rejected) -> None:
+    text = render(outcome).text
+
+    assert text.endswith("a \ufffd")

@@ -14,8 +14,10 @@ from toolcrib.console.openid import OpenIDProvider
 
 PEOPLE: dict[str, dict[str, Any]] = {
     "bob": {"email": "bob@example.org", "email_verified": True, "groups": ["finance", "staff"]},
+    "sam": {"email": "sam@example.org", "email_verified": True, "groups": ["staff"]},
     "vic": {"email": "vic@example.org", "email_verified": True, "groups": ["auditors"]},
     "eve": {"email": "bob@example.org", "email_verified": False, "groups": ["finance"]},
+    "adm": {"email": "adm@example.org", "email_verified": True, "groups": ["admins"]},
     "out": {"email": "out@example.org", "email_verified": True, "groups": []},
 }
 SECRET = "a-secret-of-the-console-for-its-provider"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -29,8 +29,9 @@ class Api:
         self.server, self._client, self.store = server, client, store
 
     def token(self, audience: Any = "console", **options: Any) -> str:
-        claims = {"sub": "bob", "groups": ["finance"], "scope": None, "client_id": None, **options}
-        return self.server.token(audience, **{"header": {"typ": "JWT"}, **claims})
+        given: dict[str, Any] = {"sub": "bob", "groups": ["finance"], "scope": None, "client_id": None}
+        given |= {"header": {"typ": "JWT"}, **options}
+        return self.server.token(audience, **given)
 
     async def send(self, token: str | None, path: str = "/api/answer", body: Any = APPROVE) -> httpx2.Response:
         headers = {} if token is None else {"authorization": f"Bearer {token}"}
@@ -38,7 +39,7 @@ class Api:
 
 
 @asynccontextmanager
-async def api(tmp_path: Path) -> AsyncIterator[Api]:
+async def api(tmp_path: Path) -> AsyncGenerator[Api]:
     store = MemoryApprovalStore()
     await store.put(ApprovalRequest("ask_1", "call_1", "refund", {"cents": 5}, "d5", principal="ada", required=(RULE,)))
     with login() as server, SqliteSink(tmp_path / "toolcrib.db") as sink:

@@ -78,6 +78,7 @@ _RED = base64.b64decode(  # a picture of one point
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
 )
 _PATIENCE = 60_000  # milliseconds that a busy machine may take to show something
+_SHOWN = re.compile(r"pictures/(console-[a-z]+\.png)")
 T = TypeVar("T")
 
 RunConsole = Callable[[str], Running]
@@ -140,12 +141,14 @@ def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
     assert troubles == []
 
 
-def picture(page: Page, name: str) -> None:
-    """Take a picture for the documentation, where that is asked for."""
+def picture(page: Page, name: str, height: int | None = None) -> None:
+    """Take a picture of the page, or of its upper part, for the documentation, where that is asked for."""
     if os.environ.get("TOOLCRIB_PICTURES"):
         PICTURES.mkdir(exist_ok=True)
         page.wait_for_timeout(150)
-        page.screenshot(path=PICTURES / name, animations="disabled", caret="hide")
+        size: Any = page.viewport_size
+        clip: Any = {"x": 0, "y": 0, **size, **({} if height is None else {"height": height})}
+        page.screenshot(path=PICTURES / name, animations="disabled", caret="hide", clip=clip)
 
 
 def request_card(page: Page) -> Locator:
@@ -329,12 +332,15 @@ def test_a_person_picks_what_a_yes_covers_and_reads_it_before_it_counts(
     card.get_by_label("amount", exact=False).first.fill("<= 71")
     card.get_by_label("For how many calls").fill("2")
     expect(card.get_by_text("It allows: refund: order any, amount up to 71")).to_be_visible()
+    card.get_by_text("It allows: refund").scroll_into_view_if_needed()
+    picture(page, "console-bounds.png")
     card.get_by_role("button", name="Always allow", exact=True).click()
 
     assert program.end().output.count("paid back") == 2
     page.get_by_role("link", name="Standing").click()
     grant = page.get_by_role("listitem").filter(has_text="order any, amount up to 71")
     expect(grant).to_contain_text(re.compile(r"used 2 of 2 calls, last \w+"))
+    picture(page, "console-standing.png", height=240)
 
 
 def test_a_person_picks_the_times_of_the_week_at_which_a_yes_counts(
@@ -523,24 +529,30 @@ def test_of_two_approvers_each_sees_the_other(path: Path, served: Console, visit
     expect(request_card(ann)).to_contain_text("Approved by Ann (console), Ben (console)")
 
 
+REFUNDS = RequiredApprovers(
+    "refunds over 1,000",
+    {"finance": 1},
+    {"finance": [["bob@example.org"], ["cid@example.org"]], "managers": [["eve@example.org"]]},
+    from_login=("finance",),
+    escalation=((3600.0, "managers"),),
+)
+
+
 def test_a_request_shows_who_may_answer_it_now_and_from_when_on(
     path: Path, served: Console, visit: Callable[..., Page]
 ) -> None:
-    rule = RequiredApprovers(
-        "refunds",
-        {"finance": 1},
-        {"finance": [["bob"]], "managers": [["eve"]]},
-        escalation=((3600.0, "managers"),),
-    )
-    request = ApprovalRequest("ask_1", "c1", "refund", {"order": "A-1"}, "d", required=(rule,))
+    arguments = {"order": "A-1007", "euros": 1200}
+    request = ApprovalRequest("ask_1", "c1", "refund", arguments, "d", "the order came broken", required=(REFUNDS,))
     _elsewhere(SqliteApprovalStore(path).put(request))
+    page = visit(served.url + "#/inbox/ask_1", name="Ann")
 
-    card = request_card(visit(served.url + "#/inbox/ask_1", name="Ann"))
+    card = request_card(page)
 
     lines = card.locator("[data-shows=answerers] li")
     expect(lines).to_have_count(2)
-    expect(lines.first).to_have_text("may answer now: finance (bob)")
-    expect(lines.last).to_have_text(re.compile(r"^from .*: managers \(eve\)$"))
+    expect(lines.first).to_have_text("may answer now: finance (bob@example.org, cid@example.org)")
+    expect(lines.last).to_have_text(re.compile(r"^from .*: managers \(eve@example.org\)$"))
+    picture(page, "console-escalation.png", height=520)
 
 
 def test_an_open_page_is_drawn_anew_as_its_request_escalates(
@@ -1237,6 +1249,15 @@ def test_a_turn_and_a_program_in_doubt_go_on_with_the_results_that_a_person_give
     assert program.return_value == {"cents": 3, "book": "by hand"}
 
 
+def _log_in(page: Page, name: str) -> None:
+    """Log in at the provider of the tests."""
+    page.get_by_role("link", name="Log in with your account").click()
+    page.locator("[name=login]").fill(name)
+    page.locator("[name=password]").fill("any")
+    page.get_by_role("button").click()
+    page.get_by_role("button", name="Continue").click()
+
+
 def test_people_log_in_at_their_provider_and_answer_as_its_login_says(path: Path, visit: Callable[..., Page]) -> None:
     _elsewhere(_ask_many(path, 2))
     address = f"http://127.0.0.1:{free_port()}"
@@ -1245,11 +1266,8 @@ def test_people_log_in_at_their_provider_and_answer_as_its_login_says(path: Path
         with serving(path, ConsoleOptions(login=login), urlsplit(address).port or 0):
             page = visit(address, name="")
             expect(page.get_by_label("Token")).to_have_count(0)
-            page.get_by_role("link", name="Log in with your account").click()
-            page.locator("[name=login]").fill("bob")
-            page.locator("[name=password]").fill("any")
-            page.get_by_role("button").click()
-            page.get_by_role("button", name="Continue").click()
+            picture(page, "console-login.png", height=300)
+            _log_in(page, "bob")
 
             page.get_by_role("link", name="refund").click()
             request_card(page).get_by_role("button", name="Approve").click()
@@ -1257,6 +1275,34 @@ def test_people_log_in_at_their_provider_and_answer_as_its_login_says(path: Path
             expect(request_card(page)).to_contain_text("Approved by bob@example.org (openid)")
             page.get_by_role("button", name="Log out").click()
             expect(page.get_by_role("link", name="Log in with your account")).to_be_visible()
+
+
+def test_of_people_with_three_roles_one_answers_and_the_others_see_why_they_do_not(
+    path: Path, visit: Callable[..., Page]
+) -> None:
+    arguments = {"order": "A-1007", "euros": 1200}
+    request = ApprovalRequest("ask_1", "c1", "refund", arguments, "d", "the order came broken", required=(REFUNDS,))
+    _elsewhere(SqliteApprovalStore(path).put(request))
+    address = f"http://127.0.0.1:{free_port()}"
+    with provider_of(free_port(), f"{address}/login/back") as provider:
+        login = OpenIDLogin(provider, address, approvers=["finance", "staff"], viewers=["auditors"])
+        with serving(path, ConsoleOptions(login=login), urlsplit(address).port or 0):
+            pages = {name: visit(f"{address}/#/inbox/ask_1", name="") for name in ("bob", "sam", "vic")}
+            for name, page in pages.items():
+                _log_in(page, name)
+                page.goto(f"{address}/#/inbox/ask_1")
+            cards = {name: request_card(page) for name, page in pages.items()}
+            expect(cards["vic"]).to_contain_text("You may look here, and answer nothing.")
+            expect(cards["vic"].get_by_role("button")).to_have_count(0)
+            cards["sam"].get_by_role("button", name="Approve").click()
+            expect(cards["sam"].get_by_role("alert")).to_contain_text("finance")
+            expect(cards["sam"].get_by_role("button", name="Deny…")).to_be_enabled()
+            picture(pages["sam"], "console-roles.png", height=570)
+
+            cards["bob"].get_by_role("button", name="Approve").click()
+
+            for name in ("bob", "vic"):
+                expect(cards[name]).to_contain_text("Approved by bob@example.org (openid)")
 
 
 def test_a_viewer_sees_a_request_and_cannot_answer_it(path: Path, visit: Callable[..., Page]) -> None:
@@ -1268,7 +1314,7 @@ def test_a_viewer_sees_a_request_and_cannot_answer_it(path: Path, visit: Callabl
         page.keyboard.press("Enter")
         page.get_by_role("link", name="refund").click()
 
-        expect(request_card(page)).to_contain_text("Your token lets you look, and answer nothing.")
+        expect(request_card(page)).to_contain_text("You may look here, and answer nothing.")
         expect(request_card(page).get_by_role("button")).to_have_count(0)
         expect(page.locator(".bulk")).to_be_hidden()
         page.get_by_role("button", name="Log out").click()
@@ -1278,7 +1324,10 @@ def test_a_viewer_sees_a_request_and_cannot_answer_it(path: Path, visit: Callabl
 # --- the documentation
 
 
-@pytest.mark.parametrize("name", ["console-program.png", "console-edit.png", "console-phone.png", "console-inbox.png"])
+@pytest.mark.parametrize(
+    "name",
+    sorted({found for page in PICTURES.parent.glob("*.md") for found in _SHOWN.findall(page.read_text("utf-8"))}),
+)
 def test_the_documentation_has_its_pictures(name: str) -> None:
     data = (PICTURES / name).read_bytes()
 

@@ -284,9 +284,31 @@ async def test_a_viewer_looks_and_changes_nothing(guarded: Serve, path: str, sen
     )
 
 
-def test_a_viewer_without_a_token_is_refused() -> None:
+@pytest.mark.parametrize("kind", ["viewers", "administrators"])
+def test_a_viewer_or_administrator_without_a_token_is_refused(kind: str) -> None:
     with pytest.raises(ValueError, match="no token is of vic"):
-        ConsoleOptions(tokens={"ann": TOKEN}, viewers=frozenset({"vic"}))
+        ConsoleOptions(tokens={"ann": TOKEN}, **{kind: frozenset({"vic"})})
+
+
+def test_nobody_is_a_viewer_and_an_administrator() -> None:
+    with pytest.raises(ValueError, match="ann is a viewer and an administrator"):
+        ConsoleOptions(tokens={"ann": TOKEN}, viewers=frozenset({"ann"}), administrators=frozenset({"ann"}))
+
+
+def test_an_administrator_ends_all_sessions_of_a_person_and_of_nobody_else(guarded: Serve) -> None:
+    tokens = {"ann": TOKEN, "ben": f"{TOKEN}-of-ben", "cid": f"{TOKEN}-of-cid"}
+    console = guarded(ConsoleOptions(tokens=tokens, administrators=frozenset({"ann"})))
+    cookies = [_login(console, tokens[name])["cookie"] for name in ("ben", "ben", "cid")]
+    ann, ben = ({"authorization": f"Bearer {tokens[name]}", "x_toolcrib_csrf": None} for name in ("ann", "ben"))
+
+    by_ben = console.post("/api/sessions/end", {"person": "cid"}, **ben)
+    nobody = console.post("/api/sessions/end", {"person": "kim"}, **ann)
+    before = [console.get("/api/state", cookie=cookie).status for cookie in cookies]
+    ended = console.post("/api/sessions/end", {"person": "ben"}, **ann)
+
+    assert (by_ben.status, nobody.status, before, ended.status) == (403, 404, [200, 200, 200], 200)
+    assert [console.get("/api/state", cookie=cookie).status for cookie in cookies] == [401, 401, 200]
+    assert console.get("/api/state", cookie=_login(console, tokens["ben"])["cookie"]).status == 200
 
 
 @pytest.mark.parametrize("by_header", [True, False])

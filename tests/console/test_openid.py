@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urljoin, urlsplit
+from urllib.parse import parse_qs, quote, urljoin, urlsplit
 
 import httpx2
 import pytest
@@ -66,6 +66,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
             address,
             approvers=["finance"],
             viewers=["auditors"],
+            administrators=["admins"],
             lasts=timedelta(hours=2),
             clock=clock.monotonic,
         )
@@ -208,6 +209,22 @@ def test_a_session_ends_when_its_person_logs_out_and_when_its_time_is_over(desk:
 
     assert [reply.status_code for reply in (stolen, before, after)] == [401, 200, 401]
     assert after.json()["code"] == "login"
+
+
+@pytest.mark.parametrize("id", ["bob@example.org", "bob;iss={issuer}"], ids=["claim", "subject"])
+def test_an_administrator_ends_the_sessions_of_a_person(desk: Desk, id: str) -> None:
+    bob, again, vic, adm = [logged_in(desk, name) for name in ("bob", "bob", "vic", "adm")]
+    sent = {"person": id.format(issuer=quote(desk.provider.issuer, "@:.+ /"))}
+
+    def end(browser: httpx2.Client) -> int:
+        csrf = browser.get(f"{desk.url}/api/state").json()["csrf"]
+        return browser.post(f"{desk.url}/api/sessions/end", json=sent, headers={"x-toolcrib-csrf": csrf}).status_code
+
+    refused = [end(vic), end(bob)]
+    done = [end(adm), end(adm)]
+
+    assert (refused, done) == ([403, 403], [200, 404])
+    assert [one.get(f"{desk.url}/api/state").status_code for one in (bob, again, vic, adm)] == [401, 401, 200, 200]
 
 
 def test_a_login_that_takes_too_long_is_begun_anew(desk: Desk) -> None:

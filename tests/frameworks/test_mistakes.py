@@ -110,6 +110,14 @@ def test_a_tool_of_ours_that_needs_approval_is_no_function_for_a_framework(place
         FUNCTIONS_TAKEN[place](pay)
 
 
+@pytest.mark.parametrize("place", ["pydantic_ai agent", "pydantic_ai toolset", "pydantic_ai decorator"])
+def test_a_toolset_of_ours_among_tools_of_a_framework_names_its_adapter(place: str) -> None:
+    with pytest.raises(
+        AttributeError, match=r"no attribute '__name__'. Here it is .*`as_tools\(toolset\)` of its adapter"
+    ):
+        FUNCTIONS_TAKEN[place](Toolset([ez_tool(len)]))
+
+
 @function_tool
 def delete(path: str) -> str:
     """Delete a file."""

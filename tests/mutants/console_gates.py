@@ -55,7 +55,7 @@ CONSOLE_GATES: tuple[Gate, ...] = (
     Gate(
         "console: which login it is",
         "console/_guard.py",
-        'if hmac.compare_digest(signature.encode("utf-8", "replace"), _signature(token, signed).encode()):',
+        'if hmac.compare_digest(signature.encode("utf-8", "replace"), self._signature(holder, signed).encode()):',
         "if True:",
         _GUARD,
     ),
@@ -65,6 +65,21 @@ CONSOLE_GATES: tuple[Gate, ...] = (
         "if found is None or int(until) <= time.time() or",
         "if found is None or",
         _GUARD,
+    ),
+    Gate("console: all logins of a holder, ended", "console/_guard.py", "self._rounds[holder] += 1", "pass", _GUARD),
+    Gate(
+        "console: who ends the sessions of others",
+        "console/_app.py",
+        'if visitor.role != "administrator":',
+        "if False:",
+        _GUARD,
+    ),
+    Gate(
+        "openid: all sessions of a person, ended",
+        "console/openid.py",
+        "if session.visitor.is_of(person)]",
+        "if False]",
+        ("tests/console/test_openid.py",),
     ),
     Gate("console: a login that was ended", "console/_guard.py", " or name in self._ended:", ":", _GUARD),
     Gate(

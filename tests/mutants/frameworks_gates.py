@@ -76,6 +76,7 @@ FRAMEWORKS_GATES: tuple[Gate, ...] = (
         "            answer = request.grant()\n    if answer is None:",
         _TESTS,
     ),
+    Gate("a decision names another call", _DECISIONS, "        if other is not None:\n", "        if False:\n", _TESTS),
     Gate(
         "an answer to what a framework asked",
         _DECISIONS,

@@ -33,6 +33,13 @@ OPENID_GATES: tuple[Gate, ...] = (
         _OF_LOGIN,
     ),
     Gate(
+        "openid: a person who could be two, at a provider of pairwise subjects",
+        _FLOW,
+        'if is_alone and (await self._metadata()).get("subject_types_supported") == ["pairwise"]:',
+        "if False:",
+        _OF_TOKENS,
+    ),
+    Gate(
         "openid: other ids of a person",
         _FLOW,
         "known for known in known_ids(claims, self.provider.issuer) if known != id",

@@ -373,6 +373,20 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
         ("tests/provenance/test_writings.py",),
     ),
     Gate(
+        "what stands beside a name of the run's is unknown",
+        "provenance/_origins.py",
+        " or self._writings.has_bound(self._sources[number].place)\n",
+        "\n",
+        ("tests/provenance/test_writings.py",),
+    ),
+    Gate(
+        "all values of a field are asked about where the run wrote one",
+        "provenance/_origins.py",
+        "if each not in given or self._is_rewritten(each, number):\n",
+        "if each not in given:\n",
+        ("tests/provenance/test_writings.py",),
+    ),
+    Gate(
         "artifacts of programs are private where the program read private values",
         "code/_runner.py",
         '        host.run.read(ModelInput("artifacts", ended.artifacts))\n',

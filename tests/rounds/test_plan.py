@@ -447,14 +447,35 @@ async def test_a_loop_that_asks_again_while_a_round_waits_is_told() -> None:
     assert [call.call.id for call in plan.suspended] == ["call_1"]
 
 
-@pytest.mark.parametrize("end", ["answer", "discard", "add", "copy"])
+@pytest.mark.parametrize("told", ["run", "decode"])
+def test_a_loop_that_lets_go_of_the_round_that_waits_is_told(told: str) -> None:
+    messages = [{"role": "user", "content": "Pay."}]
+    options = {"transcript": messages} if told == "decode" else {}
+    asked: list[int] = []
+
+    def loop() -> None:
+        for number in range(10):
+            asked.append(number)
+            round = asked_again(messages, number, **options)
+            round.run_sync(messages)
+            if not round:
+                break
+
+    with pytest.raises(RoundError, match="the model was asked again with the same messages"):
+        loop()
+
+    assert asked == [0, 1]
+
+
+@pytest.mark.parametrize("end", ["answer", "discard", "add", "copy", "roll back"])
 async def test_a_loop_may_ask_again_where_no_round_waits_or_the_messages_are_others(end: str) -> None:
     messages = [{"role": "user", "content": "Pay."}]
     first = asked_again(messages, 1, transcript=messages)
     plan = await first.run(messages)
-    if end == "answer":
+    if end in ("answer", "roll back"):
         await plan.resolve([plan.suspended[0].request.grant("ann")])
         await first.run(messages)
+        del messages[1 if end == "roll back" else 9 :]
     elif end == "discard":
         first.discard()
     elif end == "add":

@@ -54,8 +54,7 @@ class GrantForm:
         A part is named by its path, `order.amount`, or `items[*].price` for each item of a list. Where there are too
         many, the arguments alone are returned.
         """
-        arguments = request.arguments
-        parts = parts_of(arguments, _MOST_ARGUMENTS - len(arguments))
+        arguments, parts = request.arguments, parts_of(request.arguments)
         return {
             place: value
             for name in arguments

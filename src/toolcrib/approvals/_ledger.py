@@ -26,6 +26,10 @@ class Ledger(Protocol):
         """Return the entry of a request."""
         ...
 
+    def place(self) -> str:
+        """Return where the requests are kept, and whether there are none, for the error about an unknown one."""
+        ...
+
     def due(self, at: datetime) -> Iterable[ApprovalEntry]:
         """Return the entries that expire by a time: those whose `closes_at` is not after it."""
         ...
@@ -77,8 +81,8 @@ class Ledger(Protocol):
         """Remove a standing grant; return whether there was one."""
         ...
 
-    def grant_use(self, key: str) -> GrantUse:
-        """Return the use of the standing grant of a key."""
+    def grant_uses(self, keys: Iterable[str]) -> Mapping[str, GrantUse]:
+        """Return the uses of the standing grants of these keys; without those that were not used."""
         ...
 
     def write_grant_use(self, key: str, use: GrantUse) -> None:
@@ -212,7 +216,7 @@ def keep_answer(ledger: Ledger, answer: Grant | Denial, at: datetime) -> None:
         return
     entry = ledger.entry(answer.request_id)
     if entry is None:
-        raise unknown_request(answer.request_id, answer.tool)
+        raise unknown_request(ledger, answer.request_id, answer.tool)
     if entry.state != "pending":
         raise _answered(entry)
     request = entry.request
@@ -389,9 +393,9 @@ def _end_followed(ledger: Ledger, request: ApprovalRequest) -> None:
         ledger.write(replace(before, execution=replace(before.execution, ended_at=now(), process="")))
 
 
-def unknown_request(request_id: str, tool: str = "") -> ApprovalError:
-    """Return the error for an unknown request."""
-    return ApprovalError(tool, f"there is no request {request_id}")
+def unknown_request(ledger: Ledger, request_id: str, tool: str = "") -> ApprovalError:
+    """Return the error for an unknown request, which a store of another path or process may have."""
+    return ApprovalError(tool, f"there is no request {request_id} in {ledger.place()}")
 
 
 def _answer_for(ledger: Ledger, request: ApprovalRequest) -> ApprovalEntry | None:
@@ -455,11 +459,18 @@ def _used_up(ledger: Ledger, grant: Grant, request: ApprovalRequest) -> str:
 
 def use_of(ledger: Ledger, grant: Grant) -> GrantUse:
     """Return the use of a standing grant."""
-    return ledger.grant_use(_use_key(grant))
+    return uses_of(ledger, [grant])[0]
+
+
+def uses_of(ledger: Ledger, grants: Iterable[Grant]) -> tuple[GrantUse, ...]:
+    """Return the use of each standing grant, in their order."""
+    keys = [_use_key(grant) for grant in grants]
+    found = ledger.grant_uses(keys)
+    return tuple(found.get(key, GrantUse()) for key in keys)
 
 
 def _use_key(grant: Grant) -> str:
-    """Return the key of the use of a standing grant: its request, or itself where the host gave it."""
+    """Return the key of the use of a standing grant: its request, or the grant itself where the host gave it."""
     return grant.request_id or _text(grant)
 
 

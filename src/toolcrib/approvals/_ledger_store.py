@@ -33,7 +33,7 @@ from toolcrib.approvals._ledger import (
     undo_execution,
     unknown_request,
     use_answer,
-    use_of,
+    uses_of,
 )
 from toolcrib.approvals._notices import Notice, begin_notices, due_notices, undo_notices
 from toolcrib.approvals._policy import require_answer
@@ -387,7 +387,11 @@ class LedgerStore(ABC):
 
     async def grant_use(self, grant: Grant) -> GrantUse:
         """Return how often a standing grant was used, up to which sum, and when last."""
-        return await self._run(lambda ledger: use_of(ledger, grant), write=False)
+        return (await self.grant_uses([grant]))[0]
+
+    async def grant_uses(self, grants: Iterable[Grant]) -> tuple[GrantUse, ...]:
+        """Return the use of each standing grant, in their order, by one read."""
+        return await self._run(lambda ledger: uses_of(ledger, grants), write=False)
 
     async def revoke(self, grant: Grant) -> bool:
         """Revoke a standing grant, also for the calls that wait with it; return whether there was one."""
@@ -396,7 +400,7 @@ class LedgerStore(ABC):
 
 def _known(ledger: Ledger, request_id: str) -> ApprovalEntry:
     if (entry := ledger.entry(request_id)) is None:
-        raise unknown_request(request_id)
+        raise unknown_request(ledger, request_id)
     return entry
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TypeVar
 
@@ -72,6 +72,9 @@ class _MemoryLedger:
     def entries_of(self, call_id: str) -> Iterable[ApprovalEntry]:
         return [self._entries[request_id] for request_id in self._calls.get(call_id, ())]
 
+    def place(self) -> str:
+        return f"this process{'' if self._entries else ', which has none: the call keeps its own in another store'}"
+
     def write(self, entry: ApprovalEntry) -> None:
         request = entry.request
         if request.id not in self._entries:
@@ -128,8 +131,8 @@ class _MemoryLedger:
         before, self._grants = self._grants, [stored for stored in self._grants if stored != grant]
         return len(self._grants) < len(before)
 
-    def grant_use(self, key: str) -> GrantUse:
-        return self._grant_uses.get(key, GrantUse())
+    def grant_uses(self, keys: Iterable[str]) -> Mapping[str, GrantUse]:
+        return self._grant_uses
 
     def write_grant_use(self, key: str, use: GrantUse) -> None:
         self._grant_uses[key] = use

@@ -44,6 +44,7 @@ class PostgresApprovalStore(SqlApprovalStore):
         )
         super().__init__(tables, "toolcrib_", clock=clock)
         self.database = tables.database
+        self.place = str(tables.database)
 
     def close(self) -> None:
         """Close the connections; the store opens others when it is used again."""

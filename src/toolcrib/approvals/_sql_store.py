@@ -125,7 +125,12 @@ class SqlApprovalStore(LedgerStore):
         tables: The tables of a SQLite file or of a Postgres server.
         table_prefix: The prefix of the names of the tables.
         clock: The clock by which requests expire, whose seconds are those since 1970.
+
+    Attributes:
+        place: The path of the file or the address of the server, for errors.
     """
+
+    place: str
 
     def __init__(self, tables: Tables, table_prefix: str, *, clock: Clock = WALL_CLOCK) -> None:
         self._clock = clock
@@ -139,13 +144,13 @@ class SqlApprovalStore(LedgerStore):
     async def _run(self, work: Callable[[Ledger], T], *, write: bool) -> T:
         def run() -> T:
             with self._transaction(write=write) as execute:
-                return work(_SqlLedger(execute, self._prefix))
+                return work(_SqlLedger(execute, self._prefix, self))
 
         return await asyncio.to_thread(run)
 
     def _renew(self, ids: Iterable[str]) -> None:
         with self._transaction(write=True) as execute:
-            self._renew_in(_SqlLedger(execute, self._prefix), ids)
+            self._renew_in(_SqlLedger(execute, self._prefix, self), ids)
 
     async def prune(self, before: datetime, *, dry_run: bool = False) -> int:
         """Remove the requests whose answers were used before a time, and return how many there were.
@@ -279,6 +284,7 @@ class SqliteApprovalStore(FileRepr, SqlApprovalStore):
         )
         super().__init__(tables, "", clock=clock)
         self.path = tables.path
+        self.place = str(tables.path)
 
 
 def _hash(token: str) -> str:
@@ -288,12 +294,17 @@ def _hash(token: str) -> str:
 class _SqlLedger:
     """The tables inside one transaction."""
 
-    def __init__(self, execute: Execute, prefix: str) -> None:
+    def __init__(self, execute: Execute, prefix: str, store: SqlApprovalStore) -> None:
+        self._store = store
         self._execute, self._requests, self._standing = execute, f"{prefix}requests", f"{prefix}standing"
         self._claims, self._sessions = f"{prefix}claims", f"{prefix}sessions"
 
     def entry(self, request_id: str) -> ApprovalEntry | None:
         return next(iter(self._entries("WHERE id = ?", request_id)), None)
+
+    def place(self) -> str:
+        is_empty = self._execute(f"SELECT 1 FROM {self._requests} LIMIT 1", ()).fetchone() is None
+        return f"{self._store.place}{', which has none: the call keeps its own in another store' if is_empty else ''}"
 
     def due(self, at: datetime) -> Iterable[ApprovalEntry]:
         where = "WHERE used_at IS NULL AND id IN (SELECT request FROM toolcrib_expiry WHERE closes_at <= ?)"
@@ -390,9 +401,14 @@ class _SqlLedger:
     def revoke(self, grant: Grant) -> bool:
         return self._execute(f"DELETE FROM {self._standing} WHERE answer = ?", (_text_of(grant),)).rowcount > 0
 
-    def grant_use(self, key: str) -> GrantUse:
-        row = self._execute("SELECT used FROM toolcrib_grant_uses WHERE request = ?", (key,)).fetchone()
-        return GrantUse() if row is None else GrantUse.from_dict(json.loads(row[0]))
+    def grant_uses(self, keys: Iterable[str]) -> dict[str, GrantUse]:
+        named, found = list(keys), dict[str, GrantUse]()
+        for start in range(0, len(named), _BATCH):
+            some = tuple(named[start : start + _BATCH])
+            where = f"request IN ({', '.join('?' * len(some))})"
+            rows = self._execute(f"SELECT request, used FROM toolcrib_grant_uses WHERE {where}", some)
+            found |= {key: GrantUse.from_dict(json.loads(used)) for key, used in rows.fetchall()}
+        return found
 
     def write_grant_use(self, key: str, use: GrantUse) -> None:
         self._execute(

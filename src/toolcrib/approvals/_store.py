@@ -216,8 +216,8 @@ class ReviewableApprovalStore(WaitableApprovalStore, Protocol):
         """Return the standing grants, oldest first."""
         ...
 
-    async def grant_use(self, grant: Grant) -> GrantUse:
-        """Return how often a standing grant was used, up to which sum, and when last."""
+    async def grant_uses(self, grants: Iterable[Grant]) -> tuple[GrantUse, ...]:
+        """Return how often each standing grant was used, up to which sum, and when last; in their order."""
         ...
 
     async def revoke(self, grant: Grant) -> bool:

@@ -22,10 +22,17 @@ class ModelVerdict:
     Attributes:
         says: `yes`, `no`, or `unsure`.
         why: Its reason, for the record and for the model whose call it is.
+        model: The model's name, for the record.
     """
 
     says: Literal["yes", "no", "unsure"]
     why: str = ""
+    model: str = ""
+
+    @property
+    def message(self) -> str:
+        """The reason, after the name of the model."""
+        return ": ".join(filter(None, (self.model, self.why)))
 
 
 @explain_options()
@@ -35,11 +42,12 @@ def model_approver(
     """Return an approver that asks a second model first, and people about all that it may not say yes to.
 
     A yes of it counts where each rule of the request is met by it alone: where a rule has it in a group, by its name. A
-    request without rules goes to people. A no of it is a no. Its answers are those of `NAME (model)`, in the record and
-    wherever they are shown.
+    request without rules goes to people, and so does one that asks about values of others (`request.origins`): they may
+    be written for it. A no of it is a no. Its answers are those of `NAME (model)`, in the record and wherever they are
+    shown.
 
     Args:
-        judge: Asks the model. What it raises is as `unsure`: people are asked.
+        judge: Asks the model, as `toolcrib.rounds.ModelJudge` does. What it raises is as `unsure`: people are asked.
         name: The name of the model in the rules.
         otherwise: The approver of people; when None, the call is suspended.
     """
@@ -53,15 +61,16 @@ def model_approver(
                     _log.warning("%s gave no ModelVerdict but %.200r; people are asked", name, verdict)
                     verdict = ModelVerdict("unsure")
             except Exception as error:  # of the host's model; a person decides then
-                verdict = ModelVerdict("unsure", str(error))
+                _log.warning("%s failed at a request about %s; people are asked: %r", name, request.tool, error)
+                verdict = ModelVerdict("unsure")
             if verdict.says == "no":
-                return request.deny(message=verdict.why, by=identity)
+                return request.deny(message=verdict.message, by=identity)
             if verdict.says == "yes" and _may_approve(identity, request):
-                return request.grant(identity, message=verdict.why)
+                return request.grant(identity, message=verdict.message)
         return None if otherwise is None else await approvals.answer_of(otherwise, request)
 
     return approver
 
 
 def _may_approve(identity: Identity, request: ApprovalRequest) -> bool:
-    return bool(request.required) and not approvals.misfit(request.grant(identity), request)
+    return bool(request.required) and not request.origins and not approvals.misfit(request.grant(identity), request)

@@ -13,25 +13,22 @@ EACH: Final = "[*]"
 _PATH: Final = re.compile(r"[^.\[\]]+(\.[^.\[\]]+|\[\*\])+")
 _STEP: Final = re.compile(r"\[\*\]|[^.\[\]]+")
 _MOST_STEPS: Final = 10
+_MOST_PARTS: Final = 40
 
 Parts: TypeAlias = Sequence[tuple[Sequence[str], Bound]]
 """Bounds with the steps that lead to their parts."""
 
 
-def parts_of(arguments: Mapping[str, Any], most: int) -> dict[str, dict[str, Any]]:
+def parts_of(arguments: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the innermost parts of each nested argument by their paths, with their values: in a list, of all items.
 
-    Parts that no path can name are left out, as those whose field has a dot in its name.
-
-    Args:
-        arguments: The arguments.
-        most: How many paths there may be; with more, none is returned.
+    Parts that no path can name are left out, as those whose field has a dot in its name; of more than 40, all are.
     """
     parts: dict[str, dict[str, Any]] = {}
     for name, value in arguments.items():
-        found = dict(islice(_parts((name,), [value]), most + 1))
+        found = dict(islice(_parts((name,), [value]), _MOST_PARTS + 1))
         parts[name] = {path: values for path, values in found.items() if path not in arguments}
-    return parts if sum(map(len, parts.values())) <= most else {}
+    return parts if sum(map(len, parts.values())) <= _MOST_PARTS else {}
 
 
 def _parts(steps: Sequence[str], values: Sequence[Any]) -> Iterator[tuple[str, Any]]:

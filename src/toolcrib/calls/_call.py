@@ -113,7 +113,7 @@ class ToolCall:
     Attributes:
         name: The tool's name in the toolset that is asked.
         arguments: Raw JSON text, or values by parameter name. No `repr` has them: what is secret is the tool's to say.
-        id: Names this call in its run; approvals and records are bound to it. Without one, it gets one of `new_call_id`.
+        id: Names this call in its run; approvals and records are bound to it. By default one of `new_call_id`.
         origin: Who made the arguments. A `model`'s are validated and may name nothing that is not offered; a `host`'s
             are Python values that pass as they are, and extra ones are ignored.
         caller: What made it, as far as a provider says so: `direct` for the model itself, or the provider's word for a
@@ -143,17 +143,17 @@ class ToolCall:
         **unknown: Never,
     ) -> None:
         if unknown:
-            refuse_unknown_options("ToolCall", unknown, ToolCall.__slots__, _WORDS)
-        self.name = name
-        self.arguments = arguments
-        self.id = new_call_id() if id is _NEW_ID else id
-        self.origin: Literal["model", "host"] = origin
-        self.fault = fault
-        self.caller = caller
-        self.is_repaired = is_repaired
-        if not (
-            isinstance(name, str) and isinstance(arguments, _ARGUMENTS) and isinstance(id, str) and origin in _ORIGINS
-        ):
+            refuse_unknown_options("ToolCall", unknown, ToolCall.__annotations__, _WORDS)
+        call: Any = self  # frozen for type checkers alone
+        call.name = name
+        call.arguments = arguments
+        call.id = new_call_id() if id is _NEW_ID else id
+        call.origin = origin
+        call.fault = fault
+        call.caller = caller
+        call.is_repaired = is_repaired
+        is_typed = isinstance(name, str) and isinstance(arguments, _ARGUMENTS) and isinstance(id, str)  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's values
+        if not is_typed or origin not in _ORIGINS:
             raise _not_a_call(self)
 
 

@@ -238,7 +238,7 @@ def standing(database: DatabaseOption = None, as_json: JsonOption = False) -> No
     with exit_on_error():
         store = open_approvals(database, create=False)
         grants = _wait(store.standing(), database)
-        used = [_wait(store.grant_use(grant), database) for grant in grants]
+        used = _wait(store.grant_uses(grants), database)
         if as_json:
             print_json([{**grant.to_dict(), **grant_row(grant, use)} for grant, use in zip(grants, used, strict=True)])
         elif grants:

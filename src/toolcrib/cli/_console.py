@@ -55,6 +55,12 @@ ViewerOption = Annotated[
     list[str] | None,
     typer.Option("--viewer", metavar="NAME", help="The name of a token whose user looks, and answers nothing."),
 ]
+AdministratorOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--administrator", metavar="NAME", help="The name of a token whose user also ends the sessions of others."
+    ),
+]
 LoginOption = Annotated[
     Path | None,
     typer.Option("--login", metavar="FILE", help="A TOML file with the OpenID provider where people log in."),
@@ -95,6 +101,7 @@ def console(
     webhook_reasons: ReasonsOption = False,
     public_url: UrlOption = None,
     login: LoginOption = None,
+    administrator: AdministratorOption = None,
 ) -> None:
     """Show the calls and runs in a database on a web page, as they happen, and answer requests for approval there."""
     with exit_on_error():
@@ -104,7 +111,8 @@ def console(
             viewers = frozenset(viewer or ())
             names, proxies = tuple(allowed_host or ()), tuple(trusted_proxy or ())
             service = None if login is None else importlib.import_module("toolcrib.console.openid").load_login(login)
-            options = page.ConsoleOptions(host, port, _tokens(tokens), names, viewers, proxies, service)
+            administrators = frozenset(administrator or ())
+            options = page.ConsoleOptions(host, port, _tokens(tokens), names, viewers, proxies, service, administrators)
             secret = os.environ.get(_SECRET_VARIABLE, "")
             webhooks = [webhook_of(page, address, secret=secret, reasons=webhook_reasons) for address in webhook or ()]
             webhooks += [webhook_of(page, address, shape="slack", reasons=webhook_reasons) for address in slack or ()]

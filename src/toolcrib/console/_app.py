@@ -116,6 +116,7 @@ class ConsoleApp:
             Route("/api/state", self._state),
             Route("/api/login", self._login, methods=["POST"]),
             Route("/api/logout", self._logout, methods=["POST"]),
+            Route("/api/sessions/end", self._end_sessions, methods=["POST"]),
             *LoginRoutes(options).routes,
             Route("/api/activities", self._activities),
             Route("/api/activity", self._activity),
@@ -199,6 +200,17 @@ class ConsoleApp:
         response = JsonReply({})
         response.delete_cookie(self._options.cookie, httponly=True, samesite="strict")
         return response
+
+    async def _end_sessions(self, request: Request) -> Response:
+        """End all sessions of a person, for an administrator."""
+        visitor, person = visitor_of(request), (await json_body(request)).get("person")
+        if visitor.role != "administrator":
+            raise HTTPException(403, "only an administrator ends the sessions of others")
+        if not isinstance(person, str) or not self._guard.end_of(person):
+            raise HTTPException(404, "there is no token and no session of this person")
+        await self._feed.look_again()
+        _log.info("%s ended the sessions of %r", visitor.name, person)
+        return JsonReply({})
 
     # --- what happens
 

@@ -216,7 +216,7 @@ class ApprovalRoutes:
 
     async def _standing(self, request: Request) -> Response:
         grants = await self._approvals.standing()
-        used = [await self._approvals.grant_use(grant) for grant in grants]
+        used = await self._approvals.grant_uses(grants)
         return JsonReply({"grants": [grant_row(grant, use) for grant, use in zip(grants, used, strict=True)]})
 
     async def _revoke(self, request: Request) -> Response:

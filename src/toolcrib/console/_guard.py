@@ -7,7 +7,7 @@ import hmac
 import logging
 import secrets
 import time
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Container
 from dataclasses import dataclass
 from ipaddress import ip_network
@@ -34,19 +34,20 @@ class Sessions:
     def __init__(self, options: ConsoleOptions) -> None:
         self._options = options
         self._ended: dict[str, int] = {}
+        self._rounds: Counter[str] = Counter()
 
     def begin(self, holder: str) -> str:
         """Return the cookie of a new login of a token's holder."""
         signed = f"{secrets.token_hex(8)}.{int(time.time()) + SESSION_SECONDS}"
-        return f"{signed}.{_signature(self._options.tokens[holder], signed)}"
+        return f"{signed}.{self._signature(holder, signed)}"
 
     def holder(self, session: str) -> str | None:
         """Return the holder of a login; None when the cookie is invalid or has ended."""
         signed, _, signature = session.rpartition(".")
         name, _, until = signed.partition(".")
         found = None
-        for holder, token in self._options.tokens.items():
-            if hmac.compare_digest(signature.encode("utf-8", "replace"), _signature(token, signed).encode()):
+        for holder in self._options.tokens:
+            if hmac.compare_digest(signature.encode("utf-8", "replace"), self._signature(holder, signed).encode()):
                 found = holder
         if found is None or int(until) <= time.time() or name in self._ended:
             return None
@@ -58,9 +59,20 @@ class Sessions:
             self._ended = {token: over for token, over in self._ended.items() if over > time.time()}
             self._ended[name] = int(until)
 
+    def end_of(self, holder: str) -> bool:
+        """End the logins of a token's holder; return whether there is such a holder."""
+        if holder not in self._options.tokens:
+            return False
+        self._rounds[holder] += 1
+        return True
 
-def _signature(token: str, signed: str) -> str:
-    text = f"toolcrib console session {signed}".encode("utf-8", "replace")
+    def _signature(self, holder: str, signed: str) -> str:
+        return _signature(self._options.tokens[holder], signed, self._rounds[holder])
+
+
+def _signature(token: str, signed: str, round: int = 0) -> str:
+    """Return the signature of a login; each time the logins of a holder are ended, a new round begins."""
+    text = f"toolcrib console session {round} {signed}".encode("utf-8", "replace")
     return hmac.new(token.encode(), text, hashlib.sha256).hexdigest()
 
 
@@ -92,7 +104,7 @@ class Visitor:
         name: The name of the token's holder; empty where users type their name themselves.
         by_header: Whether the token came in a header, which no other page can send.
         session: The cookie of the login; empty without one.
-        role: Whether the user may answer.
+        role: What the user may do.
         identity: Who they are, by a login elsewhere; None for the holder of a token.
     """
 
@@ -101,6 +113,10 @@ class Visitor:
     session: str = ""
     role: Role = "approver"
     identity: Identity | None = None
+
+    def is_of(self, person: str) -> bool:
+        """Return whether an id is one of the user's."""
+        return person == self.name or (self.identity is not None and person in self.identity.aliases)
 
 
 class LoginLimit:
@@ -191,7 +207,7 @@ class Guard:
         if not headers.get("content-length", "").isdecimal() or int(headers["content-length"]) > _MAX_BODY:
             return refusal(413, "size", f"A request states its length, of at most {_MAX_BODY} bytes.")
         if visitor is not None and visitor.role == "viewer" and path not in _OF_VIEWERS:
-            return refusal(403, "role", "Your token lets you look, and answer nothing.")
+            return refusal(403, "role", "You may look here, and answer nothing.")
         known = path == "/api/login" or (visitor is not None and visitor.by_header)
         if not known and not hmac.compare_digest(headers.get("x-toolcrib-csrf", "").encode(), self.csrf.encode()):
             return refusal(403, "csrf", "The page is older than the server; load it again.")
@@ -228,6 +244,11 @@ class Guard:
         self.sessions.end(session)
         if self._options.login is not None:
             self._options.login.end(session)
+
+    def end_of(self, person: str) -> bool:
+        """End all sessions of a person; return whether there is a token or a session of that name."""
+        is_holder, login = self.sessions.end_of(person), self._options.login
+        return (login is not None and login.end_of(person) > 0) or is_holder
 
     def refused(self, scope: Scope) -> None:
         address = self.address_of(scope)

@@ -15,8 +15,8 @@ from toolcrib.serving.http import TokenTable, TrustedProxies, check_tokens, is_l
 if TYPE_CHECKING:  # it needs an extra of its own
     from toolcrib.console.openid import OpenIDLogin
 
-Role: TypeAlias = Literal["viewer", "approver"]
-"""Whether a user answers, or looks alone."""
+Role: TypeAlias = Literal["viewer", "approver", "administrator"]
+"""Whether a user looks alone, answers, or also ends the sessions of others."""
 
 
 class LoginRefused(Exception):
@@ -34,6 +34,7 @@ class ConsoleOptions:
         tokens: The token of each user by name; the name is recorded with the answers. A user with the name `""` types
             a name with each answer.
         viewers: The names of users who look, and answer and change nothing.
+        administrators: The names of users who answer, and end the sessions of others.
         trusted_proxies: The addresses or networks of proxies in front, whose `X-Forwarded-For` tells where a request
             came from; without any, that is the address of the connection.
         allowed_hosts: Further names of the console, as browsers have them in `Host`, such as that of a proxy.
@@ -51,6 +52,7 @@ class ConsoleOptions:
     viewers: frozenset[str] = frozenset()
     trusted_proxies: tuple[str, ...] = ()
     login: OpenIDLogin | None = None
+    administrators: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         require_number("ConsoleOptions", "port", self.port, least=0)
@@ -61,8 +63,11 @@ class ConsoleOptions:
             )
         check_tokens(self.tokens)
         _ = self.proxies
-        if unknown := sorted(set(self.viewers) - set(self.tokens)):
-            raise ValueError(f"no token is of {', '.join(unknown)}: a viewer needs a token of that name")
+        for kind, names in (("a viewer", self.viewers), ("an administrator", self.administrators)):
+            if unknown := sorted(set(names) - set(self.tokens)):
+                raise ValueError(f"no token is of {', '.join(unknown)}: {kind} needs a token of that name")
+        if both := sorted(self.viewers & self.administrators):
+            raise ValueError(f"{', '.join(both)} is a viewer and an administrator: choose one")
 
     @property
     def is_open(self) -> bool:
@@ -70,8 +75,8 @@ class ConsoleOptions:
         return not self.tokens and self.login is None
 
     def role(self, name: str) -> Role:
-        """Return whether the holder of a token may answer, or only look."""
-        return "viewer" if name in self.viewers else "approver"
+        """Return whether the holder of a token may look, answer, or also end the sessions of others."""
+        return "administrator" if name in self.administrators else "viewer" if name in self.viewers else "approver"
 
     @cached_property
     def cookie(self) -> str:

@@ -54,6 +54,7 @@ class _File(BaseModel):
     groups_claim: str = "groups"
     approvers: list[str]
     viewers: list[str] = []
+    administrators: list[str] = []
     hours: float = 8
 
 
@@ -91,7 +92,14 @@ def load_login(path: str | os.PathLike[str], environment: Mapping[str, str] | No
         settings.groups_claim,
     )
     lasts = timedelta(hours=settings.hours)
-    return OpenIDLogin(provider, settings.address, approvers=settings.approvers, viewers=settings.viewers, lasts=lasts)
+    return OpenIDLogin(
+        provider,
+        settings.address,
+        approvers=settings.approvers,
+        viewers=settings.viewers,
+        administrators=settings.administrators,
+        lasts=lasts,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +112,16 @@ class _Session:
 class OpenIDLogin:
     """The logins of a console at one provider; an option of it: `ConsoleOptions(login=OpenIDLogin(...))`.
 
-    A session is kept in the memory of the console. It ends after `lasts`, when its person logs out, and with the
-    console; then the browser logs in anew, and the claims are read anew.
+    A session is kept in the memory of the console. It ends after `lasts`, when its person logs out, when an
+    administrator ends the sessions of its person, and with the console; then the browser logs in anew, and the claims
+    are read anew.
 
     Args:
         provider: The provider, and which claims count.
         address: The console as browsers reach it; the provider has to know `ADDRESS/login/back` as its redirect URI.
         approvers: The groups whose people answer; `*` is everybody who can log in.
         viewers: The groups whose people look, and answer nothing. Who is in neither is not let in.
+        administrators: The groups whose people answer, and end the sessions of others.
         lasts: How long a session lasts.
         client: Talks to the provider.
         clock: The time, in seconds.
@@ -128,18 +138,25 @@ class OpenIDLogin:
         *,
         approvers: Sequence[str],
         viewers: Sequence[str] = (),
+        administrators: Sequence[str] = (),
         lasts: timedelta = timedelta(hours=8),
         client: OpenIDClient | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        for name, groups in (("approvers", approvers), ("viewers", viewers)):
+        named = {"approvers": approvers, "viewers": viewers, "administrators": administrators}
+        for name, groups in named.items():
             if isinstance(groups, str):
                 raise TypeError(f"OpenIDLogin: {name} is a list of groups, as in {name}=[{groups!r}]")
         require_span("OpenIDLogin", "lasts", lasts)
-        if not (approvers or viewers):
+        if not any(named.values()):
             raise ValueError("OpenIDLogin: name the groups that may come in")
         self.provider, self.address = provider, address.rstrip("/")
-        self._approvers, self._viewers, self._lasts = frozenset(approvers), frozenset(viewers), lasts
+        self._groups: dict[Role, frozenset[str]] = {
+            "administrator": frozenset(administrators),
+            "approver": frozenset(approvers),
+            "viewer": frozenset(viewers),
+        }
+        self._lasts = lasts
         self._client, self._clock = client or OpenIDClient(provider), clock
         self._away: OrderedDict[str, tuple[float, Departure]] = OrderedDict()
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
@@ -207,13 +224,20 @@ class OpenIDLogin:
         """End a session."""
         self._sessions.pop(cookie, None)
 
+    def end_of(self, person: str) -> int:
+        """End all sessions of a person, by an id of theirs; return how many there were."""
+        ended = [cookie for cookie, session in self._sessions.items() if session.visitor.is_of(person)]
+        for cookie in ended:
+            del self._sessions[cookie]
+        return len(ended)
+
     async def close(self) -> None:
         """Close the connections to the provider."""
         await self._client.close()
 
     def _visitor(self, person: LoggedIn, until: datetime, *, session: str = "", by_header: bool = False) -> Visitor:
         groups = {*person.groups, ANYBODY}
-        role: Role | None = "approver" if groups & self._approvers else "viewer" if groups & self._viewers else None
+        role = next((role for role, of_role in self._groups.items() if groups & of_role), None)
         if role is None:
             raise LoginRefused(f"{person.id} is in no group that this console lets in")
         identity = Identity(person.id, "openid", person.groups, until, aliases=person.aliases)

@@ -148,7 +148,7 @@ def require_choice(who: str, name: str, given: object, words: Collection[str] | 
 
 
 def word_in_list(option: str, word: str, words: Collection[str] = ()) -> str:
-    """Return a hint about a word of an option that stands in its list of names, as `always`; empty for a name."""
+    """Return the remedy for a word of an option, as `always`, in its list of names; empty for a name."""
     meant = choice_meant(word, words)
     return "" if option != "approval" or meant == [word] else f"; {meant!r} is not a name: write it without the list"
 

@@ -113,7 +113,7 @@ Secret = Annotated[str, AfterValidator(_read)]
 def _check_approval(given: Any) -> Any:
     if isinstance(given, list) and not {"unless_read_only", "writes"}.isdisjoint(cast("list[str]", given)):
         refuse('a list has the names of tools; write "unless_read_only" without the list')
-    return given
+    return cast("Any", given)
 
 
 Approval = Annotated[bool | list[str] | Literal["unless_read_only"], AfterValidator(_check_approval)]

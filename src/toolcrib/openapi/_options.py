@@ -124,10 +124,10 @@ class Options:
         if pages not in ("offer", "off") and not (isinstance(pages, int) and not isinstance(pages, bool) and pages > 0):
             raise ValueError(f"`pages` is 'offer', 'off' or a number of pages, and is {pages!r}")
         for name in ("include", "exclude", "approval", "credential_hosts"):
-            value: Any = getattr(self, name)
-            if not (name == "include" and value is None):
-                value = value.upper() if isinstance(value, str) and value.upper() in METHODS else value
-                require_choice("openapi.toolset", name, value, ("writes",) if name == "approval" else None)
+            choice: Any = getattr(self, name)
+            if not (name == "include" and choice is None):
+                choice = choice.upper() if isinstance(choice, str) and choice.upper() in METHODS else choice
+                require_choice("openapi.toolset", name, choice, ("writes",) if name == "approval" else None)
 
     def needs_approval(self, operation: Operation) -> bool:
         """Return whether an operation needs approval."""

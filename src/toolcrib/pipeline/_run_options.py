@@ -208,23 +208,7 @@ def changed(part: P, changes: Mapping[str, Any]) -> P:
     return copy
 
 
-class RunOptions(Protocol):
-    """The options of a run that a host may mistake for something else."""
-
-    limits: Any
-    approver: Any
-    approvals: Any
-    principal: Any
-    available: Any
-    sinks: Any
-    channel: Any
-    durability: Any
-
-    @property
-    def id(self) -> Any: ...
-
-
-def require_options(run: RunOptions) -> None:
+def require_options(run: Any) -> None:
     """Check that the options of a run are what they are for; raises TypeError for what would fail its calls later."""
     if run.approver is not None:
         _approvals.require_approver("Run", run.approver)

@@ -236,6 +236,10 @@ class TextIndex:
         letters = _GAP.sub("", value)
         if len(letters) > _LONGEST_GROUPED or not is_long_number(value):
             return False
+        starts = ((plain, plain[:_LOOKED_THROUGH]) for plain, *_ in self._texts[:_TRIES])
+        texts = [plain for plain, start in starts if letters in start.replace(" ", "").replace("-", "")]
+        if not texts:
+            return False  # most are in none, and need no patterns
         fours = " ".join(letters[at : at + 4] for at in range(0, len(letters), 4))
         last = "" if len(letters) % 4 == 0 else _NO_UNIT  # a short last group may count what comes behind it
         before, behind = r"(?<![^\s(:])", r"(?![^\s.,;:!?)])"
@@ -243,7 +247,7 @@ class TextIndex:
         dashed = re.compile(f"{before}{'-?'.join(letters)}{behind}")
         return any(
             not _is_of_groups(plain, *match.span())
-            for plain, *_ in self._texts[:_TRIES]
+            for plain in texts
             for pattern in (in_fours, dashed)
             for match in pattern.finditer(plain, 0, _LOOKED_THROUGH)
         )

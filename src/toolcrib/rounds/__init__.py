@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from toolcrib.rounds._call_progress import CallListener, CallProgress
     from toolcrib.rounds._chat_model import ChatModel, ChatRequest
     from toolcrib.rounds._client_model import ClientModel, client_model
+    from toolcrib.rounds._model_judge import ModelJudge
     from toolcrib.rounds._plan import ToolRoundPlan
     from toolcrib.rounds._priced_model import PricedModel
     from toolcrib.rounds._recalled import recall_transcript
@@ -51,6 +52,7 @@ else:
             "._call_progress": "CallListener CallProgress",
             "._chat_model": "ChatModel ChatRequest",
             "._client_model": "ClientModel client_model",
+            "._model_judge": "ModelJudge",
             "._plan": "ToolRoundPlan",
             "._priced_model": "PricedModel",
             "._recalled": "recall_transcript",
@@ -77,6 +79,7 @@ __all__ = [
     "DecodedCall",
     "Finished",
     "HandledTool",
+    "ModelJudge",
     "NeedsTools",
     "PricedModel",
     "RejectedTool",

@@ -249,7 +249,7 @@ class ToolRoundPlan(StoredRound):
         target.extend(added)
         if isinstance(target, Transcript):
             known.add([*rest, *added], [*ids_in(state.format, rest), *[call.id for call in state.reply.calls]])
-        state.ended = "committed"
+        state.end("committed")
         return added
 
     def __repr__(self) -> str:

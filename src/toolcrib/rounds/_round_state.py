@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, cast
-from weakref import WeakValueDictionary
+from typing import Any, NamedTuple, cast
 
 from toolcrib.calls import Failed, ToolCall
 from toolcrib.errors import RoundError
@@ -37,12 +37,9 @@ class RoundState:
         others: The other parts of the reply that wait for an answer.
         ended: `committed` or `discarded`; empty while the round is open.
         dispatched: Whether the host's own code has begun to execute the calls.
-        asked_of: The messages that the reply is to, and their number, where the round waits for an answer; else None.
     """
 
     __slots__ = (
-        "__weakref__",
-        "asked_of",
         "calls",
         "dispatched",
         "ended",
@@ -78,7 +75,6 @@ class RoundState:
         self.others = tuple(call for call in reply.calls if call.id not in of_tools)
         self.ended = ""
         self.dispatched = False
-        self.asked_of: tuple[list[Any], int] | None = None
 
     def require_open(self, error: type[RoundError] = RoundError) -> None:
         """Raise the error when the round is over."""
@@ -88,32 +84,52 @@ class RoundState:
     def wait(self, messages: object) -> None:
         """Record that the round waits for an answer, and which messages the model was asked with."""
         if isinstance(messages, list):
-            self.asked_of = cast("list[Any]", messages), len(cast("list[Any]", messages))
-            _waiting[id(self.asked_of[0])] = self
+            self._forget()
+            asked = cast("list[Any]", messages)
+            _waiting.append(_Waiting(asked, len(asked), self._call_ids))
 
     def require_none_waits(self, messages: object) -> None:
         """Discard the round, and raise RoundError, where one that answers the same messages still waits."""
-        other = _waiting.get(id(messages))
-        if other is None or other.ended or other.asked_of is None:
-            return
-        asked, number = other.asked_of
-        is_same = [call.id for call in other.calls] == [call.id for call in self.calls]  # as it was stored, perhaps
-        if not is_same and asked is messages and len(asked) == number:
-            self.discard()
-            raise RoundError((_ASKED_AGAIN,))
+        for other in tuple(_waiting):
+            if other.messages is messages and len(other.messages) == other.number and other.call_ids != self._call_ids:
+                self.discard()
+                raise RoundError((_ASKED_AGAIN,))
+
+    def end(self, how: str) -> None:
+        """Record that the round is over: `committed` or `discarded`."""
+        self.ended = how
+        self._forget()
+
+    @property
+    def _call_ids(self) -> tuple[str, ...]:
+        return tuple(call.id for call in self.calls)
+
+    def _forget(self) -> None:
+        """Forget that the round waits, also of one that was stored and is the same."""
+        for other in tuple(_waiting):
+            if other.call_ids == self._call_ids:
+                _waiting.remove(other)
 
     def discard(self) -> None:
         """Drop the round."""
         self.require_open()
-        self.ended = "discarded"
+        self.end("discarded")
         for call in self.calls:
             live = readable_call(call)
             if live is not None:
                 self.pipeline.discard(live)
 
 
-_waiting: WeakValueDictionary[int, RoundState] = WeakValueDictionary()
-"""The rounds that wait for an answer, by the id of their messages, as long as somebody has the round."""
+class _Waiting(NamedTuple):
+    """What is known of a round that waits for an answer, also where its host let go of it."""
+
+    messages: list[Any]
+    number: int  # of the messages that the reply is to
+    call_ids: tuple[str, ...]
+
+
+_waiting: deque[_Waiting] = deque(maxlen=16)
+"""The latest rounds that wait for an answer."""
 
 
 def received(call: WireCall, reader: ToolCalls, reply: WireReply, pipeline: Pipeline, run: Run) -> DecodedCall[Any]:

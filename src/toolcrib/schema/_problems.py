@@ -7,14 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time, timedelta
-from difflib import get_close_matches
 from typing import Any, NamedTuple, TypeAlias, cast, get_args
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import InitErrorDetails, from_json
 from pydantic_core.core_schema import ErrorType
 
-from toolcrib.errors import FieldProblem
+from toolcrib.errors import FieldProblem, nearest
 from toolcrib.jsonschema import SchemaWalk, brief, path_of, type_words
 from toolcrib.schema._broken_json import fault_of_json, holds_json
 from toolcrib.schema._core_schema import type_holds_secret
@@ -361,7 +360,7 @@ def unknown_argument(path: Path, asked: Asked) -> str:
     names = list(walk.properties(walk.at(path[:-1])))
     if not names:
         return f"unknown {noun}; no {noun}s are allowed"
-    near = get_close_matches(name[:_NAME], names, n=1, cutoff=0.6)
+    near = nearest(name[:_NAME], names)
     hint = f"did you mean {near[0]}? The" if near else "the"
     return f"unknown {noun}; {hint} {noun}s are {', '.join(names)}"
 

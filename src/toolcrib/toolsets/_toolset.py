@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from inspect import isawaitable
 from types import MappingProxyType
-from typing import Any, Never, Self, TypeAlias, TypeVar, cast
+from typing import Any, Final, Never, Self, TypeAlias, TypeVar, cast
 from weakref import WeakSet
 
 from toolcrib import approvals
@@ -71,6 +71,12 @@ ToolsetLike: TypeAlias = "Toolset | type[Toolset] | Sequence[Any]"
 """A toolset, a class of one, or a list of tools and functions."""
 
 
+_GIVEN_AWAY: Final = (
+    "`toolset.toolset_id`; to the agent of another framework, `as_tools(toolset)` of its adapter in "
+    "`toolcrib.adapters` gives the tools, with their gates"
+)
+
+
 @explain_options(
     {
         "requires_approval": "toolset.with_approval(names=[...])",
@@ -101,6 +107,7 @@ ToolsetLike: TypeAlias = "Toolset | type[Toolset] | Sequence[Any]"
         "from_openapi": "`toolset(document)` of `toolcrib.openapi`",
         **dict.fromkeys(("from_mcp", "from_server"), "`connect(...)` of `toolcrib.adapters.mcp_client`"),
         **dict.fromkeys(("approval_required", "require_approval"), "`toolset.with_approval(...)`"),
+        "name": _GIVEN_AWAY,
     }
 )
 class Toolset:
@@ -254,6 +261,11 @@ class Toolset:
     def entries(self) -> Mapping[str, ToolEntry]:
         """The tools by the name models call them by, with their gates."""
         return MappingProxyType(self._entries)
+
+    @property
+    def __name__(self) -> Never:
+        """The name of a function, which other frameworks read of what stands among their tools."""
+        raise AttributeError(f"'Toolset' object has no attribute '__name__'. Here it is {_GIVEN_AWAY}")
 
     @property
     def is_open(self) -> bool:

@@ -262,13 +262,15 @@ async def test_other_arguments_are_validated() -> None:
     assert waiting.ran == []
 
 
-async def test_an_approval_without_metadata_suspends_again() -> None:
+async def test_an_approval_without_metadata_suspends_again_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
     waiting = await desk()
 
     run = await waiting.go_on(DeferredToolResults(approvals={"c1": True}))
 
     assert isinstance(run.output, DeferredToolRequests)
     assert waiting.ran == []
+    [said] = caplog.messages
+    assert "write DeferredToolResults(approvals=..., metadata=requests.metadata), or await answers(" in said
 
 
 @pytest.mark.parametrize(

@@ -121,3 +121,30 @@ async def test_the_page_is_asked_with_pkce_and_keeps_its_own_query() -> None:
     assert "code_challenge_method=S256" in one.url
     assert one.verifier not in one.url
     assert len({one.state, one.nonce, one.verifier, other.state, other.nonce, other.verifier}) == 6
+
+
+@pytest.mark.parametrize(
+    ("subjects", "claims", "id_claim", "is_refused"),
+    [
+        (["pairwise"], {}, "sub", True),
+        (["pairwise"], {"email": "bob@example.org", "email_verified": False}, "sub", True),
+        (["pairwise"], {"email": "bob@example.org", "email_verified": True}, "sub", False),
+        (["pairwise"], {"oid": "b-1"}, "oid", False),
+        (["public", "pairwise"], {}, "sub", False),
+        (None, {}, "sub", False),
+    ],
+    ids=["pairwise", "not verified", "verified", "another claim", "perhaps", "not said"],
+)
+async def test_a_person_who_could_be_two_does_not_log_in(
+    subjects: Any, claims: dict[str, Any], id_claim: str, is_refused: bool
+) -> None:
+    answers = Answers(metadata={**METADATA, "subject_types_supported": subjects})
+    client = OpenIDClient(OpenIDProvider(ISSUER, "console", "secret", id_claim=id_claim), fetch=answers)
+    refused = False
+
+    try:
+        await client.of_token(signed(**claims))
+    except TokenRefused as error:
+        refused = "one person could count as two: request the scope `email`" in str(error)
+
+    assert refused == is_refused

@@ -153,7 +153,7 @@ def list_work(
     require_number("list_work", "limit", limit, least=1)
     require_number("list_work", "start", start, least=0)
     words = (text or "").lower().split()
-    states = tuple(state) if state and not isinstance(state, str) else (state,) if state else ()
+    states = (state,) if isinstance(state, str) else tuple(state or ())
     wanted = _Wanted(states, queue, partition, since, until)
     latest = _latest(client, wanted, _PAGE if states or start or words else limit)
     if words:

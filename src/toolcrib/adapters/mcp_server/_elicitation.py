@@ -246,7 +246,7 @@ def _answer(request: ApprovalRequest, result: types.ElicitResult, longest: timed
 
 
 def _why_not(request: ApprovalRequest, result: types.ElicitResult, longest: timedelta | None) -> str:
-    """Return the problem of a form without an answer; empty for one with an answer in it."""
+    """Return the reason for which a form does not count as an answer; empty for one that does."""
     if result.action == "decline":
         return f"The user of the client declined to answer whether `{request.tool}` may run; it did not run."
     given, known = (result.content or {}).get("decision"), _schema_for(request, longest)["properties"]["decision"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
@@ -17,7 +18,7 @@ from toolcrib.adapters.pydantic_ai._deferred_calls import PASS_THROUGH, RawText,
 from toolcrib.adapters.pydantic_ai._media import content_in
 from toolcrib.adapters.pydantic_ai._messages import MESSAGES, fault_of_call, shape_of_message
 from toolcrib.adapters.pydantic_ai._outcomes import emit_value, reply_to
-from toolcrib.calls import Completed, Failed, ResultReader, ToolCall, new_call_id
+from toolcrib.calls import Completed, Failed, ResultReader, Suspended, ToolCall, new_call_id
 from toolcrib.errors import explain_options
 from toolcrib.hooks import GlobalHooks, ModelInput
 from toolcrib.pipeline import Pipeline, Run, run_for
@@ -35,6 +36,12 @@ _USAGE = UsageNames(
     "output_reasoning_tokens",  # of newer releases
 )
 
+_log = logging.getLogger("toolcrib.adapters")
+_BLIND_APPROVAL = (
+    "the approval of `%s` is without the metadata of its request, or with that of another, so that it approves nothing "
+    "and the call is suspended again: write DeferredToolResults(approvals=..., metadata=requests.metadata), or "
+    "await answers(requests, request.grant(...))"
+)
 _A_TOOLSET = "as_tools returns a toolset, and not tools: Agent(toolsets=[as_tools(...)])"
 
 OpenRun: TypeAlias = Callable[[pydantic_ai.RunContext[Any]], Run]
@@ -189,6 +196,8 @@ class ToolsetRun(AbstractToolset[AgentDepsT]):
         if run.features:
             self._recall(ctx, run, ToolCall(name, {}, call_id))
         outcome = await run_reporting(self._opened, call, run, report, grant=grant)
+        if isinstance(outcome, Suspended) and ctx.tool_call_approved and waiting is None:
+            _log.warning(_BLIND_APPROVAL, name)
         if isinstance(outcome, Completed) and isinstance(outcome.value, ToolReturn):
             outcome = await self._delivered_parts(outcome, cast("ToolReturn[Any]", outcome.value), run)
         entry = self._opened.toolset.entries.get(name)

@@ -80,7 +80,7 @@ class Card {
     ].flat());
     fill(this.foot, [view.state, view.answer, view.approved_by, view.state === "pending" && view.ended], () => {
       if (view.state !== "pending") return this.outcome();
-      return state.role === "viewer" ? h("p.muted", {}, "It waits for an answer. Your token lets you look, and answer nothing.") : this.form();
+      return state.role === "viewer" ? h("p.muted", {}, "It waits for an answer. You may look here, and answer nothing.") : this.form();
     });
   }
 
@@ -108,8 +108,8 @@ class Card {
         toast(`${this.view.tool}: ${this.view.answer?.kind ?? "approved, and needs another approver"}`);
       } catch (error) {
         say(error);
-        if (error.status === 409) return void this.load();
         for (const button of this.foot.querySelectorAll("button")) button.disabled = false;
+        if (error.status === 409) this.load();
         return;
       }
       this.draw();
@@ -251,8 +251,9 @@ class Card {
       radio("arguments", [h("span.mono", {}, view.tool), " with exactly these arguments"], !view.origins.length),
       view.bounds.length ? radio("within", [h("span.mono", {}, view.tool), " with arguments within bounds"], false) : null,
       view.origins.length ? null : radio("tool", [h("span.mono", {}, view.tool), " with any arguments"], false)),
-    limits.element, h("label", { htmlFor: until.id }, "For "), until,
-    h("div.bound", {}, h("label", { htmlFor: times.id }, "At these times of the week"), times),
+    limits.element,
+    h("div.limits", {}, h("div.bound", {}, h("label", { htmlFor: until.id }, "For"), until),
+      h("div.bound", {}, h("label", { htmlFor: times.id }, "At these times of the week"), times)),
     h("p.muted", {}, `It holds for ${whose}, and can be taken back under Standing.`), meant, h("div.row", {}, allow));
     changed();
     return form;

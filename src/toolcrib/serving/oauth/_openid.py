@@ -220,4 +220,10 @@ class OpenIDClient:
         if not id.isprintable():
             raise TokenRefused(f"the claim {self.provider.id_claim} of the token has characters that do not show")
         aliases = tuple(known for known in known_ids(claims, self.provider.issuer) if known != id)
+        is_alone = self.provider.id_claim == "sub" and len(aliases) < 2  # with no verified address
+        if is_alone and (await self._metadata()).get("subject_types_supported") == ["pairwise"]:
+            raise TokenRefused(
+                "the provider gives each application other subjects, and the token has no verified email address, so "
+                "that one person could count as two: request the scope `email`, or name a claim as id_claim"
+            )
         return LoggedIn(id, claimed_groups(claims, self.provider.groups_claim), float(claims["exp"]), aliases)
