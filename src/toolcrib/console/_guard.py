@@ -104,7 +104,7 @@ class Visitor:
         name: The name of the token's holder; empty where users type their name themselves.
         by_header: Whether the token came in a header, which no other page can send.
         session: The cookie of the login; empty without one.
-        role: What the user may do.
+        role: The rights of the user.
         identity: Who they are, by a login elsewhere; None for the holder of a token.
     """
 
