@@ -382,8 +382,8 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "all values of a field are asked about where the run wrote one",
         "provenance/_origins.py",
-        "if each not in given or self._is_rewritten(each, number):\n",
-        "if each not in given:\n",
+        "if text not in given or self._is_rewritten(text, number):\n",
+        "if text not in given:\n",
         ("tests/provenance/test_writings.py",),
     ),
     Gate(

@@ -42,7 +42,7 @@ def typed_bounds(request: ApprovalRequest, typed: Mapping[str, str]) -> dict[str
 
     Args:
         request: The request.
-        typed: What `Bound.parse` takes, by argument, or by the path to a part of one.
+        typed: The bounds as text for `Bound.parse`, by argument, or by the path to a part of one.
 
     Raises:
         ValueError: One is not a bound; the error names the argument.

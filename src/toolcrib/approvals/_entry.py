@@ -143,7 +143,7 @@ def grant_row(grant: Grant, use: GrantUse | None = None) -> dict[str, Any]:
 
     Args:
         grant: The grant.
-        use: What was used of it; None to leave that out.
+        use: Its use; None to leave that out.
     """
     view = {**grant.to_dict(), "by": grant.by}
     names = ("tool", "by", "scope", "at", "expires_at", "principal", "message", "digest", "request_id")

@@ -25,8 +25,8 @@ class GrantForm:
     """The fields that a person typed to let further calls run; a field is empty where they left it so.
 
     Attributes:
-        bounds: What `Bound.parse` takes, by argument or by the path to a part of one (`places`); exactly the value of
-            the request where it is empty.
+        bounds: The bounds as text for `Bound.parse`, by argument or by the path to a part of one (`places`); exactly
+            the value of the request where it is empty.
         uses: The number of calls, with the one that is asked about.
         total: The highest sum of an argument.
         summed: The argument that is summed up; where it is empty, the only one that is a number.

@@ -54,11 +54,13 @@ def joined_answers(who: str, grants: Iterable[Grant], denials: Iterable[Denial])
         who: The function that has the options `grants` and `denials`.
     """
     found = list[Grant | Denial]()
-    for option, given in {"grants": grants, "denials": denials}.items():
-        if not isinstance(given, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
-            one = "request.grant('ann')" if option == "grants" else "request.deny(by='ann', message='why')"
-            raise TypeError(f"`{option}` of {who} is a list of answers, as in {option}=[{one}], and not {given!r:.80}")
-        for answer in given:
+    for option, answers in {"grants": grants, "denials": denials}.items():
+        if not isinstance(answers, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            example = "request.grant('ann')" if option == "grants" else "request.deny(by='ann', message='why')"
+            raise TypeError(
+                f"`{option}` of {who} is a list of answers, as in {option}=[{example}], and not {answers!r:.80}"
+            )
+        for answer in answers:
             require_answer(f"one of the `{option}` of {who}", answer)
             found.append(answer)
     return tuple(found)

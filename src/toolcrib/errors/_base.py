@@ -142,7 +142,7 @@ def require_choice(who: str, name: str, given: object, words: Collection[str] | 
         default = "".join(f", or leave it out for {word!r}" for word in [*words][:1])
         raise TypeError(f"{who}: {name} is None; write {name}=False where nothing needs it{default}")
     is_list = isinstance(given, Collection) and not isinstance(given, Mapping | bytes)
-    if not is_list or not all(isinstance(item, str) for item in cast("Collection[object]", given)):
+    if not is_list or not all(isinstance(word, str) for word in cast("Collection[object]", given)):
         others = "" if words is None else "".join(f", {other!r}" for other in (True, False, *words))
         raise TypeError(f"{who}: {name} is {given!r:.80}; give a list of names, a function{others}")
 

@@ -46,7 +46,7 @@ _MOST_LINKS: Final = 200  # in one text
 _SHORTEST: Final = 2  # letters of words such as "to", which name nothing
 _NAMING: Final = re.compile(r"\d|\w[@./:]\w")
 _VALUES: Final = re.compile(r"[<>()\[\]{}=:,;|\n\"']+|[^\s<>()=:,;|\"']*(?:\d|\w[@./]\w)[^\s<>()=:,;|\"']*")
-"""What is between the names of a text that has values as well."""
+"""The text between the names of a text that has values as well."""
 _APART: Final = "\0"  # between literals, so that no value is made of two
 _LONE_MARK: Final = re.compile(
     r"(?<![^\s'\"`(])[^\w\s]+(?![^\s'\"`),;])"
@@ -284,13 +284,13 @@ class Memory(Origins):
             self._write_value(origin, path, value, count, is_said=argument_of(path) in content)
 
     def _bind(self, origin: Origin, letters: str, values: Sequence[tuple[str, Any]], content: frozenset[str]) -> None:
-        """Keep the known names that a call gives to what is not known, or to what has such a name."""
-        names, unknown, said, marks, is_said = list[str](), list[str](), list[str](), set[str](), False
+        """Keep the known names that a call gives to an unknown value, or to one that has such a name."""
+        names, unknown, texts, marks, is_said = list[str](), list[str](), list[str](), set[str](), False
         for path, value in values:
             text, least = str(value), self._least_trusted(value)
             is_unknown = least.kind in ASKED
             if argument_of(path) in content:
-                said += [text] if is_unknown else []
+                texts += [text] if is_unknown else []
                 continue
             if is_unknown:
                 marks.add(least.mark(origin.tool, path, _shown(value)))
@@ -300,22 +300,22 @@ class Memory(Origins):
                 unknown += bound.unknown
                 is_said = is_said or bound.is_said
             names += self._names_in(text, is_unknown=is_unknown) if isinstance(value, str) else ()
-        is_said = is_said or bool(said)
+        is_said = is_said or bool(texts)
         if unknown or is_said:
             shown = tuple(dict.fromkeys(map(cut, unknown)))
             binding = Binding(origin.tool, origin.call_id, letters, shown, is_said, frozenset(marks))
-            self._writings.bind(binding, names, [*unknown, *said])
+            self._writings.bind(binding, names, [*unknown, *texts])
 
     def _names_in(self, text: str, *, is_unknown: bool) -> Iterator[str]:
-        """Yield the known names in a value, that of a file without its folder, and what else names the same object."""
+        """Yield the known names in a value, that of a file without its folder, and other names of the same object."""
         is_made_of_parts = is_unknown and _NAMING.search(text) is not None
         for part in [*(_VALUES.split(text) if is_made_of_parts else [text]), text.rstrip("/").rpartition("/")[2]]:
             if not _is_name(part) or self._least_trusted(part).kind in ASKED:
                 continue
             yield part
             objects = self._values.get(value_of(part), ())[:_MOST_NAMED]
-            others = (each for at in objects for each in self._siblings(at))
-            yield from (each.text for each in others if _is_name(each.text) and self._is_single(each))
+            others = (piece for at in objects for piece in self._siblings(at))
+            yield from (piece.text for piece in others if _is_name(piece.text) and self._is_single(piece))
 
     def _write_value(self, origin: Origin, path: str, value: Any, count: int, *, is_said: bool) -> None:
         """Keep the parts of a written value that only the model knows as a stranger's."""
@@ -470,7 +470,7 @@ class Memory(Origins):
             found = [(self._find_named_number(tool, path, value) if is_wanted else None) or found[0]]
         if tool and effect != "spend" and found[0].kind == "chosen" and self._is_record_number(value, path):
             return [replace(found[0], kind="trusted")] if self._names_tool(does) else found
-        if effect not in INSIDE and all(each.kind not in ASKED for each in found):
+        if effect not in INSIDE and all(origin.kind not in ASKED for origin in found):
             found = [next(self._named_by_run(effect, str(value), found[0]), found[0]), *found[1:]]
         if effect != "spend":
             return found
@@ -480,12 +480,12 @@ class Memory(Origins):
         ]
 
     def _named_by_run(self, effect: Effect, value: str, found: Origin | None = None) -> Iterator[Origin]:
-        """Yield where a value has a name that the run gave to what is not known; to what it said, where that is run."""
-        made = None if found is None else self._writings.made_by.get((found.tool, found.call_id))
-        for each in (*self._writings.named_in(value), *([] if made is None else [made])):
-            if (each.unknown and not each.marks <= self._approved) or (each.is_said and effect == "execute"):
-                about = ", ".join(each.unknown)
-                yield Origin("bound", each.tool, each.call_id, about, source=(each.letters,))
+        """Yield the origin of a value that names an unknown value of the run; of a program, also unknown text."""
+        source = None if found is None else self._writings.made_by.get((found.tool, found.call_id))
+        for binding in (*self._writings.named_in(value), *([] if source is None else [source])):
+            if (binding.unknown and not binding.marks <= self._approved) or (binding.is_said and effect == "execute"):
+                about = ", ".join(binding.unknown)
+                yield Origin("bound", binding.tool, binding.call_id, about, source=(binding.letters,))
 
     def _chosen(self, origin: Origin, value: Any) -> Origin:
         """Return the origin of a trusted amount or payee: chosen, unless the user named its record."""

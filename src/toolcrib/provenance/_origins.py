@@ -509,10 +509,10 @@ class Origins:
     def _column(self, number: int) -> Iterator[str]:
         """Yield the trusted values that a result has in the field of a value, those next to it first."""
         place = self._sources[number].place
-        for each in self._of_result(number):
-            is_known = each.trust != "untrusted" and not each.is_key and not self._writings.has_bound(each.place)
-            if is_known and _is_same_field(each.place, place):
-                yield flat(each.text)
+        for piece in self._of_result(number):
+            is_known = piece.trust != "untrusted" and not piece.is_key and not self._writings.has_bound(piece.place)
+            if is_known and _is_same_field(piece.place, place):
+                yield flat(piece.text)
 
     def _of_result(self, number: int) -> Iterator[Piece]:
         """Yield the values of the result that a value is in, in no order; up to 5,000 before and behind it."""

@@ -27,14 +27,14 @@ _LONG: Final = 2_000  # characters of a text of which all stands beside a name
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Binding:
-    """Names that a call in the user's own space gave to what was not known.
+    """Names that a call in the user's own space gave to unknown values.
 
     Attributes:
         tool: The tool.
         call_id: The call's id.
         letters: The letters and digits of all its values.
-        unknown: The values that were not known, as a person reads them; of those that decide something.
-        is_said: Whether something was not known in what it says.
+        unknown: The unknown values among those that decide something, as a person reads them.
+        is_said: Whether a text of its content was unknown.
         marks: The marks of the values that were asked about.
     """
 
@@ -47,7 +47,7 @@ class Binding:
 
 
 class Writings:
-    """What the calls of a run gave away, in order; one index, so that a look-up takes the same time after many."""
+    """The values that the calls of a run wrote, in order, in one index: a look-up takes the same time after many."""
 
     def __init__(self) -> None:
         self._letters, self._ends = "", set[int]()  # of all values; where words begin and end
@@ -79,16 +79,16 @@ class Writings:
         self._moments.setdefault(moment, count)
 
     def bind(self, binding: Binding, names: Iterable[str], unknown: Iterable[str]) -> None:
-        """Keep the known names that a call gave to what was not known, and the unknown texts."""
+        """Keep the known names that a call gave to unknown values, and the unknown texts."""
         for name in names:
             words = _words_in(name)
             self._longest = max(self._longest, len(words))
             self._names.setdefault("".join(words), []).append(binding)
-        self._unknown.update(each for each in map(letters_of, unknown) if len(each) >= _SHORTEST_WORD)
+        self._unknown.update(letters for letters in map(letters_of, unknown) if len(letters) >= _SHORTEST_WORD)
         self.made_by[binding.tool, binding.call_id] = binding
 
     def named_in(self, value: str) -> Iterator[Binding]:
-        """Yield what has a name that stands in a value."""
+        """Yield the bindings of the names in a value."""
         words = _words_in(value) if self._names else []
         for at in range(len(words)):
             for end in range(at + 1, min(at + self._longest, len(words)) + 1):
@@ -96,8 +96,8 @@ class Writings:
 
     def read_all(self, tool: str, call_id: str, arguments: Iterable[str], place: Place) -> None:
         """Mark a result as unknown that is of a call which made something of an unknown value, or is about its name."""
-        made = self.made_by.get((tool, call_id))
-        if (made is not None and made.unknown) or self._has_name(arguments):
+        binding = self.made_by.get((tool, call_id))
+        if (binding is not None and binding.unknown) or self._has_name(arguments):
             self._bound.add(place)
 
     def read(self, place: Place, text: str) -> None:
@@ -116,13 +116,13 @@ class Writings:
             place = place.parent
 
     def _has_name(self, texts: Iterable[str]) -> bool:
-        return any(each.unknown for text in texts for each in self.named_in(text))
+        return any(binding.unknown for text in texts for binding in self.named_in(text))
 
     def _is_name(self, letters: str) -> bool:
         return letters in self._names or letters in self._unknown
 
     def has_bound(self, place: Place | None) -> bool:
-        """Return whether a value of a result stands beside a name of what was not known."""
+        """Return whether a value of a result stands beside a name of an unknown value."""
         while self._bound and place is not None:
             if place in self._bound:
                 return True
@@ -141,7 +141,7 @@ class Writings:
     def count_before_moments(self, text: str) -> float:
         """Return how many values had been read before a date or a time of a text was first written."""
         found = moments_in(text) if self._moments else ()
-        return min((self._moments.get(each, inf) for each in found), default=inf)
+        return min((self._moments.get(moment, inf) for moment in found), default=inf)
 
 
 def _words_in(text: str) -> list[str]:

@@ -121,7 +121,7 @@ class RoundState:
 
 
 class _Waiting(NamedTuple):
-    """A round that waits for an answer, also where its host let go of it."""
+    """The state of a round that waits for an answer, also where its host let go of it."""
 
     messages: list[Any]
     number: int  # of the messages that the reply is to

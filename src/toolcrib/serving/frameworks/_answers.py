@@ -21,7 +21,7 @@ _KEY = "toolcrib"
 """The entry of ours in what a framework carries for us: a payload, metadata, additional properties."""
 
 _SAYS_MORE = frozenset({"edited_action", "args", "decisions"})
-"""The keys that a decision that approves a call unchanged cannot have."""
+"""Keys that a decision which approves a call as it is cannot have."""
 
 
 def request_payload(request: ApprovalRequest) -> dict[str, Any]:
