@@ -55,7 +55,7 @@ class Sink(Protocol):
 
 
 def require_sinks(who: str, sinks: Iterable[object]) -> tuple[Sink, ...]:
-    """Return sinks as a tuple; raises TypeError for one alone, for the path of a file, and for what is no sink.
+    """Return sinks as a tuple; raises TypeError for one alone, for the path of a file, and for another object.
 
     Args:
         who: The owner of the option `sinks`, as `Run`.

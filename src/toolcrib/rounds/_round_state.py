@@ -121,7 +121,7 @@ class RoundState:
 
 
 class _Waiting(NamedTuple):
-    """What is known of a round that waits for an answer, also where its host let go of it."""
+    """The record of a round that waits for an answer, which is kept also where its host let go of the round."""
 
     messages: list[Any]
     number: int  # of the messages that the reply is to
