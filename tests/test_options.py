@@ -7,18 +7,23 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.public_api import RECORD, ROOT
+from toolcrib.adapters.dbos import DurableAgent, DurableToolkit, Engine
 from toolcrib.adapters.mcp_client import connect
 from toolcrib.adapters.mcp_server import HttpOptions, serve
+from toolcrib.code import Toolkit
 from toolcrib.errors import explain_options
 from toolcrib.openapi import toolset as openapi_toolset
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.rounds import Session, decode
 from toolcrib.serving import GuardPolicy
+from toolcrib.testing import ScriptedModel
 from toolcrib.toolsets import Toolset
 from toolcrib.turns import Agent, Turn
 
@@ -125,6 +130,24 @@ def test_an_unknown_option_of_what_a_page_calls_is_refused_with_help(path: str) 
         (serve, "transport", "Here it is serve(toolset) over stdio, or serve(toolset, http=HttpOptions(port=...))."),
         (connect, "args", "Here it is a part of the source: connect(['python', 'server.py'])"),
         (Session, "errors", ": it is one of Channel"),
+        (Toolkit([]).execute, "approver", "it is one of Run. Write run=Run(approver=...)."),
+        (Toolkit([]).execute_async, "deps", "it is one of Run. Write run=Run(deps=...)."),
+        (Toolkit([]).resume, "grant", "Did you mean `grants`?"),
+        (
+            Pipeline([]).run_sync,
+            "approver",
+            "pipeline.run() has no option `approver`: it is one of Run. Write",
+        ),
+        (Pipeline([]).run, "principal", "it is one of Run. Write run=Run(principal=...)."),
+        (Session, "tool_choice", "Here it is `require=ToolRequirement."),
+        (Session, "max_rounds", "Here it is session.run(max_rounds=...)."),
+        (
+            Session,
+            "temperature",
+            "a setting of the model: Session(client_model('openai:gpt-5', temperature=",
+        ),
+        (DurableAgent.put, "id", "DurableAgent.put() has no option `id`. Here it is `turn.id = str(uuid4())`"),
+        (DurableToolkit.start, "id", "it is one of Placement. Write placement=Placement(id=...)."),
         (HttpOptions, "cors", ". Did you mean `allowed_origins`?"),
     ],
 )
@@ -133,6 +156,39 @@ def test_the_error_names_what_has_the_option(target: Callable[..., Any], option:
         call(target, {option: 1})
 
     assert said in str(raised.value)
+
+
+def test_an_agent_of_the_name_of_a_model_is_told_what_it_is_here() -> None:
+    wrong: Any = Agent
+
+    with pytest.raises(TypeError, match=r"Agent needs its `description`\. .* `Session\(model, system="):
+        wrong("openai:gpt-5", tools=[])
+    with pytest.raises(TypeError, match="Agent needs its `tools`"):
+        wrong("shop", description="Sells things.")
+
+
+@pytest.mark.parametrize("given", [[], Session(ScriptedModel())], ids=["tools", "session"])
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (DurableAgent, r"as in DurableAgent\(Agent\(.*a session is kept in a store: Session\(\.\.\., store="),
+        (DurableToolkit, r"as in DurableToolkit\(Toolkit\(tools\)\)"),
+    ],
+)
+def test_durable_work_of_something_else_is_told_what_it_is_made_of(make: Any, said: str, given: Any) -> None:
+    with pytest.raises(TypeError, match=said):
+        make(given)
+
+
+@pytest.mark.parametrize("sinks", ["app.db", Path("app.db"), 1, ["app.db"], [object]], ids=repr)
+@pytest.mark.parametrize(
+    "make",
+    [Run, Engine, partial(Pipeline, []), partial(Toolkit, []), partial(Agent, "shop", "Sells.", [], register=False)],
+    ids=["run", "engine", "pipeline", "toolkit", "agent"],
+)
+def test_what_is_no_list_of_sinks_is_told_with_the_sink_of_a_file(make: Any, sinks: Any) -> None:
+    with pytest.raises(TypeError, match=r"^\w+: sinks .*as in sinks=\[ListSink\(\)\], or sinks=\[SqliteSink\("):
+        make(sinks=sinks)
 
 
 def test_what_is_right_is_called_as_it_is() -> None:

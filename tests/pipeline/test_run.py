@@ -313,7 +313,7 @@ async def test_the_context_says_which_call_it_is() -> None:
 
 
 def test_one_sink_is_no_list_of_them() -> None:
-    with pytest.raises(TypeError, match=r"sinks of a Run is a list of them, as in sinks=\[\.\.\.\]"):
+    with pytest.raises(TypeError, match=r"Run: sinks is a list of them, as in sinks=\["):
         Run(sinks=ListSink())  # pyright: ignore[reportArgumentType] -- what is tested
 
 

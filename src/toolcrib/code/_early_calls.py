@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Never, Protocol, TypeAlias
 
 from toolcrib._numbers import require_number
 from toolcrib.calls import Denial, Grant, Outcome, Suspended, ToolCall, new_call_id
@@ -98,7 +98,9 @@ _running: ContextVar[_EarlyProgram | None] = ContextVar("toolcrib_early_program"
 class _EarlyPipeline(Pipeline):
     """A pipeline in which a program's call takes the outcome of one that started early, in place of a second call."""
 
-    async def run(self, call: Any, run: Run | None = None, *, grant: Grant | Denial | None = None) -> Outcome:
+    async def run(
+        self, call: Any, run: Run | None = None, *, grant: Grant | Denial | None = None, **unknown: Never
+    ) -> Outcome:
         program = _running.get()
         if program is None or program.pipeline is not self or type(call) is not ToolCall or grant is not None:
             return await super().run(call, run, grant=grant)

@@ -35,7 +35,7 @@ from toolcrib.errors import SandboxUnavailable, UnknownTool, explain_missing, ex
 from toolcrib.formats import FormatName, definition
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Run, run_for
-from toolcrib.record import Sink
+from toolcrib.record import Sink, require_sinks
 from toolcrib.sandbox import (
     Dialect,
     ProgramFiles,
@@ -115,7 +115,7 @@ class Toolkit:
             raise TypeError(f"`limits` of a toolkit are SandboxLimits(memory=1 << 30), and not {limits!r:.80}; {mend}")
         require_approver("a toolkit", approver)
         require_extract(extract)
-        limits, sinks = limits or SandboxLimits(), tuple(sinks)
+        limits, sinks = limits or SandboxLimits(), require_sinks("Toolkit", sinks)
         sandbox = sandbox_named(sandbox) if isinstance(sandbox, str) else sandbox
         self._options: dict[str, Any] = {
             **{"sandbox": sandbox, "limits": limits, "approver": approver, "deps": deps, "sinks": sinks},
@@ -128,6 +128,7 @@ class Toolkit:
 
     # --- running
 
+    @explain_options()
     def execute(
         self,
         code: str,
@@ -149,6 +150,7 @@ class Toolkit:
         program = self._attempts.run(code, options, Retries.of(max_retries, retry_handler))
         return run_sync(program, "write `await toolkit.execute_async(code)`")
 
+    @explain_options()
     async def execute_async(
         self,
         code: str,
@@ -220,6 +222,7 @@ class Toolkit:
         """
         return open_session(self._attempts, run, state)
 
+    @explain_options()
     def resume(
         self,
         paused: PausedProgram,
@@ -238,6 +241,7 @@ class Toolkit:
         program = self._runner.resume(paused, joined_answers("toolkit.resume()", grants, denials), options)
         return self._attempts.with_hint(run_sync(program, "write `await toolkit.resume_async(paused)`"))
 
+    @explain_options()
     async def resume_async(
         self,
         paused: PausedProgram,

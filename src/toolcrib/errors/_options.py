@@ -44,13 +44,17 @@ _FEATURES: Final[Mapping[str, str]] = {
 }
 """The use of each feature whose name people try as an option, and which is not one."""
 _CALLED: Final = {"ToolOptions": "@tool", "StepKeywords": "Session.run"}
-_INNER: Final = {**_OWNERS, **dict.fromkeys(("HttpOptions", "ServerOptions"), "toolcrib.adapters.mcp_server")}
+_INNER: Final = {
+    **_OWNERS,
+    **dict.fromkeys(("HttpOptions", "ServerOptions"), "toolcrib.adapters.mcp_server"),
+    "Placement": "toolcrib.adapters.dbos",
+}
 """The options, of modules that are imported by then, that have options themselves."""
 _MOST_SHOWN = 4  # options by name, of what was given too many values
 _MOST_STEPS = 3  # from a function to the class that has the option: `run=Run(channel=Channel(errors=...))`
 
 
-def explain_options(words: Mapping[str, str] = _NOTHING) -> Callable[[F], F]:
+def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "") -> Callable[[F], F]:
     """Return a decorator by which an unknown option is refused with the one that is meant, or with what has it.
 
     It is of a class, whose constructor has the options and which it stands above `@dataclass` of, or of a function. A
@@ -58,19 +62,24 @@ def explain_options(words: Mapping[str, str] = _NOTHING) -> Callable[[F], F]:
 
     Args:
         words: As for `suggestion`.
+        missing: What is said of a class where an argument that it requires is missing.
     """
 
     def explain(target: F) -> F:
         function: Any = target.__init__ if isinstance(target, type) else target
-        code, name = function.__code__, target.__name__ if isinstance(target, type) else f"{target.__name__}()"
+        name = target.__name__ if isinstance(target, type) else f"{target.__qualname__.rpartition('<locals>.')[2]}()"
+        code = function.__code__
+        first = int(code.co_varnames[:1] == ("self",))  # of a method
         known = frozenset(code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount])
         if code.co_flags & CO_VARKEYWORDS:  # of a dataclass of pydantic's
             known = frozenset(getattr(target, "__dataclass_fields__", ()))
         annotations: Mapping[str, Any] = function.__annotations__
         most = len(code.co_varnames) if code.co_flags & CO_VARARGS else code.co_argcount
 
+        required = code.co_varnames[first : code.co_argcount - len(function.__defaults__ or ())]
+
         def refuse_further() -> None:
-            positional = code.co_varnames[isinstance(target, type) : most]
+            positional = code.co_varnames[first:most]
             others = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount][:_MOST_SHOWN]
             placed = f"{', '.join(positional)} by position, and " if positional else ""
             raise TypeError(
@@ -98,6 +107,8 @@ def explain_options(words: Mapping[str, str] = _NOTHING) -> Callable[[F], F]:
                 refuse_further()
             if options and not options.keys() <= known:
                 check(options)
+            if missing and (lacking := [one for one in required[max(0, len(args) - first) :] if one not in options]):
+                raise TypeError(f"{name} needs its `{lacking[0]}`. {missing}")
             return function(*args, **options)
 
         if isinstance(target, type):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
-from typing import Any, TypeAlias, overload
+from typing import Any, Never, TypeAlias, overload
 
 from typing_extensions import TypeIs
 
@@ -25,6 +25,7 @@ from toolcrib.errors import (
     explain_missing,
     explain_options,
     raising_newer_forms,
+    refuse_unknown_options,
 )
 from toolcrib.hooks import GateStep, HookSet, require_hooks
 from toolcrib.pipeline._admit import (
@@ -93,7 +94,7 @@ class Pipeline:
     ) -> None:
         self.toolset = Toolset.of(tools)
         self.toolset.require_open()
-        self._sinks = tuple(sinks)
+        self._sinks = record.require_sinks("Pipeline", sinks) if sinks else ()
         require_hooks("Pipeline", hooks)
         if hooks is not None:
             hooks.check(self.toolset.entries)
@@ -133,7 +134,12 @@ class Pipeline:
     # --- the whole way
 
     async def run(
-        self, call: ToolCall | Stored, run: Run | None = None, *, grant: Grant | Denial | None = None
+        self,
+        call: ToolCall | Stored,
+        run: Run | None = None,
+        *,
+        grant: Grant | Denial | None = None,
+        **unknown: Never,
     ) -> Outcome:
         """Run a call from its arguments to its outcome.
 
@@ -144,7 +150,10 @@ class Pipeline:
 
         Raises:
             Exception: The exception of an observer, unless the run has it fail the call.
+            TypeError: An option is unknown; it may be one of the run: `run=Run(approver=...)`.
         """
+        if unknown:
+            refuse_unknown_options("pipeline.run()", unknown, {"run": Run.__name__, "grant": Grant.__name__}, {})
         if type(call) is ToolCall:
             admitted: Any = self._arrived(call, Run() if run is None else run)
             if type(admitted) is LiveCall:
@@ -165,10 +174,15 @@ class Pipeline:
         return conclude(admitted)
 
     def run_sync(
-        self, call: ToolCall | Stored, run: Run | None = None, *, grant: Grant | Denial | None = None
+        self,
+        call: ToolCall | Stored,
+        run: Run | None = None,
+        *,
+        grant: Grant | Denial | None = None,
+        **unknown: Never,
     ) -> Outcome:
         """Run a call as `run` does, from plain code; RuntimeError where an event loop runs already."""
-        return run_sync(self.run(call, run, grant=grant), instead="await pipeline.run(...)")
+        return run_sync(self.run(call, run, grant=grant, **unknown), instead="await pipeline.run(...)")
 
     @overload
     def stream(

@@ -35,7 +35,6 @@ from toolcrib.pipeline._run_options import (
     CallLimits,
     Channel,
     Durability,
-    as_tuple,
     changed,
     require_options,
 )
@@ -143,7 +142,7 @@ class Run(RunState):
         self.approvals = approvals
         self.principal = principal
         self.provide = provide
-        self.sinks = sinks if type(sinks) is tuple else as_tuple("Run", "sinks", sinks)
+        self.sinks = record.require_sinks("Run", sinks) if sinks else ()
         self.available = available
         self.gates = gates
         self.deliveries = deliveries

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from toolcrib import approvals as _approvals
-from toolcrib import record, schema
+from toolcrib import schema
 from toolcrib._numbers import require_number, require_seconds
 from toolcrib._short_repr import ShortRepr
 from toolcrib.calls import MODEL, Access, ResultReader
@@ -222,8 +222,6 @@ def require_options(run: Any) -> None:
         _require("Run", "durability", run.durability, Durability, "Durability, as in Durability(store=...)")
     if isinstance(run.available, str):
         raise TypeError(f"Run: available is not a text; give a set of names, as in available={{{run.available!r:.40}}}")
-    if run.sinks:
-        _require_each("Run", "sinks", run.sinks, record.Sink, "sinks, as in sinks=[ListSink()]")
 
 
 def require_limits(who: str, limits: object) -> None:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         TracingSink,
         calls_log,
         merged_sinks,
+        require_sinks,
         wants_activities,
     )
     from toolcrib.record._sqlite_sink import SqliteSink, sqlite_event_tables, sqlite_events
@@ -68,7 +69,7 @@ else:
             "._selecting_sink": "SelectingSink",
             "._sinks": (
                 "ActivitySink Followed JsonLinesSink ListSink LogSink RecordedRun Sink TracingSink calls_log "
-                "merged_sinks wants_activities"
+                "merged_sinks require_sinks wants_activities"
             ),
             "._sqlite_sink": "SqliteSink sqlite_event_tables sqlite_events",
             "._word_index": "WordIndex",
@@ -118,6 +119,7 @@ __all__ = [
     "postgres_events",
     "prune_events",
     "read_calls",
+    "require_sinks",
     "sqlite_event_tables",
     "sqlite_events",
     "trace_activity",

@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
@@ -51,6 +52,28 @@ class Sink(Protocol):
     def emit(self, event: CallEvent) -> None:
         """Receive one event."""
         ...
+
+
+def require_sinks(who: str, sinks: Iterable[object]) -> tuple[Sink, ...]:
+    """Return sinks as a tuple; raises TypeError for one alone, for the path of a file, and for another object.
+
+    Args:
+        who: The owner of the option `sinks`, as `Run`.
+    """
+    mend = "as in sinks=[ListSink()], or sinks=[SqliteSink('toolcrib.db')] for a file"
+    if isinstance(sinks, str | bytes) or not isinstance(sinks, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+        raise TypeError(f"{who}: sinks is a list of them, {mend}, and not {sinks!r:.80}")
+    found = tuple(sinks)
+    for sink in found:
+        if isinstance(sink, type) or not (_is_sink(type(sink)) or isinstance(sink, Sink)):
+            raise TypeError(f"{who}: sinks has {sink!r:.80}; give sinks, {mend}")
+    return cast("tuple[Sink, ...]", found)
+
+
+@lru_cache(maxsize=256)
+def _is_sink(cls: type) -> bool:
+    """Return whether the objects of a class are sinks: a protocol takes long to say so."""
+    return issubclass(cls, Sink)
 
 
 @runtime_checkable

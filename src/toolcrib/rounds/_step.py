@@ -239,6 +239,21 @@ _OF_OTHERS = {  # what other frameworks call an option, and where it is here
         ("checkpointer", "conversation_id", "memory", "session_id", "thread_id"), "Session(..., store=..., id=...)"
     ),
     **dict.fromkeys(("history", "message_history", "messages"), "Session(..., transcript=...)"),
+    "tool_choice": "`require=ToolRequirement.at_least_one()`, or another requirement, of a session, a step or a run",
+    "max_rounds": "session.run(max_rounds=...)",
+    **{
+        name: f"a setting of the model: Session(client_model('openai:gpt-5', {name}=...))"
+        for name in (
+            *("frequency_penalty", "max_completion_tokens", "max_output_tokens", "max_tokens", "presence_penalty"),
+            *("reasoning", "reasoning_effort", "seed", "stop", "stop_sequences", "temperature", "thinking", "top_k"),
+            *("top_p", "verbosity"),
+        )
+    },
+    **dict.fromkeys(
+        ("model_kwargs", "model_settings", "settings"),
+        "settings of the model, each by its name: Session(client_model('openai:gpt-5', temperature=...))",
+    ),
+    "parallel_tool_calls": "`require=ToolRequirement.optional(parallel=False)`, of a session, a step or a run",
     **dict.fromkeys(("max_iterations", "max_steps", "max_turns", "recursion_limit"), "session.run(max_rounds=...)"),
     **dict.fromkeys(("context", "dependencies", "deps"), "Session(..., run=Run(deps=...))"),
     **{name: f"Session(..., run=Run({name}=...))" for name in ("approver", "gates", "limits", "principal", "sinks")},

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from toolcrib.turns._agent import Agent, AgentRegistry
+    from toolcrib.turns._agent import Agent, AgentRegistry, require_agent
     from toolcrib.turns._agent_run import AgentRun
     from toolcrib.turns._binding import TurnBinding
     from toolcrib.turns._context import ContextItem, ContextPool, ContextQueue
@@ -22,7 +22,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "._agent": "Agent AgentRegistry",
+            "._agent": "Agent AgentRegistry require_agent",
             "._agent_run": "AgentRun",
             "._binding": "TurnBinding",
             "._context": "ContextItem ContextPool ContextQueue",
@@ -43,4 +43,5 @@ __all__ = [
     "Turn",
     "TurnBinding",
     "TurnQueue",
+    "require_agent",
 ]

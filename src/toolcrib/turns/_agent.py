@@ -13,7 +13,7 @@ from toolcrib.calls import ApprovalRequest, Identity, StoredFields, versioned
 from toolcrib.errors import SafeExecutionError, UnknownTool, UnregisteredAgentError, explain_missing, explain_options
 from toolcrib.hooks import AgentHook, HookMethod, HookType, Observed, Observers, TurnHook, tag_set
 from toolcrib.pipeline import Pipeline, Run, run_for
-from toolcrib.record import ActivityTrace, Sink, trace_activity
+from toolcrib.record import ActivityTrace, Sink, require_sinks, trace_activity
 from toolcrib.registry import Registry
 from toolcrib.schema import RunContext
 from toolcrib.tools import Tool, ToolRegistry, require_arguments
@@ -61,7 +61,8 @@ _MODEL = "`Session(model, system=..., tools=...)`, a conversation with a model; 
     {
         **dict.fromkeys(("instructions", "model", "output_type", "result_type", "system_prompt"), _MODEL),
         **dict.fromkeys(("deps", "deps_type"), "an option of a run: `Session(..., run=Run(deps=...))`"),
-    }
+    },
+    missing=f"Write Agent(name, description, tools); with the name of a model it is {_MODEL}",
 )
 class Agent(Observed):
     """A queue of turns, the tools they may use, and what they remember.
@@ -119,7 +120,7 @@ class Agent(Observed):
             raise ValueError(f"an agent: name is {name!r:.80}; give a text, by which it is found and recorded")
         require_approver(f"the agent `{name}`", approver)
         self._name, self._description, self._approver = name, description, approver
-        self._pipeline = Pipeline(tools, sinks=sinks)
+        self._pipeline = Pipeline(tools, sinks=require_sinks("Agent", sinks))
         self._run: ActivityTrace | None = None
         self._names = names_in(self._pipeline.toolset)
         self._context_pool = ContextPool() if context_pool is None else context_pool
@@ -476,3 +477,12 @@ AgentRegistry: Registry[Agent] = Registry(
     UnregisteredAgentError, weak=True, mend="Choose another name, let go of the first one, or pass register=False."
 )
 """The registered agents, by name; an agent is in it for as long as it is used elsewhere."""
+
+
+def require_agent(who: str, agent: object) -> None:
+    """Raise TypeError for what is given in the place of an agent, such as tools or a session."""
+    if not isinstance(agent, Agent):
+        raise TypeError(
+            f"{who} is made of an Agent, as in {who}(Agent('shop', 'Sells things.', tools)), and not of {agent!r:.80}; "
+            "a session is kept in a store: Session(..., store='app.db', id='...')"
+        )

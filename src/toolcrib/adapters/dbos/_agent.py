@@ -38,7 +38,7 @@ from toolcrib.errors import EngineError, UnregisteredAgentError, UnregisteredToo
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.registry import Registry
 from toolcrib.tools import Tool
-from toolcrib.turns import Agent, AgentRegistry, StopReason, Turn, TurnBinding
+from toolcrib.turns import Agent, AgentRegistry, StopReason, Turn, TurnBinding, require_agent
 
 TURN = "toolcrib.turn"
 """The name of the workflow of a turn in DBOS."""
@@ -82,6 +82,7 @@ class DurableAgent(DbosAnswers):
         retries: Mapping[str, RetryPolicy] | None = None,
         _base: DurableAgent | None = None,
     ) -> None:
+        require_agent("DurableAgent", agent)
         for name in retries or ():
             _require_idempotent(agent, name)
         self._retries = dict(retries or {})
@@ -116,6 +117,14 @@ class DurableAgent(DbosAnswers):
 
     # --- giving it work
 
+    @explain_options(
+        {
+            **dict.fromkeys(("id", "turn_id", "work_id", "workflow_id"), "`turn.id = str(uuid4())`, before it is put"),
+            **dict.fromkeys(("dedupe_key", "deduplication_id", "idempotency_key"), "key"),
+            **dict.fromkeys(("max_retries", "retries", "retry"), "DurableAgent(..., retries={'tool': RetryPolicy(3)})"),
+            "run": "DurableAgent(..., run=Run(...))",
+        }
+    )
     async def put(
         self,
         turn: Turn[Any],

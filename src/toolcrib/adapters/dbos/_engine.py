@@ -41,7 +41,7 @@ from toolcrib.database import Database, given_up, is_outage, limit_answers
 from toolcrib.durable import AnswerStore, outlast
 from toolcrib.errors import DatabaseError, EngineError, WorkerError, explain_options
 from toolcrib.pipeline import Run
-from toolcrib.record import Sink
+from toolcrib.record import Sink, require_sinks
 from toolcrib.registry import Registry
 
 _log = logging.getLogger("toolcrib.durable")
@@ -117,7 +117,7 @@ class Engine:
         self.serves_all = queues is None
         self.queues = tuple(queues or ())
         self.recovers_lost = worker_id is None if recover_lost is None else recover_lost
-        self._sinks = tuple(sinks)
+        self._sinks = require_sinks("Engine", sinks)
         self._grace = grace
         self.answers, self._approvals, self._record = answers, approvals, record
         self._client: Client | None = None

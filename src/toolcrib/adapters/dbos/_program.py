@@ -105,6 +105,9 @@ class DurableToolkit(DbosAnswers):
         client: Client | None = None,
         replace: bool = False,
     ) -> None:
+        if not isinstance(toolkit, Toolkit):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            mend = "as in DurableToolkit(Toolkit(tools))"
+            raise TypeError(f"DurableToolkit is made of a Toolkit, {mend}, and not of {toolkit!r:.80}")
         self.toolkit, self.name, self._given_run, self._client = toolkit, name, run, client
         self.queue = Queue(queue) if isinstance(queue, str) else queue
         if client is None:
@@ -124,6 +127,7 @@ class DurableToolkit(DbosAnswers):
     def _tool(self, name: str) -> Tool[..., Any]:
         return self.toolkit.get_tool(name)
 
+    @explain_options()
     async def start(
         self,
         code: str,

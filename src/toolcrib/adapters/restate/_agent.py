@@ -38,7 +38,7 @@ from toolcrib.errors import NewerForm, UnregisteredAgentError, UnregisteredToolE
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.registry import Registry
 from toolcrib.tools import Tool
-from toolcrib.turns import Agent, AgentRegistry, Turn
+from toolcrib.turns import Agent, AgentRegistry, Turn, require_agent
 
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _DAY = 86_400.0
@@ -83,6 +83,7 @@ class RestateAgent(Answers):
         retention: float = 30 * _DAY,
         worker_id: str | None = None,
     ) -> None:
+        require_agent("RestateAgent", agent)
         require_seconds("RestateAgent", "retention", retention)
         if not _NAME.fullmatch(agent.name):
             raise ValueError(f"the agent `{agent.name}` needs a name of letters, digits, `.`, `_` and `-` in Restate")
