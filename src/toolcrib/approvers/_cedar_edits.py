@@ -37,7 +37,7 @@ def edits_of(numbers: Sequence[Decimal], schemas: Mapping[str, Any]) -> Iterator
 
     Args:
         numbers: The numbers that the policy compares with.
-        schemas: The JSON schemas of the arguments that it reads; those that are no numbers are left out.
+        schemas: The JSON schemas of the arguments that it reads; others than numbers are left out.
     """
     kinds = {name: type_of(schema) for name, schema in schemas.items()}
     steps = {name: _STEPS.get(text_of(kind)) for name, kind in kinds.items() if kind is not None}
