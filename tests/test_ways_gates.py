@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from tests.approvals.test_times_of_day import HOUR, around
 from tests.approvers.stores import wall_clock
 from tests.ways import appending, each_representative, representatives
-from toolcrib.approvals import MemoryApprovalStore, approve_all
+from toolcrib.approvals import MemoryApprovalStore, approve_all, misfit
 from toolcrib.approvers import ApproverRule, ApproverRules, Delegation, Groups, Identity, model_approver
 from toolcrib.approvers.cedar import CedarPolicy
 from toolcrib.budgets import Budgets, Cost, Limit
@@ -282,6 +283,35 @@ async def test_a_yes_of_who_may_not_approve_lets_nothing_run_and_one_of_who_may_
 
     assert isinstance(outcome, Completed), outcome
     assert ran == [("y", 9)]
+
+
+SMALL_AND_LARGE = """
+permit (principal in Group::"desk", action == Action::"approve", resource) when { context.arguments.times <= 5 };
+permit (principal in Group::"boss", action == Action::"approve", resource) when { context.arguments.times > 5 };
+"""
+
+
+@representatives("answer")
+@pytest.mark.parametrize("kind", ["python", "cedar"])
+async def test_an_edit_beyond_what_one_may_approve_is_refused_where_it_is_made(way: Way, kind: str) -> None:
+    ran = list[Any]()
+    rules = [
+        ApproverRule(name="small", up_to={"times": 5}, of="desk", not_requester=False),
+        ApproverRule(name="large", over={"times": 5}, of="boss", not_requester=False),
+    ]
+    if kind == "cedar":
+        rules = [CedarPolicy(SMALL_AND_LARGE.replace("permit", '@not_requester("false") permit'))]
+    gate = ApproverRules(rules, Groups({"desk": ["ann"], "boss": ["eve"]}))
+    caller = way(Toolset([appending(ran)]).with_gates(gate))
+
+    waiting = await caller.call("append", {"text": "x", "times": 2})
+    assert isinstance(waiting, Suspended), waiting
+    beyond = waiting.request.grant(Identity("ann"), override_args={"text": "x", "times": 9})
+    assert "`times` is 9 after the edit" in misfit(beyond, waiting.request)
+    outcome = await caller.answer(waiting, replace(beyond, override_args={"text": "x", "times": 5}))
+
+    assert isinstance(outcome, Completed), outcome
+    assert ran == [("x", 5)]
 
 
 FINANCE = ApproverRule(name="finance", of="finance")

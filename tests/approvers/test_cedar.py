@@ -21,7 +21,7 @@ from toolcrib.approvals import LedgerStore, MemoryApprovalStore, misfit
 from toolcrib.approvers import ApproverRule, ApproverRules, Delegation, Groups, Identity, load_rules, read_rules
 from toolcrib.approvers.cedar import CedarPolicy
 from toolcrib.calls import Failed, Outcome, Rejected, now
-from toolcrib.errors import PolicyError, ToolConstraintError
+from toolcrib.errors import ApprovalError, PolicyError, ToolConstraintError
 from toolcrib.testing import FakeClock
 from toolcrib.tools import ez_tool, tool
 
@@ -518,3 +518,72 @@ def test_nothing_of_cedar_is_loaded_without_a_policy() -> None:
     code = "import sys, toolcrib.approvers as a; a.ApproverRules([a.ApproverRule(name='x')]); assert 'cedarpy' not in "
 
     subprocess.run([sys.executable, "-c", f"{code}sys.modules"], check=True)
+
+
+# --- edits, where a person makes them
+
+
+async def edited(policy: str, amount: float, answer: Mapping[str, Any], who: Identity, form: Any = refund) -> str:
+    """Let one who may approve a call edit it; return why that is refused, or what the call comes to."""
+    store = MemoryApprovalStore()
+    run = Run(principal="ada", approvals=store)
+    pipeline = Pipeline(Toolset([form]).with_gates(ApproverRules([CedarPolicy(policy)], GROUPS)))
+    waiting = await pipeline.run(ToolCall(form.name, {"amount": amount}), run)
+    assert isinstance(waiting, Suspended), waiting
+    try:
+        await store.answer(waiting.request.grant(who, override_args=answer))
+    except ApprovalError as error:
+        assert (await store.show(waiting.request.id)).state == "pending"
+        return str(error)
+    return (await pipeline.run(waiting, run)).text()
+
+
+@ez_tool
+async def pay(amount: int) -> str:
+    """Pay an amount."""
+    return f"paid {amount}"
+
+
+UNDER = 'permit (principal in Group::"support", action == Action::"approve", resource) when {{ {} }};' + FINANCE
+_OF_PAY = UNDER.format("context.arguments.amount < 100")
+
+
+@pytest.mark.parametrize(
+    ("policy", "form", "amount", "found"),
+    [
+        (POLICY, refund, 900, "refunded 900"),
+        (POLICY, refund, 1000, "refunded 1000"),
+        (POLICY, refund, 1000.0001, "`amount` is 1000.0001 after the edit"),
+        (POLICY, refund, 5000, "`amount` is 5000 after the edit"),
+        (_OF_PAY, pay, 99, "paid 99"),
+        (_OF_PAY, pay, 100, "`amount` is 100 after the edit"),
+        (_OF_PAY, pay, -5, "`amount` is -5 after the edit"),
+    ],
+)
+async def test_an_edit_beyond_what_one_may_approve_is_refused_where_it_is_made(
+    policy: str, form: Any, amount: float, found: str
+) -> None:
+    assert found in await edited(policy, 50, {"amount": amount}, SUE, form)
+
+
+@given(
+    st.lists(st.integers(0, 20), min_size=1, max_size=3),
+    st.sampled_from(["<", "<=", ">", ">=", "=="]),
+    st.integers(0, 22),
+)
+async def test_an_edit_is_judged_where_it_is_made_as_it_is_when_the_call_goes_on(
+    bounds: list[int], sign: str, amount: int
+) -> None:
+    policy = UNDER.format(" || ".join(f"context.arguments.amount {sign} {bound}" for bound in bounds))
+    pipeline = Pipeline(Toolset([pay]).with_gates(ApproverRules([CedarPolicy(policy)], GROUPS)))
+    calls = [ToolCall("pay", {"amount": each}) for each in (21, amount)]
+    waiting = [await pipeline.run(call, Run(principal="ada")) for call in calls]
+
+    before, after = [one.request for one in waiting if isinstance(one, Suspended)]
+    is_fit = [
+        not misfit(before.grant(SUE, override_args={"amount": amount}), before),
+        not misfit(before.grant(SUE), before) and not misfit(after.grant(SUE), after),
+    ]
+
+    assert is_fit[0] == is_fit[1]
+    assert not misfit(before.grant(DEE, override_args={"amount": amount}), before)

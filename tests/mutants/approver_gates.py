@@ -270,6 +270,20 @@ APPROVER_GATES: tuple[Gate, ...] = (
         _OF_CEDAR,
     ),
     Gate(
+        "an edit that a policy in Cedar judges where it is made",
+        "approvers/cedar.py",
+        "if said is not None and said.required != now_said.required:",
+        "if False:",
+        ("tests/approvers/test_cedar.py",),
+    ),
+    Gate(
+        "an edit right below a number of a policy in Cedar",
+        "approvers/_cedar_edits.py",
+        "for cut in (number - step, number) if cut >= 0}",
+        "for cut in (number,) if cut >= 0}",
+        ("tests/approvers/test_cedar.py",),
+    ),
+    Gate(
         "what a policy in Cedar permits by a part of one's groups",
         _CEDAR,
         'return "does not permit" if counted - {',

@@ -84,8 +84,8 @@ class ApproverRules:
             return Rejected(call.name, call.id, why, "hook")
         verdicts = self._verdicts(call)
         key = APPROVER_RULES + self.name
-        edited = (rule.required_if_edited(call, self.groups) for rule in self.rules)
-        required = [*(verdict.required for verdict in verdicts), *(item for item in edited if item is not None)]
+        edited = (requirement for rule in self.rules for requirement in rule.required_if_edited(call, self.groups))
+        required = [*(verdict.required for verdict in verdicts), *edited]
         if not required and key not in call.approval.metadata:
             return None
         if why := next((verdict.hopeless for verdict in verdicts if verdict.hopeless), ""):

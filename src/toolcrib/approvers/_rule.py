@@ -58,12 +58,12 @@ class CallRule(ABC):
     def verdict(self, call: Any, groups: Groups) -> RuleVerdict | None:
         """Return the verdict about a call (`Call`); None without one."""
 
-    def required_if_edited(self, call: Any, groups: Groups) -> RequiredApprovers | None:
-        """Return whom it requires for other arguments of a call (`Call`) than it has now; None where that is not known.
+    def required_if_edited(self, call: Any, groups: Groups) -> Sequence[RequiredApprovers]:
+        """Return whom it requires for other arguments of a call (`Call`) than it has now, as far as that is known.
 
         An edit is judged by it where a person makes it, and by `verdict` once more when the call goes on.
         """
-        return None
+        return ()
 
     @abstractmethod
     def explain(self, name: str, tool: Tool[..., Any], groups: Groups) -> str:
@@ -225,14 +225,14 @@ class ApproverRule(CallRule):
         required = self._required(groups, requester_ids(call, groups), asked_at(call))
         return RuleVerdict(required, self.asks, self._hopeless(required))
 
-    def required_if_edited(self, call: Any, groups: Groups) -> RequiredApprovers | None:
+    def required_if_edited(self, call: Any, groups: Groups) -> Sequence[RequiredApprovers]:
         if self.fits(call) or not self._fits_edited(call):
-            return None
+            return ()
         over, up_to = (
             {name: f"{amount_of(most):f}" for name, most in bounds.items()} for bounds in (self.over, self.up_to)
         )
         required = self._required(groups, requester_ids(call, groups), asked_at(call))
-        return replace(required, over=over, up_to=up_to)
+        return (replace(required, over=over, up_to=up_to),)
 
     def explain(self, name: str, tool: Tool[..., Any], groups: Groups) -> str:
         return self._text(groups) if self.fits_tool(name, tool) else ""

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache, reduce
 from itertools import count, islice, product
 from typing import Any, Final, Literal, NamedTuple, cast
 
 from toolcrib import approvals
 from toolcrib._extras import Extra
+from toolcrib.approvers._cedar_edits import EditedCall, edits_of, numbers_in
 from toolcrib.approvers._cedar_statements import CedarNames, Statement, split_policies
 from toolcrib.approvers._cedar_types import TYPES, schema_of, text_of, type_of
 from toolcrib.approvers._groups import Groups
@@ -181,6 +183,8 @@ class CedarPolicy(CallRule):
             mend = 'write permit (principal in Group::"...", action == Action::"approve", resource);'
             raise PolicyError(name, (f"it permits nobody to approve anything: {mend}",))
         self._texts = {key: _text_of(policy) for key, policy in parsed["staticPolicies"].items()}
+        conditions = [policy["conditions"] for policy in parsed["staticPolicies"].values()]
+        self._numbers = sorted({*numbers_in(conditions)})
 
     @property
     def tool_names(self) -> Sequence[str]:
@@ -208,6 +212,21 @@ class CedarPolicy(CallRule):
         except ValueError as error:
             required = self._required({}, {}, groups, call)
             return RuleVerdict(required, hopeless=f"the policy {self.name}: {error}")
+
+    def required_if_edited(self, call: Any, groups: Groups) -> Sequence[RequiredApprovers]:
+        """Return whom it requires for other numbers; edits of other arguments are judged when the call goes on."""
+        now_said, known = self.verdict(call, groups), (parameters_of(call.tool) or {}).items()
+        if now_said is None or not now_said.asks or now_said.hopeless:
+            return ()
+        found: list[RequiredApprovers] = []
+        for edit in edits_of(self._numbers, {name: one for name, one in known if name in self.names.arguments}):
+            edited = EditedCall(call, {name: one.example for name, one in edit.items()})
+            said = self.verdict(edited, groups)
+            if said is not None and said.required != now_said.required:
+                over = {name: f"{one.over:f}" for name, one in edit.items() if one.over is not None}
+                up_to = {name: f"{one.up_to:f}" for name, one in edit.items() if one.up_to is not None}
+                found.append(replace(said.required, over=over, up_to=up_to))
+        return found
 
     def refusal(self, call: Any, groups: Groups) -> str:
         """Return which approver of a call may not approve it with all groups that are known of them together."""
