@@ -111,4 +111,25 @@ EXCHANGE_GATES: tuple[Gate, ...] = (
         "if False:",
         _OF_FILE,
     ),
+    Gate(
+        "a file's budgets: a limit that is none",
+        _FILE,
+        "            self.limit()\n",
+        "            pass\n",
+        _OF_FILE,
+    ),
+    Gate(
+        "a file's budgets: an amount or an argument",
+        _FILE,
+        "if (self.amount is None) == (self.argument is None):",
+        "if False:",
+        _OF_FILE,
+    ),
+    Gate(
+        "a file's budgets: the database that cannot be used",
+        _FILE,
+        "except (DatabaseError, MissingExtraError, OSError) as error:",
+        "except () as error:",
+        _OF_FILE,
+    ),
 )
