@@ -309,3 +309,13 @@ def test_a_mistake_names_the_field(tmp_path: Path, section: Any, problem: str) -
         toolset_of_file(written(tmp_path, {"exchange": section}))
 
     assert problem in str(error.value)
+
+
+def test_a_principal_whose_token_has_ended_is_not_listed() -> None:
+    tokens = SubjectTokens()
+    tokens.is_wanted = True
+
+    tokens.keep("ann", "of-ann", 1.0)
+    tokens.keep("ben", "of-ben", None)
+
+    assert tokens.principals() == ("ben",)

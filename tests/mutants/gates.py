@@ -14,6 +14,7 @@ from tests.mutants.durable_gates import DURABLE_GATES
 from tests.mutants.durable_prune_gates import DURABLE_PRUNE_GATES
 from tests.mutants.durable_worker_gates import DURABLE_WORKER_GATES
 from tests.mutants.endpoint_gates import ENDPOINT_GATES
+from tests.mutants.exchange_gates import EXCHANGE_GATES
 from tests.mutants.formats_gates import FORMATS_GATES
 from tests.mutants.frameworks_gates import FRAMEWORKS_GATES
 from tests.mutants.front_end_gates import FRONT_END_GATES
@@ -935,6 +936,7 @@ GATES: tuple[Gate, ...] = (
     *FORMATS_GATES,
     *SCHEMA_GATES,
     *FRAMEWORKS_GATES,
+    *EXCHANGE_GATES,
     *GRANT_GATES,
     *APPROVER_GATES,
     *OPENID_GATES,
