@@ -476,8 +476,8 @@ class Memory(Origins):
 
     def _named_by_run(self, effect: Effect, value: str, found: Origin | None = None) -> Iterator[Origin]:
         """Yield where a value has a name that the run gave to what is not known; to what it said, where that is run."""
-        made = None if found is None else self._writings.made_by.get((found.tool, found.call_id))
-        for each in (*self._writings.named_in(value), *([] if made is None else [made])):
+        creator = None if found is None else self._writings.made_by.get((found.tool, found.call_id))
+        for each in (*self._writings.named_in(value), *([] if creator is None else [creator])):
             if (each.unknown and not each.marks <= self._approved) or (each.is_said and effect == "execute"):
                 about = ", ".join(each.unknown)
                 yield Origin("bound", each.tool, each.call_id, about, source=(each.letters,))

@@ -88,7 +88,7 @@ class Writings:
         self.made_by[binding.tool, binding.call_id] = binding
 
     def named_in(self, value: str) -> Iterator[Binding]:
-        """Yield what has a name that stands in a value."""
+        """Yield the bindings of the names that stand in a value."""
         words = _words_in(value) if self._names else []
         for at in range(len(words)):
             for end in range(at + 1, min(at + self._longest, len(words)) + 1):
@@ -96,8 +96,8 @@ class Writings:
 
     def read_all(self, tool: str, call_id: str, arguments: Iterable[str], place: Place) -> None:
         """Mark a result as unknown that is of a call which made something of an unknown value, or is about its name."""
-        made = self.made_by.get((tool, call_id))
-        if (made is not None and made.unknown) or self._has_name(arguments):
+        creator = self.made_by.get((tool, call_id))
+        if (creator is not None and creator.unknown) or self._has_name(arguments):
             self._bound.add(place)
 
     def read(self, place: Place, text: str) -> None:

@@ -21,7 +21,7 @@ _KEY = "toolcrib"
 """The entry of ours in what a framework carries for us: a payload, metadata, additional properties."""
 
 _SAYS_MORE = frozenset({"edited_action", "args", "decisions"})
-"""What a decision that approves a call as it is has no place for."""
+"""Fields that a decision which approves a call as it is cannot have."""
 
 
 def request_payload(request: ApprovalRequest) -> dict[str, Any]:
@@ -154,8 +154,8 @@ def _require_this_call(request: ApprovalRequest, *given: Mapping[str, Any]) -> N
     for name, value in ours.items():
         other: Any = next((fields[name] for fields in given if fields.get(name, value) != value), None)
         if other is not None:
-            what = {"name": "tool", "request_id": "request"}.get(name, "call")
-            problem = f"the decision names another {what}, {other!r:.80}, and an answer is for this one alone"
+            thing = {"name": "tool", "request_id": "request"}.get(name, "call")
+            problem = f"the decision names another {thing}, {other!r:.80}, and an answer is for this one alone"
             raise ApprovalError(request.tool, f"{problem}; reject the call, with a message that names the other")
 
 
