@@ -257,3 +257,11 @@ def test_all_values_of_a_field_are_asked_about_where_the_run_wrote_one(value: st
 
     assert made.judge("send", "send", {"to": everyone})
     assert not known.judge("send", "send", {"to": everyone})
+
+
+def test_all_values_of_a_field_are_asked_about_where_the_run_wrote_one_without_a_name() -> None:
+    made, everyone = memory("write to all"), ["ann@corp.com", "bob@corp.com", "eve@evil.com"]
+    made.write(ROOT, {"value": "it is eve @ evil . com"}, frozenset(), "create")
+    made.read("people", "c4", {}, everyone, "trusted")
+
+    assert made.judge("send", "send", {"to": everyone})
