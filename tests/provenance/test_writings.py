@@ -146,6 +146,7 @@ NESTED: list[Callable[[str, str], object]] = [  # results with a name and a valu
     lambda name, value: f"{name}: {value}",
     lambda name, value: [f"{name} is at {value}"],
 ]
+GROUPINGS: list[Callable[[str], str]] = [" ".join, "-".join, lambda text: f"EUR{text}", lambda text: f"{text}x"]
 DAYS = ["05/03/2027", "5.3.2027", "2027/03/05", "5-3-27", "20270305", "5 Mar 2027", "March 5th", "5th of March 2027"]
 TIMES = ["4 pm", "4pm", "16.00", "1600", "16 00"]
 
@@ -201,9 +202,7 @@ def test_a_date_or_a_time_is_not_trusted_that_a_store_spells_anew(written: str, 
 
 
 @settings(max_examples=examples(50), deadline=None)
-@given(
-    st.integers(100, 10**9), st.sampled_from([" ".join, "-".join, lambda text: f"EUR{text}", lambda text: f"{text}x"])
-)
+@given(st.integers(100, 10**9), st.sampled_from(GROUPINGS))
 def test_a_number_is_not_trusted_that_a_store_spells_anew(number: int, spell: Callable[[str], str]) -> None:
     made = memory("note it")
     made.write(ROOT, {"value": spell(str(number))}, frozenset(), "create")
@@ -258,3 +257,11 @@ def test_all_values_of_a_field_are_asked_about_where_the_run_wrote_one(value: st
 
     assert made.judge("send", "send", {"to": everyone})
     assert not known.judge("send", "send", {"to": everyone})
+
+
+def test_all_values_of_a_field_are_asked_about_where_the_run_wrote_one_without_a_name() -> None:
+    made, everyone = memory("write to all"), ["ann@corp.com", "bob@corp.com", "eve@evil.com"]
+    made.write(ROOT, {"value": "it is eve @ evil . com"}, frozenset(), "create")
+    made.read("people", "c4", {}, everyone, "trusted")
+
+    assert made.judge("send", "send", {"to": everyone})

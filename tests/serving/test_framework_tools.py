@@ -405,7 +405,7 @@ def test_a_decision_that_no_answer_is_names_what_to_give(form: Any, said: Any, p
 @pytest.mark.parametrize("type", ["approve", "edit", "reject"])
 @pytest.mark.parametrize("named", ["name", "tool_call_id", "call_id", "request_id"])
 def test_a_decision_about_another_call_is_no_answer(type: str, named: str) -> None:
-    said = {"type": type, named: "other", **({"edited_action": {"args": {}}} if type == "edit" else {})}
+    said: dict[str, Any] = {"type": type, named: "other", **({"edited_action": {"args": {}}} if type == "edit" else {})}
 
     with pytest.raises(ApprovalError, match="names another"):
         answer_of(REQUEST, said)
