@@ -50,8 +50,8 @@ def edits_of(numbers: Sequence[Decimal], schemas: Mapping[str, Any]) -> Iterator
 def numbers_in(part: Any) -> Iterator[Decimal]:
     """Yield the numbers in the conditions of policies, as Cedar writes them in JSON."""
     if isinstance(part, list):
-        for one in cast("list[Any]", part):
-            yield from numbers_in(one)
+        for item in cast("list[Any]", part):
+            yield from numbers_in(item)
     elif isinstance(part, Mapping):
         for name, value in cast("Mapping[str, Any]", part).items():
             if name == "decimal" and (number := number_of(value[0].get("Value"))) is not None:

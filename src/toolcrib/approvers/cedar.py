@@ -215,17 +215,17 @@ class CedarPolicy(CallRule):
 
     def required_if_edited(self, call: Any, groups: Groups) -> Sequence[RequiredApprovers]:
         """Return whom it requires for other numbers; edits of other arguments are judged when the call goes on."""
-        now_said, known = self.verdict(call, groups), (parameters_of(call.tool) or {}).items()
-        if now_said is None or not now_said.asks or now_said.hopeless:
+        unedited, known = self.verdict(call, groups), (parameters_of(call.tool) or {}).items()
+        if unedited is None or not unedited.asks or unedited.hopeless:
             return ()
         found: list[RequiredApprovers] = []
-        for edit in edits_of(self._numbers, {name: one for name, one in known if name in self.names.arguments}):
-            edited = EditedCall(call, {name: one.example for name, one in edit.items()})
-            said = self.verdict(edited, groups)
-            if said is not None and said.required != now_said.required:
-                over = {name: f"{one.over:f}" for name, one in edit.items() if one.over is not None}
-                up_to = {name: f"{one.up_to:f}" for name, one in edit.items() if one.up_to is not None}
-                found.append(replace(said.required, over=over, up_to=up_to))
+        for edit in edits_of(self._numbers, {name: shape for name, shape in known if name in self.names.arguments}):
+            edited = EditedCall(call, {name: part.example for name, part in edit.items()})
+            verdict = self.verdict(edited, groups)
+            if verdict is not None and verdict.required != unedited.required:
+                over = {name: f"{part.over:f}" for name, part in edit.items() if part.over is not None}
+                up_to = {name: f"{part.up_to:f}" for name, part in edit.items() if part.up_to is not None}
+                found.append(replace(verdict.required, over=over, up_to=up_to))
         return found
 
     def refusal(self, call: Any, groups: Groups) -> str:

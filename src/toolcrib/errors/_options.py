@@ -62,7 +62,7 @@ def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "") -
 
     Args:
         words: As for `suggestion`.
-        missing: What is said of a class where an argument that it requires is missing.
+        missing: The hint in the error about a class without an argument that it requires.
     """
 
     def explain(target: F) -> F:
@@ -107,7 +107,9 @@ def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "") -
                 refuse_further()
             if options and not options.keys() <= known:
                 check(options)
-            if missing and (lacking := [one for one in required[max(0, len(args) - first) :] if one not in options]):
+            if missing and (
+                lacking := [needed for needed in required[max(0, len(args) - first) :] if needed not in options]
+            ):
                 raise TypeError(f"{name} needs its `{lacking[0]}`. {missing}")
             return function(*args, **options)
 
