@@ -210,9 +210,7 @@ def went(log: EventLog) -> dict[str, Went]:
 
 
 def digests(log: EventLog) -> dict[str, str]:
-    """Return the digests of the final arguments that people answered, by call."""
-    return {
-        event.id: event.data["data"]["approval"]["digest"]
-        for event in log.since(0, 100_000)
-        if event.kind == "decided" and "approval" in event.data["data"]
-    }
+    """Return the digests of the final arguments that people answered, by call; none of a call under a standing yes."""
+    answers = (event for event in log.since(0, 100_000) if event.kind == "decided" and "approval" in event.data["data"])
+    approvals = ((event.id, event.data["data"]["approval"]) for event in answers)
+    return {call_id: approval["digest"] for call_id, approval in approvals if approval["call_id"] == call_id}

@@ -122,6 +122,11 @@ SETTINGS = st.builds(
     Setting(has_find=False),
     Setting(policy=Provenance()),
 )
+@example(  # nobody answered the second call itself, which the standing yes of the first no longer covers
+    [Step("pay", '{"to": "ann", "amount": 28}', "b", "always"), Step("pay", '{"to": "ann", "amount": 51}', "b", "yes")],
+    Setting(ask_above=50, needs_approval=True),
+    Setting(ask_above=50),
+)
 async def test_any_script_under_any_tools(steps: list[Step], before: Setting, after: Setting) -> None:
     after = replace(after, policy=after.policy or before.policy)  # without one, what the policy said is as it was
     with tempfile.TemporaryDirectory() as folder:

@@ -99,6 +99,7 @@ def new_call_id() -> str:
 
 
 _NEW_ID: Final = "a new one"  # known by its identity
+_NO_NAME: Final = cast("str", None)  # Python's own error about a missing name would come before that of an option
 _WORDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("args", "input", "kwargs", "parameters", "params", "tool_args", "tool_input"), "arguments"),
     **dict.fromkeys(("function", "tool", "tool_name"), "name"),
@@ -133,7 +134,7 @@ class ToolCall:
 
     def __init__(  # by hand: checked by a wrapper around the dataclass's own, a call took twice as long to make
         self,
-        name: str,
+        name: str = _NO_NAME,
         arguments: RawArguments = "{}",
         id: str = _NEW_ID,
         origin: Literal["model", "host"] = "model",
