@@ -5,6 +5,11 @@ const reachable = () => {
     frame.setAttribute("role", "region");
     frame.setAttribute("aria-label", `Table ${index + 1}`);
   });
+  // The theme gives the list of a section with a page of its own a label without text.
+  document.querySelectorAll(".md-nav[aria-labelledby]").forEach((list) => {
+    list.setAttribute("aria-label", list.querySelector(".md-nav__title").textContent.trim());
+    list.removeAttribute("aria-labelledby");
+  });
   document.querySelectorAll(".md-code__nav").forEach((buttons, index) => buttons.setAttribute("aria-label", `Code ${index + 1}`));
 };
 new MutationObserver(reachable).observe(document.body, { childList: true, subtree: true });

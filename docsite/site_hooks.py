@@ -185,7 +185,7 @@ def _fenced(fence: re.Match[str]) -> str:
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """Name the dialog of the search for those who hear the page; the theme leaves it without a name."""
+    """Name the dialog of the search for those who hear the page, and make no header of a table's empty corner."""
     return output.replace(
         'data-md-component="search" role="dialog"', 'data-md-component="search" role="dialog" aria-label="Search"'
-    )
+    ).replace("<th></th>", "<td></td>")
