@@ -22,6 +22,17 @@ from toolcrib.toolsets import Toolset
         ("toolcrib", "Budget", ". Write: from toolcrib.budgets import Budgets"),
         ("toolcrib", "MCPServerStdio", ". Write: from toolcrib.adapters.mcp_client import connect"),
         ("toolcrib", "Depends", ". Write: from toolcrib import Injected"),
+        (
+            "toolcrib",
+            "guard",
+            ". Write: from toolcrib.adapters.agent_framework import guard; or, for another framework, from that one's "
+            "module: claude_agent_sdk, google_adk, langchain, openai_agents, pydantic_ai, smolagents",
+        ),
+        (
+            "toolcrib",
+            "create_agent",
+            ". Write: from toolcrib.rounds import Session, or from toolcrib.adapters.pydantic_ai import create_agent",
+        ),
         ("toolcrib", "Pipelin", ". Did you mean `Pipeline`?"),
         ("toolcrib", "Zyx", ""),
         ("toolcrib.budgets", "Budget", ". Write: from toolcrib.budgets import Budgets"),

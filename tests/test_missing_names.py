@@ -55,6 +55,8 @@ ASKED = ApprovalRequest("ask_1", "1", "add", {}, "d")
         (Toolset([add]), "add_tool", "Toolset.combined(toolset, [fn])"),
         (decode([add], wire_reply("openai")), "is_finished", "`not round`"),
         (decode([add], wire_reply("openai")), "calls", "`tool_calls`"),
+        (Session(ScriptedModel()), "ask", "after `session.say(text)`"),
+        (add, "json_schema", "`tool.parameters`"),
         (add, "invoke", "await tool(...)"),
         (Completed("add", "1", 2), "output", "`value`"),
         (Completed, "output", "`value`"),

@@ -11,10 +11,12 @@ from typing import Any, Final
 from toolcrib.errors._base import nearest
 
 _ROOT: Final = __name__.partition(".")[0]
+_ADAPTERS: Final = f"{_ROOT}.adapters."
 _WORDS: Final = {
     "AgentExecutor": "from toolcrib.rounds import Session",
     "BaseModel": "from pydantic import BaseModel",
     "Budget": "from toolcrib.budgets import Budgets",
+    "Client": "from toolcrib.adapters.mcp_client import connect, or from toolcrib.adapters.dbos import Client",
     "Depends": "from toolcrib import Injected",
     "FastMCP": "from toolcrib.adapters.mcp_server import serve",
     "Field": "from pydantic import Field",
@@ -30,12 +32,16 @@ _WORDS: Final = {
     "RateLimit": "from toolcrib.budgets import Budgets, Limit",
     "RunConfig": "from toolcrib import Run",
     "Runner": "from toolcrib.rounds import Session",
+    "StateGraph": "from toolcrib.rounds import Session",
     "StructuredTool": "from toolcrib.tools import Tool",
+    "ToolError": "from toolcrib import ModelRetry",
     "ToolException": "from toolcrib import ModelRetry",
     "ToolNode": "from toolcrib.rounds import decode",
+    "create_agent": "from toolcrib.rounds import Session, or from toolcrib.adapters.pydantic_ai import create_agent",
     "create_react_agent": "from toolcrib.rounds import Session",
     "from_openapi": "from toolcrib.openapi import toolset",
     "function_tool": "from toolcrib import tool",
+    "interrupt": "from toolcrib import ApprovalRequired",
     "load_openapi": "from toolcrib.openapi import toolset",
 }
 """The imports here that stand for names of other frameworks."""
@@ -72,8 +78,11 @@ def _hint(package: str, name: str) -> str:
     """Return a sentence that says where a name is, or which name of the package is meant; empty for nothing near."""
     if name.startswith("_"):
         return ""
-    home = next((module for module in _homes(name) if module != package), None)
-    here = _WORDS.get(name) if home is None else f"from {home} import {name}"
+    homes = [module for module in _homes(name) if module != package]
+    adapters = [module.removeprefix(_ADAPTERS) for module in homes if module.startswith(_ADAPTERS)]
+    here = _WORDS.get(name) or (f"from {homes[0]} import {name}" if homes else None)
+    if here is not None and len(homes) == len(adapters) > 1:
+        here += f"; or, for another framework, from that one's module: {', '.join(adapters[1:])}"
     if here is not None:
         return f". Write: {here}"
     near = nearest(name, sys.modules[package].__all__)

@@ -281,5 +281,7 @@ OPTION_WORDS: Final[Mapping[str, str]] = {  # where an option stands that is not
     **dict.fromkeys(("tenant", "tenant_id", "user", "user_id"), "principal"),
     **dict.fromkeys(("session_id", "thread_id"), "Run(channel=Channel(conversation_id=...))"),
     **dict.fromkeys(("max_calls", "max_tool_calls", "usage_limits"), "Run(limits=CallLimits(total=...))"),
+    **dict.fromkeys(("max_iterations", "max_rounds", "max_steps", "max_turns"), "session.run(max_rounds=...)"),
+    "messages": "Session(..., transcript=...)",
     "store": "Run(approvals=SqliteApprovalStore('a.db')), or Run(durability=Durability(store=...)) for all effects",
 }

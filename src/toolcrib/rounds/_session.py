@@ -64,7 +64,10 @@ T = TypeVar("T")
 
 @explain_missing(
     {
-        **dict.fromkeys(("ainvoke", "invoke", "iter", "kickoff"), "`await session.run()`, after `session.say(text)`"),
+        **dict.fromkeys(
+            ("ainvoke", "ask", "chat", "invoke", "iter", "kickoff", "query", "send"),
+            "`await session.run()`, after `session.say(text)`",
+        ),
         **dict.fromkeys(
             ("astream", "run_stream", "run_streamed", "stream"),
             "`await session.run(on_text=...)`, piece by piece",

@@ -255,7 +255,12 @@ _OF_OTHERS = {  # what other frameworks call an option, and where it is here
     ),
     "parallel_tool_calls": "`require=ToolRequirement.optional(parallel=False)`, of a session, a step or a run",
     **dict.fromkeys(("max_iterations", "max_steps", "max_turns", "recursion_limit"), "session.run(max_rounds=...)"),
-    **dict.fromkeys(("context", "dependencies", "deps"), "Session(..., run=Run(deps=...))"),
+    **dict.fromkeys(
+        ("input", "prompt", "query", "text", "user_prompt"), "`session.say(text)`, before the session is run"
+    ),
+    **dict.fromkeys(("middleware", "hooks"), "Session(..., tools=Toolset([...], hooks=...))"),
+    **dict.fromkeys(("context", "dependencies", "deps", "deps_type"), "Session(..., run=Run(deps=...))"),
+    **dict.fromkeys(("max_tool_calls", "usage_limits"), "Session(..., run=Run(limits=CallLimits(total=...)))"),
     **{name: f"Session(..., run=Run({name}=...))" for name in ("approver", "gates", "limits", "principal", "sinks")},
     "approvals": "Session(..., run=Run(approvals=...)), a store; `waiting.resolve([request.grant(...)])` gives answers",
     "budgets": "Session(..., run=Run(gates=[Budgets([...])]))",

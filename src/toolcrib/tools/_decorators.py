@@ -40,7 +40,7 @@ def tool(
 def tool(
     fn: Callable[P, R] | None = None,
     /,
-    *,
+    *further: object,
     replace: bool = False,
     register: bool = True,
     fixed: Mapping[str, Any] | None = None,
@@ -60,6 +60,7 @@ def tool(
         TypeError: The function is sync, or does not accept a fixed argument.
         ValueError: A tool of that name is registered already.
     """
+    _refuse_further(further)
 
     def make(target: Callable[P, R]) -> Tool[P, R]:
         target_fn, options_of_target = _stood_for(target)
@@ -81,13 +82,14 @@ def ez_tool(
 @overload
 def ez_tool(*, fixed: Mapping[str, Any] | None = None, **keywords: Any) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 def ez_tool(
-    fn: Callable[P, R] | None = None, /, *, fixed: Mapping[str, Any] | None = None, **keywords: Any
+    fn: Callable[P, R] | None = None, /, *further: object, fixed: Mapping[str, Any] | None = None, **keywords: Any
 ) -> Tool[P, R] | Callable[[Callable[P, R]], Tool[P, R]]:
     """Make a tool of any function, sync or async, without registering it.
 
     Called from Python it is the bare function. A model's call goes over the pipeline like any other; a sync function
     then runs in a worker thread, unless `thread=False`. Options and fixed arguments are those of `tool`.
     """
+    _refuse_further(further)
 
     def make(target: Callable[P, R]) -> Tool[P, R]:
         target_fn, options_of_target = _stood_for(target)
@@ -95,6 +97,14 @@ def ez_tool(
         return _function_tool(target_fn, options, merged)
 
     return make if fn is None else make(fn)
+
+
+def _refuse_further(values: tuple[object, ...]) -> None:
+    if values:
+        raise TypeError(
+            "a tool is made of a function, whose annotations are the schema and whose docstring is the description; "
+            "other words for these are options: name=..., description=..."
+        )
 
 
 def _function_tool(fn: Callable[P, R], options: ToolOptions, fixed: Mapping[str, Any]) -> Tool[P, R]:

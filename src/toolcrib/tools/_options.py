@@ -189,6 +189,9 @@ WORDS_ELSEWHERE = {
     "prepare": "Run(available=...), or `@hooks.on(tool).description`",
     "defer_loading": "searchable(toolset) of toolcrib.toolsets.search",
     "takes_ctx": "a parameter `ctx: RunContext`",
+    **dict.fromkeys(("infer_schema", "input_schema", "parameters"), OPTION_WORDS["args_schema"]),
+    **dict.fromkeys(("exclude_args", "hidden_args"), "fixed={...}, or a parameter `Annotated[T, Injected]`"),
+    "strict_mode": "toolset.definitions(format=..., strict=True)",
     **dict.fromkeys(("docstring_format", "parse_docstring"), "the docstring, which is read without it"),
 }
 """`OPTION_WORDS`, and options of other frameworks that restrict no calls: a function with `**kwargs` may take those."""

@@ -67,7 +67,9 @@ class _SignatureOfTool:
 @explain_missing(
     {
         **dict.fromkeys(("ainvoke", "arun", "call", "forward", "invoke", "on_invoke_tool", "run"), "`await tool(...)`"),
-        **dict.fromkeys(("args", "args_schema", "input_schema", "params_json_schema"), "`tool.parameters`"),
+        **dict.fromkeys(
+            ("args", "args_schema", "input_schema", "json_schema", "params_json_schema", "schema"), "`tool.parameters`"
+        ),
         **dict.fromkeys(("func", "function"), "`tool.fn`"),
     }
 )
