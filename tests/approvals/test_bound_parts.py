@@ -34,7 +34,8 @@ def grant_of(order: Any = ORDER, **within: Bound) -> Grant:
         (ITEMS, ""),
         ([], ""),
         ([{"sku": "A", "price": 50}] * 9, ""),
-        ([{"sku": "B"}], ""),
+        ([{"sku": "B"}], "it was given for calls with `order.items[0].price`"),
+        ([{"price": 5}], "it was given for calls with `order.items[0].sku`"),
         ([*ITEMS, {"sku": "A", "price": 51}], "`order.items[2].price` is 51, and it was given for up to 50"),
         ([{"sku": "A", "price": -1}], "`order.items[0].price` is -1"),
         ([{"sku": "C", "price": 1}], '`order.items[0].sku` is "C", and it was given for one of "A", "B"'),
@@ -79,6 +80,44 @@ def test_a_part_is_bound_and_all_else_stays_as_it_is(
     assert [one for one in others if not misfit(grant, asked({**order, **one}))] == []
     assert misfit(grant, asked("a text"))
     assert misfit(grant, asked(order, **{path: 5})).startswith(f"it was given for calls without `{path}`")
+    assert Grant.from_dict(grant.to_dict()) == grant
+
+
+def test_what_the_request_has_may_not_be_left_out_and_what_one_of_its_items_lacks_may() -> None:
+    items = [{"price": 1, "to": {"zip": 1}}, {"price": 2}]
+    grant = asked({"items": items, "cap": True}).always(
+        "bob", within={"order.items[*].price": UP_TO_50, "order.items[*].to.zip": UP_TO_50}
+    )
+
+    found = [
+        misfit(grant, replace(asked(order), id="ask_2"))
+        for order in (
+            {"items": [{"price": 5}], "cap": True},
+            {"items": [{"to": {"zip": 1}}], "cap": True},
+            {"items": [{"price": 5, "to": {}}], "cap": True},
+            {"items": []},
+        )
+    ]
+
+    assert found == [
+        "",
+        *(f"it was given for calls with `order.{path}`" for path in ("items[0].price", "items[0].to.zip", "cap")),
+    ]
+    assert "order.items[*].to.zip up to 50, order.items[*].to may be left out, order.cap exactly true" in grant.text()
+    assert Grant.from_dict(grant.to_dict()) == grant
+
+
+def test_an_argument_that_the_request_lacks_may_be_left_out_and_one_that_it_has_only_where_it_may_be_anything() -> None:
+    request = ApprovalRequest("a", "c", "buy", {"amount": 5, "note": "x"}, "d", parameters={"properties": {"to": {}}})
+    within = {"amount": UP_TO_50, "note": Bound.any(), "to": Bound.one_of(["Oslo"])}
+    grant = request.always("bob", within=within)
+
+    found = [
+        misfit(grant, replace(request, id="b", arguments=arguments)) for arguments in ({"amount": 9}, {"note": "y"})
+    ]
+
+    assert found == ["", "it was given for calls with `amount`"]
+    assert 'to one of "Oslo" or left out' in grant.text()
     assert Grant.from_dict(grant.to_dict()) == grant
 
 

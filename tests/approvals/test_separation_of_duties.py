@@ -11,6 +11,7 @@ import pytest
 
 from tests.ways import appending, representatives
 from toolcrib.approvals import MemoryApprovalStore, ReviewableApprovalStore, SqliteApprovalStore, misfit
+from toolcrib.approvers import ApproverRule, ApproverRules, Groups
 from toolcrib.calls import ApprovalRequest, Completed, Identity, RequiredApprovers, Suspended, ToolCall
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Access, Channel, Pipeline, Run
@@ -85,6 +86,23 @@ async def test_a_rule_that_lets_the_one_who_asks_approve_counts_them(store: Revi
     by_rule = replace(TWO, required=(rule,))
 
     assert await state_after(store, by_rule, Identity("ada"), ANN) == ["pending", "answered"]
+
+
+@pytest.mark.parametrize("people", [1, 2])
+@pytest.mark.parametrize("other", [Identity("ada"), Identity("risk", "model")], ids=["who asks", "a model"])
+async def test_a_rule_lets_nobody_approve_whom_the_tool_does_not(
+    store: ReviewableApprovalStore, other: Identity, people: int
+) -> None:
+    rule = ApproverRule(name="team", of={"team": people}, not_requester=False)
+    gate = ApproverRules([rule], Groups({"team": ["ada", "ann", "ben", "risk"]}))
+    append = appending([], requires_approval=True, approvals_needed=2)
+    pipeline, run = Pipeline(Toolset([append]).with_gates(gate)), Run(principal="ada", approvals=store)
+    waiting = await pipeline.run(ToolCall("append", {"text": "a"}), run)
+    assert isinstance(waiting, Suspended)
+
+    found = await state_after(store, waiting.request, ANN, other, BEN)
+
+    assert (found[0], "needs another approver" in found[1], found[2]) == ("pending", True, "answered")
 
 
 @representatives("stored")

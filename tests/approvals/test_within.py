@@ -331,7 +331,8 @@ def test_limits_are_of_a_standing_grant() -> None:
         ({"arguments": {"order": "Z", "amount": 1}}, True),
         ({"arguments": {"order": "Z", "amount": 1, "note": "x"}}, False),
         ({"arguments": {"order": "Z", "amount": 51}}, False),
-        ({"arguments": {"order": "Z"}}, True),
+        ({"arguments": {"order": "Z"}}, False),
+        ({"arguments": {"amount": 1}}, True),
     ],
 )
 def test_a_grant_within_bounds_holds_for_the_tool_principal_and_origins_it_was_given_for(

@@ -36,7 +36,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "account": st.sampled_from(["a", "a", "b", "c"]),
     "amount": st.sampled_from([2, 3, 5, 7, 0, -1]),
     "place": st.just("/srv/a/x") | st.sampled_from(PLACES),
-    "edit": st.sampled_from(["", "", "", "", "double", "climb", "swap", "add"]),
+    "edit": st.sampled_from(["", "", "", "", "double", "climb", "swap", "add", "drop"]),
     "parcel": st.fixed_dictionaries(
         {
             "weight": st.sampled_from([1, 1, 4, 9, -1]),
@@ -83,6 +83,7 @@ def edited(arguments: dict[str, Any]) -> dict[str, Any]:
         "climb": {"place": f"{arguments['place']}/../z"},
         "swap": {"account": {"a": "b", "b": "c", "c": "a"}[arguments["account"]]},
         "add": {"parcel": {**arguments["parcel"], "items": [*arguments["parcel"]["items"], {"sku": "z", "price": 3}]}},
+        "drop": {"parcel": {**arguments["parcel"], "items": [{"sku": "x"}, *arguments["parcel"]["items"]]}},
     }
     return {**arguments, **changes[arguments["edit"]]}
 
@@ -127,6 +128,11 @@ class Sentence:
             return False
         if not any(typed for name, typed in self.bounds.items() if name.startswith(of_items)):
             return bool(done["items"] == asked["items"])
+        names = [name for name in ("sku", "price", "note") if self.bounds.get(f"{of_items}.{name}", "") != "any"]
+        if any(
+            all(name in one for one in asked["items"]) and name not in item for item in done["items"] for name in names
+        ):
+            return False
         return all(
             any(
                 name in one and _allows(self.bounds.get(f"{of_items}.{name}", ""), one[name], value)

@@ -158,6 +158,7 @@ async def judged(judge: ModelJudge, amount: float = 5, **run: Any) -> Outcome:
         ("yes", "suspended"),
         ("", "suspended"),
         (f"I think so. {YES}", "suspended"),
+        ('{"says": "no", "says": "yes", "why": "usual"}', "suspended"),
         (json.dumps({"says": "YES", "why": "usual"}), "suspended"),
         (json.dumps({"says": True, "why": "usual"}), "suspended"),
         (json.dumps({"says": ["yes"], "why": "usual"}), "suspended"),

@@ -12,15 +12,16 @@ from typing import Any
 
 import pytest
 from starlette.applications import Starlette
+from starlette.responses import Response
 from starlette.routing import Mount
 
 from tests.console.conftest import Console, serve_app
 from tests.networks import free_port
 from tests.nginx import needs_nginx, nginx
 from toolcrib.approvals import SqliteApprovalStore
-from toolcrib.calls import ApprovalRequest, Delegation, RequiredApprovers, now
+from toolcrib.calls import ApprovalRequest, Delegation, Identity, RequiredApprovers, now
 from toolcrib.console import ConsoleOptions, console_app
-from toolcrib.console._guard import LoginLimit, Sessions, _signature  # pyright: ignore[reportPrivateUsage] -- what a forger lacks
+from toolcrib.console._guard import Guard, LoginLimit, Sessions, Visitor, _signature  # pyright: ignore[reportPrivateUsage] -- what a forger lacks
 from toolcrib.record import sqlite_events
 
 TOKEN = "0123456789abcdef-token"
@@ -288,6 +289,14 @@ async def test_a_viewer_looks_and_changes_nothing(guarded: Serve, path: str, sen
 def test_a_viewer_or_administrator_without_a_token_is_refused(kind: str) -> None:
     with pytest.raises(ValueError, match="no token is of vic"):
         ConsoleOptions(tokens={"ann": TOKEN}, **{kind: frozenset({"vic"})})
+
+
+@pytest.mark.parametrize(("hours", "valid"), [(1, True), (-1, False)])
+def test_the_stream_of_a_program_ends_with_its_id_token(hours: int, valid: bool) -> None:
+    login = Identity("ann", "openid", until=now() + timedelta(hours=hours))
+    guard = Guard(Response(), ConsoleOptions(tokens={"ben": TOKEN}), ())
+
+    assert guard.is_valid(Visitor("ann", by_header=True, identity=login)) is valid
 
 
 def test_nobody_is_a_viewer_and_an_administrator() -> None:

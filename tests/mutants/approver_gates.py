@@ -272,7 +272,7 @@ APPROVER_GATES: tuple[Gate, ...] = (
     Gate(
         "an edit that a policy in Cedar judges where it is made",
         "approvers/cedar.py",
-        "if said is not None and said.required != now_said.required:",
+        "if verdict is not None and verdict.required != unedited.required:",
         "if False:",
         ("tests/approvers/test_cedar.py",),
     ),
@@ -481,6 +481,13 @@ APPROVER_GATES: tuple[Gate, ...] = (
         "begun = await self._approvals.begin_notices(webhook.address, notices)",
         "begun = notices",
         ("tests/console/test_webhooks.py",),
+    ),
+    Gate(
+        "people of a tool beside those of a rule",
+        _REQUIRED,
+        "is_of_tool = bool(request.requester_ids) or",
+        "is_of_tool =",
+        ("tests/approvals/test_separation_of_duties.py",),
     ),
     Gate(
         "people of all rules in a request",

@@ -27,6 +27,20 @@ BUDGET_GATES: tuple[Gate, ...] = (
         "self._tables.transaction(write=False) as execute:",
         _OF_STORES,
     ),
+    Gate(
+        "what is decided and counted at once on a server",
+        "database/_database.py",
+        "self._lock if write else None",
+        "None",
+        _OF_STORES,
+    ),
+    Gate(
+        "the tables of a store on a server",
+        "budgets/_postgres.py",
+        "PostgresTables(database, USAGE_TABLES)",
+        "PostgresTables(database)",
+        _OF_STORES,
+    ),
     Gate("a look that counts nothing", _STORE, "if write and all(", "if all(", _OF_STORES),
     Gate(
         "one count of a share",

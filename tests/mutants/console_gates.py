@@ -75,6 +75,13 @@ CONSOLE_GATES: tuple[Gate, ...] = (
         _GUARD,
     ),
     Gate(
+        "console: a stream that ends with its token",
+        "console/_guard.py",
+        "return until is None or until > now()",
+        "return True",
+        _GUARD,
+    ),
+    Gate(
         "openid: all sessions of a person, ended",
         "console/openid.py",
         "if session.visitor.is_of(person)]",

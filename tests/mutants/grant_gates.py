@@ -73,6 +73,20 @@ GRANT_GATES: tuple[Gate, ...] = (
         "        if bound is None:\n            continue\n",
         _OF_BOUNDS,
     ),
+    Gate(
+        "an argument that is left out",
+        _BOUNDS,
+        'return "" if missing is None else',
+        'return "" if True else',
+        _OF_PARTS,
+    ),
+    Gate(
+        "a part that one item of the request lacks",
+        _PARTS,
+        "optional=len(fields[name]) < len(values)",
+        "optional=True",
+        _OF_PARTS,
+    ),
     Gate("a value beyond its bound", _BOUNDS, "if not self.is_nested and self.covers(value):", "if True:", _OF_BOUNDS),
     Gate(
         "each item of a list is within its bound",

@@ -133,6 +133,13 @@ async def test_fences_around_a_typed_answer_are_no_part_of_it(fence: str) -> Non
     assert (made.result, made.text) == ({"Oslo": 1}, said)
 
 
+async def test_a_typed_answer_with_a_key_twice_is_refused() -> None:
+    session = Session(ScriptedModel('{"Oslo": 1, "Oslo": 2}'), output=dict[str, int])
+
+    with pytest.raises(InvalidOutput, match="Oslo: sent more than once"):
+        await session.step()
+
+
 async def test_an_answer_that_is_text_is_taken_as_it_is() -> None:
     model = ScriptedModel("Oslo")
 

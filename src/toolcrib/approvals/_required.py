@@ -114,7 +114,8 @@ def count_people(names: Sequence[str], identities: Sequence[Identity], request: 
     Beside identities no typed name counts. Where the tool itself needs several people, the one who asks does not, nor
     does a model.
     """
-    is_of_tool = request.approvals_needed > max((rule.people for rule in request.required), default=1)
+    by_rules = max((rule.people for rule in request.required), default=1)
+    is_of_tool = bool(request.requester_ids) or request.approvals_needed > by_rules
     is_known = is_of_tool and request.principal is not None
     asker = people_of(request.principal or "", *request.requester_ids) if is_known else set[str]()
     people: list[tuple[set[str], set[str]]] = []

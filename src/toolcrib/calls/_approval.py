@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal, Never, TypeAlias, cast
@@ -101,7 +101,8 @@ class ApprovalRequest(ShortRepr):
         approved_as: Their identities, as far as they showed one.
         required: Who has to approve it, by each rule that holds for it (`toolcrib.approvers`).
         required_if_edited: The rules that are about it once its arguments are edited.
-        requester_ids: The ids of the one who asks besides `principal`, where the tool needs several people.
+        requester_ids: The ids of the one who asks besides `principal`, where the tool needs several people; with it,
+            where rules need several as well.
         agent: The agent whose turn makes the call; None for another.
         conversation_id: The conversation that the call is part of, as its run says.
         origins: Where the values come from that are asked about, each with `path`, `value`, `why`, the `kind` of its
@@ -155,8 +156,10 @@ class ApprovalRequest(ShortRepr):
         if_edited = (*self.required_if_edited, *(one for one in rules if one.over or one.up_to))
         metadata = {name: value for name, value in self.metadata.items() if name not in given}
         people = max([self.approvals_needed, *(one.people for one in required)])
-        rules = {"required": tuple(required), "required_if_edited": if_edited}
-        for name, value in {**rules, "metadata": metadata, "approvals_needed": people}.items():
+        given_by_rules: dict[str, Any] = {"required": tuple(required), "required_if_edited": if_edited}
+        if self.approvals_needed > 1 and self.principal is not None:  # of the tool, whose approvers are others
+            given_by_rules["requester_ids"] = tuple(dict.fromkeys((self.principal, *self.requester_ids)))
+        for name, value in {**given_by_rules, "metadata": metadata, "approvals_needed": people}.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -321,7 +324,8 @@ class ApprovalRequest(ShortRepr):
             named.setdefault(name, []).append((steps, bound))
         values = {name: [self.arguments[name]] if name in self.arguments else [] for name in named}
         exactly = {name: Bound.exactly(value) for name, value in self.arguments.items()}
-        return exactly | {name: bound_with_parts(name, values[name], parts) for name, parts in named.items()}
+        bounds = {name: bound_with_parts(name, values[name], parts) for name, parts in named.items()}
+        return exactly | {name: replace(bound, optional=not values[name]) for name, bound in bounds.items()}
 
     def deny(self, *unnamed: Never, by: str | Identity = "host", message: str = "", **unknown: Never) -> Denial:
         """Return a `Denial` of this request.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
@@ -62,7 +63,8 @@ def steps_to(path: str, known: Collection[str]) -> list[str]:
 def bound_with_parts(path: str, values: Sequence[Any], parts: Parts) -> Bound:
     """Return the bound of a place of a call from the bounds of its parts.
 
-    A part without a bound stays as it is in the call; one of an item of a list, as it is in one of the items.
+    A part without a bound stays as it is in the call; one of an item of a list, as it is in one of the items. A part
+    that some items have, and others have not, may be left out.
 
     Args:
         path: The path to the place.
@@ -90,8 +92,9 @@ def bound_with_parts(path: str, values: Sequence[Any], parts: Parts) -> Bound:
     fields = _fields(values)
     if unknown := sorted(inner.keys() - fields.keys()):
         raise ValueError(f"`{path}.{unknown[0]}` is not in this call; there are {', '.join(fields) or 'no fields'}")
+    bounds = {name: bound_with_parts(f"{path}.{name}", held, inner.get(name, ())) for name, held in fields.items()}
     return Bound(
-        "fields", {name: bound_with_parts(f"{path}.{name}", held, inner.get(name, ())) for name, held in fields.items()}
+        "fields", {name: replace(bound, optional=len(fields[name]) < len(values)) for name, bound in bounds.items()}
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from ipaddress import IPv6Address
@@ -40,10 +40,12 @@ class Bound:
     Made by `Bound.any()`, `Bound.exactly(value)`, `Bound.one_of(values)`, `Bound.between(low, high)` with None for no
     end, `Bound.under(place)` for a path or a URL and what is below it, or from what a person typed by `Bound.parse`.
     Those of the kinds `fields` and `each` are of a nested argument: `request.always(within=...)` makes them of paths.
+    An argument, or a part of one, may be left out where its bound is `any` or `optional`, as the request does without.
     """
 
     kind: BoundKind
     value: Any = None
+    optional: bool = False
 
     @classmethod
     def any(cls) -> Bound:
@@ -170,14 +172,19 @@ class Bound:
     def phrases(self, path: str) -> list[str]:
         """Return in words what the value at a path may be: a phrase for each part that has a bound of its own."""
         if self.kind == "each":
-            return self.value.phrases(f"{path}[*]")
-        if self.kind == "fields":
+            found = self.value.phrases(f"{path}[*]")
+        elif self.kind == "fields":
             parts = cast("dict[str, Bound]", self.value).items()
-            return [phrase for name, bound in parts for phrase in bound.phrases(f"{path}.{label(name)}")]
-        return [f"{path} {self.text()}"]
+            found = [phrase for name, bound in parts for phrase in bound.phrases(f"{path}.{label(name)}")]
+        else:
+            return [f"{path} {self.text()}"]
+        return [*found, f"{path} may be left out"] if self.optional else found
 
     def text(self) -> str:
         """Return the bound in words: `any`, `exactly "a"`, `up to 50`, `from 5 to 50`, `under /srv/reports`."""
+        return f"{self._values_text()}{' or left out' if self.optional else ''}"
+
+    def _values_text(self) -> str:
         if self.kind == "any":
             return "any"
         if self.kind == "each":
@@ -199,11 +206,16 @@ class Bound:
             value = value.to_dict()
         elif self.kind == "fields":
             value = {name: bound.to_dict() for name, bound in value.items()}
-        return {"kind": self.kind} | ({} if self.kind == "any" else {"value": value})
+        optional = {"optional": True} if self.optional else {}
+        return {"kind": self.kind} | ({} if self.kind == "any" else {"value": value}) | optional
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Bound:
         """Return the bound that `to_dict` described; raises ValueError for anything else."""
+        return replace(cls._of_values(data), optional=data.get("optional") is True)
+
+    @classmethod
+    def _of_values(cls, data: Mapping[str, Any]) -> Bound:
         kind, value = data.get("kind"), data.get("value")
         match kind:
             case "any":
@@ -243,7 +255,9 @@ def bounds_problem(bounds: Mapping[str, Bound], values: Mapping[str, Any], path:
             return f"it was given for calls without `{path}{name}`"
         if why := bound.problem(f"{path}{name}", value):
             return why
-    return ""
+    required = [name for name, bound in bounds.items() if not (bound.optional or bound.kind == "any")]
+    missing = next((name for name in required if name not in values), None)
+    return "" if missing is None else f"it was given for calls with `{path}{missing}`"
 
 
 @dataclass(frozen=True, slots=True)

@@ -278,8 +278,7 @@ class ConsoleApp:
 
     async def _stream(self, request: Request) -> Response:
         last_id = request.headers.get("last-event-id") or request.query_params.get("after", "")
-        session = visitor_of(request).session
-        is_valid = partial(self._guard.is_open, session) if session else lambda: True
+        is_valid = partial(self._guard.is_valid, visitor_of(request))
         stream = self._feed.stream(int(last_id) if last_id.isdecimal() else None, is_valid)
         return StreamingResponse(stream, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 

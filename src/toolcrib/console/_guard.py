@@ -16,7 +16,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolcrib.calls import Identity
+from toolcrib.calls import Identity, now
 from toolcrib.console._options import ConsoleOptions, Role
 from toolcrib.serving.http import refusal
 
@@ -237,8 +237,12 @@ class Guard:
             return Visitor(holder, session=session, role=options.role(holder))
         return None if options.login is None else options.login.of_session(session)
 
-    def is_open(self, session: str) -> bool:
-        return self.user_of(session) is not None
+    def is_valid(self, visitor: Visitor) -> bool:
+        """Return whether a user is still let in: until the session ends, or the token that came in a header."""
+        if visitor.session:
+            return self.user_of(visitor.session) is not None
+        until = None if visitor.identity is None else visitor.identity.until
+        return until is None or until > now()
 
     def end(self, session: str) -> None:
         self.sessions.end(session)

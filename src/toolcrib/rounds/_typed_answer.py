@@ -9,7 +9,8 @@ from typing import Any, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from toolcrib.errors import InvalidOutput
+from toolcrib._json_writer import repeated_key
+from toolcrib.errors import FieldProblem, InvalidOutput
 from toolcrib.formats import without_filler
 from toolcrib.jsonschema import wrapped
 from toolcrib.schema import modern, output_problems
@@ -26,6 +27,8 @@ def typed_answer(text: str, output: Any) -> Any:
     """
     if output is None or output is str:
         return text
+    if key := repeated_key(_unfenced(text)):
+        raise InvalidOutput("the answer", (FieldProblem(key, "sent more than once; send it once"),))
     adapter = TypeAdapter[Any](modern(output))
     schema = adapter.json_schema()
     try:
