@@ -26,7 +26,7 @@ GrantScope: TypeAlias = Literal["tool", "arguments", "values", "within"]
 """How far a standing grant reaches; see `Grant`."""
 
 CHANGED_ON_SERVER: Final = "changed on the server"
-"""The name, in the metadata of a request, of the difference between a tool as it was accepted and as it is listed now."""
+"""The name, in the metadata of a request, of the difference between a tool as it was accepted and as it is now."""
 
 _OF_ALWAYS = ("by", "expires", "message", "scope", "times", "total", "uses", "within")
 _OF_OTHERS = {  # what other frameworks, or an earlier version, call an option of a grant
