@@ -62,7 +62,7 @@ class TwoStores(RuleBasedStateMachine):
         try:
             return await act
         except ApprovalError as error:
-            return str(error)
+            return str(error).replace(self.stores[1].place, "this process")  # it names the store
 
     @rule(request=requests)
     def put(self, request: ApprovalRequest) -> None:
