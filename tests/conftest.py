@@ -37,6 +37,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what 
 
 # The last is how a sandbox, which has a process already, is asked for another one.
 _STARTS = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "socket.sendmsg")
+# What `platform` asks about the interpreter when croniter is imported, in the test that happens to be the first.
+_ASKED_OF_PLATFORM = ("subprocess.Popen", "file")
 _started: list[str] = []
 
 
@@ -48,7 +50,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Watch for processes that a test of the first tier starts."""
     if config.getoption("--tier") == [TIERS[0]]:
-        sys.addaudithook(lambda event, given: _started.append(f"{event}{given}") if event in _STARTS else None)
+        sys.addaudithook(_note_start)
+
+
+def _note_start(event: str, given: tuple[object, ...]) -> None:
+    if event in _STARTS and (event, *given[:1]) != _ASKED_OF_PLATFORM:
+        _started.append(f"{event}{given}")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.calls import (
+    CHANGED_ON_SERVER,
     ApprovalRequest,
     Completed,
     Failed,
@@ -140,6 +141,17 @@ def test_a_suspended_call_says_what_is_known_of_it(in_doubt: bool, since: str) -
     text = Suspended("pay", "c1", request).text()
 
     assert text == f"`pay` is suspended until a person answers (request ask_1); {since}."
+
+
+@pytest.mark.parametrize("changed", [{"replaces": "ask_0"}, {"metadata": {CHANGED_ON_SERVER: "description"}}])
+def test_a_suspended_call_says_that_its_tool_has_changed(changed: dict[str, Any]) -> None:
+    request = ApprovalRequest("ask_1", "c1", "pay", {}, "d", **changed)
+
+    text = Suspended("pay", "c1", request).text()
+
+    assert (
+        "it has not run. The definition of the tool is not the one that a person accepted before: they accept" in text
+    )
 
 
 def test_the_arguments_of_a_suspended_call_are_not_in_its_repr() -> None:

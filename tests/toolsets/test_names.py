@@ -1,5 +1,6 @@
 """Names of tools that gates are about: one that fits no tool is not passed over in silence."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from toolcrib import CallLimits, Failed, Pipeline, Run, ToolCall, Toolset, ez_tool
+from toolcrib.adapters.mcp_server import ServerOptions, build_server
 from toolcrib.approvals import AgentContext
 from toolcrib.approvers import ApproverRule, ApproverRules
 from toolcrib.budgets import Budgets, Cost, Limit
@@ -17,7 +19,8 @@ from toolcrib.hooks import Gate
 from toolcrib.pipeline import must_call
 from toolcrib.provenance import Provenance, Rule
 from toolcrib.rounds import Session, decode
-from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools
+from toolcrib.serving import GuardPolicy
+from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, GuardedTools
 from toolcrib.testing import FakeSandbox, ScriptedModel, wire_reply
 from toolcrib.toolsets import LiveTools
 from toolcrib.turns import Agent
@@ -194,7 +197,17 @@ HOSTS: dict[str, Callable[[Run], Any]] = {
     "agent": lambda run: Agent("shop", "Sells.", [refund, look], register=False).run(run=run),
     "toolkit": lambda run: Toolkit([refund, look], sandbox=FakeSandbox()).execute("1", run=run),
     "frameworks": lambda run: FrameworkTools([refund, look], FrameworkRuns("other", run, None)),
+    "a function of frameworks": lambda run: FrameworkTools(
+        [refund, look], FrameworkRuns("other", lambda context: run, None)
+    ).runs.find("1", None),
+    "server": lambda run: asyncio.run(call_server(ServerOptions(run=lambda principal: run))),
 }
+
+
+async def call_server(options: ServerOptions) -> None:
+    server = build_server([refund, look], options)
+    async with server.lifespan(server):
+        server.principals.current()
 
 
 @pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
@@ -206,6 +219,17 @@ def test_a_host_that_gives_such_a_run_to_a_way_in_is_told(
         host(run_of("refnd"))
 
     host(run_of("refund"))
+
+
+def test_limits_of_a_server_are_about_its_tools() -> None:
+    with pytest.raises(ToolConstraintError, match=r"`refnd`: the gate .* Did you mean `refund`"):
+        build_server([refund, look], ServerOptions(limits=CallLimits(per_tool={"refnd": 1})))
+
+
+def test_a_run_of_a_guard_is_not_compared_with_no_tools(caplog: pytest.LogCaptureFixture) -> None:
+    GuardedTools("other", GuardPolicy(run=Run(limits=CallLimits(per_tool={"refund": 1}))), None)
+
+    assert caplog.messages == []
 
 
 @each_run

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from toolcrib._cut import cut
     from toolcrib.calls._access import Access
     from toolcrib.calls._activity_event import ActivityEvent, ActivityEventKind, ActivityKind
-    from toolcrib.calls._approval import ApprovalRequest, Consent, Denial, Done, Grant, GrantScope
+    from toolcrib.calls._approval import CHANGED_ON_SERVER, ApprovalRequest, Consent, Denial, Done, Grant, GrantScope
     from toolcrib.calls._bound_parts import parts_of
     from toolcrib.calls._bounds import Bound, GrantUse, amount_of, fits_amounts, number_of
     from toolcrib.calls._call import (
@@ -63,7 +63,7 @@ else:
             "._activity_event": "ActivityEvent ActivityEventKind ActivityKind",
             "._bound_parts": "parts_of",
             "._bounds": "Bound GrantUse amount_of fits_amounts number_of",
-            "._approval": "ApprovalRequest Consent Denial Done Grant GrantScope",
+            "._approval": "CHANGED_ON_SERVER ApprovalRequest Consent Denial Done Grant GrantScope",
             "._call": "CallMetadata RawArguments ToolCall calling_line charge_time charged fault_text new_call_id",
             "._call_event": "CallEvent CallRecord DecisionNote EventKind",
             "._copied": "copied",
@@ -90,6 +90,7 @@ else:
 __all__ = [
     "ANYBODY",
     "APPROVER_RULES",
+    "CHANGED_ON_SERVER",
     "DOUBT_ANSWERS",
     "FORM_VERSIONS",
     "IN_DOUBT",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, Literal, Never, TypeAlias, cast
+from typing import Any, Final, Literal, Never, TypeAlias, cast
 
 from toolcrib._numbers import count_text, require_span
 from toolcrib._short_repr import ShortRepr
@@ -24,6 +24,9 @@ from toolcrib.errors import explain_missing, explain_options, refuse_unknown_opt
 
 GrantScope: TypeAlias = Literal["tool", "arguments", "values", "within"]
 """How far a standing grant reaches; see `Grant`."""
+
+CHANGED_ON_SERVER: Final = "changed on the server"
+"""The name, in the metadata of a request, of the difference between a tool as it was accepted and as it is now."""
 
 _OF_ALWAYS = ("by", "expires", "message", "scope", "times", "total", "uses", "within")
 _OF_OTHERS = {  # what other frameworks, or an earlier version, call an option of a grant
@@ -195,6 +198,11 @@ class ApprovalRequest(ShortRepr):
     def _rules_of_time(self) -> tuple[RequiredApprovers, ...]:
         """The rules by which it is reminded of and escalated: none for a consent and a question during a call."""
         return self.required if self.asked_by is None and self.consent is None else ()
+
+    @property
+    def tool_has_changed(self) -> bool:
+        """Whether the tool is not as it was when a person was asked, or had accepted it; or is new on its server."""
+        return self.replaces is not None or CHANGED_ON_SERVER in self.metadata
 
     @property
     def title(self) -> str:

@@ -36,6 +36,11 @@ REJECTION_PREFIX = "Rejected: "
 """What the text of a rejected call begins with, as the model reads it."""
 T = TypeVar("T", default=Any)
 
+_CHANGED = (
+    "The definition of the tool is not the one that a person accepted before: they accept it as it is now by answering "
+    "this request."
+)
+
 
 @explain_missing(
     dict.fromkeys(("content", "data", "output", "result", "return_value"), "`value`, and `text()` for a model")
@@ -242,7 +247,8 @@ class Suspended(ShortRepr):
                 f"`{self.tool}` is suspended (request {self.request.id}); {since}. {consent.reason}. No approval and "
                 f"no tool of yours takes the place of that.{link}"
             )
-        return f"`{self.tool}` is suspended until a person answers (request {self.request.id}); {since}."
+        changed = f" {_CHANGED}" if self.request.tool_has_changed else ""
+        return f"`{self.tool}` is suspended until a person answers (request {self.request.id}); {since}.{changed}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the outcome as JSON shapes, with the state that it is resumed from."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -16,6 +17,12 @@ from toolcrib.durable._result_turns import result_with_turns
 from toolcrib.durable._turn_execution import TurnExecution
 from toolcrib.pipeline import Run
 from toolcrib.tools import Tool, stopped_clocks
+
+_log = logging.getLogger("toolcrib.durable")
+_IN_DOUBT = (
+    "%s: the call of `%s` is in doubt, as it had begun and is not known to have ended. Find out whether it was done, "
+    "and answer with `toolcrib approvals done %s --result JSON`, `approve` to have it done now, or `deny`"
+)
 
 
 class WorkStore(WrappedApprovalStore):
@@ -32,6 +39,7 @@ class WorkStore(WrappedApprovalStore):
         waits: The program's time of waiting for the database.
         fence: Awaited before a request is kept; it does not return where the work was handed over. What another worker
             began meanwhile would look as if it were in doubt, and a person would be asked about it.
+        work_id: The id of the work, for the log; the execution's where there is one.
     """
 
     def __init__(
@@ -41,16 +49,20 @@ class WorkStore(WrappedApprovalStore):
         tools: Iterable[Tool[..., Any]] = (),
         waits: WaitedTime | None = None,
         fence: Callable[[], Awaitable[None]] | None = None,
+        work_id: str = "",
     ) -> None:
         super().__init__(store)
+        self._work_id = work_id if execution is None else execution.work_id
         self._execution, self._tools, self._waits, self._fence = execution, tools, waits, fence
 
     async def put(self, request: ApprovalRequest) -> None:
-        """Keep a request until it is answered."""
+        """Keep a request until it is answered; one about a call in doubt is in the log, too."""
         with self._without_clock():
             if self._fence is not None:
                 await self._fence()
             await readable(lambda: self.store.put(request))
+        if request.in_doubt:
+            _log.warning(_IN_DOUBT, self._work_id, request.tool, request.id)
 
     async def answer(self, answer: Grant | Denial) -> None:
         """Store a grant or a denial."""

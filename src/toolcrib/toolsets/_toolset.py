@@ -591,7 +591,8 @@ class Toolset:
 
     def require_named(self, steps: Iterable[GateStep]) -> None:
         """Raise ToolConstraintError for a gate of a run with a name that is nearly that of a tool."""
-        for _, error in misnamed((step for step in steps if step.tool_names), self._known_names()):
+        known = self._known_names()
+        for _, error in misnamed((step for step in steps if step.tool_names and known), known):
             raise error
 
     def _known_names(self) -> ToolNames:

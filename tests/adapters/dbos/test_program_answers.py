@@ -114,7 +114,9 @@ async def test_a_standing_grant_makes_no_program_go_on_whose_call_may_have_been_
         assert await engine.client.status(following) is None
 
 
-async def test_a_call_that_may_have_been_made_and_is_denied_raises_in_the_program(file: str) -> None:
+async def test_a_call_that_may_have_been_made_and_is_denied_raises_in_the_program(
+    file: str, caplog: pytest.LogCaptureFixture
+) -> None:
     made: list[str] = []
 
     async with in_doubt(file, made) as (_, doubted):
@@ -128,6 +130,7 @@ async def test_a_call_that_may_have_been_made_and_is_denied_raises_in_the_progra
 
     assert result.error is not None
     assert "PermissionError: it was made" in result.error
+    assert any(message.startswith("doubted: the call of `pay` is in doubt") for message in caplog.messages)
     assert made == ["pay"]
 
 

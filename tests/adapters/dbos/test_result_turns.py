@@ -56,7 +56,9 @@ async def came_of(agent: DurableAgent, turn_id: str) -> list[Any]:
     return [(await agent.handle(child["turn"]["uuid"]).outcome()).value for child in children]
 
 
-async def test_a_turn_that_an_approver_gives_as_the_result_goes_on(tmp_path: Path) -> None:
+async def test_a_turn_that_an_approver_gives_as_the_result_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async with in_doubt(tmp_path / "work.db") as (agent, turn_id, request):
         following = Turn(ship, kwargs={"order": "A7"})
         await agent.done(request, following, "ann")
@@ -65,6 +67,7 @@ async def test_a_turn_that_an_approver_gives_as_the_result_goes_on(tmp_path: Pat
 
     assert came == ["shipped A7"]
     assert own.value == "shipped A7"
+    assert any(message.startswith(f"{turn_id}: the call of `pay` is in doubt") for message in caplog.messages)
 
 
 async def test_a_turn_that_an_approver_writes_at_the_terminal_goes_on(

@@ -356,6 +356,22 @@ async def test_an_execution_whose_work_was_handed_over_asks_about_nothing() -> N
     assert await store.list() == ()
 
 
+@pytest.mark.parametrize("is_program", [True, False])
+async def test_a_call_in_doubt_is_in_the_log_with_the_command_that_answers_it(
+    is_program: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    request = ApprovalRequest("ask_1", "call_1", "pay", {}, "d")
+    execution = None if is_program else TurnExecution("w1", None)
+    store = WorkStore(MemoryApprovalStore(), execution, work_id="w1")
+
+    await store.put(request)
+    await store.put(replace(request, id="ask_2", in_doubt=True))
+
+    (line,) = caplog.messages
+    assert line.startswith("w1: the call of `pay` is in doubt")
+    assert "`toolcrib approvals done ask_2 --result JSON`" in line
+
+
 class OvertakenStore(MemoryApprovalStore):
     """A store in which another execution of the same work, cut off meanwhile, is quicker to use an answer up."""
 

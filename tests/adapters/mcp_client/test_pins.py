@@ -155,6 +155,7 @@ async def test_a_tool_that_changed_waits_for_a_person_who_is_shown_how(tmp_path:
         assert isinstance(asked, Suspended)
         assert asked.request.reason == "the server sums describes `add` in another way than when it was first used"
         assert line in asked.request.text()
+        assert "they accept it as it is now by answering this request" in asked.text()
 
         assert isinstance(await Pipeline(tools).run(asked, grant=asked.request.grant("ann")), Completed)
         assert isinstance(await call(tools), Completed)

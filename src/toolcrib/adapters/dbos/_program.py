@@ -196,7 +196,7 @@ class DurableToolkit(DbosAnswers):
             Run(run) if self._given_run is None else self._given_run() if callable(self._given_run) else self._given_run
         )
         approvals = cast("AnswerStore", arguments.approvals or engine.client.approvals)
-        store = WorkStore(approvals, waits=journal.waits, fence=engine.may_begin)
+        store = WorkStore(approvals, waits=journal.waits, fence=engine.may_begin, work_id=run)
         recorded = engine.recorded(arguments, self.toolkit.sinks)
         if data.get("late"):
             arguments.read(

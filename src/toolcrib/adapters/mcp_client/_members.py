@@ -32,7 +32,7 @@ from toolcrib.adapters.mcp_client._values import (
     warnings_in,
 )
 from toolcrib.approvals import ApprovalPolicy, PinKind
-from toolcrib.calls import ApprovalRequest, Consent, ToolCall
+from toolcrib.calls import CHANGED_ON_SERVER, ApprovalRequest, Consent, ToolCall
 from toolcrib.errors import RemoteToolError, ServerError
 from toolcrib.hooks import ModelInput, ambient_context
 from toolcrib.pipeline import Run
@@ -54,7 +54,6 @@ L = TypeVar("L", types.Tool, types.Resource, types.ResourceTemplate, types.Promp
 
 _log = logging.getLogger("toolcrib.mcp")
 _MOST_NAMED = 5  # that get a number, in a line of the log
-_CHANGED = "changed on the server"  # what the difference is called in a request
 _TEXT: Mapping[str, Any] = {"type": "string"}
 _BOOLS: Mapping[bool, Any] = {True: {}, False: {"not": {}}}
 _NOT_A_TOOL = re.compile(r"[^A-Za-z0-9_-]")
@@ -196,12 +195,12 @@ class Member(Offering):
 
     def get_approval_metadata(self) -> dict[str, Any] | None:
         """Return the difference between the tool as a person knows it and as it is."""
-        return None if self.change is None else {_CHANGED: self.change.text()}
+        return None if self.change is None else {CHANGED_ON_SERVER: self.change.text()}
 
     async def get_settler(self, request: ApprovalRequest) -> str | None:
         """Return who accepted what the server has now, where a call was suspended because it had changed."""
         pins, pinned = self._remote.kept.pins, self._pinned
-        if pins is None or pinned is None or _CHANGED not in request.metadata:
+        if pins is None or pinned is None or CHANGED_ON_SERVER not in request.metadata:
             return None
         return await pins.accepted_by(*pinned)
 

@@ -151,6 +151,7 @@ def build_server(toolset: ToolsetLike, options: ServerOptions | None = None) -> 
         options: How they are served.
 
     Raises:
+        ToolConstraintError: A limit is about nearly a tool.
         ValueError: A key is too short, or the store cannot wait for an answer, or cannot list its requests.
     """
     return McpServer(Toolset.of(toolset), options or ServerOptions())
@@ -182,6 +183,8 @@ class McpServer(Server[Served]):
         if options.wait and not isinstance(self.approvals, WaitableApprovalStore):
             raise ValueError(f"{type(self.approvals).__name__} cannot be waited for; leave `wait` out")
         check_countable(self.approvals, options.max_pending)
+        if toolset.is_open:
+            Pipeline(toolset).check_run(Run(limits=options.limits, deps=options.deps))
         local = options.principal or local_user()
         self.principals = Principals(
             self.approvals, self._open_run, lambda: _caller() or (local, None), options.max_pending, options.kept_for
@@ -289,6 +292,8 @@ class McpServer(Server[Served]):
         run_options: dict[str, Any] = {"reader": ResultReader(text_in)}
         if options.approvals is None and run.approvals is None:
             run_options["question_wait"] = 0.0  # in a store that this server made no person can find a question
+        if self.served is not None:
+            Pipeline(self.served.tools.toolset).check_run(run)
         return run.view(**run_options) if options.errors is None else run.view(**run_options, errors=options.errors)
 
     # --- requests

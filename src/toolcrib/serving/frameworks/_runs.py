@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from toolcrib.approvals import MemorySuspendedCalls, SuspendedCallStore, suspended_calls_beside
 from toolcrib.calls import ApprovalRequest, Grant, Suspended, outcome_from_dict
-from toolcrib.pipeline import CallLimits, Run, run_for
+from toolcrib.pipeline import CallLimits, Pipeline, Run, run_for
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -55,6 +55,17 @@ class FrameworkRuns:
         self._opened: RecentValues[Hashable, tuple[Run, object]] = RecentValues()
         self._stores: RecentValues[int, tuple[object, SuspendedCallStore]] = RecentValues()
         self._given_answers: RecentValues[str, Grant] = RecentValues()
+        self._pipeline: Pipeline | None = None
+
+    def check_for(self, pipeline: Pipeline) -> None:
+        """Check that the gates of the host's run are about tools of a pipeline; those of one that is opened, later.
+
+        Raises:
+            ToolConstraintError: A name is nearly that of a tool.
+        """
+        self._pipeline = pipeline
+        if isinstance(self.given, Run):
+            pipeline.check_run(self.given)
 
     def find(
         self,
@@ -77,6 +88,9 @@ class FrameworkRuns:
             provide: More that the run provides for these calls.
             conversation: An identity that only its conversation has; its `conversation_id` when None.
             defaults: Other options, such as `conversation_id`, where the run has none.
+
+        Raises:
+            ToolConstraintError: A gate of the run that the host opens is about nearly a tool.
         """
         known = self._opened.get(key)
         if known is None:
@@ -85,6 +99,8 @@ class FrameworkRuns:
             host_run = self._conversations.find(about, host_run, context)
             injected = {} if deps is None or (host_run is not None and host_run.deps is not None) else {"deps": deps}
             known = run_for(host_run, self.entry, run_id=run_id, **injected), context
+            if self._pipeline is not None:
+                self._pipeline.check_run(known[0])
             self._opened.keep(key, known)
         self._opened.move_to_end(key)
         run = known[0]

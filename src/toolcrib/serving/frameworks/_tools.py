@@ -70,8 +70,7 @@ class FrameworkTools:
     def __init__(self, tools: ToolsetLike, runs: FrameworkRuns, sinks: Iterable[Sink] = ()) -> None:
         self.pipeline = Pipeline(tools, sinks=sinks)
         self.runs = runs
-        if isinstance(runs.given, Run):
-            self.pipeline.check_run(runs.given)
+        runs.check_for(self.pipeline)
         self._admitted: RecentValues[str, Call | Outcome] = RecentValues()
         self._ended: RecentValues[str, Outcome] = RecentValues()
 
