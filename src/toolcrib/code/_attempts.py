@@ -1,4 +1,4 @@
-"""Attempts at a model's program: it is checked, also by types, before it runs, and mended and run again when it fails."""
+"""Attempts at a model's program: checked, also by types, before it runs, and mended and run again when it fails."""
 
 from __future__ import annotations
 
