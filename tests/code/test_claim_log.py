@@ -24,7 +24,7 @@ from toolcrib.approvals import (
     SqliteApprovalStore,
 )
 from toolcrib.code import PausedProgram, Toolkit
-from toolcrib.code._claim_log import ClaimLog
+from toolcrib.code._claim import ClaimLog
 from toolcrib.errors import PausedProgramError
 from toolcrib.pipeline import Run
 from toolcrib.sandbox import Sandbox

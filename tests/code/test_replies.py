@@ -5,8 +5,7 @@ import json
 import pytest
 
 from toolcrib.calls import ApprovalRequest, Completed, Failed, Outcome, Rejected, Suspended
-from toolcrib.code._given_tables import GivenTables
-from toolcrib.code._host import reply_to
+from toolcrib.code._host import GivenTables, reply_to
 from toolcrib.errors import FieldProblem, NotAvailable, ToolTimeoutError
 from toolcrib.sandbox import Raised, Reply, SuspendedReply, Value
 from toolcrib.tools import ez_tool

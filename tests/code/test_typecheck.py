@@ -10,7 +10,7 @@ import pytest
 from typing_extensions import TypedDict
 
 from toolcrib.code import Toolkit
-from toolcrib.code._type_check import TypeStubs
+from toolcrib.code._attempts import TypeStubs
 from toolcrib.sandbox import MontySandbox
 from toolcrib.tools import ez_tool, tool
 from toolcrib.tools.from_schema import schema_tool

@@ -412,7 +412,7 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "a server that is left out of the record",
-        "record/_selecting_sink.py",
+        "record/_sinks.py",
         "        if self._wants(event.tool):\n",
         "        if True:\n",
         _OF_FILES,

@@ -163,7 +163,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "a result too many leaves its call in doubt",
-        "code/_claim_log.py",
+        "code/_claim.py",
         "            if self._chars + len(text) > _MOST_CHARS:\n",
         "            if False:\n",
         ("tests/code/test_claim_log.py",),

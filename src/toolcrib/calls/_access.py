@@ -15,11 +15,11 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 @explain_options()
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What the token of a request allows, and says of its holder. A tool, a hook and a policy read it from the run.
+    """The scopes and the claims of a request's token. A tool, a hook and a policy read them from the run.
 
     Attributes:
         scopes: The scopes that were granted.
-        claims: What the authorization server says of the holder; values in it cannot be changed.
+        claims: The authorization server's statements about the holder; they cannot be changed.
         ids: The ids of the holder wherever they log in: the subject with the issuer, a verified email address, and the
             claim that names the principal. A rule that keeps out the one who asks compares them all.
     """
@@ -39,7 +39,7 @@ class Access:
 
 def _frozen(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return MappingProxyType({key: _frozen(one) for key, one in cast("Mapping[str, Any]", value).items()})
+        return MappingProxyType({key: _frozen(inner) for key, inner in cast("Mapping[str, Any]", value).items()})
     if isinstance(value, list | tuple):
-        return tuple(_frozen(one) for one in cast("list[Any]", value))
+        return tuple(_frozen(inner) for inner in cast("list[Any]", value))
     return value

@@ -11,9 +11,9 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 ActivityEventKind: TypeAlias = Literal["opened", "changed", "closed"]
-"""What an activity event says: that it began, went on, or ended."""
+"""The kinds of activity event: the activity began, went on, or ended."""
 ActivityKind: TypeAlias = Literal["agent", "turn", "program", "session", "request", "chat"]
-"""What calls are made in: an agent, a turn, a program or a session; a request to a server; or one to a model."""
+"""The kinds of activity: an agent, a turn, a program or a session; a request to a server; or one to a model."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from toolcrib.calls._times_of_day import TimesOfDay
 from toolcrib.errors import explain_missing, explain_options, refuse_unknown_options
 
 GrantScope: TypeAlias = Literal["tool", "arguments", "values", "within"]
-"""How far a standing grant reaches; see `Grant`."""
+"""The scope of a standing grant; see `Grant`."""
 
 CHANGED_ON_SERVER: Final = "changed on the server"
 """The name, in the metadata of a request, of the difference between a tool as it was accepted and as it is now."""
@@ -54,13 +54,13 @@ _OF_OTHERS = {  # what other frameworks, or an earlier version, call an option o
 @explain_options()
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """What a principal has to do before a tool can act for them elsewhere; no approval takes its place.
+    """A step that a principal has to take before a tool can act for them elsewhere; no approval replaces it.
 
     Attributes:
-        reason: What is lacking, as the principal and the readers of the list of requests see it.
+        reason: The missing step, as the principal and the readers of the list of requests see it.
         url: The page where they do it; empty without one.
-        principal: Who has to do it.
-        server: What it is for.
+        principal: The principal who has to do it.
+        server: The server that it is for.
     """
 
     reason: str
@@ -84,7 +84,7 @@ class Consent:
 )
 @dataclass(frozen=True, slots=True, repr=False)
 class ApprovalRequest(ShortRepr):
-    """What a person is asked, with secrets already hidden.
+    """A question to a person about a call, with secrets already hidden.
 
     Attributes:
         id: Names this question; a call that is asked again has another.
@@ -92,7 +92,7 @@ class ApprovalRequest(ShortRepr):
         requested: The arguments as the model sent them; they differ from `arguments` when a hook edited them.
         digest: SHA-256 over the tool's name and the final arguments, in hex.
         reason: Why approval is needed.
-        metadata: What the tool or a hook adds for the person to see.
+        metadata: Further facts that the tool or a hook adds for the person to see.
         parameters: The JSON schema of the arguments, for a form in which a person edits them, or None.
         definition: A digest of what the tool says that it is and takes, and one of the server behind it; None for a
             tool without a schema. A grant holds for this definition alone.
@@ -115,7 +115,7 @@ class ApprovalRequest(ShortRepr):
         asked_by: The server, or the tool itself, that asks for `arguments`, which are fields with their defaults, while
             the call runs; None where the call itself is asked about. A grant approves no call: what it has as
             `override_args`, or else as `user_input`, is what the person filled in.
-        consent: What the principal has to do elsewhere first; None for a question that an approver can answer. A grant
+        consent: The step that the principal has to take first; None for a question that an approver can answer. A grant
             then lets nothing happen that the principal has not consented to, and answers no question about approval.
         replaces: The id of the request about the same call that this one replaces, as the tool has changed since.
     """
@@ -151,23 +151,23 @@ class ApprovalRequest(ShortRepr):
     requester_ids: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        given = [name for name in self.metadata if str(name).startswith(APPROVER_RULES)]
-        if not given:
+        rule_keys = [name for name in self.metadata if str(name).startswith(APPROVER_RULES)]
+        if not rule_keys:
             return
-        rules = [RequiredApprovers.from_dict(one) for key in given for one in self.metadata[key]]
-        required = [*self.required, *(one for one in rules if not (one.over or one.up_to))]
-        if_edited = (*self.required_if_edited, *(one for one in rules if one.over or one.up_to))
-        metadata = {name: value for name, value in self.metadata.items() if name not in given}
-        people = max([self.approvals_needed, *(one.people for one in required)])
-        given_by_rules: dict[str, Any] = {"required": tuple(required), "required_if_edited": if_edited}
+        rules = [RequiredApprovers.from_dict(rule) for key in rule_keys for rule in self.metadata[key]]
+        required = [*self.required, *(rule for rule in rules if not (rule.over or rule.up_to))]
+        if_edited = (*self.required_if_edited, *(rule for rule in rules if rule.over or rule.up_to))
+        metadata = {name: value for name, value in self.metadata.items() if name not in rule_keys}
+        people = max([self.approvals_needed, *(rule.people for rule in required)])
+        by_rules: dict[str, Any] = {"required": tuple(required), "required_if_edited": if_edited}
         if self.approvals_needed > 1 and self.principal is not None:  # of the tool, whose approvers are others
-            given_by_rules["requester_ids"] = tuple(dict.fromkeys((self.principal, *self.requester_ids)))
-        for name, value in {**given_by_rules, "metadata": metadata, "approvals_needed": people}.items():
+            by_rules["requester_ids"] = tuple(dict.fromkeys((self.principal, *self.requester_ids)))
+        for name, value in {**by_rules, "metadata": metadata, "approvals_needed": people}.items():
             object.__setattr__(self, name, value)
 
     @property
     def expires_at(self) -> datetime | None:
-        """When it is refused unless it is approved before, by the first of its rules; None for never.
+        """The time at which it is refused unless it is approved before, by the first of its rules; None for never.
 
         A call in doubt, a consent, and a question during a call wait for their answers.
         """
@@ -179,19 +179,19 @@ class ApprovalRequest(ShortRepr):
         """The rule by which it expires; None where it does not."""
         if self.in_doubt or self.asked_by is not None or self.consent is not None:
             return None
-        rules = [one for one in self.required if one.expires_after is not None]
-        return min(rules, key=lambda one: one.expires_after or 0, default=None)
+        rules = [rule for rule in self.required if rule.expires_after is not None]
+        return min(rules, key=lambda rule: rule.expires_after or 0, default=None)
 
     @property
     def remind_at(self) -> datetime | None:
-        """When those who were told of it are told again, by the first of its rules; None for never."""
-        spans = [one.remind_after for one in self._rules_of_time if one.remind_after is not None]
+        """The time at which those who were told of it are told again, by the first of its rules; None for never."""
+        spans = [rule.remind_after for rule in self._rules_of_time if rule.remind_after is not None]
         return self.created_at + timedelta(seconds=min(spans)) if spans else None
 
     @property
     def escalations(self) -> tuple[tuple[datetime, str], ...]:
-        """When people of which further groups may answer, too, in the order of the times."""
-        found = {(after, group) for one in self._rules_of_time for after, group in one.escalation}
+        """The times from which people of further groups may answer, too, each with its group, in order."""
+        found = {(after, group) for rule in self._rules_of_time for after, group in rule.escalation}
         return tuple((self.created_at + timedelta(seconds=after), group) for after, group in sorted(found))
 
     @property
@@ -206,7 +206,7 @@ class ApprovalRequest(ShortRepr):
 
     @property
     def title(self) -> str:
-        """What is asked, in a few words: that the tool needs approval, or that it may have run already."""
+        """The question in a few words: that the tool needs approval, or that it may have run already."""
         if self.asked_by is not None:
             who = "it" if self.asked_by == self.tool else f"the server {printable(self.asked_by)}"
             return f"during {self.tool}, {who} asks"
@@ -287,7 +287,7 @@ class ApprovalRequest(ShortRepr):
                 the values where it asks about some, else the tool.
             expires: When it stops to count, or how long from now; never when None.
             message: Goes into the record.
-            within: What each argument may be, by name, or a part of a nested one, by its path: `order.amount`,
+            within: The bound of each argument, by name, or of a part of a nested one, by its path: `order.amount`,
                 `items[*].price` for each item. Of all others exactly what the request has, and for an item what one of
                 its items has. `grant.text()` says it in words. The scope is `within`.
             uses: How many calls may begin by it, this one among them; any number when None.
@@ -340,8 +340,8 @@ class ApprovalRequest(ShortRepr):
 
         Args:
             unnamed: Nothing: a text alone might be the person or the message.
-            by: Who says no, for the record.
-            message: What the model is shown.
+            by: The person or program that denies it, for the record.
+            message: The reason that the model is shown.
 
         Raises:
             TypeError: A value has no name, or is not one of these.
@@ -377,12 +377,12 @@ class ApprovalRequest(ShortRepr):
             lines.append(f"it needs {count_text(self.approvals_needed, 'approver')}{so_far}")
         if self.expires_at is not None:
             lines.append(f"it is refused at {local_time(self.expires_at)} unless it is approved before")
-        instead = {group for one in self.required if one.instead for _, group in one.escalation}
+        instead = {group for rule in self.required if rule.instead for _, group in rule.escalation}
         lines += [
             f"from {local_time(at)} on, {printable(group)} may answer{' instead' if group in instead else ', too'}"
             for at, group in self.escalations
         ]
-        lines += [f"rule: {one.text()}" for one in self.required if one.text() not in self.reason]
+        lines += [f"rule: {rule.text()}" for rule in self.required if rule.text() not in self.reason]
         for name, value in self.metadata.items():
             first, *rest = str(value).split("\n")
             lines.append(f"{printable(name)}: {printable(first)}")
@@ -417,10 +417,10 @@ class ApprovalRequest(ShortRepr):
             **({} if self.consent is None else {"consent": self.consent.to_dict()}),
             **({} if self.follows is None else {"follows": self.follows}),
             **({} if self.replaces is None else {"replaces": self.replaces}),
-            **({"approved_as": [one.to_dict() for one in self.approved_as]} if self.approved_as else {}),
-            **({"required": [one.to_dict() for one in self.required]} if self.required else {}),
+            **({"approved_as": [item.to_dict() for item in self.approved_as]} if self.approved_as else {}),
+            **({"required": [item.to_dict() for item in self.required]} if self.required else {}),
             **(
-                {"required_if_edited": [one.to_dict() for one in self.required_if_edited]}
+                {"required_if_edited": [item.to_dict() for item in self.required_if_edited]}
                 if self.required_if_edited
                 else {}
             ),
@@ -428,11 +428,11 @@ class ApprovalRequest(ShortRepr):
         }  # in the form that has its fields, and no later one: workers of the version before read it
         if self.requester_ids:
             return versioned("ApprovalRequest", data)
-        if self.required_if_edited or any(one.aliases for one in self.approved_as):
+        if self.required_if_edited or any(item.aliases for item in self.approved_as):
             return {**data, "version": 5}
-        if any(one.instead or one.counts_as for one in self.required):
+        if any(item.instead or item.counts_as for item in self.required):
             return {**data, "version": 4}
-        if any(one.has_times for one in self.required) or any(one.at is not None for one in self.approved_as):
+        if any(item.has_times for item in self.required) or any(item.at is not None for item in self.approved_as):
             return {**data, "version": 3}
         return {**data, "version": 2} if self.required or self.approved_as else data
 
@@ -449,17 +449,17 @@ class ApprovalRequest(ShortRepr):
         values["approvals_needed"] = values.pop("approvers", 1)
         values["approved_by"] = tuple(values.get("approved_by", ()))
         values["origins"] = tuple(values.get("origins", ()))
-        values["approved_as"] = tuple(Identity.from_dict(one) for one in values.get("approved_as", ()))
+        values["approved_as"] = tuple(Identity.from_dict(item) for item in values.get("approved_as", ()))
         values["requester_ids"] = tuple(values.get("requester_ids", ()))
         for name in ("required", "required_if_edited"):
-            values[name] = tuple(RequiredApprovers.from_dict(one) for one in values.get(name, ()))
+            values[name] = tuple(RequiredApprovers.from_dict(item) for item in values.get(name, ()))
         values["consent"] = None if values.get("consent") is None else Consent(**values["consent"])
         return cls(**values)
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a call in doubt came to, as its approver says."""
+    """The result of a call in doubt, as its approver states it."""
 
     value: Any
 
@@ -467,7 +467,7 @@ class Done:
 @explain_options()
 @dataclass(frozen=True, slots=True, repr=False)
 class Grant(ShortRepr):
-    """A yes, and to what.
+    """An approval, and its scope.
 
     Attributes:
         tool: The tool it is for.
@@ -475,18 +475,18 @@ class Grant(ShortRepr):
         digest: The final arguments it is for; None for any (a standing grant for the tool).
         by: Who said yes.
         override_args: Arguments the person put in place of the model's; they are validated like the model's.
-        user_input: What the person typed; reaches the tool as `ctx.user_input`.
+        user_input: The person's text; reaches the tool as `ctx.user_input`.
         scope: How far it reaches: `once`, `values` (this tool with these values of others), `arguments` (this tool with
             these arguments), `within` (this tool with arguments within bounds) or `tool`. One that reaches further
             than once is a standing grant.
         expires_at: From then on it does not count; with a time zone.
         principal: On whose behalf it may be used. A standing grant serves no other; `"*"` means any.
-        definition: What the tool said that it is, as in its request; None for any definition.
-        done: What a call in doubt came to: it was done, and its tool is not executed again.
-        also: Who else approved the same, where a call needs several approvers.
+        definition: The definition of the tool, as in its request; None for any definition.
+        done: The result of a call in doubt: it was done, and its tool is not executed again.
+        also: The others who approved the same, where a call needs several approvers.
         values: The marks of the values of others that a grant for `values` or `within` is for; see
             `ApprovalRequest.origins`.
-        within: What each argument may be, by name; an argument without a bound may not be given.
+        within: The bound of each argument, by name; an argument without a bound may not be given.
         uses: How many calls may begin by it; any number when None.
         total: An argument, and up to which sum of it calls may begin.
         times: The times of the week at which calls may begin; any time when None.
@@ -630,7 +630,7 @@ class Grant(ShortRepr):
         # in the form that has its fields, and no later one: workers of the version before use it, and it can be revoked
         if any(bound.is_nested for bound in self.within.values()):
             return versioned("Grant", data)
-        if any(one is not None and one.aliases for one in (self.identity, *self.identities)):
+        if any(approver is not None and approver.aliases for approver in (self.identity, *self.identities)):
             return {**data, "version": 5}
         if self.times is not None:
             return {**data, "version": 4}

@@ -37,9 +37,9 @@ def _parts(steps: Sequence[str], values: Sequence[Any]) -> Iterator[tuple[str, A
     if len(steps) > _MOST_STEPS or not _STEP.fullmatch(steps[-1]):
         return
     if any(values) and all(isinstance(value, Mapping) for value in values):
-        for name, held in _fields(values).items():
+        for name, nested in _fields(values).items():
             if name != EACH:
-                yield from _parts((*steps, name), held)
+                yield from _parts((*steps, name), nested)
     elif any(values) and all(isinstance(value, list) for value in values):
         yield from _parts((*steps, EACH), [item for value in values for item in value])
     else:
@@ -50,7 +50,7 @@ def _parts(steps: Sequence[str], values: Sequence[Any]) -> Iterator[tuple[str, A
 def _fields(values: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """Return the fields of objects, each with its values."""
     fields: dict[str, list[Any]] = {}
-    for name, value in (field for one in values for field in one.items()):
+    for name, value in (field for item in values for field in item.items()):
         fields.setdefault(name, []).append(value)
     return fields
 
@@ -92,7 +92,7 @@ def bound_with_parts(path: str, values: Sequence[Any], parts: Parts) -> Bound:
     fields = _fields(values)
     if unknown := sorted(inner.keys() - fields.keys()):
         raise ValueError(f"`{path}.{unknown[0]}` is not in this call; there are {', '.join(fields) or 'no fields'}")
-    bounds = {name: bound_with_parts(f"{path}.{name}", held, inner.get(name, ())) for name, held in fields.items()}
+    bounds = {name: bound_with_parts(f"{path}.{name}", part, inner.get(name, ())) for name, part in fields.items()}
     return Bound(
         "fields", {name: replace(bound, optional=len(fields[name]) < len(values)) for name, bound in bounds.items()}
     )
@@ -102,6 +102,6 @@ def _as_before(values: Iterable[Any]) -> Bound:
     """Return the bound of a part that stays as it is: as one of its values."""
     distinct: list[Any] = []
     for value in values:
-        if not any(is_same(value, one) for one in distinct):
+        if not any(is_same(value, other) for other in distinct):
             distinct.append(value)
     return Bound.exactly(distinct[0]) if len(distinct) == 1 else Bound.one_of(distinct)

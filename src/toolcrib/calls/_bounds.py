@@ -35,7 +35,7 @@ _MOST_DEPTH: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What an argument may be for a standing grant to cover the call.
+    """The values of one argument that a standing grant covers.
 
     Made by `Bound.any()`, `Bound.exactly(value)`, `Bound.one_of(values)`, `Bound.between(low, high)` with None for no
     end, `Bound.under(place)` for a path or a URL and what is below it, or from what a person typed by `Bound.parse`.
@@ -106,29 +106,29 @@ class Bound:
         Raises:
             ValueError: The text is not of one of these forms.
         """
-        given = text.strip()
-        word, _, rest = given.partition(" ")
+        written = text.strip()
+        word, _, rest = written.partition(" ")
         try:
-            if given in ("any", "*"):
+            if written in ("any", "*"):
                 return cls.any()
-            if given in ("", "exactly"):
+            if written in ("", "exactly"):
                 return cls.exactly(value)
-            if given.startswith("="):
-                return cls.exactly(_typed_json(given[1:]))
-            if given.startswith(("<=", ">=")):
-                number = _typed_number(given[2:])
-                return cls.between(high=number) if given[0] == "<" else cls.between(low=number)
+            if written.startswith("="):
+                return cls.exactly(_typed_json(written[1:]))
+            if written.startswith(("<=", ">=")):
+                number = _typed_number(written[2:])
+                return cls.between(high=number) if written[0] == "<" else cls.between(low=number)
             if word == "under":
                 return cls.under(rest.strip())
-            if given.startswith("one of "):
-                return cls.one_of(_typed_json(f"[{given.removeprefix('one of ')}]"))
-            low, dots, high = given.partition("..")
+            if written.startswith("one of "):
+                return cls.one_of(_typed_json(f"[{written.removeprefix('one of ')}]"))
+            low, dots, high = written.partition("..")
             if dots:
                 return cls.between(_typed_number(low), _typed_number(high))
         except ValueError as error:
-            raise ValueError(f"{given!r:.80} is not a bound: {error}") from None
+            raise ValueError(f"{written!r:.80} is not a bound: {error}") from None
         raise ValueError(
-            f"{given!r:.80} is not a bound: write any, exactly, <= 50, >= 5, 5..50, under /a/path, "
+            f"{written!r:.80} is not a bound: write any, exactly, <= 50, >= 5, 5..50, under /a/path, "
             'one of "a", "b", or = "a"'
         )
 
@@ -143,7 +143,7 @@ class Bound:
         if self.kind == "exactly":
             return is_same(value, self.value)
         if self.kind == "one_of":
-            return any(is_same(value, one) for one in self.value)
+            return any(is_same(value, allowed) for allowed in self.value)
         if self.kind == "between":
             number = number_of(value)
             low, high = (None if end is None else Decimal(end) for end in self.value)
@@ -262,7 +262,7 @@ def bounds_problem(bounds: Mapping[str, Bound], values: Mapping[str, Any], path:
 
 @dataclass(frozen=True, slots=True)
 class GrantUse:
-    """How much of a standing grant was used.
+    """The used part of a standing grant.
 
     Attributes:
         calls: The calls that began by it.

@@ -47,16 +47,16 @@ def fault_text(fault: str, arguments: RawArguments, *, quoted: bool = True) -> s
     """Return the text for a model about a call that arrived incomplete.
 
     Args:
-        fault: Why, as of `ToolCall.fault`.
-        arguments: What came of its arguments.
+        fault: The fault, as of `ToolCall.fault`.
+        arguments: The part of its arguments that arrived.
         quoted: Whether they are in the text; not where one of them is secret.
     """
-    came = ""
+    arrived = ""
     if quoted:
         sent = json.dumps(arguments, default=str) if isinstance(arguments, Mapping) else arguments
         text = sent.decode("utf-8", "replace") if isinstance(sent, bytes) else sent
-        came = f", and of its arguments came {'nothing' if text in ('', 'null') else f'`{cut(text, _SHOWN)}`'}"
-    return f"{fault}{came}. Nothing ran; if it is still wanted, make the call again, whole"
+        arrived = f", and of its arguments came {'nothing' if text in ('', 'null') else f'`{cut(text, _SHOWN)}`'}"
+    return f"{fault}{arrived}. Nothing ran; if it is still wanted, make the call again, whole"
 
 
 _ARGUMENTS: Final = (str, dict, bytes, Mapping)
@@ -76,8 +76,8 @@ def _not_a_call(call: ToolCall) -> TypeError:
         mend = "give the arguments by name, as a dict or as its JSON; {} for none"
     else:
         mend = f"give the name of the tool: {getattr(name, 'name', 'NAME')!r}"
-    what = f"arguments is {arguments!r:.80}" if isinstance(name, str) else f"name is {name!r:.80}"
-    return TypeError(f'ToolCall: {what}; {mend}, as in ToolCall("refund", {{"cents": 4200}})')
+    fault = f"arguments is {arguments!r:.80}" if isinstance(name, str) else f"name is {name!r:.80}"
+    return TypeError(f'ToolCall: {fault}; {mend}, as in ToolCall("refund", {{"cents": 4200}})')
 
 
 _ids = itertools.count(1)
@@ -117,7 +117,7 @@ class ToolCall:
         id: Names this call in its run; approvals and records are bound to it. By default one of `new_call_id`.
         origin: Who made the arguments. A `model`'s are validated and may name nothing that is not offered; a `host`'s
             are Python values that pass as they are, and extra ones are ignored.
-        caller: What made it, as far as a provider says so: `direct` for the model itself, or the provider's word for a
+        caller: Its maker, as far as a provider says so: `direct` for the model itself, or the provider's word for a
             program of the model's. A call with a caller that its tool does not allow is refused.
         fault: Why it runs with no arguments at all: it did not come whole. Empty for nearly all; `fault_text` makes the
             sentence for a model.

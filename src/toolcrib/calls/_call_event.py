@@ -13,7 +13,7 @@ from toolcrib.calls._value_class import late_fields, value_class
 EventKind: TypeAlias = Literal[
     "received", "decided", "suspended", "started", "yielded", "progressed", "asked", "answered", "logged", "ended"
 ]
-"""What an event of a call says, in the order of the pipeline."""
+"""The kinds of event of a call, in the order of the pipeline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class DecisionNote:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the note as JSON shapes."""
-        said = {"hook": self.hook, "decision": self.decision, "reason": self.reason}
-        return {**said, "origins": [dict(origin) for origin in self.origins]} if self.origins else said
+        shapes = {"hook": self.hook, "decision": self.decision, "reason": self.reason}
+        return {**shapes, "origins": [dict(origin) for origin in self.origins]} if self.origins else shapes
 
 
 @late_fields("data")
@@ -78,19 +78,19 @@ class CallEvent(ShortRepr):
 @late_fields("arguments", "outcome")
 @value_class
 class CallRecord(ShortRepr):
-    """What is kept of a call that ended, with secrets hidden.
+    """The record of a call that ended, with secrets hidden.
 
     Attributes:
         arguments: The final arguments; None when the call did not get as far as valid ones.
         requested: The arguments as they came, when they differ from the final ones.
-        decisions: What each decision hook said, in order.
-        approval: Who said yes or no, when, to which digest; None when no approval was needed. Its `done` is true
+        decisions: The decision of each decision hook, in order.
+        approval: The approver, the answer, its time and digest; None when no approval was needed. Its `done` is true
             where the answer to a call in doubt was that it was done: the result is what that person gave, and the tool
             was not executed again.
         outcome: The outcome as JSON shapes, or `{"kind": "cancelled"}`.
         duration_ms: From the call's arrival to its end, people's time included.
         parent_id: The turn, program or request that made the call, or the call whose tool did; None at the top.
-        asked: What the tool asked a person, a client or a model while it ran, in order, and what came of each: `what`,
+        asked: The tool's questions to a person, a client or a model while it ran, in order, with their outcome: `what`,
             `of` whom, the `text`, the `outcome`, `by` whom, `duration_ms`; the first hundred, and no answers.
     """
 
@@ -127,5 +127,5 @@ class CallRecord(ShortRepr):
             "ended_at": self.ended_at.isoformat(),
             "duration_ms": round(self.duration_ms, 3),
             "parent_id": self.parent_id,
-            **({"asked": [dict(one) for one in self.asked]} if self.asked else {}),
+            **({"asked": [dict(question) for question in self.asked]} if self.asked else {}),
         }

@@ -34,8 +34,8 @@ def _copied(value: Any) -> Any:
         return kind(map(_copied, value)) if kind is not deque else deque(map(_copied, value), value.maxlen)
     if isinstance(value, BaseModel):
         copied = value.model_copy()
-        held = cast("dict[str, Any]", copied.__dict__)
-        held.update(_copied(held))
+        attributes = cast("dict[str, Any]", copied.__dict__)
+        attributes.update(_copied(attributes))
         if copied.__pydantic_extra__:
             copied.__pydantic_extra__.update(_copied(copied.__pydantic_extra__))
         return copied

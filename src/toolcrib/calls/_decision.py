@@ -33,8 +33,8 @@ class Ask:
     """Request for a person's approval, with its `reason`; later hooks still run, and may reject or complete.
 
     Attributes:
-        reason: Why, for the person.
-        metadata: What they are shown besides the arguments.
+        reason: The reason, for the person.
+        metadata: The facts that they are shown besides the arguments.
         origins: The values that a gate asks about, as JSON shapes: the call keeps them under the gate's name, the
             request shows them, and the gate's feature is given them when they are approved.
     """
@@ -45,4 +45,4 @@ class Ask:
 
 
 Decision: TypeAlias = RunNormally | Complete | Reject | Ask
-"""What a decision hook returns."""
+"""The return value of a decision hook."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 IN_DOUBT: Final = "may have run already"
-"""What the title of the question says of the tool."""
+"""The words about the tool in the title of the question."""
 
 DOUBT_ANSWERS: Final[Mapping[str, str]] = {
     "approve": "Do it",

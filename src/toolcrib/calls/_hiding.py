@@ -33,7 +33,7 @@ _MOST_ERRORS: Final = 100  # of a chain or a group; what caused them before, and
 
 
 class Hiding:
-    """What hides the secret values of one call in texts.
+    """The secret values of one call, which it replaces in texts.
 
     A value of at least 8 characters is hidden wherever it stands, and of one of at least 16 each part of 12. A value of
     4 to 7 characters is hidden where it stands by itself, as a word or a number; a shorter one is not.
@@ -99,12 +99,12 @@ class Hiding:
             return text[start:end]
         if self._found_forms is None:
             self._found_forms = SecretForms(self._values)
-        first, kept, position = max(0, start - MARGIN), list[str](), start
+        first, parts, position = max(0, start - MARGIN), list[str](), start
         for begins, ends in self._found_forms.spans(text[first : end + MARGIN]):
             if first + ends > start and first + begins < end:
-                kept += [text[position : first + begins], REDACTED]
+                parts += [text[position : first + begins], REDACTED]
                 position = min(first + ends, end)
-        return "".join([*kept, text[position:end]])
+        return "".join([*parts, text[position:end]])
 
     def _hidden_error(self, error: BaseException, known: dict[int, BaseException]) -> BaseException:
         """Return the exception after its text is hidden; `known` has those that were looked at, by identity."""
@@ -207,7 +207,7 @@ class Hiding:
 
 
 NOTHING_HIDDEN: Final = Hiding()
-"""What hides nothing: of a call without secrets."""
+"""The hiding of a call without secrets, which replaces nothing."""
 
 
 def _is(one: object, other: object) -> bool:

@@ -16,7 +16,7 @@ from toolcrib.errors import explain_options
 ANYBODY: Final = "*"
 """The group of every person who has an identity."""
 APPROVER_RULES: Final = "toolcrib:approvers:"
-"""What a key in the metadata of an `Ask` begins with whose value is a list of `RequiredApprovers.to_dict()`.
+"""The prefix of a key in the metadata of an `Ask` whose value is a list of `RequiredApprovers.to_dict()`.
 
 The request has them as `required`, and no longer as metadata.
 """
@@ -26,10 +26,10 @@ _MOST_NAMED: Final = 5
 @explain_options()
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who answers, as a login, a token or the host shows it.
+    """The identity of an approver, as a login, a token or the host shows it.
 
     Attributes:
-        id: What tells them from all others: the holder of a token, a claim of a login, an id of a chat.
+        id: A unique id: the holder of a token, a claim of a login, an id of a chat.
         by: How it was shown, in a word for the record, such as `console`; `model` is a model, and no person.
         groups: The groups that the login says. Those of a rule's own list are not in it.
         until: When `groups` stop to count for further calls; with a time zone.
@@ -152,7 +152,7 @@ def _moment(at: datetime) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RequiredApprovers:
-    """Who has to approve one request, by one rule.
+    """The people who have to approve one request, by one rule.
 
     Attributes:
         rule: The name of the rule.
@@ -188,7 +188,7 @@ class RequiredApprovers:
 
     @property
     def people(self) -> int:
-        """How many people it takes."""
+        """The number of people who have to approve."""
         return sum(self.of.values())
 
     @property
@@ -210,9 +210,9 @@ class RequiredApprovers:
     def stood_for_by(self, id: str, at: datetime | None) -> list[str]:
         """Return those whose right a person has at a time, or at any when None, the nearest first."""
         found = [id]
-        for one in found:  # which grows: a right may be given on
-            given = (delegation for delegation in self.delegations if at is None or delegation.holds(at))
-            found += [each.person for each in given if each.to in self.ids_of(one) and each.person not in found]
+        for person in found:  # which grows: a right may be given on
+            valid = (delegation for delegation in self.delegations if at is None or delegation.holds(at))
+            found += [right.person for right in valid if right.to in self.ids_of(person) and right.person not in found]
         return found[1:]
 
     def groups_of(self, one: Identity, asked_at: datetime, at: datetime) -> set[str]:
@@ -232,9 +232,9 @@ class RequiredApprovers:
         for persons, escalated_to in ((now, self.escalated_to(asked_at, at)), (now, groups), (ever, groups)):
             for person in (one.stands_for, *persons):
                 for escalated in (one.escalated, True):
-                    said = replace(one, stands_for=person, escalated=escalated)
-                    if self._counted(said, persons, escalated_to):
-                        return said
+                    claim = replace(one, stands_for=person, escalated=escalated)
+                    if self._counted(claim, persons, escalated_to):
+                        return claim
         return one
 
     def _counted(self, one: Identity, persons: Container[str], escalated_to: Sequence[str]) -> set[str]:
@@ -261,9 +261,9 @@ class RequiredApprovers:
             for after, group in self.escalation
         )
         listed = {id for people in self.members.values() for ids in people for id in ids}
-        given = [f"; {delegation.text()}" for delegation in self.delegations if delegation.person in listed]
-        given[_MOST_NAMED:] = ["; ..."] if len(given) > _MOST_NAMED else []
-        return f"{printable(self.rule)}: {parts}{asked}{within}{later}{''.join(given)}"
+        rights = [f"; {delegation.text()}" for delegation in self.delegations if delegation.person in listed]
+        rights[_MOST_NAMED:] = ["; ..."] if len(rights) > _MOST_NAMED else []
+        return f"{printable(self.rule)}: {parts}{asked}{within}{later}{''.join(rights)}"
 
     def _group(self, group: str) -> str:
         if group == ANYBODY:
@@ -282,7 +282,7 @@ class RequiredApprovers:
             "excluded": list(self.excluded),
             **({} if self.expires_after is None else {"expires_after": self.expires_after}),
             **({} if self.remind_after is None else {"remind_after": self.remind_after}),
-            **({"escalation": [list(one) for one in self.escalation]} if self.escalation else {}),
+            **({"escalation": [list(step) for step in self.escalation]} if self.escalation else {}),
             **({"delegations": [delegation.to_dict() for delegation in self.delegations]} if self.delegations else {}),
             **({"aliases": [list(ids) for ids in self.aliases]} if self.aliases else {}),
             **({"instead": True} if self.instead else {}),
@@ -298,6 +298,6 @@ class RequiredApprovers:
         for name in ("from_login", "excluded"):
             values[name] = tuple(values.get(name, ()))
         for name in ("escalation", "aliases"):
-            values[name] = tuple(tuple(one) for one in values.get(name, ()))
+            values[name] = tuple(tuple(row) for row in values.get(name, ()))
         values["delegations"] = tuple(Delegation.from_dict(delegation) for delegation in values.get("delegations", ()))
         return cls(**values)

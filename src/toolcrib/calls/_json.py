@@ -63,7 +63,7 @@ def jsonable(value: object, tool: str = "", *, media: bool = False) -> Any:
     """Return `value` as JSON shapes: models and dataclasses as objects, dates as ISO text, sets as lists.
 
     Args:
-        value: What a tool returned.
+        value: The return value of a tool.
         tool: Its name, for the error.
         media: Keep the bytes of `Media`, for a process that reads them back with `revived`; else only the facts.
 
@@ -177,15 +177,15 @@ def _with_keys_apart(value: Any) -> Any:
 
 def _keys_apart(keys: list[Any]) -> list[Any]:
     """Return the keys of a dict, with the type beside one that is not text and written as another one is."""
-    taken = {key for key in keys if isinstance(key, str)}
+    used = {key for key in keys if isinstance(key, str)}
     apart: list[Any] = []
     for key in keys:
         name: Any = key
         if not isinstance(key, str):
             name = next(iter(to_jsonable_python({key: None}, fallback=_text, context=_REDACT)))
-            while name in taken:
+            while name in used:
                 name = f"{name} ({type(key).__name__})"
-            taken.add(name)
+            used.add(name)
         apart.append(name)
     return apart
 

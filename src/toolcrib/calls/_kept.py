@@ -18,7 +18,7 @@ class KeptResult:
 
     Attributes:
         handle: By which `read_result` reads it.
-        text: What is shown in its place: what it is, its head and tail, and how to read the rest.
+        text: The text shown in its place: a description, its head and tail, and how to read the rest.
         chars: How many characters it has; of a table that is kept as columns, bytes.
         has_parts: Whether it also has media or content blocks, which are shown beside the text.
     """
@@ -40,7 +40,7 @@ class KeptResult:
 
 @dataclass(frozen=True, slots=True)
 class ResultReader:
-    """Who reads the results of a run's calls.
+    """The reader of the results of a run's calls.
 
     Attributes:
         blocks: The content blocks that the reader takes as they are.

@@ -43,12 +43,12 @@ class Media:
     """An image, a sound or a file, alone or anywhere in what a tool returns.
 
     Attributes:
-        mime_type: What it is: `image/png`.
+        mime_type: Its media type: `image/png`.
         data: Its bytes; None where only the `url` is known.
         url: Where it is. With `data` too, the bytes are sent, and this only says where they are from.
         name: A file name, which the model is shown as well.
-        title: What people are shown in place of the name.
-        description: What people are shown besides.
+        title: A title that people are shown in place of the name.
+        description: A text that people are shown besides.
 
     Raises:
         TypeError: `data` is text, or something else that is not bytes.
@@ -99,9 +99,9 @@ class Media:
 
     def facts(self) -> dict[str, Any]:
         """Return the facts for a record or a program as JSON shapes: everything but the bytes."""
-        said = {"url": self.url, **{name: getattr(self, name) for name in _TEXTS}}
+        texts = {name: text for name in ("url", *_TEXTS) if (text := getattr(self, name))}
         size = {} if self.data is None else {"size": len(self.data)}
-        return {"kind": _KIND, "mime_type": self.mime_type, **size, **{key: text for key, text in said.items() if text}}
+        return {"kind": _KIND, "mime_type": self.mime_type, **size, **texts}
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON shapes, the bytes as base64."""
@@ -171,8 +171,8 @@ def _serialized(value: Any, info: SerializationInfo) -> Any:
     if not isinstance(value, Media):
         raise PydanticSerializationUnexpectedValue(f"media are expected, and this is a {type(value).__name__}")
     context: Any = info.context
-    given: dict[str, Any] = cast("dict[str, Any]", context) if isinstance(context, dict) else {}
-    found: list[Media] | deque[Media] | None = given.get(WITH_MEDIA)
+    options: dict[str, Any] = cast("dict[str, Any]", context) if isinstance(context, dict) else {}
+    found: list[Media] | deque[Media] | None = options.get(WITH_MEDIA)
     if found is None:
         return value if info.mode == "python" else value.to_dict()
     found.append(value)

@@ -33,7 +33,7 @@ from toolcrib.errors import (
 )
 
 REJECTION_PREFIX = "Rejected: "
-"""What the text of a rejected call begins with, as the model reads it."""
+"""The beginning of the text of a rejected call, as the model reads it."""
 T = TypeVar("T", default=Any)
 
 _CHANGED = (
@@ -50,10 +50,10 @@ class Completed(ShortRepr, Generic[T]):
     """The call has a result.
 
     Attributes:
-        value: What the tool returned (a list of the values of a streaming tool), after post hooks.
+        value: The return value of the tool (a list of the values of a streaming tool), after post hooks.
         source: `tool`, or `hook` when a decision hook answered in its place.
         max_result_chars: The most characters of it that go back to a model; None for all.
-        kept: What a model is shown in its place, where a result store keeps it.
+        kept: The stored result that a model is shown in its place, where a result store keeps it.
     """
 
     tool: str
@@ -182,8 +182,8 @@ class Failed(ShortRepr):
         return versioned("Failed", {**data, "reference": self.reference} if self.reference else data)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        said = (self.tool, self.call_id, self.code, self.message, self.error_type, self.problems, self.retryable)
-        return (Failed, (*said, None, self.reference, self.traceback))
+        values = (self.tool, self.call_id, self.code, self.message, self.error_type, self.problems, self.retryable)
+        return (Failed, (*values, None, self.reference, self.traceback))
 
 
 @runtime_checkable
@@ -212,7 +212,7 @@ class Suspended(ShortRepr):
     """The call waits for a person; nothing ran.
 
     Attributes:
-        request: What they are asked.
+        request: The question to them.
         call: The call as far as it got, from which it is resumed; as JSON it holds the real arguments, so it
             belongs in safe keeping and never in a log.
         executed_since: Since when another process or task executes the call; None where nothing runs.
@@ -277,7 +277,7 @@ def _state(call: SupportsToDict | Mapping[str, Any] | None) -> dict[str, Any] | 
 
 
 Outcome: TypeAlias = Completed[T] | Rejected | Failed | Suspended
-"""How a call ended, or that it waits for a person; a value, and no exception."""
+"""The end of a call, or its wait for a person; a value, and no exception."""
 
 
 def error_of(outcome: Outcome) -> Exception:
@@ -322,7 +322,7 @@ def render(
     Args:
         structured: Give the result as JSON shapes, too.
         blocks: The content blocks that the way in has of its own, as for `render_value`.
-        tables: What stands for a table in the JSON shapes, as for `render_value`.
+        tables: The replacement of a table in the JSON shapes, as for `render_value`.
     """
     if unknown:
         refuse_unknown_options("render()", unknown, ("structured", "blocks", "tables"), {})
@@ -352,9 +352,9 @@ def record_of(
         hide: Hides secrets in the result, as for `lenient`.
     """
     if isinstance(outcome, Completed):
-        kept = outcome.kept
-        is_kept = kept is not None and limit is not None and kept.chars > limit
-        value = kept.text if kept is not None and is_kept else lenient_later(outcome.value, limit=limit, hide=hide)
+        stored = outcome.kept
+        is_kept = stored is not None and limit is not None and stored.chars > limit
+        value = stored.text if stored is not None and is_kept else lenient_later(outcome.value, limit=limit, hide=hide)
         return partial(_record_of_completed, outcome, value, hide)
     data = outcome.to_dict()
     data.pop("call", None)
@@ -367,8 +367,8 @@ def _record_of_completed(outcome: Completed[Any], value: Any, hide: Callable[[An
     shapes = outcome._as_dict(rendered(value))  # pyright: ignore[reportPrivateUsage] -- the same module
     if "kept" not in shapes:
         return shapes
-    kept = {**shapes["kept"], "text": hide(shapes["kept"]["text"], None)}
-    return shapes | {"kept": kept, "value": hide(shapes["value"], None)}
+    stored = {**shapes["kept"], "text": hide(shapes["kept"]["text"], None)}
+    return shapes | {"kept": stored, "value": hide(shapes["value"], None)}
 
 
 @value_class

@@ -16,7 +16,7 @@ from toolcrib.calls._value_class import value_class
 
 @value_class
 class Rendered:
-    """What a model is shown of an outcome: cut to the tool's `max_result_chars`, with secrets hidden.
+    """An outcome as a model is shown it: cut to the tool's `max_result_chars`, with secrets hidden.
 
     Attributes:
         text: All of it as text, with a placeholder such as `[image/png: chart.png, 264 bytes]` for each of the media.
@@ -44,13 +44,13 @@ def render_value(
     """Render a tool's value for a model.
 
     Args:
-        value: What the tool returned, or one value of a stream.
+        value: The return value of the tool, or one value of a stream.
         tool: Its name, for the error.
         limit: The most characters of text; of a longer one the head and the tail are kept, and the cut is said.
         structured: Give the value as JSON shapes, too.
-        blocks: What is a part as it is, alone or in a list; a value that has one is not given as JSON shapes.
+        blocks: Returns the text of a part that stays as it is; a value that has one is not given as JSON shapes.
         tables: Returns what stands for a table in the JSON shapes; a value that is one is not cut then.
-        kept: What is shown in the place of all its text.
+        kept: The text that is shown in the place of all its text.
 
     Raises:
         ResultNotSerializable: Something in it has no JSON form.

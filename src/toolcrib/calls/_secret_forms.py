@@ -65,7 +65,7 @@ class SecretForms:
 
     def _places(self, text: str) -> Iterator[tuple[int, int]]:
         known = self._beginnings
-        for start in [each for each in range(len(text)) if text[each : each + SHORTEST] in known]:
+        for start in [index for index in range(len(text)) if text[index : index + SHORTEST] in known]:
             if text[start : start + _PART] in self._parts:
                 yield start, start + _PART
             for size, forms in self._whole.items():
@@ -154,7 +154,7 @@ def _folded(text: str) -> str:
     folded = text.lower()
     if len(folded) == len(text):
         return folded
-    return "".join(each.lower() if len(each.lower()) == 1 else each for each in text)
+    return "".join(letter.lower() if len(letter.lower()) == 1 else letter for letter in text)
 
 
 def _is_alone(text: str, start: int, end: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -12,7 +13,6 @@ from typing import Any
 
 from toolcrib.approvals import ApprovalStore, ClaimsWork, KeepsJournals
 from toolcrib.calls import StoredFields, jsonable, revived, versioned
-from toolcrib.code._claim_log import ClaimLog
 from toolcrib.code._journal import JournalEntry
 from toolcrib.code._paused import PausedProgram
 from toolcrib.code._result import ExecutionResult
@@ -20,6 +20,8 @@ from toolcrib.errors import PausedProgramError, ResultNotSerializable
 
 _MOST_CHARS = 1_000_000  # of a result that is kept, as JSON
 _SHAPES = ("output", "error_output", "return_value", "tool_calls", "success", "error", "isolation")
+_MOST_LOG_CHARS = 16_000_000  # of the results that are kept, as JSON
+_RESULTS = ("ended", "value")
 
 
 @dataclass(slots=True)
@@ -129,3 +131,70 @@ def _result_of(data: Mapping[str, Any]) -> ExecutionResult:
         suspended_calls=waiting,
         paused=paused,
     )
+
+
+class ClaimLog:
+    """Lines of a journal, which the holder of a claim alone can write.
+
+    Once the results in it are too long, no more of them are kept: a call without one counts as begun, and is in doubt.
+
+    Args:
+        store: The store of the claim.
+        key: The claim's.
+        journal: The name of the journal.
+    """
+
+    def __init__(self, store: KeepsJournals, key: str, journal: str) -> None:
+        self._store, self._key, self._journal = store, key, journal
+        self._lines: list[str] = []
+        self._chars, self._waited = 0, 0.0
+        self._saving: asyncio.Future[None] | None = None
+        self._has_started = False  # a call: until then nothing is lost where the lines are
+
+    @property
+    def waited(self) -> float:
+        """The seconds so far in which the program waited for the store."""
+        return self._waited
+
+    def write(self, line: Mapping[str, Any]) -> None:
+        """Append one line, of JSON shapes, unless it is a result too many."""
+        self._has_started = self._has_started or line["t"] == "started"
+        text = json.dumps(line, separators=(",", ":"))
+        if line["t"] in _RESULTS:
+            if self._chars + len(text) > _MOST_LOG_CHARS:
+                return
+            self._chars += len(text)
+        self._lines.append(text)
+
+    async def flush(self) -> None:
+        """Return when every line so far is in the store.
+
+        Raises:
+            PausedProgramError: Another process writes there, which took this one for lost.
+        """
+        begun = time.monotonic()
+        try:
+            while (self._lines and self._has_started) or self._saving is not None:
+                if self._saving is None:
+                    self._saving = asyncio.ensure_future(self._save())
+                await asyncio.shield(self._saving)  # it comes to its end also where the program is cancelled meanwhile
+        finally:
+            self._waited += time.monotonic() - begun
+
+    async def _save(self) -> None:
+        lines, self._lines = f"[{','.join(self._lines)}]", []
+        try:
+            if not await self._store.append_line(self._key, self._journal, lines):
+                raise PausedProgramError("another process resumes it now, which took this one for lost")
+        finally:
+            self._saving = None
+
+    async def load(self) -> list[Mapping[str, Any]]:
+        """Return the lines of earlier resumptions; those of this one come after them."""
+        stored = await self._store.read_lines(self._journal)
+        self._chars += sum(map(len, stored))
+        return [line for lines in stored for line in json.loads(lines)]
+
+    async def delete(self) -> None:
+        """Remove all lines."""
+        await self._store.remove_lines(self._journal)

@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, cast
 
-from toolcrib._arrow import is_table
+from toolcrib._arrow import is_table, table_bytes, table_facts, table_rows, table_stream, table_summary
+from toolcrib._numbers import count_text
 from toolcrib.calls import (
     ApprovalRequest,
     Completed,
@@ -27,9 +28,8 @@ from toolcrib.calls import (
     render_value,
 )
 from toolcrib.code._activity import NO_ACTIVITY, ProgramActivity
-from toolcrib.code._given_tables import GivenTables, TableRefused
 from toolcrib.code._program_tools import ProgramTool
-from toolcrib.errors import ResultNotSerializable
+from toolcrib.errors import MissingExtraError, ResultNotSerializable
 from toolcrib.pipeline import Call, Pipeline, Run
 from toolcrib.sandbox import Emit, Raised, Reply, SuspendedReply, Value, memory_size
 from toolcrib.schema import ToolSpec
@@ -52,6 +52,7 @@ _EXCEPTIONS = {
     "schema_error": "TypeError",
 }
 _FIRST_NAME = re.compile(r"[^.\[]*")
+_MOST_CELLS = 2_000_000  # as rows: they would take a hundred bytes each in the program
 
 
 class ProgramHost:
@@ -240,3 +241,63 @@ def _builtin(error: Exception) -> str:
 def _message(error: Exception, text: str) -> str:
     key: Any = error.args[0] if isinstance(error, KeyError) and len(error.args) == 1 else None
     return key if isinstance(key, str) and text == repr(key) else text  # the text of a KeyError is its key, quoted
+
+
+class TableRefused(Exception):
+    """A table cannot be given to a program, as it is too large or of a kind that Arrow lacks; the message says why."""
+
+
+class GivenTables:
+    """The tables in one result, each of which becomes a stream and a summary that stands for it, or rows.
+
+    Args:
+        tool: The name of the tool, for errors.
+        most: The bytes that tables may have; 0 for a program that has nothing to read them with, and is given rows.
+    """
+
+    def __init__(self, tool: str, most: int) -> None:
+        self._tool, self._most = tool, most
+        self._streams: list[bytes] = []
+
+    @property
+    def streams(self) -> tuple[bytes, ...]:
+        """The tables so far, as Arrow IPC streams."""
+        return tuple(self._streams)
+
+    def __call__(self, table: Any) -> Any:
+        """Replace a table in a value by its rows or its stream.
+
+        Raises:
+            TableRefused: It is too large, or Arrow cannot hold it.
+        """
+        return charged(self._as_stream if self._most else self._as_rows, table)
+
+    def _as_stream(self, table: Any) -> Any:
+        size = table_bytes(table)
+        if size > self._most:
+            raise TableRefused(
+                f"`{self._tool}` returned a table of {size} bytes, and {self._most} is the most a program can take in "
+                "at once (SandboxLimits.bytes_in). Ask it for fewer rows or columns."
+            )
+        try:
+            self._streams.append(table_stream(table))
+        except MissingExtraError:
+            raise
+        except Exception as error:  # of the table's library: its values may be of any kind
+            raise TableRefused(
+                f"`{self._tool}` returned a table that Arrow cannot hold ({type(error).__name__}: {error}). The tool "
+                "has to return columns of one plain kind each: numbers of 64 bits, texts, dates; "
+                "`table[name].astype(str)` makes a column text."
+            ) from error
+        return {"$table": len(self._streams) - 1, **table_summary(table)}
+
+    def _as_rows(self, table: Any) -> Any:
+        facts = table_facts(table)
+        rows, columns = count_text(facts.rows, "row"), count_text(len(facts.columns), "column")
+        if facts.rows * len(facts.columns) > _MOST_CELLS:
+            raise TableRefused(
+                f"`{self._tool}` returned a table of {rows} and {columns}, and a program "
+                f"can take in {_MOST_CELLS} values at once as rows. Ask it for fewer; or run programs in "
+                'ProcessSandbox(packages=["pandas", "pyarrow"]), where tables arrive as they are.'
+            )
+        return table_rows(table)

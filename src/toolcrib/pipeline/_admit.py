@@ -452,8 +452,8 @@ async def _resume(call: LiveCall, attached: Grant | Denial | None) -> Outcome | 
     name, steps = call.approval.waits_for, (*call.plan.steps, *run_steps(call.run))
     resume = next((step.resume for step in steps if step.name == name and step.resume is not None), None)
     if resume is None:
-        gone = f"the gate `{name}` that it waits for is not there any more; make the call anew"
-        return failure(call, ApprovalError(call.name, gone))
+        problem = f"the gate `{name}` that it waits for is not there any more; make the call anew"
+        return failure(call, ApprovalError(call.name, problem))
     return await resume(call, attached)
 
 

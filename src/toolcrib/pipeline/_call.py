@@ -276,7 +276,7 @@ class Execution:
         noted: How much of it the run's approval store knows; None for nothing.
         reports: The delivery of what the tool reported last; None where nothing is on its way.
         delivered: Whether the result, or each value of a stream as it came, passed the deliveries.
-        kept: The text in place of the result, where a result store keeps it.
+        kept_result: The text in place of the result, where a result store keeps it.
     """
 
     seal: str | None = None
@@ -286,7 +286,7 @@ class Execution:
     noted: Literal["begun", "ended"] | None = None
     reports: Future[None] | None = None
     delivered: bool = False
-    kept: KeptResult | None = None
+    kept_result: KeptResult | None = None
 
 
 NOT_ASKED = Approval()

@@ -120,12 +120,12 @@ def tool_failure(call: CallOfTool, raised: Exception) -> Failed:
 
 
 def hook_failure(call: CallOfTool, kind: str, hook: object, raised: BaseException) -> Failed:
-    """Return the outcome for what a function of the host around a tool raised: a hook, a policy, an approver, a store.
+    """Return the outcome of an error of a host's function around a tool: a hook, a policy, an approver, a store.
 
     Such a gate is shut. The host has the error; the model is shown no text of it, however the run shows a tool's own.
 
     Raises:
-        BaseException: What is to end more than the call, as of `exception_of`.
+        BaseException: One that is to end more than the call, as of `exception_of`.
     """
     tool = call.plan.name
     error = HookError.of(tool, kind, hook, call.hiding.hide_error(exception_of(raised)))
@@ -184,8 +184,8 @@ def error_shapes(call: CallOfTool, error: Exception) -> dict[str, Any]:
     """Return a tool's error as JSON shapes, for `stored_error` in another process; of a `HookError` no text."""
     if isinstance(error, HookRaised):
         error = HookError.of(call.plan.name, "observer", error.hook, error.error)
-    said = _host_problem(error, call.plan.name) if isinstance(error, HookError) else message_of(error)
-    return {"error": {"type": type(error).__name__, "message": call.hiding.hide(said)}}
+    message = _host_problem(error, call.plan.name) if isinstance(error, HookError) else message_of(error)
+    return {"error": {"type": type(error).__name__, "message": call.hiding.hide(message)}}
 
 
 def stored_error(data: Mapping[str, str]) -> Exception:

@@ -159,7 +159,7 @@ async def finish(call: LiveCall) -> Outcome:
         return call.close(failed)
     if call.plan.shortener is not None and call.state == "executed" and call.error is None:
         with call:
-            call.update_execution(kept=await _shorten(call))
+            call.update_execution(kept_result=await _shorten(call))
     return conclude(call)
 
 
@@ -170,7 +170,7 @@ def conclude(call: LiveCall) -> Outcome:
     plan, run = call.plan, call.run
     if call.error is None:
         most = plan.max_result_chars if plan.shortener is None else _shown_limit(plan, run)
-        outcome: Outcome = Completed(plan.name, call.received.id, call.value, "tool", most, call.execution.kept)
+        outcome: Outcome = Completed(plan.name, call.received.id, call.value, "tool", most, call.execution.kept_result)
         if run.limits is not None and run.limits.requirements:
             run.completed.add(plan.name)
     else:

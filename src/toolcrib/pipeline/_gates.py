@@ -64,7 +64,7 @@ async def decide(call: LiveCall, hooks: Iterable[DecisionHook], *, given: int) -
     plan = call.plan
     about = CallMetadata(call.id, plan.name, call.received.arguments)
     for number, hook in enumerate(hooks):
-        name, own = getattr(hook, "__name__", type(hook).__name__), number < given
+        name, is_given = getattr(hook, "__name__", type(hook).__name__), number < given
         current = _input_of(call)  # anew for each hook: the one before may have changed its own
         try:
             decision: Any = await hook(about, current)
@@ -74,17 +74,17 @@ async def decide(call: LiveCall, hooks: Iterable[DecisionHook], *, given: int) -
         match decision:
             case calls.RunNormally():
                 unfit = None if edited is None or equal_values(edited, call.args.values) else _revised(call, edited)
-                _note(call, name, "run", given=own)  # with the arguments that the tool would run with now
+                _note(call, name, "run", given=is_given)  # with the arguments that the tool would run with now
                 if unfit is not None:
                     return call.hook_failure("decision hook", name, unfit)
             case calls.Complete(output):
-                _note(call, name, "complete", given=own)
+                _note(call, name, "complete", given=is_given)
                 return await completed_outcome(call, output)
             case calls.Reject(reason):
-                _note(call, name, "reject", reason, given=own)
+                _note(call, name, "reject", reason, given=is_given)
                 return Rejected(plan.name, call.id, reason, "hook")
             case calls.Ask(reason, metadata):
-                _note(call, name, "ask", reason, given=own)
+                _note(call, name, "ask", reason, given=is_given)
                 call.add_reason(reason, metadata)
             case other:
                 wrong = TypeError(f"it returned {type(other).__name__}; return RunNormally, Complete, Reject or Ask")

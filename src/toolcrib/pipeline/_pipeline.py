@@ -222,11 +222,11 @@ class Pipeline:
             watched = admitted.watched
             with admitted:
                 while admitted.state == "admitted":
-                    kept: list[Any] = []
-                    async with values_of(admitted, kept) as values:
+                    results: list[Any] = []
+                    async with values_of(admitted, results) as values:
                         async for value in values:  # no generator in between: each costs as much as a value
                             shown = await process_value(admitted, value) if watched else value
-                            kept.append(shown)
+                            results.append(shown)
                             try:
                                 yield shown if plain else Yielded(shown)
                             except BaseException as left:

@@ -356,8 +356,8 @@ def require_run(run: object) -> None:
     """Raise TypeError for what is given in the place of a run."""
     if not isinstance(run, Run):
         mend = "run=Run(limits=CallLimits(...))" if isinstance(run, CallLimits) else "run=Run(principal='ann')"
-        given = cast("Iterable[object]", run if isinstance(run, list | tuple) else (run,))
-        if any(isinstance(one, Grant | Denial) for one in given):
+        items = cast("Iterable[object]", run if isinstance(run, list | tuple) else (run,))
+        if any(isinstance(item, Grant | Denial) for item in items):
             mend = "run=Run(principal='ann'); answers are given by name, as in grants=[grant] or denials=[denial]"
         raise TypeError(f"`run` is {run!r:.80}; give a run, as in {mend}")
 

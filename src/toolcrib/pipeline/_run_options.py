@@ -229,10 +229,10 @@ def require_limits(who: str, limits: object) -> None:
     if limits is not None and not isinstance(limits, CallLimits):
         how = "total=3"
         if isinstance(limits, Mapping):
-            given = cast("Mapping[str, object]", limits)
-            are_options = given.keys() <= {one.name for one in fields(CallLimits)}
-            written = ", ".join(f"{name}={value!r}" for name, value in given.items())
-            how = f"{written:.80}" if are_options else f"per_tool={given!r:.80}"
+            numbers = cast("Mapping[str, object]", limits)
+            are_options = numbers.keys() <= {field.name for field in fields(CallLimits)}
+            written = ", ".join(f"{name}={value!r}" for name, value in numbers.items())
+            how = f"{written:.80}" if are_options else f"per_tool={numbers!r:.80}"
         raise TypeError(f"{who}: limits is {limits!r:.80}; give CallLimits, as in CallLimits({how})")
 
 
@@ -272,7 +272,7 @@ DEFAULT_CHANNEL: Final = Channel()
 DEFAULT_DURABILITY: Final = Durability()
 """The durability of a run that ends with its process."""
 _PARTS: Final[Mapping[str, type[Any]]] = {"limits": CallLimits, "channel": Channel, "durability": Durability}
-PART_OF: Final[Mapping[str, str]] = {one.name: part for part, cls in _PARTS.items() for one in fields(cls)}
+PART_OF: Final[Mapping[str, str]] = {option.name: part for part, cls in _PARTS.items() for option in fields(cls)}
 """The option of a run in which each option of these classes stands, by name."""
 OPTION_WORDS: Final[Mapping[str, str]] = {  # where an option stands that is not of the run itself
     **{name: f"Run({part}={_PARTS[part].__name__}({name}=...))" for name, part in PART_OF.items()},

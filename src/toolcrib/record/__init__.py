@@ -34,7 +34,6 @@ if TYPE_CHECKING:
         list_runs,
         trace_nodes,
     )
-    from toolcrib.record._selecting_sink import SelectingSink
     from toolcrib.record._sinks import (
         ActivitySink,
         Followed,
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
         ListSink,
         LogSink,
         RecordedRun,
+        SelectingSink,
         Sink,
         TracingSink,
         calls_log,
@@ -66,10 +66,9 @@ else:
             "._prune": "prune_events",
             "._recorded_calls": "RecordedAttempt RecordedCall RecordedCalls read_calls",
             "._run_log": "RunFilter RunSummary TraceNode ids_like list_runs trace_nodes",
-            "._selecting_sink": "SelectingSink",
             "._sinks": (
-                "ActivitySink Followed JsonLinesSink ListSink LogSink RecordedRun Sink TracingSink calls_log "
-                "merged_sinks require_sinks wants_activities"
+                "ActivitySink Followed JsonLinesSink ListSink LogSink RecordedRun SelectingSink Sink TracingSink "
+                "calls_log merged_sinks require_sinks wants_activities"
             ),
             "._sqlite_sink": "SqliteSink sqlite_event_tables sqlite_events",
             "._word_index": "WordIndex",

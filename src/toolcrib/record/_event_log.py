@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from operator import attrgetter
 from typing import Any, TypeAlias, cast
 
 from toolcrib._numbers import require_number
+from toolcrib._processes import is_running
 from toolcrib.calls import now
 from toolcrib.database import Tables
 from toolcrib.record._activity_filter import (
@@ -22,11 +24,15 @@ from toolcrib.record._activity_filter import (
     select_activities,
 )
 from toolcrib.record._event_tables import Activity, Rows
-from toolcrib.record._lost import LostWork
 from toolcrib.record._word_index import WordIndex
 
 QUIET = timedelta(seconds=60)
 """A call or activity that has not ended, and of which no event came for so long, is not taken to be alive."""
+_LOOK_SECONDS = 5.0
+_RUNNING = "SELECT DISTINCT process FROM toolcrib_activities WHERE status = 'running' AND process <> ''"
+_CLOSE = """UPDATE toolcrib_activities SET status = 'lost', ended_at =
+    (SELECT at FROM toolcrib_events WHERE position = toolcrib_activities.last_position)
+    WHERE status = 'running' AND process = ? RETURNING id"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,3 +319,25 @@ def _ancestors(id: str, run_id: str, by_id: Mapping[str, Sequence[Activity]], de
         at = _parent_among(at, by_id.get(at.parent_id, ()))
         around += [] if at is None else [at]
     return tuple(reversed(around))
+
+
+class LostWork:
+    """Closes the calls and runs of processes that are gone, every few seconds at most.
+
+    A process of another machine may still be at work, and durable work is taken up by another worker: neither is lost.
+    """
+
+    def __init__(self) -> None:
+        self._looked_at = float("-inf")
+
+    def close(self, tables: Tables) -> None:
+        """Close what is lost in the tables of events, unless that was looked for a moment ago."""
+        if time.monotonic() - self._looked_at < _LOOK_SECONDS:
+            return
+        self._looked_at = time.monotonic()
+        with tables.transaction(write=False) as execute:
+            ended = [process for (process,) in execute(_RUNNING, ()).fetchall() if is_running(process) is False]
+        if ended:
+            with tables.transaction(write=True) as execute:
+                for process in ended:
+                    execute(_CLOSE, (process,)).fetchall()

@@ -10,14 +10,13 @@ from datetime import datetime
 from typing import Any, cast
 
 from toolcrib._numbers import count_text
-from toolcrib.calls import Failed, Outcome, Suspended, ToolCall
+from toolcrib.calls import Ask, CallMetadata, Complete, Decision, Failed, Outcome, Reject, Suspended, ToolCall
 from toolcrib.errors import ModelRetry, explain_options
 from toolcrib.hooks import HookSet, ModelInput
 from toolcrib.pipeline import Access, Call, Channel, Run, is_call
 from toolcrib.provenance import Provenance
 from toolcrib.record import EventLog, RecordedAttempt, RecordedCall, RecordedCalls, read_calls
 from toolcrib.replay._answers import RecordedAnswers
-from toolcrib.replay._host import host_hooks
 from toolcrib.replay._rehearsal import Rehearsal, Rehearsed
 from toolcrib.replay._verdict import (
     APPROVED,
@@ -373,3 +372,43 @@ def _is_hosts(call: RecordedCall, was: ReplayVerdict) -> bool:
     """Return whether what became of a call was for its principal to say, or for who knows whether it was done."""
     request = call.attempts[-1].request or {}
     return bool(request.get("consent") or request.get("in_doubt")) or was.kind in ("approval_error", SAID_DONE)
+
+
+def host_hooks(attempt: RecordedAttempt, *, with_policy: bool) -> HookSet | None:
+    """Return decision hooks that say again what the host said; None where it said nothing.
+
+    Args:
+        attempt: The call, as it came.
+        with_policy: Whether what a policy of provenance decided is said again, too.
+    """
+    attempts = [
+        (str(note["hook"]), _decision(note, attempt.outcome or {}))
+        for note in attempt.notes
+        if note["decision"] != "run" and (note.get("given") or (with_policy and note["hook"] == "provenance"))
+    ]
+    if attempt.arrival.get("asks"):
+        attempts.append(("host", Ask("")))
+    if not attempts:
+        return None
+    hooks = HookSet()
+    for name, decision in attempts:
+        hooks.register(_saying(name, decision))
+    return hooks
+
+
+def _decision(note: Mapping[str, Any], outcome: Mapping[str, Any]) -> Decision:
+    match note["decision"]:
+        case "ask":
+            return Ask(str(note["reason"]))
+        case "reject":
+            return Reject(str(note["reason"]))
+        case _:
+            return Complete(outcome.get("value"))
+
+
+def _saying(name: str, decision: Decision) -> Any:
+    async def say(call: CallMetadata, input: Any) -> Decision:
+        return decision
+
+    say.__name__ = name
+    return say

@@ -14,8 +14,15 @@ if TYPE_CHECKING:
     from toolcrib.results._keep import keep_result
     from toolcrib.results._postgres import PostgresResultStore
     from toolcrib.results._read_result import ReadResult, reader_of
-    from toolcrib.results._store import RESULT_TABLES, Owner, ResultStore, StoredResult
-    from toolcrib.results._stores import MemoryResultStore, ResultStoreOptions, SqliteResultStore
+    from toolcrib.results._store import (
+        RESULT_TABLES,
+        MemoryResultStore,
+        Owner,
+        ResultStore,
+        ResultStoreOptions,
+        SqliteResultStore,
+        StoredResult,
+    )
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -23,8 +30,9 @@ else:
             "._keep": "keep_result",
             "._read_result": "ReadResult reader_of",
             "._postgres": "PostgresResultStore",
-            "._store": "RESULT_TABLES Owner ResultStore StoredResult",
-            "._stores": "MemoryResultStore ResultStoreOptions SqliteResultStore",
+            "._store": (
+                "RESULT_TABLES MemoryResultStore Owner ResultStore ResultStoreOptions SqliteResultStore StoredResult"
+            ),
         },
     )
 

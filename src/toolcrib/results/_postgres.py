@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Unpack
 
 from toolcrib.database import Database, PostgresTables
-from toolcrib.results._store import RESULT_TABLES, ResultStore
-from toolcrib.results._stores import ResultStoreOptions
+from toolcrib.results._store import RESULT_TABLES, ResultStore, ResultStoreOptions
 
 
 class PostgresResultStore(ResultStore):

@@ -1,4 +1,4 @@
-"""ResultStore: results that are too long for a model, kept in a database until they expire."""
+"""Result stores: results that are too long for a model, kept in a database until they expire."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
-from typing import Any
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
 
 from toolcrib._numbers import require_numbers
+from toolcrib._short_repr import FileRepr
 from toolcrib.calls import value_class
-from toolcrib.database import Execute, StoreTables, Tables
+from toolcrib.database import Execute, MemoryTables, SqliteTables, StoreTables, Tables
 from toolcrib.errors import explain_options
 from toolcrib.results._pieces import Form, Piece
 from toolcrib.results._shape import Shape
@@ -283,3 +285,43 @@ def _batches(pieces: Iterable[Piece]) -> Iterator[list[tuple[int, Piece, bytes]]
             yield batch
             batch, size = [], 0
     yield batch
+
+
+class ResultStoreOptions(TypedDict, total=False):
+    """The keywords of every result store; see `ResultStore` for what each means."""
+
+    max_result_chars: int | None
+    expires: timedelta
+    max_bytes: int
+    max_principal_bytes: int
+
+
+class SqliteResultStore(FileRepr, ResultStore):
+    """A result store in a SQLite file, made for its owner alone to read.
+
+    Args:
+        path: The file; it is made when missing. It may be that of approvals and records. Its folder has to be on a
+            local disk.
+        options: Those of `ResultStore`.
+
+    Raises:
+        ValueError: The path is not that of a file.
+        DatabaseError: A newer version of Toolcrib wrote it.
+    """
+
+    def __init__(self, path: str | Path, **options: Unpack[ResultStoreOptions]) -> None:
+        tables = SqliteTables(path, RESULT_TABLES)
+        super().__init__(tables, **options)
+        self.path = tables.path
+
+
+class MemoryResultStore(ResultStore):
+    """A result store in memory, for one process.
+
+    Args:
+        options: Those of `ResultStore`; it holds 250 MB unless they say otherwise.
+    """
+
+    def __init__(self, **options: Unpack[ResultStoreOptions]) -> None:
+        smaller: ResultStoreOptions = {"max_bytes": 250_000_000, "max_principal_bytes": 125_000_000, **options}
+        super().__init__(MemoryTables(RESULT_TABLES), **smaller)

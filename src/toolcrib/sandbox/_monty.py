@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import atexit
 import ctypes
+import json
 import logging
 import os
+import re
 import shutil
 import sys
 import sysconfig
@@ -23,7 +25,7 @@ from functools import partial
 from typing import Any, Literal
 from weakref import WeakSet
 
-from pydantic_monty import Monty
+from pydantic_monty import FunctionSnapshot, Monty, MontyError, MontyTypingError
 
 from toolcrib._numbers import require_number, require_seconds
 from toolcrib.calls import charge_time
@@ -34,7 +36,6 @@ from toolcrib.sandbox._monty_calls import MontyCalls, MontyReplies, MontyRequest
 from toolcrib.sandbox._monty_program import MontyProgram, Steps
 from toolcrib.sandbox._monty_state import ENGINE, MontyState
 from toolcrib.sandbox._monty_subset import MODULES, NOTES, MontySource, monty_source
-from toolcrib.sandbox._monty_type_checker import type_problems
 from toolcrib.sandbox._protocol import Dialect, Host, OutputStream, Program, ProgramError, SandboxResult, TypeProblem
 from toolcrib.sandbox._sealed_program import SealedProgram
 from toolcrib.sandbox._stopwatch import WallClock
@@ -45,6 +46,17 @@ _CLOSE_SECONDS = 2.0  # that running programs are given to notice that they were
 _WORKER = ("subprocess",)  # the arguments of a worker
 _INTERPRETER = ("worker-process", "interpreter:no-files", "interpreter:no-network", "interpreter:no-environment")
 _log = logging.getLogger("toolcrib.code")
+_NEVER = "__never__: int = ''\n"
+"""The first line of each checked program: a type error, without which Monty would run a program that has none."""
+_IGNORED_RULES = frozenset(
+    {
+        *("unresolved-import", "unresolved-reference", "invalid-syntax"),  # of another Python than Monty's
+        *("invalid-await", "possibly-unresolved-reference", "possibly-missing-attribute"),
+    }
+)
+_MAYBE_NONE = re.compile(r"on (?:type )?`None` in union|element `None` of union|`None`.*in union")
+"""Messages about values that may be None, such as `re.match(...).group()`: the program may know that they are not."""
+_CHECK_LIMITS: Any = {"max_feed_duration_secs": 0.05, "max_suspensions": 10, "max_memory": 16_000_000}
 
 
 @explain_options()
@@ -336,4 +348,40 @@ def monty_binary() -> str:
     found = os.environ.get("MONTY_BIN") or shutil.which("monty", path=os.pathsep.join(folders))
     if found is None:
         raise SandboxUnavailable("the program `monty` is not there. Install it: pip install 'toolcrib[monty]'")
+    return found
+
+
+def type_problems(pool: Monty, code: str, stubs: str) -> list[TypeProblem]:
+    """Return the problems that the type checker finds, by line; nothing of the program runs.
+
+    Args:
+        pool: The pool whose worker checks the program.
+        code: The program; it has to parse.
+        stubs: The functions that it may call, and their types.
+    """
+    checkout = pool.checkout(
+        script_name="program.py",
+        limits=_CHECK_LIMITS,
+        type_check=True,
+        type_check_stubs=stubs,
+        type_check_format="json",
+    )
+    with checkout as session:
+        try:
+            snapshot = session.feed_start(_NEVER + code)
+            if isinstance(snapshot, FunctionSnapshot) and snapshot.function_name == "import_stubs":
+                snapshot.resume_not_handled()  # modules that Monty does not know
+        except MontyTypingError as error:
+            return _type_problems_of(error.display())
+        except MontyError:
+            return []  # it cannot be checked; its errors are reported when it runs
+    return []
+
+
+def _type_problems_of(text: str) -> list[TypeProblem]:
+    found: list[TypeProblem] = []
+    for item in json.loads(text):
+        line, rule, message = item["location"]["row"] - 1, item["name"], item["message"]
+        if line >= 1 and item["severity"] == "error" and rule not in _IGNORED_RULES and not _MAYBE_NONE.search(message):
+            found.append(TypeProblem(line, rule, message))
     return found
