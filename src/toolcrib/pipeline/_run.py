@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from inspect import signature
@@ -144,6 +144,10 @@ class Run(RunState):
         self.provide = provide
         self.sinks = record.require_sinks("Run", sinks) if sinks else ()
         self.available = available
+        if gates or deliveries or features:
+            gates, deliveries, features = (
+                tuple(given) if isinstance(given, Iterator) else given for given in (gates, deliveries, features)
+            )
         self.gates = gates
         self.deliveries = deliveries
         self.features = features
