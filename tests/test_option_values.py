@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 import pytest
 
 from toolcrib.approvals import AgentContext, misfit
-from toolcrib.approvers import ApproverRule, Groups
+from toolcrib.approvers import ApproverRule
 from toolcrib.budgets import Budgets, Limit
 from toolcrib.calls import ApprovalRequest, Grant
-from toolcrib.hooks import HookSet
 from toolcrib.openapi import toolset
 from toolcrib.pipeline import CallLimits, Channel, Run, must_call
 from toolcrib.provenance import Provenance, Rule
@@ -19,7 +18,6 @@ from toolcrib.serving import GuardPolicy
 from toolcrib.tools import tool
 from toolcrib.toolsets import Toolset
 
-T = TypeVar("T")
 Wrap = Callable[[list[Any]], Any]
 REQUEST = ApprovalRequest("r1", "c1", "pay", {"cents": 5}, "digest", principal="ann")
 DOCUMENT = {"openapi": "3.1.0", "info": {"title": "shop", "version": "1"}, "paths": {}}
@@ -47,7 +45,7 @@ def test_a_word_that_is_none_of_an_option_is_refused_with_the_one_that_is_meant(
 
 @pytest.mark.parametrize("scope", [None, 1, True])
 def test_a_scope_that_is_no_word_is_refused(scope: Any) -> None:
-    with pytest.raises(ValueError, match="scope is .* once, tool"):
+    with pytest.raises(ValueError, match=r"scope is .* once, tool"):
         Grant("pay", by="ann", scope=scope)
 
 
@@ -69,17 +67,10 @@ def gate(call: Any) -> None:
     return None
 
 
-def rule_names(wrap: Wrap) -> object:
-    rule = ApproverRule(people=1, tools=wrap(["pay"]))
-    return [rule.tools, rule.tools]
-
-
 SEVERAL: Mapping[str, Callable[[Wrap], object]] = {
     "GuardPolicy.approve": lambda wrap: GuardPolicy(approve=wrap(["pay"])).tool_names,
     "GuardPolicy.leave": lambda wrap: GuardPolicy(leave=wrap(["pay"])).tool_names,
-    "GuardPolicy.limits": lambda wrap: (
-        GuardPolicy(limits=CallLimits(requirements=wrap([must_call("pay")]))).limits
-    ),
+    "CallLimits.requirements": lambda wrap: CallLimits(requirements=wrap([must_call("pay")])),
     "Limit.tools": lambda wrap: [Limit(calls=1, tools=wrap(["pay"])).counts(name) for name in ("pay", "pay", "no")],
     "Limit.by": lambda wrap: [(limit := Limit(calls=1, by=wrap(["tool"]))).shares, limit.shares],
     "Budgets": lambda wrap: Budgets(wrap([Limit(calls=1, tools=["pay"])])).limits,
@@ -88,33 +79,30 @@ SEVERAL: Mapping[str, Callable[[Wrap], object]] = {
         run.asks_for("pay"),
     ],
     "Run.gates": lambda wrap: [len((run := Run(gates=wrap([gate]))).gate_steps), list(run.gates), list(run.gates)],
-    "Run.features": lambda wrap: [len((run := Run(features=wrap([Provenance()]))).feature_parts), list(run.features)],
-    "Run.available": lambda wrap: (run := Run(available=wrap(["pay"]))).available,
+    "Run.features": lambda wrap: [len((run := Run(features=wrap([Provenance()]))).feature_parts), len([*run.features])],
+    "Run.available": lambda wrap: Run(available=wrap(["pay"])).available,
     "Rule.content": lambda wrap: Rule(content=wrap(["note"])).content,
     "Provenance.rules": lambda wrap: Provenance(rules=wrap([Rule(content=("note",))])).rules,
-    "ApproverRule.tools": rule_names,
-    "Groups.from_login": lambda wrap: repr(Groups({"finance": ["ann"]}, from_login=wrap(["finance"]))),
+    "ApproverRule.tools": lambda wrap: ApproverRule(name="large", tools=wrap(["pay"])).tools,
     "Toolset": lambda wrap: list(Toolset(wrap([pay])).entries),
-    "HookSet.tools": lambda wrap: HookSet(wrap([pay])) is not None,
 }
 
 
-@pytest.mark.parametrize("kind", [iter, lambda values: (value for value in values), lambda values: map(id_of, values)])
+def generator(values: list[Any]) -> Iterator[Any]:
+    yield from values
+
+
+@pytest.mark.parametrize("kind", [iter, generator, reversed])
 @pytest.mark.parametrize("read", SEVERAL.values(), ids=SEVERAL)
 def test_a_generator_counts_as_the_list_of_its_values_or_is_refused(
     read: Callable[[Wrap], object], kind: Callable[[list[Any]], Iterable[Any]]
 ) -> None:
+    expected = read(tuple)
     try:
         found = read(kind)
     except TypeError:
         return
-    assert repr(found).replace("(", "[").replace(")", "]").replace(",]", "]") == repr(read(tuple)).replace(
-        "(", "["
-    ).replace(")", "]").replace(",]", "]")
-
-
-def id_of(value: T) -> T:
-    return value
+    assert found == expected
 
 
 REFUSED: Mapping[str, tuple[Callable[[], object], str]] = {

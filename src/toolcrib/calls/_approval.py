@@ -307,8 +307,10 @@ class ApprovalRequest(ShortRepr):
         if not isinstance(expires, datetime | None):
             require_span("always", "expires", expires)
         until = now() + expires if isinstance(expires, timedelta) else expires
-        if not isinstance(total, tuple | list | None) or (total is not None and len(total) != 2):  # pyright: ignore[reportUnnecessaryIsInstance, reportUnnecessaryComparison] -- a host's value
-            raise TypeError(f"always(): total is {total!r:.80}; give an argument and a sum, as in total=('amount', 100)")
+        if not isinstance(total, tuple | list | None) or (total is not None and len(total) != 2):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(
+                f"always(): total is {total!r:.80}; give an argument and a sum, as in total=('amount', 100)"
+            )
         limits: dict[str, Any] = {"uses": uses, "total": None if total is None else (total[0], _limit(*total))}
         limits["times"] = times
         if within is not None:
@@ -468,7 +470,9 @@ class Done:
     value: Any
 
 
-@explain_options(missing="`request.grant('ann')` makes the grant of a request, and `request.always('ann')` a standing one.")
+@explain_options(
+    missing="`request.grant('ann')` makes the grant of a request, and `request.always('ann')` a standing one."
+)
 @dataclass(frozen=True, slots=True, repr=False)
 class Grant(ShortRepr):
     """An approval, and its scope.

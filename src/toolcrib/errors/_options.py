@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import lru_cache, wraps
+from functools import cache, wraps
 from importlib import import_module
 from inspect import CO_VARARGS, CO_VARKEYWORDS, iscoroutinefunction, unwrap
 from types import MappingProxyType, NoneType, UnionType
@@ -96,7 +96,7 @@ def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "") -
             if not options.keys() <= known:
                 refuse_unknown_options(name, options, {key: annotations.get(key) for key in known - {"self"}}, words)
 
-        @lru_cache(maxsize=None)
+        @cache
         def kind(option: str) -> tuple[tuple[Any, ...], bool, bool]:
             return _kind_of(annotations.get(option), of_module)
 
@@ -152,7 +152,7 @@ def _kind_of(annotation: Any, of_module: dict[str, Any]) -> tuple[tuple[Any, ...
     """
     if isinstance(annotation, str):
         try:
-            annotation = eval(annotation, of_module)  # noqa: S307 -- the text of an annotation of ours
+            annotation = eval(annotation, of_module)
         except (NameError, TypeError):  # a name for type checkers alone, or for later
             return (), False, bool(_SEVERAL.search(annotation))
     members = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)

@@ -144,10 +144,9 @@ class Run(RunState):
         self.provide = provide
         self.sinks = record.require_sinks("Run", sinks) if sinks else ()
         self.available = available
-        if gates or deliveries or features:
-            gates, deliveries, features = (
-                tuple(given) if isinstance(given, Iterator) else given for given in (gates, deliveries, features)
-            )
+        gates = tuple(gates) if isinstance(gates, Iterator) else gates
+        deliveries = tuple(deliveries) if isinstance(deliveries, Iterator) else deliveries
+        features = tuple(features) if isinstance(features, Iterator) else features
         self.gates = gates
         self.deliveries = deliveries
         self.features = features

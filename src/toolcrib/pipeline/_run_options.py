@@ -222,8 +222,9 @@ def require_options(run: Any) -> None:
         _require("Run", "channel", run.channel, Channel, "Channel, as in Channel(errors='masked')")
     if type(run.durability) is not Durability:
         _require("Run", "durability", run.durability, Durability, "Durability, as in Durability(store=...)")
-    if isinstance(run.available, str | Iterator):
-        raise TypeError(f"Run: available is {run.available!r:.80}; give a set of names, as in available={{'pay'}}")
+    available: object = run.available
+    if isinstance(available, str | Iterator):
+        raise TypeError(f"Run: available is {available!r:.80}; give a set of names, as in available={{'pay'}}")
 
 
 def require_limits(who: str, limits: object) -> None:
