@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import pickle
+from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -75,3 +78,48 @@ def test_a_denial_does_not_guess_who_is_the_person(given: tuple[Any, ...]) -> No
         deny(*given)
 
     assert (asked.deny(by="ann").by, asked.deny(message="no").by) == ("ann", "host")
+
+
+CHANGES: dict[str, Callable[[Any], object]] = {
+    "set": lambda arguments: arguments.__setitem__("cents", 1),
+    "delete": lambda arguments: arguments.__delitem__("cents"),
+    "update": lambda arguments: arguments.update(cents=1),
+    "or": lambda arguments: arguments.__ior__({"cents": 1}),
+    "clear": lambda arguments: arguments.clear(),
+    "pop": lambda arguments: arguments.pop("cents"),
+    "popitem": lambda arguments: arguments.popitem(),
+    "setdefault": lambda arguments: arguments.setdefault("to", "bob"),
+    "nested": lambda arguments: arguments["order"].update(id=8),
+    **{
+        name: lambda arguments, name=name, given=given: getattr(arguments["order"]["items"], name)(*given)
+        for name, given in {
+            "append": (1,), "extend": ([1],), "insert": (0, 1), "remove": ("pen",), "pop": (), "clear": (),
+            "sort": (), "reverse": (), "__setitem__": (0, 1), "__delitem__": (0,), "__iadd__": ([1],), "__imul__": (2,),
+        }.items()
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("attribute", ["arguments", "requested"])
+def test_the_arguments_of_a_request_cannot_be_changed_in_place(change: Callable[[Any], object], attribute: str) -> None:
+    given = {"cents": 5, "order": {"id": 7, "items": ["pen"]}}
+    asked = ApprovalRequest("ask_1", "call_1", "refund", given, "d", requested=given)
+
+    with pytest.raises(TypeError, match="override_args"):
+        change(getattr(asked, attribute))
+
+    given["cents"] = 1
+    assert asked.arguments == {"cents": 5, "order": {"id": 7, "items": ["pen"]}} == asked.requested
+
+
+@pytest.mark.parametrize("is_pickled", [False, True])
+def test_a_copy_of_the_arguments_of_a_request_can_be_changed(is_pickled: bool) -> None:
+    asked = ApprovalRequest("ask_1", "call_1", "refund", {"order": {"items": ["pen"]}}, "d")
+    copy: Any = pickle.loads(pickle.dumps(asked.arguments)) if is_pickled else deepcopy(asked.arguments)
+    copy["order"]["items"].append("ink")
+
+    assert asked.grant("ann", override_args=copy).override_args == {"order": {"items": ["pen", "ink"]}}
+    assert json.loads(json.dumps(asked.arguments)) == asked.arguments == {"order": {"items": ["pen"]}}
+    assert [type(part) for part in (copy, copy["order"], copy["order"]["items"])] == [dict, dict, list]
+    assert type(asked.to_dict()["arguments"]["order"]) is dict

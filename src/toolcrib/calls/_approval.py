@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -18,6 +19,7 @@ from toolcrib.calls._identity import APPROVER_RULES, Identity, RequiredApprovers
 from toolcrib.calls._json import lenient, now, parse_time
 from toolcrib.calls._local_times import local_time
 from toolcrib.calls._media import revived
+from toolcrib.calls._read_only import read_only
 from toolcrib.calls._stored import StoredFields, versioned
 from toolcrib.calls._times_of_day import TimesOfDay
 from toolcrib.errors import explain_missing, explain_options, refuse_unknown_options
@@ -90,7 +92,8 @@ class ApprovalRequest(ShortRepr):
 
     Attributes:
         id: Names this question; a call that is asked again has another.
-        arguments: The final arguments, which a grant is bound to by `digest`.
+        arguments: The final arguments, which a grant is bound to by `digest`. They cannot be changed in place; others
+            are given with the grant, as `override_args`.
         requested: The arguments as the model sent them; they differ from `arguments` when a hook edited them.
         digest: SHA-256 over the tool's name and the final arguments, in hex.
         reason: Why approval is needed.
@@ -153,6 +156,8 @@ class ApprovalRequest(ShortRepr):
     requester_ids: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in ("arguments", "requested"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
         rule_keys = [name for name in self.metadata if str(name).startswith(APPROVER_RULES)]
         if not rule_keys:
             return
@@ -402,9 +407,9 @@ class ApprovalRequest(ShortRepr):
             "id": self.id,
             "call_id": self.call_id,
             "tool": self.tool,
-            "arguments": dict(self.arguments),
+            "arguments": deepcopy(dict(self.arguments)),
             "digest": self.digest,
-            "requested": self.requested,
+            "requested": deepcopy(self.requested),
             "reason": self.reason,
             "metadata": {str(name): lenient(value) for name, value in self.metadata.items()},
             "created_at": self.created_at.isoformat(),
@@ -552,7 +557,7 @@ class Grant(ShortRepr):
 
     @property
     def covers_nothing(self) -> bool:
-        """Whether its scope, as it was stored, is none that is known."""
+        """Whether it was stored with a scope that does not exist here."""
         return self.scope not in _SCOPES
 
     @property
