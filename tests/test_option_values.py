@@ -45,7 +45,7 @@ def test_a_word_that_is_none_of_an_option_is_refused_with_the_one_that_is_meant(
 
 @pytest.mark.parametrize("scope", [None, 1, True])
 def test_a_scope_that_is_no_word_is_refused(scope: Any) -> None:
-    with pytest.raises(ValueError, match=r"scope is .* once, tool"):
+    with pytest.raises(ValueError, match=r"scope is .* 'once', 'tool'"):
         Grant("pay", by="ann", scope=scope)
 
 

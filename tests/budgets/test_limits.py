@@ -37,7 +37,7 @@ def test_a_limit_is_said_in_words(options: dict[str, Any], words: str) -> None:
         ({"spend": 1}, "an amount from 0 on and a currency"),
         ({"spend": -1, "currency": "EUR"}, "spend must be at least 0, and is -1"),
         ({"spend": float("nan"), "currency": "EUR"}, "spend must be at least 0, and is nan"),
-        ({"calls": 1, "per": "month"}, "per is 'month'; give one of minute, hour, day"),
+        ({"calls": 1, "per": "month"}, "per is 'month'; give one of 'minute', 'hour', 'day'"),
         ({"calls": 1, "per": timedelta(milliseconds=1)}, "give a second or more"),
         ({"calls": 1, "by": "person"}, "by has 'person'; its parts are tool, principal"),
         ({"calls": 1, "over": "wait"}, "over is 'wait'"),
