@@ -103,6 +103,7 @@ class RestateAgent(Answers):
 
     # --- giving it work
 
+    @explain_options(dict.fromkeys(("id", "turn_id", "work_id"), "`turn.id = str(uuid4())`, before it is put"))
     async def put(
         self, turn: Turn[Any], *, delay: float | None = None, conversation_id: str | None = None
     ) -> RestateHandle:
