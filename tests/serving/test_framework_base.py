@@ -47,6 +47,17 @@ async def test_an_answer_is_for_what_it_is_meant_for() -> None:
         [*answered([("first", oslo)], [grant])]
 
 
+async def test_a_grant_and_a_denial_of_one_request_are_refused() -> None:
+    oslo, rome = await asked(OSLO), await asked(ROME)
+    both = [oslo.grant("ann"), oslo.deny(by="bob")]
+
+    for given in (both, both[::-1]):
+        with pytest.raises(ApprovalError, match="a grant and a denial of one request"):
+            [*answered([("first", oslo)], given)]
+    given = [rome.deny(), oslo.grant("ann")]
+    assert [*answered([("first", oslo), ("second", rome)], given)] == [("second", given[0]), ("first", given[1])]
+
+
 async def test_a_request_is_found_in_what_carries_it() -> None:
     request = await asked(OSLO)
 

@@ -19,6 +19,8 @@ EVERYBODY = "*"
 
 def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -> str:
     """Return why a grant does not fit a request, in words for a person; empty when it fits."""
+    if grant.covers_nothing:
+        return f"its scope is {grant.scope!r:.80}, which is not known here"
     if grant.tool != request.tool:
         return f"it was given for `{grant.tool}`"
     if why := grant.time_problem(at or now()):

@@ -11,7 +11,7 @@ from toolcrib._numbers import require_seconds
 from toolcrib.approvals._fit import misfit
 from toolcrib.approvals._store import WaitableApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Grant
-from toolcrib.errors import ApprovalError, ClientUnavailable, HookError, explain_options
+from toolcrib.errors import ApprovalError, ClientUnavailable, HookError, explain_options, require_choice
 
 ApprovalPolicy: TypeAlias = bool | Callable[[dict[str, Any], Any], bool | str | Awaitable[bool | str]]
 """Whether a tool needs approval: a bool, or a function of the final arguments and the run context.
@@ -101,6 +101,7 @@ async def answer_of(approver: Approver, request: ApprovalRequest) -> Any:
     return answer
 
 
+@explain_options()
 @dataclass(slots=True)
 class AgentContext:
     """A base for `deps` of your own that names the tools that need approval in this run.
@@ -110,6 +111,9 @@ class AgentContext:
     """
 
     need_user_approve_tools: list[str] = field(default_factory=list[str])
+
+    def __post_init__(self) -> None:
+        require_choice("AgentContext", "need_user_approve_tools", self.need_user_approve_tools)
 
 
 async def approve_all(request: ApprovalRequest) -> Grant:

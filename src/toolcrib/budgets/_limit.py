@@ -75,16 +75,14 @@ class Limit:
             require_span("Limit", "per", self.per)
         if self.spend is not None and not (self.most.is_finite() and self.most >= 0 and self.currency):
             raise ValueError(f"Limit: spend is {self.spend} {self.currency!r}; give an amount from 0 on and a currency")
-        if isinstance(self.per, str) and self.per not in _PERIODS:
-            raise ValueError(f"Limit: per is {self.per!r}; give one of {', '.join(_PERIODS)}, or a timedelta")
         if self.window is not None and self.window < _SECOND:
             raise ValueError(f"Limit: per is {self.window}; give a second or more")
         if unknown := set(self.shares).difference(get_args(Share)):
             raise ValueError(f"Limit: by has {min(unknown)!r}; its parts are {', '.join(get_args(Share))}")
         if isinstance(self.tools, str):
             raise TypeError(f"Limit: tools is a list of names, as in tools=[{self.tools!r}]")
-        if self.over not in ("refuse", "ask"):
-            raise ValueError(f"Limit: over is {self.over!r}; give 'refuse' or 'ask'")
+        if self.spend is None and self.currency:
+            raise ValueError(f"Limit: currency is {self.currency!r}, and calls have none; give spend=... with it")
 
     @property
     def most(self) -> Decimal:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final, Literal, Never, TypeAlias, cast
+from typing import Any, Final, Literal, Never, TypeAlias, cast, get_args
 
 from toolcrib._numbers import count_text, require_span
 from toolcrib._short_repr import ShortRepr
@@ -24,6 +24,8 @@ from toolcrib.errors import explain_missing, explain_options, refuse_unknown_opt
 
 GrantScope: TypeAlias = Literal["tool", "arguments", "values", "within"]
 """The scope of a standing grant; see `Grant`."""
+
+_SCOPES: Final[frozenset[str]] = frozenset(("once", *get_args(GrantScope)))
 
 CHANGED_ON_SERVER: Final = "changed on the server"
 """The name, in the metadata of a request, of the difference between a tool as it was accepted and as it is now."""
@@ -229,7 +231,7 @@ class ApprovalRequest(ShortRepr):
         refuse_unknown_options("a grant", options, Grant.__dataclass_fields__, _OF_OTHERS)
         if isinstance(by, Identity):
             by = self.answered_by(by, options.get("at"))
-        elif not isinstance(cast("object", by), str):
+        elif not (isinstance(cast("object", by), str) and by.strip()):
             raise TypeError(
                 f"a grant: by is {by!r:.80}; give the name of the person, as in grant('ann'); other arguments for the "
                 "call are grant('ann', override_args={...})"
@@ -305,6 +307,10 @@ class ApprovalRequest(ShortRepr):
         if not isinstance(expires, datetime | None):
             require_span("always", "expires", expires)
         until = now() + expires if isinstance(expires, timedelta) else expires
+        if not isinstance(total, tuple | list | None) or (total is not None and len(total) != 2):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(
+                f"always(): total is {total!r:.80}; give an argument and a sum, as in total=('amount', 100)"
+            )
         limits: dict[str, Any] = {"uses": uses, "total": None if total is None else (total[0], _limit(*total))}
         limits["times"] = times
         if within is not None:
@@ -464,7 +470,9 @@ class Done:
     value: Any
 
 
-@explain_options()
+@explain_options(
+    missing="`request.grant('ann')` makes the grant of a request, and `request.always('ann')` a standing one."
+)
 @dataclass(frozen=True, slots=True, repr=False)
 class Grant(ShortRepr):
     """An approval, and its scope.
@@ -543,6 +551,11 @@ class Grant(ShortRepr):
         return self.scope != "once"
 
     @property
+    def covers_nothing(self) -> bool:
+        """Whether its scope, as it was stored, is none that is known."""
+        return self.scope not in _SCOPES
+
+    @property
     def is_limited(self) -> bool:
         """Whether it counts the calls that begin by it."""
         return self.uses is not None or self.total is not None
@@ -583,7 +596,7 @@ class Grant(ShortRepr):
             "arguments": "exactly these arguments",
             "values": "these values of others, with any other arguments",
             "within": ", ".join(phrase for name, bound in self.within.items() for phrase in bound.phrases(label(name))),
-        }[self.scope]
+        }.get(self.scope, "nothing, as its scope is not known here")
         parts = [f"{self.tool}: {of}"]
         if self.scope == "within" and self.values:
             parts.append("of values of others, these alone")
@@ -653,7 +666,13 @@ class Grant(ShortRepr):
         values["times"] = None if times is None else TimesOfDay.parse(times)
         values["identity"] = None if identity is None else Identity.from_dict(identity)
         values["total"] = None if total is None else (total[0], _limit(*total))
-        return cls(**values)
+        scope = values.get("scope", "once")
+        if scope in _SCOPES:
+            return cls(**values)
+        unlimited = dict.fromkeys(("scope", "within", "uses", "total", "times"))
+        grant = cls(**{name: value for name, value in values.items() if name not in unlimited})
+        object.__setattr__(grant, "scope", scope)  # so that it is listed, and can be revoked: it covers nothing
+        return grant
 
 
 def _limit(name: str, most: Any) -> Decimal:

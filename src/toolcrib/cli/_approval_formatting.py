@@ -133,7 +133,7 @@ def _answer_lines(answer: Grant | Denial) -> dict[str, str]:
     found = {_BY[row["kind"]]: row["by"], "at": _time(answer.at), "message": answer.message}
     if isinstance(answer, Grant):
         found |= {
-            "scope": _SCOPES[answer.scope],
+            "scope": _SCOPES.get(answer.scope, "nothing, as its scope is not known here"),
             "covers": row["covers"],
             "until": _time(answer.expires_at) if answer.expires_at is not None else "",
             "arguments": "" if answer.override_args is None else arguments_text(answer.override_args),

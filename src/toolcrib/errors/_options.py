@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import wraps
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cache, wraps
 from importlib import import_module
 from inspect import CO_VARARGS, CO_VARKEYWORDS, iscoroutinefunction, unwrap
-from types import MappingProxyType
-from typing import Any, Final, TypeVar, cast
+from types import MappingProxyType, NoneType, UnionType
+from typing import Any, Final, Literal, TypeVar, Union, cast, get_args, get_origin
 
 from toolcrib.errors._base import asks_for_approval, nearest, suggestion
 
@@ -51,6 +52,7 @@ _INNER: Final = {
 }
 """The options, of modules that are imported by then, that have options themselves."""
 _MOST_SHOWN = 4  # options by name, of what was given too many values
+_SEVERAL = re.compile(r"\b(?:Iterable|Sequence|Collection|Set|tuple|list|set|frozenset)\b")
 _MOST_STEPS = 3  # from a function to the class that has the option: `run=Run(channel=Channel(errors=...))`
 
 
@@ -59,6 +61,9 @@ def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "") -
 
     It is of a class, whose constructor has the options and which it stands above `@dataclass` of, or of a function. A
     type checker knows of none of the words.
+
+    An option that is one of the words of a `Literal` is checked, and one that takes several values gets a generator,
+    or another iterator, as a tuple: it could be read but once.
 
     Args:
         words: As for `suggestion`.
@@ -73,7 +78,8 @@ def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "") -
         known = frozenset(code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount])
         if code.co_flags & CO_VARKEYWORDS:  # of a dataclass of pydantic's
             known = frozenset(getattr(target, "__dataclass_fields__", ()))
-        annotations: Mapping[str, Any] = function.__annotations__
+        annotations = {**(target.__annotations__ if isinstance(target, type) else {}), **function.__annotations__}
+        of_module = vars(sys.modules[target.__module__])
         most = len(code.co_varnames) if code.co_flags & CO_VARARGS else code.co_argcount
 
         required = code.co_varnames[first : code.co_argcount - len(function.__defaults__ or ())]
@@ -90,6 +96,23 @@ def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "") -
             if not options.keys() <= known:
                 refuse_unknown_options(name, options, {key: annotations.get(key) for key in known - {"self"}}, words)
 
+        @cache
+        def kind(option: str) -> tuple[tuple[Any, ...], bool, bool]:
+            return _kind_of(annotations.get(option), of_module)
+
+        def read(option: str, value: Any) -> Any:
+            words, is_closed, takes_several = kind(option)
+            if words and value not in words and (is_closed or isinstance(value, str)):
+                near = nearest(str(value), map(str, words))
+                hint = f"did you mean {near[0]!r}? There are" if near else "give one of"
+                raise ValueError(f"{name}: {option} is {value!r:.80}; {hint} {', '.join(map(str, words))}")
+            return tuple(cast("Iterator[Any]", value)) if takes_several and isinstance(value, Iterator) else value
+
+        def all_read(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+            positional = code.co_varnames[: code.co_argcount]
+            read_args = [*map(read, positional, args), *args[code.co_argcount :]]
+            return read_args, {option: read(option, value) for option, value in options.items()}
+
         if iscoroutinefunction(function):
 
             @wraps(function)
@@ -97,7 +120,8 @@ def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "") -
                 if len(args) > most:
                     refuse_further()
                 check(options)
-                return await function(*args, **options)
+                args_read, options = all_read(args, options)
+                return await function(*args_read, **options)
 
             return checked_async  # pyright: ignore[reportReturnType] -- it has the same parameters
 
@@ -111,13 +135,34 @@ def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "") -
                 lacking := [needed for needed in required[max(0, len(args) - first) :] if needed not in options]
             ):
                 raise TypeError(f"{name} needs its `{lacking[0]}`. {missing}")
-            return function(*args, **options)
+            args_read, options = all_read(args, options)
+            return function(*args_read, **options)
 
         if isinstance(target, type):
             setattr(target, "__init__", checked)  # noqa: B010 -- a type checker keeps the parameters
         return target if isinstance(target, type) else checked  # pyright: ignore[reportReturnType] -- it has the same parameters
 
     return explain
+
+
+def _kind_of(annotation: Any, of_module: dict[str, Any]) -> tuple[tuple[Any, ...], bool, bool]:
+    """Return the words of an option, whether it takes nothing else, and whether it takes several values.
+
+    An option that may be another text, or a list as well, has no words here: its own function checks it.
+    """
+    if isinstance(annotation, str):
+        try:
+            annotation = eval(annotation, of_module)
+        except (NameError, TypeError):  # a name for type checkers alone, or for later
+            return (), False, bool(_SEVERAL.search(annotation))
+    members = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+    literals = [member for member in members if get_origin(member) is Literal]
+    others = [member for member in members if member is not NoneType and member not in literals]
+    words = tuple(word for literal in literals for word in get_args(literal))
+    if not all(isinstance(member, type) and member not in (str, object) for member in others):
+        words = ()
+    words += (None,) if words and NoneType in members else ()
+    return words, not others, any(_SEVERAL.search(str(member)) for member in members)
 
 
 def refuse_unknown_options(who: str, given: Iterable[str], known: Collection[str], words: Mapping[str, str]) -> None:

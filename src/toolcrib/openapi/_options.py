@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, TypedDict
 import httpx2
 
 from toolcrib._numbers import require_number, require_numbers
-from toolcrib.errors import ToolConstraintError, require_choice, word_in_list
+from toolcrib.errors import ToolConstraintError, explain_options, require_choice, word_in_list
 from toolcrib.formats import Refused
 from toolcrib.openapi._credentials import Credentials
 from toolcrib.openapi._operations import METHODS, Operation
@@ -52,6 +52,7 @@ class OpenApiOptions(TypedDict, total=False):
     refused: Refused
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class Options:
     """The options of `toolset`.

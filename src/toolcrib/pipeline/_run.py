@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from inspect import signature
@@ -144,6 +144,9 @@ class Run(RunState):
         self.provide = provide
         self.sinks = record.require_sinks("Run", sinks) if sinks else ()
         self.available = available
+        gates = tuple(gates) if isinstance(gates, Iterator) else gates
+        deliveries = tuple(deliveries) if isinstance(deliveries, Iterator) else deliveries
+        features = tuple(features) if isinstance(features, Iterator) else features
         self.gates = gates
         self.deliveries = deliveries
         self.features = features

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from types import MappingProxyType
@@ -75,6 +75,8 @@ class CallLimits:
         require_number("CallLimits", "total", self.total, least=0)
         require_number("CallLimits", "concurrency", self.concurrency, least=1)
         for value in several:
+            if value is None and isinstance(self.per_tool, Mapping):
+                raise TypeError("CallLimits: per_tool has None, which limits nothing; leave the tool out of it")
             require_number("CallLimits", "per_tool", value, least=0)
         if pattern := next((name for name in self.tool_names if is_pattern(name)), None):
             mend = f"Run(gates=[Budgets([Limit(calls=10, by='tool', tools=[{pattern!r}])])])"
@@ -220,8 +222,9 @@ def require_options(run: Any) -> None:
         _require("Run", "channel", run.channel, Channel, "Channel, as in Channel(errors='masked')")
     if type(run.durability) is not Durability:
         _require("Run", "durability", run.durability, Durability, "Durability, as in Durability(store=...)")
-    if isinstance(run.available, str):
-        raise TypeError(f"Run: available is not a text; give a set of names, as in available={{{run.available!r:.40}}}")
+    available: object = run.available
+    if isinstance(available, str | Iterator):
+        raise TypeError(f"Run: available is {available!r:.80}; give a set of names, as in available={{'pay'}}")
 
 
 def require_limits(who: str, limits: object) -> None:

@@ -253,6 +253,8 @@ def _require_names(option: str, names: Collection[str]) -> None:
     """Check that an option has several names of tools; raises TypeError and ValueError."""
     if isinstance(names, str):
         raise TypeError(f"GuardPolicy: {option} takes several names, as in {option}=[{names!r}]")
+    if not isinstance(cast("object", names), Collection):
+        raise TypeError(f"GuardPolicy: {option} is {names!r:.80}; give a list of names, or leave it out")
     if isinstance(names, Mapping):
         raise TypeError(f"GuardPolicy: {option} is a list of names, as in {option}={[*cast('Any', names)]!r:.200}")
     for value in cast("Collection[Any]", names):

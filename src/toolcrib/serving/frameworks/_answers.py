@@ -66,9 +66,9 @@ def answered(asked: Iterable[tuple[T, ApprovalRequest]], answers: Iterable[Given
         answers: The answers of a person, and requests whose answers the store has.
 
     Raises:
-        ApprovalError: An answer is for nothing that is asked.
+        ApprovalError: An answer is for nothing that is asked, or one request has a grant and a denial.
     """
-    waiting = [*asked]
+    waiting, found = [*asked], list[tuple[T, Given]]()
     for answer in answers:
         if not isinstance(cast("object", answer), Grant | Denial | ApprovalRequest):
             raise TypeError(
@@ -77,7 +77,10 @@ def answered(asked: Iterable[tuple[T, ApprovalRequest]], answers: Iterable[Given
             )
         named = answer.deny() if isinstance(answer, ApprovalRequest) else answer  # a denial names the request
         for match in meant_by(named, waiting):
-            yield match, answer
+            if any(other is match and {type(before), type(answer)} == {Grant, Denial} for other, before in found):
+                raise ApprovalError(answer.tool, "a grant and a denial of one request are given; give one of them")
+            found.append((match, answer))
+    yield from found
 
 
 def answer_payload(answer: Given) -> dict[str, Any]:
