@@ -166,6 +166,23 @@ async def test_a_gate_about_no_tool_of_a_run_that_is_opened_later_is_an_error_be
     assert not ran
 
 
+@pytest.mark.parametrize("framework", [*CHATS])
+async def test_a_function_that_opens_no_run_is_an_error_before_a_call(
+    framework: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    refund, ran = counted_refund()
+    opens: Any = lambda ctx: None  # noqa: E731 -- of a host who forgot the `return`
+    chat = CHATS[framework]([("refund", {"euros": 3})], theirs=[refund], policy=GuardPolicy(run=opens))
+
+    try:
+        said = await chat.say()
+    except Exception as error:
+        said = str(error)
+
+    assert "which returned None, and not a Run" in said + caplog.text
+    assert not ran
+
+
 @pytest.mark.parametrize("framework", ["agent_framework", "langchain", "pydantic_ai"])
 async def test_nobody_is_asked_about_arguments_of_a_wrong_type_and_the_log_has_no_traceback(
     framework: str, caplog: pytest.LogCaptureFixture

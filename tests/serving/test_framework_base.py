@@ -6,7 +6,7 @@ import pytest
 
 from toolcrib.calls import ApprovalRequest, Completed, Grant, Media, Suspended, ToolCall, render
 from toolcrib.errors import ApprovalError
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.serving import GuardPolicy
 from toolcrib.serving.frameworks import (
     FrameworkRuns,
@@ -89,6 +89,24 @@ def test_the_options_of_a_run_that_has_none_are_the_frameworks() -> None:
     run = runs.find("key", None, principal="ben", conversation_id="c1", provide={str: "theirs"})
 
     assert (run.principal, run.channel.conversation_id, run.provide[str]) == ("ann", "c1", "theirs")
+
+
+async def opens_later(context: object) -> Run:
+    """Return a run too late: a coroutine comes first."""
+    return Run(limits=CallLimits(total=1))
+
+
+@pytest.mark.parametrize("limits", [None, CallLimits(total=1)], ids=["of runs", "of conversations"])
+@pytest.mark.parametrize("opens", [lambda context: None, lambda context: {}, opens_later], ids=["None", "{}", "async"])
+def test_a_function_that_returns_no_run_leaves_no_call_without_its_limits(
+    opens: Any, limits: CallLimits | None
+) -> None:
+    runs = FrameworkRuns("test", opens, None, limits)
+
+    with pytest.raises(
+        TypeError, match=r"run= is the function `.*`, which returned (None|\{\}|an awaitable), and not a"
+    ):
+        runs.find("key", None)
 
 
 def test_parts_of_a_result_are_the_frameworks_content() -> None:
