@@ -196,6 +196,43 @@ async def test_nobody_is_asked_about_arguments_of_a_wrong_type_and_the_log_has_n
     assert (ran, chat.asked, [record for record in caplog.records if record.exc_info]) == ([], [], [])
 
 
+@pytest.mark.parametrize("framework", ["google_adk", "langchain", "openai_agents", "pydantic_ai", "smolagents"])
+async def test_nobody_is_asked_about_an_argument_that_a_tool_of_theirs_does_not_take(framework: str) -> None:
+    paid: list[int] = []
+
+    def pay(order: str, cents: int = 100) -> str:
+        """Pay an order.
+
+        Args:
+            order: The order.
+            cents: The amount.
+        """
+        paid.append(cents)
+        return f"paid {cents}"
+
+    chat = CHATS[framework]([("pay", {"order": "a", "cent": 5})], theirs=[pay], policy=GuardPolicy(approve=True))
+    said = await chat.say()
+
+    assert (paid, chat.asked) == ([], [])
+    assert framework == "smolagents" or "did you mean cents?" in said  # whose agent itself refuses it
+
+
+def takes_others(order: str, **others: Any) -> str:
+    """Note an order.
+
+    Args:
+        order: The order.
+    """
+    return f"{order} {others}"
+
+
+async def test_a_tool_of_theirs_that_takes_any_argument_still_does() -> None:
+    policy = GuardPolicy()
+    chat = CHATS["pydantic_ai"]([("takes_others", {"order": "a", "cent": 5})], theirs=[takes_others], policy=policy)
+
+    assert "a {'cent': 5}" in await chat.say()
+
+
 MAKERS = {
     "openai_agents": "agents:function_tool",
     "langchain": "langchain_core.tools:tool",

@@ -17,6 +17,7 @@ from toolcrib.serving.frameworks import (
     answered,
     request_in,
     request_payload,
+    without_others,
 )
 from toolcrib.tools import Tool, ez_tool
 
@@ -98,14 +99,10 @@ async def opens_later(context: object) -> Run:
 
 @pytest.mark.parametrize("limits", [None, CallLimits(total=1)], ids=["of runs", "of conversations"])
 @pytest.mark.parametrize("opens", [lambda context: None, lambda context: {}, opens_later], ids=["None", "{}", "async"])
-def test_a_function_that_returns_no_run_leaves_no_call_without_its_limits(
-    opens: Any, limits: CallLimits | None
-) -> None:
+def test_a_function_that_returns_no_run_leaves_no_call_without_limits(opens: Any, limits: CallLimits | None) -> None:
     runs = FrameworkRuns("test", opens, None, limits)
 
-    with pytest.raises(
-        TypeError, match=r"run= is the function `.*`, which returned (None|\{\}|an awaitable), and not a"
-    ):
+    with pytest.raises(TypeError, match=r"run= is the function `.*`, which returned (None|\{\}|an awaitable), and"):
         runs.find("key", None)
 
 
@@ -126,3 +123,11 @@ def test_counts_are_read_by_the_frameworks_names() -> None:
 
     assert (request.input_tokens, request.output_tokens, request.cached_tokens) == (5, None, 2)
     assert (request.reasoning_tokens, request.cache_written_tokens, request.model) == (None, None, "m")
+
+
+@pytest.mark.parametrize("rules", [{"additionalProperties": True}, {"patternProperties": {}}, {"anyOf": []}, {}])
+def test_arguments_that_a_schema_neither_lists_nor_allows_are_refused(rules: dict[str, Any]) -> None:
+    schema = {"type": "object", "properties": {"cents": {"type": "integer"}}, **rules}
+
+    assert without_others(schema) == (schema if rules else {**schema, "additionalProperties": False})
+    assert without_others({"type": "object"}) == {"type": "object"}
