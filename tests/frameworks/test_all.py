@@ -20,7 +20,7 @@ from tests.frameworks.chats import CHATS
 from tests.ways import WAYS
 from toolcrib.budgets import Budgets, Limit
 from toolcrib.calls import Completed, Failed, Rejected, Suspended, ToolCall
-from toolcrib.errors import ToolConstraintError
+from toolcrib.errors import ApprovalError, ToolConstraintError
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.serving import GuardPolicy
 from toolcrib.tools import ez_tool
@@ -305,3 +305,19 @@ def test_page_of_a_framework_does_what_it_says(page: Any, tmp_path: Path) -> Non
         run_page(page, tmp_path)
     except PageError as error:
         pytest.fail(str(error), pytrace=error.__cause__ is not None)
+
+
+@pytest.mark.parametrize("framework", [name for name in CHATS if name != "claude_agent_sdk"])
+async def test_an_edit_that_does_not_fit_uses_no_answer_up(framework: str) -> None:
+    refund, ran = counted_refund()
+    chat = CHATS[framework]([("refund", {"euros": 3})], theirs=[refund], policy=GuardPolicy(approve=True))
+    await chat.say()
+    [request] = chat.asked
+
+    for arguments in ({"euros": "a lot"}, {}, {"euros": 3, "euro": 4}):
+        with pytest.raises(ApprovalError, match="the edit does not fit the tool: euro"):
+            await chat.answer(request.grant("ann", override_args=arguments))
+
+    assert ran == []
+    await chat.answer(request.grant("ann", override_args={"euros": 4}))
+    assert ran == [4]

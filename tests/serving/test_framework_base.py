@@ -14,6 +14,7 @@ from toolcrib.serving.frameworks import (
     GuardedTools,
     MediaForms,
     UsageNames,
+    answer_of,
     answered,
     request_in,
     request_payload,
@@ -131,3 +132,33 @@ def test_arguments_that_a_schema_neither_lists_nor_allows_are_refused(rules: dic
 
     assert without_others(schema) == (schema if rules else {**schema, "additionalProperties": False})
     assert without_others({"type": "object"}) == {"type": "object"}
+
+
+async def test_an_edit_that_does_not_fit_is_refused_where_it_is_made() -> None:
+    request = await asked(OSLO)
+    for arguments in ({"city": 3}, {}, {"city": "Rome", "citi": "Oslo"}):
+        grant = request.grant("ann", override_args=arguments)
+        for made in (grant, grant.to_dict(), {"type": "edit", "edited_action": {"name": "book", "args": arguments}}):
+            with pytest.raises(ApprovalError, match=r"the edit does not fit the tool: cit[iy]: "):
+                answer_of(request, made)
+        with pytest.raises(ApprovalError, match=r"the edit does not fit the tool: cit[iy]: "):
+            [*answered([("first", request)], [grant])]
+    fits = answer_of(request, {"type": "edit", "edited_action": {"name": "book", "args": {"city": "Rome"}}})
+    assert isinstance(fits, Grant)
+
+
+@pytest.mark.parametrize(
+    ("decision", "mend"),
+    [
+        (
+            {"type": "edit", "args": {"city": "Rome"}},
+            r"'edited_action': \{'name': 'book', 'args': \{'city': 'Oslo'\}\}",
+        ),
+        ({"type": "edit", "edited_action": {"city": "Rome"}}, "'edited_action': "),
+        ({"type": "reject", "mesage": "too far"}, "has `mesage`, .*; give its text as `message`"),
+        ({"type": "reject", "reason": "too far"}, "give its text as `message`"),
+    ],
+)
+async def test_a_decision_in_another_shape_says_which_is_wanted(decision: dict[str, Any], mend: str) -> None:
+    with pytest.raises(ApprovalError, match=mend):
+        answer_of(await asked(OSLO), decision)
