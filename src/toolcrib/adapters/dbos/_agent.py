@@ -35,7 +35,7 @@ from toolcrib.durable import (
     outlast,
 )
 from toolcrib.errors import EngineError, UnregisteredAgentError, UnregisteredToolError, explain_options
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import Pipeline, Run, open_run
 from toolcrib.registry import Registry
 from toolcrib.tools import Tool
 from toolcrib.turns import Agent, AgentRegistry, StopReason, Turn, TurnBinding, require_agent
@@ -384,8 +384,7 @@ class DurableAgent(DbosAnswers):
         return bool(watched) or not names or self._pipeline.wants_context(names[0])
 
     def _binding(self, engine: Engine, execution: TurnExecution) -> TurnBinding:
-        run = self._run
-        host_run = Run(id=self.name) if run is None else run() if callable(run) else run
+        host_run = open_run(self._run) or Run(id=self.name)
         approvals = cast("AnswerStore", host_run.approvals or engine.client.approvals)
         durable_run = held_run(host_run, execution, approvals, self.agent.tools, engine.may_begin)
         recorded = engine.recorded(durable_run, self._pipeline.sinks)
