@@ -13,7 +13,7 @@ from toolcrib.approvers import ApproverRule, ApproverRules, Groups
 from toolcrib.budgets import Budgets, Limit
 from toolcrib.calls import ApprovalRequest, ToolCall
 from toolcrib.code import Toolkit
-from toolcrib.errors import ToolConstraintError
+from toolcrib.errors import DatabaseError, ToolConstraintError
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.rounds import Session, decode
 from toolcrib.schema import RunContext
@@ -99,7 +99,7 @@ class Unopened:
         (lambda: Session(ScriptedModel("Hi."), output={"type": "object"}), "`output` of a session is a type"),
         (lambda: Session(ScriptedModel("Hi.")).run_sync(output={"type": "object"}), "is a type, such as a Pydantic"),
         (lambda: Session(ScriptedModel("Hi."), store="postgresql://h/a", id="a"), r"PostgresApprovalStore\(url\)"),
-        (lambda: SqliteApprovalStore("postgresql://u:pw@h/a"), "this is the URL of a server: use the Postgres store"),
+        (lambda: SqliteApprovalStore("postgresql://u:pw@h/a"), "this is the URL of a server. Use the Postgres store"),
         (lambda: TOOLS.prefixed("my "), "prefixed: the prefix is 'my '; give 1 to 128 characters without spaces"),
         (lambda: TOOLS.prefixed(5), "prefixed: the prefix is a text, and not 5"),
         (lambda: TOOLS.renamed({"pay": "pay now"}), "renamed: a name is 'pay now'"),
@@ -188,7 +188,7 @@ class Unopened:
     ],
 )
 def test_a_value_of_another_kind_is_refused_where_it_is_given(write: Callable[[], Any], mend: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=mend):
+    with pytest.raises((TypeError, ValueError, DatabaseError), match=mend):
         write()
 
 

@@ -112,7 +112,7 @@ class Engine:
         require_seconds("Engine", "grace", grace, from_zero=True)
         require_seconds("Engine", "answers", answers)
         self.clock = clock
-        self.database = database if isinstance(database, Database) else Database.named(database)
+        self.database = Database.named(database)
         self.worker_id = worker_id or default_worker_id()
         self.serves_all = queues is None
         self.queues = tuple(queues or ())
