@@ -64,6 +64,7 @@ def test_what_is_written_for_another_framework_is_refused_with_what_is_meant(
 
 
 TOOLS = Toolset([ez_tool(pay)])
+AGENT = Agent("newcomers", "Pays.", [pay], register=False)
 CALL = ToolCall("pay", {"cents": 1})
 REQUEST = ApprovalRequest("ask_1", "1", "pay", {"cents": 1}, "d")
 
@@ -185,6 +186,22 @@ class Unopened:
         (lambda: Groups(["ann"]), r"Groups\(\{'finance': \['ann'\]\}\)"),
         (lambda: ApproverRules([ApproverRule(name="x")], {"f": ["ann"]}), r"give Groups\(\{'finance': \['ann'\]\}\)"),
         (lambda: Toolkit(TOOLS, limits=CallLimits(total=1)), r"run=Run\(limits=CallLimits\(...\)\)"),
+        (
+            lambda: Session(print, "gpt-5", tools=[pay]),
+            r"model by position, .* Session\(client, model_name='gpt-5', tools",
+        ),
+        (lambda: Session(print, model="gpt-5"), r"`model` twice, .* Session\(client, model_name='gpt-5', tools"),
+        (lambda: Session("openai:gpt-5", base_url="http://h"), r"Session\(AsyncOpenAI\(base_url=...\), model_name="),
+        (lambda: Session("openai:gpt-5", api_key="k"), r"Session\(AsyncOpenAI\(api_key=...\), model_name="),
+        (lambda: Session("openai:gpt-5", handoffs=[]), r"a tool that runs a session of its own"),
+        (lambda: Session("openai:gpt-5", input_guardrails=[]), r"Session\(..., run=Run\(gates=\[...\]\)\)"),
+        (lambda: AGENT.approve(True), r"agent.approve\(agent.requests\[0\], 'ann'\), and not about True"),
+        (
+            lambda: AGENT.approve(AGENT.requests, "ann"),
+            r"agent.approve\(agent.requests\[0\], 'ann'\), and not about \[\]",
+        ),
+        (lambda: AGENT.deny(True), r"agent.approve\(agent.requests\[0\], 'ann'\), and not about True"),
+        (lambda: AGENT.run("hi"), r"`await agent.put\(Turn\(tool\)\)`. With a text it is `Session\("),
     ],
 )
 def test_a_value_of_another_kind_is_refused_where_it_is_given(write: Callable[[], Any], mend: str) -> None:

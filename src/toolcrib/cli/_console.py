@@ -130,9 +130,7 @@ def console(
             is_new = not has_file(database)
             approvals = open_approvals(database)
             if is_new:
-                say(
-                    f"made the new database {absolute_database(database)}; name another with --database if it is not meant"
-                )
+                say(f"made the new database {absolute_database(database)}; --database names another")
             servers = open_server_states(database)
             app = page.console_app(open_log(database), approvals, options, partial(_durable_work, database), servers)
 

@@ -54,7 +54,7 @@ _MOST_SHOWN = 4  # options by name, of what was given too many values
 _MOST_STEPS = 3  # from a function to the class that has the option: `run=Run(channel=Channel(errors=...))`
 
 
-def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "") -> Callable[[F], F]:
+def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "", further: str = "") -> Callable[[F], F]:
     """Return a decorator by which an unknown option is refused with the one that is meant, or with what has it.
 
     It is of a class, whose constructor has the options and which it stands above `@dataclass` of, or of a function. A
@@ -63,6 +63,7 @@ def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "") -
     Args:
         words: As for `suggestion`.
         missing: The hint in the error about a class without an argument that it requires.
+        further: The hint in the error about values by position that are too many, or that are given by name as well.
     """
 
     def explain(target: F) -> F:
@@ -71,8 +72,9 @@ def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "") -
         code = function.__code__
         first = int(code.co_varnames[:1] == ("self",))  # of a method
         known = frozenset(code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount])
-        if code.co_flags & CO_VARKEYWORDS:  # of a dataclass of pydantic's
-            known = frozenset(getattr(target, "__dataclass_fields__", ()))
+        is_checked_there = bool(code.co_flags & CO_VARKEYWORDS)
+        if is_checked_there and (fields := getattr(target, "__dataclass_fields__", None)) is not None:  # of pydantic's
+            known, is_checked_there = frozenset(fields), False
         annotations: Mapping[str, Any] = function.__annotations__
         most = len(code.co_varnames) if code.co_flags & CO_VARARGS else code.co_argcount
 
@@ -80,15 +82,22 @@ def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "") -
 
         def refuse_further() -> None:
             positional = code.co_varnames[first:most]
-            others = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount][:_MOST_SHOWN]
+            others = [name for name in code.co_varnames[code.co_argcount :] if name in known and name[0] != "_"]
             placed = f"{', '.join(positional)} by position, and " if positional else ""
             raise TypeError(
-                f"{name} takes {placed}its options by name: {', '.join(f'{option}=...' for option in others)}"
+                f"{name} takes {placed}its options by name: {', '.join(f'{option}=...' for option in others[:_MOST_SHOWN])}"
+                f"{further and f'. {further}'}"
+            )
+
+        def refuse_twice(option: str) -> None:
+            raise TypeError(
+                f"{name} is given its `{option}` twice, by position and by name{further and f'. {further}'}"
             )
 
         def check(options: Mapping[str, Any]) -> None:
-            if not options.keys() <= known:
-                refuse_unknown_options(name, options, {key: annotations.get(key) for key in known - {"self"}}, words)
+            if not (options.keys() <= known or is_checked_there):
+                public = {key: annotations.get(key) for key in known - {"self"} if not key.startswith("_")}
+                refuse_unknown_options(name, options, public, words)
 
         if iscoroutinefunction(function):
 
@@ -107,6 +116,8 @@ def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "") -
                 refuse_further()
             if options and not options.keys() <= known:
                 check(options)
+            if further and len(args) > first and code.co_varnames[first] in options:
+                refuse_twice(code.co_varnames[first])
             if missing and (
                 lacking := [needed for needed in required[max(0, len(args) - first) :] if needed not in options]
             ):

@@ -35,7 +35,7 @@ from toolcrib.adapters.dbos._work_tables import MARK_TABLES, REQUEST_TABLES, WOR
 from toolcrib.adapters.dbos._work_tables import stopped_queues as _stopped
 from toolcrib.approvals import PostgresApprovalStore, SqliteApprovalStore
 from toolcrib.database import Database
-from toolcrib.durable import AnswerStore, DurableFailure
+from toolcrib.durable import AnswerStore, DurableFailure, require_answer_store
 from toolcrib.errors import EngineError, explain_options
 
 Transaction: TypeAlias = "sa.Connection | Session | AsyncConnection | AsyncSession"
@@ -133,6 +133,7 @@ class Client:
         approvals: AnswerStore | None = None,
         pool: int = 5,
     ) -> None:
+        require_answer_store("Client", approvals)
         self.database = Database.named(database)
         path = self.database.path
         is_new = path is not None and not path.exists()
