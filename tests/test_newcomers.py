@@ -188,7 +188,7 @@ class Unopened:
         (lambda: Toolkit(TOOLS, limits=CallLimits(total=1)), r"run=Run\(limits=CallLimits\(...\)\)"),
         (
             lambda: Session(print, "gpt-5", tools=[pay]),
-            r"model by position, .* Session\(client, model_name='gpt-5', tools",
+            r"by position, .* Session\(client, model_name='gpt-5', tools",
         ),
         (lambda: Session(print, model="gpt-5"), r"`model` twice, .* Session\(client, model_name='gpt-5', tools"),
         (lambda: Session("openai:gpt-5", base_url="http://h"), r"Session\(AsyncOpenAI\(base_url=...\), model_name="),
@@ -198,7 +198,7 @@ class Unopened:
         (lambda: AGENT.approve(True), r"agent.approve\(agent.requests\[0\], 'ann'\), and not about True"),
         (
             lambda: AGENT.approve(AGENT.requests, "ann"),
-            r"agent.approve\(agent.requests\[0\], 'ann'\), and not about \[\]",
+            r"approve\(agent.requests\[0\], 'ann'\), and not about \[\]",
         ),
         (lambda: AGENT.deny(True), r"agent.approve\(agent.requests\[0\], 'ann'\), and not about True"),
         (lambda: AGENT.run("hi"), r"`await agent.put\(Turn\(tool\)\)`. With a text it is `Session\("),

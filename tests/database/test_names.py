@@ -45,7 +45,7 @@ def credentials(path: Any) -> Any:
 @pytest.mark.parametrize("name", [AGENT, [AGENT], True, 7, b"a.db"], ids=repr)
 @pytest.mark.parametrize("made", [*STORES, credentials, Engine, Client])
 def test_what_is_not_a_name_is_refused_and_no_file_is_made(made: Callable[[Any], Any], name: Any, folder: Path) -> None:
-    with pytest.raises(TypeError, match="a database is named by a path or a URL, as in 'toolcrib.db', and not by"):
+    with pytest.raises(TypeError, match=r"a database is named by a path or a URL, as in 'toolcrib\.db', and not by"):
         made(name)
 
     assert not [*folder.iterdir()]

@@ -80,19 +80,17 @@ def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "", f
 
         required = code.co_varnames[first : code.co_argcount - len(function.__defaults__ or ())]
 
+        mend = f". {further}" if further else ""
+
         def refuse_further() -> None:
             positional = code.co_varnames[first:most]
             others = [name for name in code.co_varnames[code.co_argcount :] if name in known and name[0] != "_"]
             placed = f"{', '.join(positional)} by position, and " if positional else ""
-            raise TypeError(
-                f"{name} takes {placed}its options by name: {', '.join(f'{option}=...' for option in others[:_MOST_SHOWN])}"
-                f"{further and f'. {further}'}"
-            )
+            named = ", ".join(f"{option}=..." for option in others[:_MOST_SHOWN])
+            raise TypeError(f"{name} takes {placed}its options by name: {named}{mend}")
 
         def refuse_twice(option: str) -> None:
-            raise TypeError(
-                f"{name} is given its `{option}` twice, by position and by name{further and f'. {further}'}"
-            )
+            raise TypeError(f"{name} is given its `{option}` twice, by position and by name{mend}")
 
         def check(options: Mapping[str, Any]) -> None:
             if not (options.keys() <= known or is_checked_there):
