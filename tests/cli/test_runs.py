@@ -38,6 +38,20 @@ def test_runs_and_traces_of_what_call_recorded(toolcrib: Command, tools: str) ->
     assert (of_call["kind"], of_call["name"], of_call["status"]) == ("call", "buy", "suspended")
 
 
+async def test_a_pipe_has_the_whole_reason(toolcrib: Command, tmp_path: Path) -> None:
+    reason = "the shop is closed on this day, " * 9
+
+    @tool(register=False, requires_approval=True)
+    async def close() -> None:
+        """Close."""
+
+    with SqliteSink(tmp_path / "a.db") as sink:
+        run = Run(approver=lambda request: request.deny(by="ann", message=reason), sinks=[sink])
+        await Pipeline(Toolset([close])).run(ToolCall("close", {}), run)
+
+    assert reason.strip() in toolcrib("runs", "a.db", "--outcome", "rejected").stdout
+
+
 @pytest.mark.parametrize("columns", ["60", "160"])
 def test_the_runs_with_an_outcome_show_the_tool_and_the_reason(
     toolcrib: Command, tools: str, monkeypatch: pytest.MonkeyPatch, columns: str

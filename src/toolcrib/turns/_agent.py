@@ -288,7 +288,7 @@ class Agent(Observed):
 
     # --- running
 
-    @explain_options()
+    @explain_options(further=f"What it runs is put: `await agent.put(Turn(tool))`. With a text it is {_MODEL}")
     def run(self, *, wait: bool = False, max_concurrency: int = 1, run: Run | None = None) -> Results:
         """Run the turns, and yield `(turn, value)` as values come, until the queue is empty or a check says it is done.
 

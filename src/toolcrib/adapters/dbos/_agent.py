@@ -46,7 +46,13 @@ TURN = "toolcrib.turn"
 _FOLLOWED = 10_000  # a process may put turns for years, and never ask for their values
 
 
-@explain_options()
+@explain_options(
+    {
+        **dict.fromkeys(("database", "db", "path", "store", "url"), "`Engine(database)` or `Client(database)`"),
+        **dict.fromkeys(("queue_name", "queues"), "queue"),
+        **dict.fromkeys(("concurrency", "rate"), "DurableAgent(agent, Queue('mail', concurrency=1))"),
+    }
+)
 class DurableAgent(DbosAnswers):
     """An agent on DBOS: each turn is a workflow that any worker takes from the queue, and that survives its death.
 
@@ -83,6 +89,16 @@ class DurableAgent(DbosAnswers):
         _base: DurableAgent | None = None,
     ) -> None:
         require_agent("DurableAgent", agent)
+        if not isinstance(client, Client | None):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(f"DurableAgent: client is a Client, as in client=Client('work.db'), and not {client!r:.80}")
+        if retries is not None and not (
+            isinstance(retries, Mapping)  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            and all(isinstance(policy, RetryPolicy) for policy in retries.values())  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+        ):
+            raise TypeError(
+                "DurableAgent: retries is a policy for each tool, as in retries={'mail': RetryPolicy(3)}, and not "
+                f"{retries!r:.80}"
+            )
         for name in retries or ():
             _require_idempotent(agent, name)
         self._retries = dict(retries or {})
