@@ -250,7 +250,21 @@ def test_a_file_may_be_toml(tmp_path: Path) -> None:
             {"url": "http://x", "toolcrib": {"bearer_env": "T"}},
             "`toolcrib.bearer_env`: the environment variable T is not",
         ),
-        ("x", "`(all of it)`: "),
+        ("x", "`(all of it)`: it is an object of options, and is 'x'. There are"),
+        ({"command": "x", "toolcrib": [1]}, "`toolcrib`: it is an object of options, and is [1]. There are 23"),
+        (
+            {"command": "x", "toolcrib": {"deny": ["a"]}},
+            "`toolcrib.deny`: there is no such option. Did you mean `tools`?",
+        ),
+        ({"command": "x", "toolcrib": {"needsApproval": 1}}, "there is no such option. Did you mean `approval`?"),
+        (
+            {"command": "x", "toolcrib": {"limits": {"timeout": "30s"}}},
+            "`toolcrib.limits.timeout`: input should be a valid number; got '30s'; write 30, in seconds",
+        ),
+        (
+            {"command": "x", "toolcrib": {"credentials": {"oauth": {"scops": []}}}},
+            "`toolcrib.credentials.oauth.scops`: there is no such option. Did you mean `scopes`?",
+        ),
     ],
 )
 def test_an_error_names_the_file_the_server_the_field_and_the_mend(tmp_path: Path, entry: Any, problem: str) -> None:
@@ -300,19 +314,7 @@ def test_so_does_an_error_of_the_file(tmp_path: Path, text: str | None, problem:
         ({"pins": "a.db"}, '`pins`: .* write "toolcrib": {"pins": "a.db"}'),
         ({"bearer_env": "t0ken"}, '`bearer_env`: .* write "toolcrib": {"bearer_env": \\.\\.\\.}'),
         ({"budgets": {}}, '`budgets`: .* write "toolcrib": {"budgets": {}} beside the servers, for all of them'),
-        *(
-            ({name: {"approval": True}}, f"`{name}`: it is not read; write `toolcrib`")
-            for name in (
-                "Toolcrib",
-                "ToolCrib",
-                "TOOLCRIB",
-                "toolcrb",
-                "toolcribs",
-                "tool_crib",
-                "tool-crib",
-                "x-toolcrib",
-            )
-        ),
+        *(({name: {"approval": True}}, f"`{name}`: it is not read; write `toolcrib`") for name in NEAR_SECTIONS),
         *(
             ({name: {"delete": how, "read": other}}, f'`{name}`: .* write "toolcrib": {{"approval": \\["delete"\\]}}')
             for name in ("permissions", "policy", "approval", "requiresApproval")

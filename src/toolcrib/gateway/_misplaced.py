@@ -10,36 +10,12 @@ from typing import Any, Final, cast
 from pydantic import BaseModel, ValidationError
 
 from toolcrib.errors import asks_for_approval, choice_meant, nearest
-from toolcrib.gateway._fields import FilePlace
+from toolcrib.gateway._fields import EXCLUDING, FilePlace, option_meant, word_of
 
 OF_CLIENTS: Final = frozenset(
     {"alwaysAllow", "autoApprove", "description", "dev", "gallery", "note", "oauth", "timeout", "trust", "version"}
 )
 """Fields of clients that say nothing about how a server is reached."""
-_TAKING: Final = (
-    "allow",
-    "allowed",
-    "allowed_tool_names",
-    "allowed_tools",
-    "allowlist",
-    "enabled_tools",
-    "include",
-    "include_tools",
-    "only",
-    "tool_filter",
-    "tool_names",
-)
-_EXCLUDING: Final = (
-    *("block", "blocked_tools", "deny", "denied", "denied_tools", "denylist", "disabled_tools", "exclude"),
-    *("exclude_tools", "excluded_tools", "hidden_tools", "without"),
-)
-_WORDS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("approvals", "permission", "permissions", "policies", "policy", "requires_approval"), "approval"),
-    **dict.fromkeys((*_TAKING, *_EXCLUDING), "tools"),
-    "limit": "limits",
-    "pin": "pins",
-}
-"""Options of the section of a server, by other words; `requires_approval` stands for all that `asks_for_approval`."""
 _OF_FILE: Final = frozenset({"approvals", "approvers", "budgets", "limits", "provenance"})
 _GUARDS: Final = ("approval", "approve_sampling", "ask_client", "labels", "pins", "tools", "trusted")
 """Options of a server that beside the servers would seem to guard all of them."""
@@ -47,7 +23,6 @@ _OF_CODEX: Final = frozenset({"approval_mode", "approval_policy"})
 _OF_WHOLE_CLIENTS: Final = frozenset({"mcp", "name", "openapi", "toolcrib"}) | OF_CLIENTS
 """Names beside the servers that are read, or that clients have there."""
 _ASKED: Final = frozenset({"always", "approve", "ask", "confirm", "prompt", "required"})
-_WORD_STARTS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|-")
 _NOT_OF_WORDS: Final = re.compile(r"[\W_]+")
 
 
@@ -73,7 +48,7 @@ def refuse_misplaced(
     defaults: Any = own.model_fields["defaults"].annotation
     for name, value in document.items():
         _refuse_near_section(place, name)
-        word = _word(name)
+        word = word_of(name)
         words = {word} if word in section.model_fields else {word, f"{word}s"}
         option = next((known for known in own.model_fields if known in words), None)
         if name in _OF_WHOLE_CLIENTS:
@@ -108,8 +83,8 @@ def refuse_misplaced_in_entry(place: FilePlace, given: Any, entry: type[BaseMode
             continue
         _refuse_near_section(place, name)
         option, meant = _guard(name, value, section)
-        if option is None and value not in (None, [], ["*"]) and _word(name) in _OF_FILE:
-            raise _misplaced(place, name, {_word(name): value}, " beside the servers, for all of them")
+        if option is None and value not in (None, [], ["*"]) and word_of(name) in _OF_FILE:
+            raise _misplaced(place, name, {word_of(name): value}, " beside the servers, for all of them")
         if option is None:
             _refuse_options_inside(place, name, value)
             continue
@@ -123,7 +98,7 @@ def _guard(name: str, value: Any, section: type[BaseModel]) -> tuple[str | None,
 
     The value is `...` for tools to take that the field does not name; the option is None for a field of clients.
     """
-    word, option = _word(name), _option(name, section)
+    word, option = word_of(name), option_meant(name, section.model_fields)
     if option is None or word in _OF_CODEX or value in (None, [], ["*"]):
         return None, value
     if option == "approval":
@@ -138,12 +113,12 @@ def _guard(name: str, value: Any, section: type[BaseModel]) -> tuple[str | None,
             return option, ...
     if option == word and not _fits(section, option, value):
         return None, cast("Any", value)
-    return option, ... if word in _EXCLUDING else cast("Any", value)
+    return option, ... if word in EXCLUDING else cast("Any", value)
 
 
 def _asks(name: str, value: Any) -> bool:
     """Return whether a field asks for approval."""
-    return asks_for_approval(name) and _word(name) not in _OF_CODEX and value not in (None, False, "never")
+    return asks_for_approval(name) and word_of(name) not in _OF_CODEX and value not in (None, False, "never")
 
 
 def _refuse_near_section(place: FilePlace, name: str) -> None:
@@ -180,7 +155,7 @@ def refuse_options_of_servers(
     of_file = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
     for prefix, model, options in (("", own, of_file), ("defaults.", defaults, of_file.get("defaults"))):
         for name, value in cast("dict[str, Any]", options).items() if isinstance(options, dict) else ():
-            option = _option(name, section)
+            option = option_meant(name, section.model_fields)
             is_own = name in model.model_fields
             meant = value if is_own else _meant(option, value)
             is_read = is_own or option != "approval"
@@ -225,17 +200,6 @@ def _of_servers(section: type[BaseModel], option: str, value: Any, prefixes: Map
         for of, names in (found or {"": value}).items()
     ]
     return f'the section "toolcrib" of {"; and of ".join(written)}'
-
-
-def _word(name: str) -> str:
-    return _WORD_STARTS.sub("_", name).lower()
-
-
-def _option(name: str, section: type[BaseModel]) -> str | None:
-    word = _word(name)
-    if word in section.model_fields:
-        return word
-    return _WORDS.get("requires_approval" if asks_for_approval(word) else word)
 
 
 def _shown(section: type[BaseModel], option: str, value: Any) -> dict[str, Any]:
