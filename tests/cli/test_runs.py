@@ -157,6 +157,26 @@ def test_a_word_that_is_not_known_here_has_the_nearest_one_named(
     assert f"Did you mean {meant}?" in " ".join(refused.stderr.replace("│", " ").split())
 
 
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        (["serve", "mcp.json", "--http", "8001"], "The port is an option: --port 8000"),
+        (
+            ["serve", "mcp.json", "--approve", "pay"],
+            'said in the file, as "toolcrib": {"approval": ["TOOL"]} of a server',
+        ),
+        (["serve", "mcp.json", "--require-approval", "pay"], "or in Python, as @tool(requires_approval=True)."),
+        (["call", "crib.py", "refund", "order=1"], 'write the arguments as one JSON object: \'{"order": "1"}\''),
+        (["call", "crib.py", "refund", "order=1", "euros=2"], "The arguments of a tool are one JSON object"),
+    ],
+)
+def test_words_in_the_wrong_form_have_the_right_one_named(toolcrib: Command, command: list[str], hint: str) -> None:
+    refused = toolcrib(*command)
+
+    assert refused.exit_code == 2
+    assert hint in " ".join(refused.stderr.replace("│", " ").split())
+
+
 def test_what_is_not_there_is_said(toolcrib: Command, tools: str, tmp_path: Path) -> None:
     toolcrib("call", tools, "add", '{"a": 1}', "--record", "a.db")
     (run,) = json.loads(toolcrib("runs", "a.db", "--json").stdout)
