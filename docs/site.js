@@ -7,7 +7,7 @@ const reachable = () => {
   });
   // The theme gives the list of a section with a page of its own a label without text.
   document.querySelectorAll(".md-nav[aria-labelledby]").forEach((list) => {
-    list.setAttribute("aria-label", list.querySelector(".md-nav__title").textContent.trim());
+    list.setAttribute("aria-label", `${list.querySelector(".md-nav__title").textContent.trim()}: pages`); // a heading may be called the same
     list.removeAttribute("aria-labelledby");
   });
   document.querySelectorAll(".md-code__nav").forEach((buttons, index) => buttons.setAttribute("aria-label", `Code ${index + 1}`));

@@ -13,7 +13,7 @@ from toolcrib.approvers import ApproverRule, ApproverRules, Groups
 from toolcrib.budgets import Budgets, Limit
 from toolcrib.calls import ApprovalRequest, ToolCall
 from toolcrib.code import Toolkit
-from toolcrib.errors import ToolConstraintError
+from toolcrib.errors import DatabaseError, ToolConstraintError
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.rounds import Session, decode
 from toolcrib.schema import RunContext
@@ -64,6 +64,7 @@ def test_what_is_written_for_another_framework_is_refused_with_what_is_meant(
 
 
 TOOLS = Toolset([ez_tool(pay)])
+AGENT = Agent("newcomers", "Pays.", [pay], register=False)
 CALL = ToolCall("pay", {"cents": 1})
 REQUEST = ApprovalRequest("ask_1", "1", "pay", {"cents": 1}, "d")
 
@@ -99,7 +100,7 @@ class Unopened:
         (lambda: Session(ScriptedModel("Hi."), output={"type": "object"}), "`output` of a session is a type"),
         (lambda: Session(ScriptedModel("Hi.")).run_sync(output={"type": "object"}), "is a type, such as a Pydantic"),
         (lambda: Session(ScriptedModel("Hi."), store="postgresql://h/a", id="a"), r"PostgresApprovalStore\(url\)"),
-        (lambda: SqliteApprovalStore("postgresql://u:pw@h/a"), "this is the URL of a server: use the Postgres store"),
+        (lambda: SqliteApprovalStore("postgresql://u:pw@h/a"), "this is the URL of a server. Use the Postgres store"),
         (lambda: TOOLS.prefixed("my "), "prefixed: the prefix is 'my '; give 1 to 128 characters without spaces"),
         (lambda: TOOLS.prefixed(5), "prefixed: the prefix is a text, and not 5"),
         (lambda: TOOLS.renamed({"pay": "pay now"}), "renamed: a name is 'pay now'"),
@@ -151,7 +152,7 @@ class Unopened:
         (lambda: Run(approver=lambda: True), r"approver is not .* a function of the request"),
         (lambda: Session(ScriptedModel("Hi."), run=Run), r"give a run, as in run=Run\("),
         (lambda: Session(ScriptedModel("Hi."), store="a.db", id=5), "the id of a session is printable text"),
-        (lambda: FrameworkRuns("x", lambda ctx: {"user": 1}, None).find("k", None), r"give a run, as in run=Run\("),
+        (lambda: FrameworkRuns("x", lambda ctx: {"user": 1}, None).find("k", None), r"return the run, as in `return Run\("),
         (lambda: GuardPolicy(approve=ez_tool(pay)), r"is called with \(arguments, ctx\)"),
         (lambda: GuardPolicy(approve=lambda: True), r"is called with \(arguments, ctx\)"),
         (lambda: GuardPolicy(["pay"], CallLimits(total=1)), r"run=lambda ctx: Run\("),
@@ -185,10 +186,26 @@ class Unopened:
         (lambda: Groups(["ann"]), r"Groups\(\{'finance': \['ann'\]\}\)"),
         (lambda: ApproverRules([ApproverRule(name="x")], {"f": ["ann"]}), r"give Groups\(\{'finance': \['ann'\]\}\)"),
         (lambda: Toolkit(TOOLS, limits=CallLimits(total=1)), r"run=Run\(limits=CallLimits\(...\)\)"),
+        (
+            lambda: Session(print, "gpt-5", tools=[pay]),
+            r"by position, .* Session\(client, model_name='gpt-5', tools",
+        ),
+        (lambda: Session(print, model="gpt-5"), r"`model` twice, .* Session\(client, model_name='gpt-5', tools"),
+        (lambda: Session("openai:gpt-5", base_url="http://h"), r"Session\(AsyncOpenAI\(base_url=...\), model_name="),
+        (lambda: Session("openai:gpt-5", api_key="k"), r"Session\(AsyncOpenAI\(api_key=...\), model_name="),
+        (lambda: Session("openai:gpt-5", handoffs=[]), r"a tool that runs a session of its own"),
+        (lambda: Session("openai:gpt-5", input_guardrails=[]), r"Session\(..., run=Run\(gates=\[...\]\)\)"),
+        (lambda: AGENT.approve(True), r"agent.approve\(agent.requests\[0\], 'ann'\), and not about True"),
+        (
+            lambda: AGENT.approve(AGENT.requests, "ann"),
+            r"approve\(agent.requests\[0\], 'ann'\), and not about \[\]",
+        ),
+        (lambda: AGENT.deny(True), r"agent.approve\(agent.requests\[0\], 'ann'\), and not about True"),
+        (lambda: AGENT.run("hi"), r"`await agent.put\(Turn\(tool\)\)`. With a text it is `Session\("),
     ],
 )
 def test_a_value_of_another_kind_is_refused_where_it_is_given(write: Callable[[], Any], mend: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=mend):
+    with pytest.raises((TypeError, ValueError, DatabaseError), match=mend):
         write()
 
 

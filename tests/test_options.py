@@ -153,6 +153,10 @@ def test_an_unknown_option_of_what_a_page_calls_is_refused_with_help(path: str) 
             "a setting of the model: Session(client_model('openai:gpt-5', temperature=",
         ),
         (DurableAgent.put, "id", "DurableAgent.put() has no option `id`. Here it is `turn.id = str(uuid4())`"),
+        (Agent.put, "id", "Agent.put() has no option `id`. Here it is `turn.id = str(uuid4())`"),
+        (Agent.run, "approver", "Agent.run() has no option `approver`: it is one of Run. Write run=Run(approver=...)."),
+        (Turn.returning, "approver", "Turn.returning() has no option `approver`: it is one of Run. Write run=Run("),
+        (Turn.yielding, "deps", "Turn.yielding() has no option `deps`: it is one of Run. Write run=Run(deps=...)."),
         (DurableToolkit.start, "id", "it is one of Placement. Write placement=Placement(id=...)."),
         (HttpOptions, "cors", ". Did you mean `allowed_origins`?"),
     ],
@@ -171,6 +175,9 @@ def test_an_agent_of_the_name_of_a_model_is_told_what_it_is_here() -> None:
         wrong("openai:gpt-5", tools=[])
     with pytest.raises(TypeError, match="Agent needs its `tools`"):
         wrong("shop", description="Sells things.")
+    with pytest.raises(ValueError, match=r"'openai:gpt-5', which names a model\. .* `Session\(model, system="):
+        Agent("openai:gpt-5", "Sells things.", [])
+    Agent("shop:5", "Sells things.", [], register=False)
 
 
 @pytest.mark.parametrize("given", [[], Session(ScriptedModel())], ids=["tools", "session"])

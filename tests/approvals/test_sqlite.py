@@ -20,7 +20,7 @@ from tests.approvals.race import ONE_BEGINS, grant, raced, two_processes_at_once
 from toolcrib.approvals import SQLITE_APPROVAL_TABLES, SqliteApprovalStore
 from toolcrib.calls import ApprovalRequest
 from toolcrib.database import StoreTables, make_file
-from toolcrib.errors import ApprovalError
+from toolcrib.errors import ApprovalError, DatabaseError
 
 REQUEST = ApprovalRequest("ask_1", "call_1", "refund", {"cents": 5}, "d5", principal="bob")
 
@@ -120,5 +120,5 @@ def test_only_its_owner_may_read_the_file(tmp_path: Path) -> None:
 
 
 def test_memory_is_the_other_store() -> None:
-    with pytest.raises(ValueError, match=r"approvals .* are kept in a file: .* use the Memory store"):
+    with pytest.raises(DatabaseError, match=r"approvals .* have to be kept in a file. .* use the Memory store"):
         SqliteApprovalStore(":memory:")

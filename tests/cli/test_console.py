@@ -53,7 +53,8 @@ def test_it_serves_what_the_database_holds_until_it_is_stopped(tmp_path: Path) -
     environment = {**os.environ, "TOOLCRIB_CONSOLE_TOKEN": f"ann={TOKEN}"}
     with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        said = process.stderr.readline()
+        made, said = process.stderr.readline(), process.stderr.readline()
+        assert made.startswith(f"made the new database {tmp_path / 'new.db'}")
         found = re.fullmatch(r"new\.db at http://127\.0\.0\.1:(\d+)/ \(Ctrl-C stops it\)\n", said)
         assert found is not None, said
         port = int(found[1])

@@ -38,6 +38,20 @@ def test_runs_and_traces_of_what_call_recorded(toolcrib: Command, tools: str) ->
     assert (of_call["kind"], of_call["name"], of_call["status"]) == ("call", "buy", "suspended")
 
 
+async def test_a_pipe_has_the_whole_reason(toolcrib: Command, tmp_path: Path) -> None:
+    reason = "the shop is closed on this day, " * 9
+
+    @tool(register=False, requires_approval=True)
+    async def close() -> None:
+        """Close."""
+
+    with SqliteSink(tmp_path / "a.db") as sink:
+        run = Run(approver=lambda request: request.deny(by="ann", message=reason), sinks=[sink])
+        await Pipeline(Toolset([close])).run(ToolCall("close", {}), run)
+
+    assert reason.strip() in toolcrib("runs", "a.db", "--outcome", "rejected").stdout
+
+
 @pytest.mark.parametrize("columns", ["60", "160"])
 def test_the_runs_with_an_outcome_show_the_tool_and_the_reason(
     toolcrib: Command, tools: str, monkeypatch: pytest.MonkeyPatch, columns: str
@@ -141,6 +155,26 @@ def test_a_word_that_is_not_known_here_has_the_nearest_one_named(
 
     assert refused.exit_code == 2
     assert f"Did you mean {meant}?" in " ".join(refused.stderr.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        (["serve", "mcp.json", "--http", "8001"], "The port is an option: --port 8000"),
+        (
+            ["serve", "mcp.json", "--approve", "pay"],
+            'said in the file, as "toolcrib": {"approval": ["TOOL"]} of a server',
+        ),
+        (["serve", "mcp.json", "--require-approval", "pay"], "or in Python, as @tool(requires_approval=True)."),
+        (["call", "crib.py", "refund", "order=1"], 'write the arguments as one JSON object: \'{"order": "1"}\''),
+        (["call", "crib.py", "refund", "order=1", "euros=2"], "The arguments of a tool are one JSON object"),
+    ],
+)
+def test_words_in_the_wrong_form_have_the_right_one_named(toolcrib: Command, command: list[str], hint: str) -> None:
+    refused = toolcrib(*command)
+
+    assert refused.exit_code == 2
+    assert hint in " ".join(refused.stderr.replace("│", " ").split())
 
 
 def test_what_is_not_there_is_said(toolcrib: Command, tools: str, tmp_path: Path) -> None:

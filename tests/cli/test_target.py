@@ -193,6 +193,7 @@ def test_of_several_toolsets_one_has_to_be_named() -> None:
     [
         ("nowhere.py", "there is no file nowhere.py"),
         ("nowhere", "there is no module `nowhere` in "),
+        ("mcp.jsn", "there is no such file; a file of MCP servers ends with .json or .toml"),
         ("json.nowhere", "there is no module `json.nowhere` in "),
         ("tools/", "`tools/` is neither a module nor a Python file; give a Python file"),
         ("", "it is neither a module nor a Python file"),

@@ -1321,6 +1321,29 @@ def test_a_viewer_sees_a_request_and_cannot_answer_it(path: Path, visit: Callabl
         expect(page.get_by_label("Token")).to_be_visible()
 
 
+def test_an_administrator_ends_the_sessions_of_a_person(path: Path, visit: Callable[..., Page]) -> None:
+    tokens = {"ann": TOKEN, "ben": f"{TOKEN}-of-ben"}
+    with serving(path, ConsoleOptions(tokens=tokens, administrators=frozenset({"ann"}))) as console:
+        pages = {name: visit(console.url, name="") for name in tokens}
+        for name, page in pages.items():
+            page.get_by_label("Token").fill(tokens[name])
+            page.keyboard.press("Enter")
+            expect(page.get_by_role("button", name="Log out")).to_be_visible()
+        ann, dialog = pages["ann"], pages["ann"].get_by_role("dialog")
+        expect(pages["ben"].get_by_role("button", name="End sessions…")).to_be_hidden()
+
+        ann.get_by_role("button", name="End sessions…").click()
+        dialog.get_by_role("textbox").fill("kim")
+        ann.keyboard.press("Enter")
+        expect(dialog.get_by_role("alert")).to_contain_text("there is no token and no session of this person")
+        dialog.get_by_role("textbox").fill("ben")
+        ann.keyboard.press("Enter")
+
+        expect(ann.locator("#toast")).to_contain_text("The sessions of ben have ended.")
+        expect(pages["ben"].get_by_label("Token")).to_be_visible()
+        expect(ann.get_by_role("button", name="Log out")).to_be_visible()
+
+
 # --- the documentation
 
 

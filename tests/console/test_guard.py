@@ -287,8 +287,10 @@ async def test_a_viewer_looks_and_changes_nothing(guarded: Serve, path: str, sen
 
 @pytest.mark.parametrize("kind", ["viewers", "administrators"])
 def test_a_viewer_or_administrator_without_a_token_is_refused(kind: str) -> None:
+    roles: dict[str, Any] = {kind: frozenset({"vic"})}
+
     with pytest.raises(ValueError, match="no token is of vic"):
-        ConsoleOptions(tokens={"ann": TOKEN}, **{kind: frozenset({"vic"})})
+        ConsoleOptions(tokens={"ann": TOKEN}, **roles)
 
 
 @pytest.mark.parametrize(("hours", "valid"), [(1, True), (-1, False)])

@@ -20,7 +20,7 @@ from tests.frameworks.chats import CHATS
 from tests.ways import WAYS
 from toolcrib.budgets import Budgets, Limit
 from toolcrib.calls import Completed, Failed, Rejected, Suspended, ToolCall
-from toolcrib.errors import ToolConstraintError
+from toolcrib.errors import ApprovalError, ToolConstraintError
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.serving import GuardPolicy
 from toolcrib.tools import ez_tool
@@ -118,7 +118,7 @@ def test_a_policy_about_no_tool_is_refused_by_the_guard(place: str, option: str,
     right = "ask_inner" if place == "inside_a_tool" else "refund"
     wrong = "refund" if place == "inside_a_tool" else wrong  # which is guarded where its agent is
 
-    who = "the gate `budgets` of the run" if option == "run" else rf"GuardPolicy\({option}=...\)"
+    who = "the gate `budgets`( of the run)?" if option == "run" else rf"GuardPolicy\({option}=...\)"
     with pytest.raises(ToolConstraintError, match=rf"`{wrong}`: {who} is about it, .*(The|Did)"):
         guards()[place](policy_about(wrong, option))
     guards()[place](policy_about(right, option))
@@ -166,6 +166,23 @@ async def test_a_gate_about_no_tool_of_a_run_that_is_opened_later_is_an_error_be
     assert not ran
 
 
+@pytest.mark.parametrize("framework", [*CHATS])
+async def test_a_function_that_opens_no_run_is_an_error_before_a_call(
+    framework: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    refund, ran = counted_refund()
+    opens: Any = lambda ctx: None  # noqa: E731 -- of a host who forgot the `return`
+    chat = CHATS[framework]([("refund", {"euros": 3})], theirs=[refund], policy=GuardPolicy(run=opens))
+
+    try:
+        said = await chat.say()
+    except Exception as error:
+        said = str(error)
+
+    assert "which returned None, and not a Run" in said + caplog.text
+    assert not ran
+
+
 @pytest.mark.parametrize("framework", ["agent_framework", "langchain", "pydantic_ai"])
 async def test_nobody_is_asked_about_arguments_of_a_wrong_type_and_the_log_has_no_traceback(
     framework: str, caplog: pytest.LogCaptureFixture
@@ -177,6 +194,43 @@ async def test_nobody_is_asked_about_arguments_of_a_wrong_type_and_the_log_has_n
 
     assert "euros: must be an integer" in said
     assert (ran, chat.asked, [record for record in caplog.records if record.exc_info]) == ([], [], [])
+
+
+@pytest.mark.parametrize("framework", ["google_adk", "langchain", "openai_agents", "pydantic_ai", "smolagents"])
+async def test_nobody_is_asked_about_an_argument_that_a_tool_of_theirs_does_not_take(framework: str) -> None:
+    paid: list[int] = []
+
+    def pay(order: str, cents: int = 100) -> str:
+        """Pay an order.
+
+        Args:
+            order: The order.
+            cents: The amount.
+        """
+        paid.append(cents)
+        return f"paid {cents}"
+
+    chat = CHATS[framework]([("pay", {"order": "a", "cent": 5})], theirs=[pay], policy=GuardPolicy(approve=True))
+    said = await chat.say()
+
+    assert (paid, chat.asked) == ([], [])
+    assert framework == "smolagents" or "did you mean cents?" in said  # whose agent itself refuses it
+
+
+def takes_others(order: str, **others: Any) -> str:
+    """Note an order.
+
+    Args:
+        order: The order.
+    """
+    return f"{order} {others}"
+
+
+async def test_a_tool_of_theirs_that_takes_any_argument_still_does() -> None:
+    policy = GuardPolicy()
+    chat = CHATS["pydantic_ai"]([("takes_others", {"order": "a", "cent": 5})], theirs=[takes_others], policy=policy)
+
+    assert "a {'cent': 5}" in await chat.say()
 
 
 MAKERS = {
@@ -251,3 +305,19 @@ def test_page_of_a_framework_does_what_it_says(page: Any, tmp_path: Path) -> Non
         run_page(page, tmp_path)
     except PageError as error:
         pytest.fail(str(error), pytrace=error.__cause__ is not None)
+
+
+@pytest.mark.parametrize("framework", [name for name in CHATS if name != "claude_agent_sdk"])
+async def test_an_edit_that_does_not_fit_uses_no_answer_up(framework: str) -> None:
+    refund, ran = counted_refund()
+    chat = CHATS[framework]([("refund", {"euros": 3})], theirs=[refund], policy=GuardPolicy(approve=True))
+    await chat.say()
+    [request] = chat.asked
+
+    for arguments in ({"euros": "a lot"}, {}, {"euros": 3, "euro": 4}):
+        with pytest.raises(ApprovalError, match="the edit does not fit the tool: euro"):
+            await chat.answer(request.grant("ann", override_args=arguments))
+
+    assert ran == []
+    await chat.answer(request.grant("ann", override_args={"euros": 4}))
+    assert ran == [4]

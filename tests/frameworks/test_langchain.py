@@ -25,6 +25,7 @@ from langgraph.types import Command, interrupt
 from tests.frameworks.scripted import Scripted
 from toolcrib.adapters.langchain import (
     GuardMiddleware,
+    UsageMiddleware,
     answers,
     approval_requests,
     as_tools,
@@ -476,6 +477,27 @@ async def test_a_guard_asks_about_the_tools_that_an_agent_has(sync: bool) -> Non
 
     assert (outputs(done), ran) == (["deleted x"], ["x"])
     assert sink.records[-1].approval["approver"] == "ann"  # type: ignore[index]
+
+
+@pytest.mark.parametrize("of_guard", [True, False])
+async def test_answers_in_the_place_of_a_command_are_told_in_the_log(
+    of_guard: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    ran: list[str] = []
+    ours = [deleting(ran)] if of_guard else as_tools([booking(ran, requires_approval=True)])
+    middleware = GuardMiddleware(GuardPolicy(approve=["delete"])) if of_guard else UsageMiddleware(ours)
+    called = ("delete", {"path": "x"}) if of_guard else ("book", {"city": "Oslo"})
+    agent, where = agent_of(ours, [called], middleware=[middleware]), config()
+    asked = await agent.ainvoke({"messages": "go"}, where)
+    [request] = approval_requests(asked["__interrupt__"])
+    assert caplog.messages == []
+
+    await agent.ainvoke(answers(asked["__interrupt__"], request.grant("ann")), where)
+
+    (line,) = caplog.messages
+    assert f"of `{called[0]}` has no result" in line
+    assert "agent.invoke(Command(resume=answers(...)), config)" in line
+    assert ran == []
 
 
 class _Editing(AgentMiddleware[Any, Any, Any]):

@@ -249,7 +249,25 @@ def test_a_limit_by_group_without_groups_is_an_error(tmp_path: Path) -> None:
             "`toolcrib.budgets`: the limit of 1 EUR in all counts nothing, as `costs` has none in EUR; the costs",
         ),
         ({"budgets": {"costs": {"add": {"currency": "EUR"}}}}, "`toolcrib.budgets.costs.add`: it has amount or arg"),
-        ([], "`toolcrib`: "),
+        ([], "`toolcrib`: it is an object of options, and is []. There are 21"),
+        ({"approvals": "elicit"}, "`toolcrib.approvals`: it is an object of options, and is 'elicit'. There are: `by`"),
+        (
+            {"approvals": {"wait": "2m"}},
+            "`toolcrib.approvals.wait`: input should be a valid number; got '2m'; write 120",
+        ),
+        ({"limits": {"per_tool": "3"}}, "`toolcrib.limits.per_tool`: input should be a valid integer or a valid dict"),
+        (
+            {"budgets": {"limits": [{"calls": 1, "per": "days"}]}},
+            "`toolcrib.budgets.limits.0.per`: input should be 'minute', 'hour' or 'day' or a valid integer; got 'days'",
+        ),
+        (
+            {"budgets": {"limits": [{"calls": 1, "pr": "day"}]}},
+            "`toolcrib.budgets.limits.0.pr`: there is no such option. Did you mean `per`?",
+        ),
+        (
+            {"budgets": {"costs": {"amount": {"amout": 1, "currency": "EUR"}}}},
+            "`toolcrib.budgets.costs.amount.amout`: there is no such option. Did you mean `amount`?",
+        ),
     ],
 )
 def test_a_mistake_names_the_field_and_the_mend(tmp_path: Path, section: Any, problem: str) -> None:

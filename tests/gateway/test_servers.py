@@ -18,10 +18,13 @@ from toolcrib.adapters.mcp_client import server_statuses
 from toolcrib.approvals import ToolPins
 from toolcrib.calls import Suspended
 from toolcrib.errors import TargetError, ToolConstraintError
-from toolcrib.gateway import read_gateway, toolset_of_file
+from toolcrib.gateway import GatewayOptions, read_gateway, toolset_of_file
 from toolcrib.toolsets import Toolset
 
 ENVIRONMENT = {"PYTHON": sys.executable, "NOTES": os.devnull, "HOME_SERVER": str(module.__file__)}
+
+NEAR_SECTIONS = ("Toolcrib", "TOOLCRIB", "toolcrb", "toolcribs", "tool_crib", "tool-crib", "toolkrib")
+OPTIONS = sorted({*GatewayOptions.model_fields} - {"name"})
 
 
 def small(**more: Any) -> dict[str, Any]:
@@ -133,7 +136,7 @@ async def test_an_address_gets_its_headers_and_the_token_of_a_variable(tmp_path:
     assert {(one["x-team"], one["authorization"]) for one in seen} == {("red", "Bearer s3cret")}
 
 
-@pytest.mark.parametrize("key", ["mcpServers", "servers", "mcp_servers"])
+@pytest.mark.parametrize("key", ["mcpServers", "servers", "mcp_servers", "context_servers"])
 def test_files_of_other_clients_are_read_by_their_key(tmp_path: Path, key: str) -> None:
     path = written(tmp_path, {"one": {"type": "stdio", "command": "x"}}, key=key)
 
@@ -247,7 +250,21 @@ def test_a_file_may_be_toml(tmp_path: Path) -> None:
             {"url": "http://x", "toolcrib": {"bearer_env": "T"}},
             "`toolcrib.bearer_env`: the environment variable T is not",
         ),
-        ("x", "`(all of it)`: "),
+        ("x", "`(all of it)`: it is an object of options, and is 'x'. There are"),
+        ({"command": "x", "toolcrib": [1]}, "`toolcrib`: it is an object of options, and is [1]. There are 23"),
+        (
+            {"command": "x", "toolcrib": {"deny": ["a"]}},
+            "`toolcrib.deny`: there is no such option. Did you mean `tools`?",
+        ),
+        ({"command": "x", "toolcrib": {"needsApproval": 1}}, "there is no such option. Did you mean `approval`?"),
+        (
+            {"command": "x", "toolcrib": {"limits": {"timeout": "30s"}}},
+            "`toolcrib.limits.timeout`: input should be a valid number; got '30s'; write 30, in seconds",
+        ),
+        (
+            {"command": "x", "toolcrib": {"credentials": {"oauth": {"scops": []}}}},
+            "`toolcrib.credentials.oauth.scops`: there is no such option. Did you mean `scopes`?",
+        ),
     ],
 )
 def test_an_error_names_the_file_the_server_the_field_and_the_mend(tmp_path: Path, entry: Any, problem: str) -> None:
@@ -297,6 +314,18 @@ def test_so_does_an_error_of_the_file(tmp_path: Path, text: str | None, problem:
         ({"pins": "a.db"}, '`pins`: .* write "toolcrib": {"pins": "a.db"}'),
         ({"bearer_env": "t0ken"}, '`bearer_env`: .* write "toolcrib": {"bearer_env": \\.\\.\\.}'),
         ({"budgets": {}}, '`budgets`: .* write "toolcrib": {"budgets": {}} beside the servers, for all of them'),
+        *(({name: {"approval": True}}, f"`{name}`: it is not read; write `toolcrib`") for name in NEAR_SECTIONS),
+        *(
+            ({name: {"delete": how, "read": other}}, f'`{name}`: .* write "toolcrib": {{"approval": \\["delete"\\]}}')
+            for name in ("permissions", "policy", "approval", "requiresApproval")
+            for how, other in (("ask", "allow"), (True, False))
+        ),
+        *(
+            ({"tools": {"delete": how, "read": {}}}, '`tools`: .* write "toolcrib": {"approval": \\["delete"\\]}')
+            for how in ({"approval": True}, {"requiresApproval": "always"}, {"enabled": True, "confirm": True})
+        ),
+        ({"approval": 1}, '`approval`: .* write "toolcrib": {"approval": \\.\\.\\.}'),
+        ({"gateway": {"approval": True}}, "`gateway`: it is not read, and has `approval`; write that in"),
     ],
 )
 def test_an_option_beside_its_section_is_an_error(tmp_path: Path, fields: dict[str, Any], said: str) -> None:
@@ -319,6 +348,77 @@ def test_an_option_beside_the_section_of_the_file_is_an_error(tmp_path: Path, na
     path.write_text(json.dumps({"mcpServers": {"a": {"command": "x"}}, name: ["all"]}), "utf-8")
 
     with pytest.raises(TargetError, match=f"`{name}`: .* {said}"):
+        toolset_of_file(path)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        *((name, {"defaults": {"approval": True}}, "it is not read; write `toolcrib`") for name in NEAR_SECTIONS),
+        *((name, True, f'it has no effect here; write "toolcrib": {{"{name}": ') for name in OPTIONS),
+        *((name, {"x": 1}, "it has no effect here; write") for name in ("budget", "approver", "limit", "tokensEnv")),
+        ("trusted", False, 'it has no effect here; write "toolcrib": {"defaults": {"trusted": false}}'),
+        ("tools", {"files_delete": {"approval": True}}, 'of the server `files`, .*: {"approval": \\["delete"\\]}'),
+        ("approval", ["files_delete"], 'of the server `files`, .*: {"approval": \\["delete"\\]}'),
+        ("approval", {"files_delete": "ask"}, 'of the server `files`, .*: {"approval": \\["delete"\\]}'),
+        ("needsApproval", True, 'write "toolcrib": {"defaults": {"approval": true}}'),
+        ("deny", ["files_delete"], 'of the server `files`, .*|{"tools": \\.\\.\\.}'),
+        ("settings", {"approval": True}, "it is not read, and has `approval`; write that in the section `toolcrib`"),
+        ("options", {"budgets": {}}, "it is not read, and has `budgets`; write that in the section `toolcrib`"),
+        ("openApi", {}, "it is not read; write `openapi`"),
+    ],
+)
+def test_what_would_guard_all_servers_is_an_error_beside_them(
+    tmp_path: Path, name: str, value: Any, said: str, inside: bool
+) -> None:
+    path = tmp_path / "mcp.json"
+    part = {"servers": {"files": {"command": "x"}}, name: value}
+    path.write_text(json.dumps({"mcp": part} if inside else part), "utf-8")
+
+    for read_file in (toolset_of_file, read_gateway):
+        with pytest.raises(TargetError, match=f"`{name}`: .*{said}"):
+            read_file(path, ENVIRONMENT)
+
+
+def test_a_section_beside_the_servers_in_the_settings_of_a_client_is_an_error(tmp_path: Path) -> None:
+    path = written(tmp_path, {"servers": {"a": {"command": "x"}}, "toolcrib": {"record": True}}, key="mcp")
+
+    with pytest.raises(TargetError, match=r"`mcp\.toolcrib`: it has no effect here; write it beside `mcp`"):
+        toolset_of_file(path)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"$schema": "https://x", "inputs": [{"id": "key", "type": "promptString"}], "sandbox": {"enabled": True}},
+        {"globalShortcut": "", "theme": "dark", "scale": 0, "locale": "de", "preferences": {"menuBarEnabled": False}},
+        {"numStartups": 3, "projects": {"/x": {"allowedTools": [], "mcpServers": {}}}, "oauthAccount": {"x": "y"}},
+        {"telemetry": {"enabled": True}, "tools": {"exclude": ["x"]}, "security": {"auth": {"selectedType": "x"}}},
+        {"telemetry": {"metrics": False}, "search": {"regex": True}, "agent": {"default_model": {}}, "vim_mode": True},
+        {"approval_policy": "on-request", "sandbox_mode": "read-only", "tools": {"web_search": True}, "model": "gpt-5"},
+        {"name": "books", "version": "1.0", "description": "Mine."},
+        {"servers": {}, "mcp": {"inputs": []}},
+    ],
+)
+def test_other_settings_of_clients_are_allowed_beside_the_servers(
+    tmp_path: Path, settings: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text(json.dumps({**settings, "mcpServers": {"a": {"command": "x"}}}), "utf-8")
+
+    assert len(server_statuses(toolset_of_file(path))) == 1
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize("other", ["servers", "mcp_servers", "context_servers", "mcp"])
+def test_servers_under_two_names_are_an_error(tmp_path: Path, other: str) -> None:
+    two: Any = {"two": {"command": "x"}}
+    path = tmp_path / "mcp.json"
+    document = {"mcpServers": {"one": {"command": "x"}}, other: {"servers": two} if other == "mcp" else two}
+    path.write_text(json.dumps(document), "utf-8")
+
+    with pytest.raises(TargetError, match=f"it has servers under `mcpServers` and `{other}.*`: put all of them under"):
         toolset_of_file(path)
 
 

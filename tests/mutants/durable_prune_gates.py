@@ -7,7 +7,7 @@ from tests.mutants.gate import Gate
 __all__ = ["DURABLE_PRUNE_GATES"]
 
 _PRUNE = "adapters/dbos/_prune.py"
-_EVENTS = "record/_prune.py"
+_EVENTS = "record/_event_log.py"
 
 _OF_PRUNE = ("tests/adapters/dbos/test_prune.py",)
 _OF_EVENTS = ("tests/record/test_prune.py",)

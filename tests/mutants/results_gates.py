@@ -139,7 +139,7 @@ RESULTS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "offer to read a result",
-        "toolsets/_results.py",
+        "toolsets/_gates.py",
         "if not run.offers(reader):",
         "if False:",
         _KEEP,

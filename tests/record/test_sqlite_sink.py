@@ -21,6 +21,7 @@ from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
 from toolcrib.calls import ActivityEvent, CallEvent, Suspended, ToolCall, now
 from toolcrib.database import StoreTables, make_file
 from toolcrib.database._sqlite import sqlite3
+from toolcrib.errors import DatabaseError
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.record import ActivityFilter, BatchSink, EventLog, SqliteSink, sqlite_events
 from toolcrib.record._event_tables import EVENT_TABLES
@@ -315,7 +316,7 @@ async def test_approvals_and_events_share_a_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["", ":memory:"])
 def test_a_place_that_is_no_file_is_refused(path: str) -> None:
-    with pytest.raises(ValueError, match="name one"):
+    with pytest.raises(DatabaseError, match="Name one"):
         SqliteSink(path)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from tests.postgres import Postgres
 from tests.results.conftest import OpenStore
+from toolcrib.errors import DatabaseError
 from toolcrib.results import MemoryResultStore, Owner, PostgresResultStore, ResultStore, SqliteResultStore, StoredResult
 from toolcrib.results._pieces import Piece, pieces_of
 from toolcrib.results._read import FoundText, ResultQuery, read
@@ -194,7 +195,7 @@ def test_only_its_owner_may_read_the_file(tmp_path: Path) -> None:
 
 
 def test_a_file_is_wanted(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"results are kept in a file: .* use the Memory store"):
+    with pytest.raises(DatabaseError, match=r"results have to be kept in a file. .* use the Memory store"):
         SqliteResultStore(":memory:")
 
 
@@ -217,5 +218,5 @@ def test_a_time_to_keep_results_is_a_timedelta() -> None:
 
 
 def test_a_folder_is_no_file_for_results(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"is a folder; name a file in it: .*toolcrib.db"):
+    with pytest.raises(DatabaseError, match=r"it is a folder. Name a file in it"):
         SqliteResultStore(tmp_path)

@@ -6,7 +6,7 @@ import pytest
 
 from toolcrib.calls import ApprovalRequest, Completed, Grant, Media, Suspended, ToolCall, render
 from toolcrib.errors import ApprovalError
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.serving import GuardPolicy
 from toolcrib.serving.frameworks import (
     FrameworkRuns,
@@ -14,9 +14,11 @@ from toolcrib.serving.frameworks import (
     GuardedTools,
     MediaForms,
     UsageNames,
+    answer_of,
     answered,
     request_in,
     request_payload,
+    without_others,
 )
 from toolcrib.tools import Tool, ez_tool
 
@@ -102,6 +104,20 @@ def test_the_options_of_a_run_that_has_none_are_the_frameworks() -> None:
     assert (run.principal, run.channel.conversation_id, run.provide[str]) == ("ann", "c1", "theirs")
 
 
+async def opens_later(context: object) -> Run:
+    """Return a run too late: a coroutine comes first."""
+    return Run(limits=CallLimits(total=1))
+
+
+@pytest.mark.parametrize("limits", [None, CallLimits(total=1)], ids=["of runs", "of conversations"])
+@pytest.mark.parametrize("opens", [lambda context: None, lambda context: {}, opens_later], ids=["None", "{}", "async"])
+def test_a_function_that_returns_no_run_leaves_no_call_without_limits(opens: Any, limits: CallLimits | None) -> None:
+    runs = FrameworkRuns("test", opens, None, limits)
+
+    with pytest.raises(TypeError, match=r"run= is the function `.*`, which returned (None|\{\}|an awaitable), and"):
+        runs.find("key", None)
+
+
 def test_parts_of_a_result_are_the_frameworks_content() -> None:
     forms = MediaForms(text=str.upper, kinds={"image": lambda media: "image", "": lambda media: "file"})
     linked = MediaForms(text=str, kinds=forms.kinds, links={"": lambda media: str(media.url)})
@@ -119,3 +135,41 @@ def test_counts_are_read_by_the_frameworks_names() -> None:
 
     assert (request.input_tokens, request.output_tokens, request.cached_tokens) == (5, None, 2)
     assert (request.reasoning_tokens, request.cache_written_tokens, request.model) == (None, None, "m")
+
+
+@pytest.mark.parametrize("rules", [{"additionalProperties": True}, {"patternProperties": {}}, {"anyOf": []}, {}])
+def test_arguments_that_a_schema_neither_lists_nor_allows_are_refused(rules: dict[str, Any]) -> None:
+    schema = {"type": "object", "properties": {"cents": {"type": "integer"}}, **rules}
+
+    assert without_others(schema) == (schema if rules else {**schema, "additionalProperties": False})
+    assert without_others({"type": "object"}) == {"type": "object"}
+
+
+async def test_an_edit_that_does_not_fit_is_refused_where_it_is_made() -> None:
+    request = await asked(OSLO)
+    for arguments in ({"city": 3}, {}, {"city": "Rome", "citi": "Oslo"}):
+        grant = request.grant("ann", override_args=arguments)
+        for made in (grant, grant.to_dict(), {"type": "edit", "edited_action": {"name": "book", "args": arguments}}):
+            with pytest.raises(ApprovalError, match=r"the edit does not fit the tool: cit[iy]: "):
+                answer_of(request, made)
+        with pytest.raises(ApprovalError, match=r"the edit does not fit the tool: cit[iy]: "):
+            [*answered([("first", request)], [grant])]
+    fits = answer_of(request, {"type": "edit", "edited_action": {"name": "book", "args": {"city": "Rome"}}})
+    assert isinstance(fits, Grant)
+
+
+@pytest.mark.parametrize(
+    ("decision", "mend"),
+    [
+        (
+            {"type": "edit", "args": {"city": "Rome"}},
+            r"'edited_action': \{'name': 'book', 'args': \{'city': 'Oslo'\}\}",
+        ),
+        ({"type": "edit", "edited_action": {"city": "Rome"}}, "'edited_action': "),
+        ({"type": "reject", "mesage": "too far"}, "has `mesage`, .*; give its text as `message`"),
+        ({"type": "reject", "reason": "too far"}, "give its text as `message`"),
+    ],
+)
+async def test_a_decision_in_another_shape_says_which_is_wanted(decision: dict[str, Any], mend: str) -> None:
+    with pytest.raises(ApprovalError, match=mend):
+        answer_of(await asked(OSLO), decision)

@@ -165,7 +165,7 @@ def test_a_rule_about_a_tag_or_an_argument_of_no_tool_is_refused(rule: dict[str,
 def test_a_rule_about_a_server_of_no_tool_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     Toolset([refund]).with_gates(ApproverRules([ApproverRule(name="money", servers=["https://shop.*"])]))
 
-    assert "is about `https://shop.*`, which fits no server here" in caplog.text
+    assert "is about `https://shop.*`, which fits no server here. There are none" in caplog.text
 
 
 # --- gates of a run

@@ -267,8 +267,7 @@ class SqliteApprovalStore(FileRepr, SqlApprovalStore):
         clock: The clock by which requests expire, whose seconds are those since 1970.
 
     Raises:
-        ValueError: The path is not that of a file.
-        DatabaseError: A newer version of Toolcrib wrote it.
+        DatabaseError: The path is not that of a file that can be used, or a newer version of Toolcrib wrote it.
     """
 
     def __init__(self, path: str | Path, *, clock: Clock = WALL_CLOCK) -> None:

@@ -104,8 +104,7 @@ class SqliteUsageStore(FileRepr, UsageStore):
             local disk.
 
     Raises:
-        ValueError: The path is not that of a file.
-        DatabaseError: A newer version of Toolcrib wrote it.
+        DatabaseError: The path is not that of a file that can be used, or a newer version of Toolcrib wrote it.
     """
 
     def __init__(self, path: str | Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -48,6 +49,10 @@ def call(
 ) -> None:
     """Call one tool of TARGET and print its result; the values of a streaming tool are printed as they come."""
     options = RunOptions(target, approval_flags(approve, deny, yes, suspend), as_json, record)
+    name, equals, value = arguments.partition("=")
+    if equals and name.isidentifier():
+        shown = json.dumps({name: value})
+        raise typer.BadParameter(f"write the arguments as one JSON object: '{shown}'", param_hint="JSON")
     with exit_on_error():
         raw = text_of("-") if arguments == "-" else arguments
         with open_run(options) as run:

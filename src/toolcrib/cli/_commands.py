@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import wraps
@@ -11,6 +12,8 @@ from typing import Annotated, Any, TypeVar, cast, get_type_hints
 
 import typer
 from typer.core import TyperCommand
+
+from toolcrib.errors import asks_for_approval
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -21,6 +24,10 @@ _OPTIONS = {
 
 
 _OF_OTHERS = {"--as": "--by", "--approver": "--by", "--db": "--database"}  # options that are called otherwise here
+_APPROVAL = (
+    'What needs approval is said in the file, as "toolcrib": {"approval": ["TOOL"]} of a server, or in Python, as '
+    "@tool(requires_approval=True)."
+)
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # by its own name, it is in a package that differs
 _MissingParameter = next(kind for kind in typer.BadParameter.__subclasses__() if kind.__name__ == "MissingParameter")
 
@@ -36,8 +43,15 @@ class _Command(TyperCommand):
                 missing: Any = error
                 missing.message = missing.param.help or ""
             here = _OF_OTHERS.get(getattr(error, "option_name", ""))
-            if here is not None and any(here in parameter.opts for parameter in self.params):
-                cast("Any", error).possibilities = [here]
+            usage, options = cast("Any", error), {option for parameter in self.params for option in parameter.opts}
+            if here in options:
+                usage.possibilities = [here]
+            elif self.name == "serve" and asks_for_approval(getattr(error, "option_name", "").removesuffix("s")):
+                usage.message, usage.possibilities = f"No such option: {usage.option_name}. {_APPROVAL}", []
+            elif "extra argument" in usage.message and "--port" in options and re.search(r"\(\d+\)", usage.message):
+                usage.message += ". The port is an option: --port 8000"
+            elif "extra argument" in usage.message and self.name == "call":
+                usage.message += ". The arguments of a tool are one JSON object: '{\"NAME\": VALUE}'"
             raise
 
 

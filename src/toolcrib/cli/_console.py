@@ -13,7 +13,9 @@ import typer
 
 from toolcrib.cli._database import (
     DatabaseOption,
+    absolute_database,
     database_errors,
+    has_file,
     has_workers,
     open_approvals,
     open_log,
@@ -125,7 +127,10 @@ def console(
             _show_log()
 
         with database_errors(database):
+            is_new = not has_file(database)
             approvals = open_approvals(database)
+            if is_new:
+                say(f"made the new database {absolute_database(database)}; --database names another")
             servers = open_server_states(database)
             app = page.console_app(open_log(database), approvals, options, partial(_durable_work, database), servers)
 

@@ -73,6 +73,12 @@ def has_workers(database: str | None = None) -> bool:
     return _has_table(Path(name.removeprefix("sqlite:///")), "toolcrib_workers")
 
 
+def has_file(database: str | None) -> bool:
+    """Return whether a file is there, not whether it holds anything; a Postgres server has no file to miss."""
+    name = database_name(database)
+    return _scheme(name) in _POSTGRES or file_of(name).exists()
+
+
 def check_kept(database: str | None) -> None:
     """Refuse a file that is missing or holds nothing of ours: what only reads it would make its tables there.
 
@@ -85,7 +91,7 @@ def check_kept(database: str | None) -> None:
     path = file_of(name)
     if path.is_dir():
         raise DatabaseError(name, "it is a folder", "Name a file in it")
-    if not path.exists():
+    if not has_file(name):
         raise DatabaseError(name, "there is no such file", DATABASE_HINT)
     with database_errors(name):
         is_ours = _has_table(path, "toolcrib%")

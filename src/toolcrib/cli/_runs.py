@@ -129,7 +129,8 @@ def _print_runs(found: list[RunSummary], outcome: str) -> None:
             for name in columns
             if name in ("id", "for", outcome) or (screen.width >= _WIDE and name != "waits for")
         ]
-    matching = partial(_matching, named=" or " in outcome)
+    most = _REASON if screen.is_terminal else max(_REASON, screen.width)  # a pipe has the whole reason
+    matching = partial(_matching, named=" or " in outcome, most=most)
     rows = [{name: _CELLS.get(name, matching)(run) for name in columns} for run in found]
     if not outcome:
         widths = {name: max(map(cell_len, (name, *(row[name].plain for row in rows)))) + 2 for name in columns}
@@ -157,16 +158,17 @@ def _print_on_two_lines(screen: Console, row: Mapping[str, Text], id_width: int)
     screen.print(Padding(below, (0, 0, 0, 2)), overflow="fold")
 
 
-def _matching(run: RunSummary, *, named: bool) -> Text:
+def _matching(run: RunSummary, *, named: bool, most: int) -> Text:
     """Return the calls with the chosen outcomes: of each the tool and the reason.
 
     Args:
         named: Whether each has its outcome, as one of several that were chosen.
+        most: The most characters of a line.
     """
     calls = [(f"{call['tool']} {call['status']}" if named else call["tool"], call["reason"]) for call in run.matching]
     texts = list(dict.fromkeys(": ".join(filter(None, call)) for call in calls))
     more = [f"and {len(texts) - _MATCHING} more"] if len(texts) > _MATCHING else []
-    return Text("\n".join([*(cell_text(text, _REASON) for text in texts[:_MATCHING]), *more]))
+    return Text("\n".join([*(cell_text(text, most) for text in texts[:_MATCHING]), *more]))
 
 
 def _cost(usage: Mapping[str, Any] | None) -> str:

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import toolcrib.errors
-from toolcrib.errors import TargetError, closest
+from toolcrib.errors import TargetError, closest, nearest
 
 _FILE = re.compile(r"(?P<path>.+\.pyw?)(?::(?P<attribute>.*))?")
 _OWN = Path(toolcrib.errors.__file__).parents[1]
@@ -45,6 +45,8 @@ def _import_module(target: str, name: str) -> ModuleType:
     if Path(target).is_file():
         hint = "give Python (tools.py), an OpenAPI document (.json, .yaml), or a file of MCP servers (.json, .toml)"
         raise TargetError(target, f"it is a file of another kind; {hint}")
+    if nearest(Path(target).suffix, (".json", ".jsonc", ".toml", ".yaml"), cutoff=0.8):
+        raise TargetError(target, "there is no such file; a file of MCP servers ends with .json or .toml")
     if not all(part.isidentifier() for part in name.split(".")):
         hint = "give a Python file (tools.py) or a module (package.module), with `:attribute` for one thing in it"
         raise TargetError(target, f"{f'`{name}`' if name else 'it'} is neither a module nor a Python file; {hint}")

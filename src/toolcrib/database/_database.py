@@ -25,7 +25,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from toolcrib._passwords import hide_passwords
 from toolcrib.database._connections import ANSWER_TIMEOUT, CONNECTION_SETTINGS, open_answered, unhurried
-from toolcrib.database._files import make_file
+from toolcrib.database._files import file_error, make_file, require_name
 from toolcrib.database._outage import name_outages
 from toolcrib.database._sqlite import BUSY_SECONDS, DURABLE_VERSION, sqlite3, write_ahead
 from toolcrib.database._tables import MIGRATE, Execute, StoreTables
@@ -63,18 +63,24 @@ class Database:
 
     @classmethod
     def named(
-        cls, name: str | Path | None = None, *, schema: str | None = None, application: str | None = None
+        cls, name: str | Path | Database | None = None, *, schema: str | None = None, application: str | None = None
     ) -> Database:
         """Return the database of a path, `sqlite:///path`, or `postgresql://user:password@host:port/name`.
 
         Args:
-            name: Without one, what the environment variable TOOLCRIB_DATABASE says, else `toolcrib.db`.
+            name: Without one, what the environment variable TOOLCRIB_DATABASE says, else `toolcrib.db`. A database is
+                returned as it is.
             schema: Without one, what TOOLCRIB_SCHEMA says.
             application: Without one, what TOOLCRIB_APPLICATION says, else `toolcrib`.
 
         Raises:
+            TypeError: The name is something else, such as an agent.
             DatabaseError: One of them is not such a name.
         """
+        if isinstance(name, Database):
+            return name
+        if name is not None:
+            require_name(name)
         text = str(name or os.environ.get(_VARIABLE) or DEFAULT_DATABASE)
         database = cls(
             _url_of(text),
@@ -140,7 +146,8 @@ class Database:
                 connection.execute(sa.text("SELECT 1"))
         except SQLAlchemyError as error:
             engine.dispose()
-            raise _explained(self, error.__cause__ or error) from error
+            cause = error.__cause__ or error
+            raise (file_error(self.path, cause) if self.path else _server_error(self, cause)) from error
         _close_late_connections(engine)
         _engines.add(engine)
         return engine
@@ -160,7 +167,7 @@ class Database:
             with closing(sqlite3.connect(path)) as connection:
                 write_ahead(connection)
         except sqlite3.Error as error:
-            raise _explained(self, error) from error
+            raise file_error(path, error) from error
         engine = sa.create_engine(self.url, module=sqlite3, pool_size=pool, max_overflow=0, pool_timeout=BUSY_SECONDS)
         event.listen(engine, "connect", _ready_sqlite)
         name_outages(engine)
@@ -242,7 +249,7 @@ class PostgresTables:
     error: type[Exception] = DBAPIError
 
     def __init__(self, database: str | Path | Database, *tables: StoreTables, pool: int = 4) -> None:
-        self.database = database if isinstance(database, Database) else Database.named(database)
+        self.database = Database.named(database)
         self._lock = f"toolcrib: {tables[0].store}" if tables else None
         if self.database.kind != "postgresql":
             raise DatabaseError(
@@ -358,18 +365,9 @@ def _ready_postgres(settings: Mapping[str, str], connection: Any, record: Any) -
 _ASKS = " Is the server running on that host and accepting TCP/IP connections?"  # which our own remedy asks, too
 
 
-def _explained(database: Database, error: BaseException) -> DatabaseError:
-    """Return the error that says what keeps a database from being used, and the way out."""
+def _server_error(database: Database, error: BaseException) -> DatabaseError:
+    """Return the error that says what keeps a server's database from being used, and the way out."""
     reason = hide_passwords(" ".join(str(error).split()).removesuffix(_ASKS), database.url.password)
-    if database.kind == "sqlite":
-        path = database.path or Path()
-        if not path.parent.is_dir():
-            return DatabaseError(str(database), f"there is no folder {path.parent}", "Make it first")
-        if path.is_dir():
-            return DatabaseError(str(database), "it is a folder", "Name a file in it")
-        if "not a database" in reason:
-            return DatabaseError(str(database), "the file is something else than a SQLite database", "Name another")
-        return DatabaseError(str(database), reason, "Look at who may read and write the file and its folder")
     url = database.url
     for sign, remedy in (
         (f'database "{url.database}" does not exist', f"Make it with: createdb {url.database}"),

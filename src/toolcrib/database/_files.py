@@ -15,6 +15,7 @@ from pathlib import Path
 
 from toolcrib.database._sqlite import BUSY_SECONDS, sqlite3, write_ahead
 from toolcrib.database._tables import Execute, StoreTables, TablesVersion
+from toolcrib.errors import DatabaseError
 
 
 def connect_file(path: str | Path, *, shared: bool = False) -> sqlite3.Connection:
@@ -24,6 +25,24 @@ def connect_file(path: str | Path, *, shared: bool = False) -> sqlite3.Connectio
         shared: Whether threads take turns with it; else it is for this thread alone.
     """
     return sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=not shared)
+
+
+def require_name(name: object) -> None:
+    """Raise TypeError for what is given in the place of a database's name, such as an agent."""
+    if not isinstance(name, str | Path):
+        raise TypeError(f"a database is named by a path or a URL, as in 'toolcrib.db', and not by {name!r:.80}")
+
+
+def file_error(path: Path, error: BaseException) -> DatabaseError:
+    """Return the error that says what keeps a SQLite file from being used, and the way out."""
+    reason = " ".join(str(error).split())
+    if not path.parent.is_dir():
+        return DatabaseError(str(path), f"there is no folder {path.parent}", "Make it first")
+    if path.is_dir():
+        return DatabaseError(str(path), "it is a folder", "Name a file in it")
+    if "not a database" in reason:
+        return DatabaseError(str(path), "the file is something else than a SQLite database", "Name another")
+    return DatabaseError(str(path), reason, "Look at who may read and write the file and its folder")
 
 
 def make_file(path: Path, tables: StoreTables) -> None:
@@ -60,27 +79,31 @@ class SqliteTables:
         erase: Whether deleted content is overwritten in the file.
 
     Raises:
-        ValueError: The path is not that of a file.
-        DatabaseError: A newer version of Toolcrib made the tables.
-        OSError: The file cannot be made.
+        TypeError: The path is something else, such as an agent.
+        DatabaseError: The path is not that of a file, the file cannot be used, or a newer version of Toolcrib made the
+            tables.
     """
 
     error: type[Exception] = sqlite3.OperationalError
 
     def __init__(self, path: str | Path, *tables: StoreTables, erase: bool = False) -> None:
-        path = path.removeprefix("sqlite:///") if isinstance(path, str) else path
+        require_name(path)
+        name = str(path).removeprefix("sqlite:///")
         stores = " and ".join(store_tables.store for store_tables in tables)
-        if "://" in str(path):
-            raise ValueError(
-                f"{stores} are kept in a file here, and this is the URL of a server: use the Postgres store"
-            )
-        if str(path) in ("", ".", ":memory:"):
-            raise ValueError(f"{stores} are kept in a file: name one, such as toolcrib.db, or use the Memory store")
-        self.path, self._erase = Path(path), erase
-        if self.path.is_dir():
-            raise ValueError(f"{path} is a folder; name a file in it: {self.path / 'toolcrib.db'}")
-        for store_tables in tables:
-            make_file(self.path, store_tables)
+        if "://" in name:
+            problem = f"{stores} are kept in a file here, and this is the URL of a server"
+            raise DatabaseError(name, problem, "Use the Postgres store")
+        if name in ("", ":memory:"):
+            problem = f"{stores} have to be kept in a file"
+            raise DatabaseError(name or "''", problem, "Name one, such as toolcrib.db, or use the Memory store")
+        self.path, self._erase = Path(name), erase
+        try:
+            for store_tables in tables:
+                make_file(self.path, store_tables)
+        except DatabaseError:
+            raise
+        except (sqlite3.Error, OSError) as error:
+            raise file_error(self.path, error) from error
 
     @contextmanager
     def transaction(self, *, write: bool) -> Generator[Execute]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from toolcrib.durable._answered import AnswerStore, answered_entries, deny_cancelled
+    from toolcrib.durable._answered import AnswerStore, answered_entries, deny_cancelled, require_answer_store
     from toolcrib.durable._answers import Answers
     from toolcrib.durable._host import WAITING, WAITS_FOR, DurableFailure, TurnContext, WorkHost
     from toolcrib.durable._outage import UnknownHereError, WaitedTime, newer_version, outlast, readable
@@ -27,7 +27,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "._answered": "AnswerStore answered_entries deny_cancelled",
+            "._answered": "AnswerStore answered_entries deny_cancelled require_answer_store",
             "._answers": "Answers",
             "._host": "WAITING WAITS_FOR DurableFailure TurnContext WorkHost",
             "._outage": "UnknownHereError WaitedTime newer_version outlast readable",
@@ -60,4 +60,5 @@ __all__ = [
     "newer_version",
     "outlast",
     "readable",
+    "require_answer_store",
 ]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore, misfit
 from toolcrib.errors import ApprovalError, NewerForm
 
 
+@runtime_checkable
 class AnswerStore(ReviewableApprovalStore, Protocol):
     """An approval store that can also list the answers that no call has used."""
 
@@ -20,6 +21,14 @@ class AnswerStore(ReviewableApprovalStore, Protocol):
     async def used(self, request_ids: Iterable[str]) -> frozenset[str]:
         """Return those of the requests whose answers are used up."""
         ...
+
+
+def require_answer_store(who: str, store: object) -> None:
+    """Raise TypeError for what is given as the option `approvals` and is not a store, such as the path of one."""
+    if not isinstance(store, AnswerStore | None):
+        raise TypeError(
+            f"{who}: approvals is a store, as in approvals=SqliteApprovalStore('approvals.db'), and not {store!r:.80}"
+        )
 
 
 async def answered_entries(store: AnswerStore) -> list[ApprovalEntry]:

@@ -56,7 +56,7 @@ _SEVERAL = re.compile(r"\b(?:Iterable|Sequence|Collection|Set|tuple|list|set|fro
 _MOST_STEPS = 3  # from a function to the class that has the option: `run=Run(channel=Channel(errors=...))`
 
 
-def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "") -> Callable[[F], F]:
+def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "", further: str = "") -> Callable[[F], F]:
     """Return a decorator by which an unknown option is refused with the one that is meant, or with what has it.
 
     It is of a class, whose constructor has the options and which it stands above `@dataclass` of, or of a function. A
@@ -68,6 +68,7 @@ def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "") -
     Args:
         words: As for `suggestion`.
         missing: The hint in the error about a class without an argument that it requires.
+        further: The hint in the error about values by position that are too many, or that are given by name as well.
     """
 
     def explain(target: F) -> F:
@@ -76,42 +77,57 @@ def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "") -
         code = function.__code__
         first = int(code.co_varnames[:1] == ("self",))  # of a method
         known = frozenset(code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount])
-        if code.co_flags & CO_VARKEYWORDS:  # of a dataclass of pydantic's
-            known = frozenset(getattr(target, "__dataclass_fields__", ()))
+        is_checked_there = bool(code.co_flags & CO_VARKEYWORDS)
+        if is_checked_there and (fields := getattr(target, "__dataclass_fields__", None)) is not None:  # of pydantic's
+            known, is_checked_there = frozenset(fields), False
         annotations = {**(target.__annotations__ if isinstance(target, type) else {}), **function.__annotations__}
         of_module = vars(sys.modules[target.__module__])
         most = len(code.co_varnames) if code.co_flags & CO_VARARGS else code.co_argcount
 
         required = code.co_varnames[first : code.co_argcount - len(function.__defaults__ or ())]
 
+        mend = f". {further}" if further else ""
+
         def refuse_further() -> None:
             positional = code.co_varnames[first:most]
-            others = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount][:_MOST_SHOWN]
+            others = [name for name in code.co_varnames[code.co_argcount :] if name in known and name[0] != "_"]
             placed = f"{', '.join(positional)} by position, and " if positional else ""
-            raise TypeError(
-                f"{name} takes {placed}its options by name: {', '.join(f'{option}=...' for option in others)}"
-            )
+            named = ", ".join(f"{option}=..." for option in others[:_MOST_SHOWN])
+            raise TypeError(f"{name} takes {placed}its options by name: {named}{mend}")
+
+        def refuse_twice(option: str) -> None:
+            raise TypeError(f"{name} is given its `{option}` twice, by position and by name{mend}")
 
         def check(options: Mapping[str, Any]) -> None:
-            if not options.keys() <= known:
-                refuse_unknown_options(name, options, {key: annotations.get(key) for key in known - {"self"}}, words)
+            if not (options.keys() <= known or is_checked_there):
+                public = {key: annotations.get(key) for key in known - {"self"} if not key.startswith("_")}
+                refuse_unknown_options(name, options, public, words)
 
         @cache
-        def kind(option: str) -> tuple[tuple[Any, ...], bool, bool]:
-            return _kind_of(annotations.get(option), of_module)
+        def kinds() -> dict[str, tuple[tuple[Any, ...], bool, bool]]:
+            found = {option: _kind_of(annotation, of_module) for option, annotation in annotations.items()}
+            return {option: kind for option, kind in found.items() if kind[0] or kind[2]}
 
         def read(option: str, value: Any) -> Any:
-            words, is_closed, takes_several = kind(option)
+            words, is_closed, takes_several = kinds()[option]
             if words and value not in words and (is_closed or isinstance(value, str)):
                 near = nearest(str(value), map(str, words))
                 hint = f"did you mean {near[0]!r}? There are" if near else "give one of"
                 raise ValueError(f"{name}: {option} is {value!r:.80}; {hint} {', '.join(map(repr, words))}")
             return tuple(cast("Iterator[Any]", value)) if takes_several and isinstance(value, Iterator) else value
 
-        def all_read(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-            positional = code.co_varnames[: code.co_argcount]
-            read_args = [*map(read, positional, args), *args[code.co_argcount :]]
-            return read_args, {option: read(option, value) for option, value in options.items()}
+        def all_read(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...]:
+            """Read the options by name in their place, and return the values by position as they are read."""
+            if options:
+                for option in kinds().keys() & options.keys():
+                    options[option] = read(option, options[option])
+            if len(args) == first:
+                return args
+            positional = (*code.co_varnames[: code.co_argcount], *("" for _ in args[code.co_argcount :]))
+            return tuple(
+                read(option, value) if option in kinds() else value
+                for option, value in zip(positional, args, strict=False)
+            )
 
         if iscoroutinefunction(function):
 
@@ -120,8 +136,7 @@ def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "") -
                 if len(args) > most:
                     refuse_further()
                 check(options)
-                args_read, options = all_read(args, options)
-                return await function(*args_read, **options)
+                return await function(*all_read(args, options), **options)
 
             return checked_async  # pyright: ignore[reportReturnType] -- it has the same parameters
 
@@ -131,12 +146,13 @@ def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "") -
                 refuse_further()
             if options and not options.keys() <= known:
                 check(options)
+            if further and len(args) > first and code.co_varnames[first] in options:
+                refuse_twice(code.co_varnames[first])
             if missing and (
                 lacking := [needed for needed in required[max(0, len(args) - first) :] if needed not in options]
             ):
                 raise TypeError(f"{name} needs its `{lacking[0]}`. {missing}")
-            args_read, options = all_read(args, options)
-            return function(*args_read, **options)
+            return function(*all_read(args, options), **options)
 
         if isinstance(target, type):
             setattr(target, "__init__", checked)  # noqa: B010 -- a type checker keeps the parameters

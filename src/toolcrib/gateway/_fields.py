@@ -5,20 +5,49 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn, TypeVar, cast, get_args, get_type_hints
+from typing import Annotated, Any, Final, Literal, NoReturn, TypeVar, cast, get_args, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, ValidationInfo
 from pydantic_core import ErrorDetails, PydanticCustomError
+from typing_extensions import is_typeddict
 
-from toolcrib.adapters.mcp_client import ToolLabels
-from toolcrib.errors import TargetError, closest, value_problem
+from toolcrib._numbers import parse_span
+from toolcrib.errors import TargetError, asks_for_approval, closest, value_problem
 
 _M = TypeVar("_M", bound=BaseModel)
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
-_BRANCHES = frozenset({"bool", "str", "int", "float", "literal['unless_read_only']"})
+_BRANCH = re.compile(r"bool|str|int|float|constrained-\w+|_[A-Z]\w+|.*\[.*")  # of a union, in the place of an error
 _REFUSED = "refused"  # the type of an error whose text is whole
+
+_TAKING: Final = (
+    "allow",
+    "allowed",
+    "allowed_tool_names",
+    "allowed_tools",
+    "allowlist",
+    "enabled_tools",
+    "include",
+    "include_tools",
+    "only",
+    "tool_filter",
+    "tool_names",
+)
+EXCLUDING: Final = (
+    *("block", "blocked_tools", "deny", "denied", "denied_tools", "denylist", "disabled_tools", "exclude"),
+    *("exclude_tools", "excluded_tools", "hidden_tools", "without"),
+)
+"""Words of other clients and frameworks for the tools to leave out."""
+_WORDS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("approvals", "permission", "permissions", "policies", "policy", "requires_approval"), "approval"),
+    **dict.fromkeys((*_TAKING, *EXCLUDING), "tools"),
+    "limit": "limits",
+    "pin": "pins",
+}
+"""Options of the section of a server, by other words; `requires_approval` stands for all that `asks_for_approval`."""
+_WORD_STARTS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +184,10 @@ def _problems(error: ValidationError, model: type[BaseModel], prefix: str) -> di
     """Return the problem of each field; for one that may have several types, each type."""
     found: dict[str, list[ErrorDetails]] = {}
     for problem in error.errors(include_url=False):
-        parts = [
-            str(part) for part in problem["loc"] if not (isinstance(part, str) and ("[" in part or part in _BRANCHES))
-        ]
+        *outer, last = problem["loc"] or ("",)
+        is_unknown = problem["type"] == "extra_forbidden"  # a name of the file's own
+        parts = [str(part) for part in outer if not (isinstance(part, str) and _BRANCH.fullmatch(part))]
+        parts += [str(last)] if is_unknown or not (isinstance(last, str) and _BRANCH.fullmatch(last)) else []
         found.setdefault((prefix + ".".join(parts)).rstrip(".") or "(all of it)", []).append(problem)
     return {
         name: _problem(model, name.removeprefix(prefix).split("."), errors)
@@ -172,19 +202,45 @@ def _problem(model: type[BaseModel], path: Sequence[str], errors: Sequence[Error
         return whole
     first = errors[0]
     if first["type"] == "extra_forbidden":
-        return f"there is no such option. {closest(path[-1], _fields_at(model, path[:-1]))}"
-    return value_problem(errors)
+        known = _fields_at(model, path[:-1])
+        meant = option_meant(path[-1], known)
+        return f"there is no such option. {f'Did you mean `{meant}`?' if meant else closest(path[-1], known)}"
+    if first["type"] == "model_type":
+        return f"it is an object of options, and is {first['input']!r:.60}. {closest('', _fields_at(model, path))}"
+    problem = value_problem(errors)
+    if first["type"] in ("int_type", "float_type") and isinstance(first["input"], str):
+        with suppress(ValueError):
+            problem += f"; write {parse_span(first['input']).total_seconds():g}, in seconds"
+    return problem
+
+
+def word_of(name: str) -> str:
+    """Return the name of an option as ours are written: `disabledTools` is `disabled_tools`."""
+    return _WORD_STARTS.sub("_", name).lower()
+
+
+def option_meant(name: str, known: Collection[str]) -> str | None:
+    """Return which of the known options a name, also one of other clients and frameworks, stands for."""
+    word = word_of(name)
+    meant = word if word in known else _WORDS.get("requires_approval" if asks_for_approval(word) else word)
+    return meant if meant in known else None
 
 
 def _fields_at(model: Any, path: Sequence[str]) -> Collection[str]:
     """Return the names of the fields at a place in a model."""
+    is_key = False  # of a list or a dict
     for part in path:
         fields: Mapping[str, Any] = getattr(model, "model_fields", {})
-        model = _model_in(fields[part].annotation) if part in fields else ToolLabels
+        if is_key or part not in fields:
+            is_key = False
+            continue
+        is_key = any(kind in str(fields[part].annotation) for kind in ("list[", "dict["))
+        model = _model_in(fields[part].annotation)
     return getattr(model, "model_fields", None) or get_type_hints(model)
 
 
 def _model_in(annotation: Any) -> Any:
-    """Return the model in an annotation that allows None as well."""
-    parts = [arg for arg in get_args(annotation) if isinstance(arg, type) and issubclass(arg, BaseModel)]
-    return parts[0] if parts else annotation
+    """Return the model, or the typed dict, in an annotation that may be a list, a dict or a union."""
+    if isinstance(annotation, type) and (issubclass(annotation, BaseModel) or is_typeddict(cast("Any", annotation))):
+        return cast("Any", annotation)
+    return next((found for arg in get_args(annotation) if (found := _model_in(arg)) is not None), None)

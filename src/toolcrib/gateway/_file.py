@@ -35,7 +35,7 @@ from toolcrib.serving import claimed_groups
 from toolcrib.toolsets import EntryFilter, ToolEntry, Toolset
 
 _log = logging.getLogger("toolcrib.mcp")
-_KEYS = ("mcpServers", "servers", "mcp_servers")  # of most clients; of VS Code; of those with TOML
+_KEYS = ("mcpServers", "servers", "mcp_servers", "context_servers")  # of most clients; VS Code; those with TOML; Zed
 _COMMENTS = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _LAST_COMMAS = re.compile(r'"(?:\\.|[^"\\])*"|,(?=\s*[}\]])')
 _NOT_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
@@ -154,7 +154,12 @@ def _entries(
     servers, apis = _servers_in(path, document), _apis_in(path, document)
     if same := servers.keys() & apis.keys():
         raise FilePlace(path, min(same), "API").wrong("openapi", "a server has the same name; give one another")
-    refuse_misplaced(FilePlace(path), document, ServerSection, _prefixes(path, document))
+    inner: Any = document["mcp"] if any(name.startswith("mcp.") for name in _server_parts(document)) else {}
+    if "toolcrib" in inner:
+        raise FilePlace(path).wrong("mcp.toolcrib", "it has no effect here; write it beside `mcp`")
+    for part in (document, inner):
+        others = {name: value for name, value in part.items() if name not in (*_KEYS, "of_endpoint")}
+        refuse_misplaced(FilePlace(path), others, GatewayOptions, ServerSection, _prefixes(path, document))
     if (wanted := document.get("of_endpoint")) is not None:
         for name in wanted:
             if name not in {*servers, *apis}:
@@ -178,14 +183,12 @@ def _entries(
 
 
 def _prefixes(path: Path, document: Mapping[str, Any]) -> dict[str, str]:
-    """Return the beginning of the names of the tools of each server."""
-    servers = _servers_in(path, document)
-    several = len(servers) + len(_apis_in(path, document)) > 1
+    """Return the beginning of the names of the tools of each server, also where one server alone has none."""
     found: dict[str, str] = {}
-    for name, entry in servers.items():
+    for name, entry in _servers_in(path, document).items():
         section: Any = cast("dict[str, Any]", entry).get("toolcrib") if isinstance(entry, dict) else None
         prefix: Any = cast("dict[str, Any]", section).get("prefix") if isinstance(section, dict) else None
-        found[name] = prefix if isinstance(prefix, str) else _prefix(name) if several else ""
+        found[name] = prefix if isinstance(prefix, str) else _prefix(name)
     return found
 
 
@@ -286,15 +289,26 @@ def read_document(path: Path) -> dict[str, Any]:
 
 def _servers_in(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the servers of a document by name, as they are there; raises TargetError where there is no such part."""
-    inner = document.get("mcp")  # in the settings of VS Code
-    for part in (document, cast("dict[str, Any]", inner) if isinstance(inner, dict) else {}):
-        for key in _KEYS:
-            found: Any = part.get(key)
-            if isinstance(found, dict):
-                return cast("dict[str, Any]", found)
+    parts = _server_parts(document)
+    if len(parts) > 1:
+        names = " and ".join(f"`{name}`" for name in parts)
+        raise TargetError(str(path), f"it has servers under {names}: put all of them under `{_KEYS[0]}`")
+    for servers in parts.values():
+        return servers
     if isinstance(document.get("openapi"), dict):
         return {}
     raise TargetError(str(path), f"it has no servers: give them by name under `{_KEYS[0]}`")
+
+
+def _server_parts(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the parts of a document that have servers by name; without the empty ones, where one has some."""
+    inner = document.get("mcp")  # in the settings of VS Code
+    inside = cast("dict[str, Any]", inner) if isinstance(inner, dict) else dict[str, Any]()
+    every = {**document, **{f"mcp.{key}": found for key, found in inside.items()}}
+    known = {f"{of}{key}" for of in ("", "mcp.") for key in _KEYS}
+    parts = {name: cast("dict[str, Any]", every[name]) for name in every if name in known}
+    parts = {name: found for name, found in parts.items() if isinstance(cast("Any", found), dict)}
+    return {name: found for name, found in parts.items() if found} or dict([*parts.items()][:1])
 
 
 def _plain_json(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Options of Toolcrib that a file of servers has outside of a section `toolcrib`, where they have no effect."""
+"""Options and sections of Toolcrib that a file of servers has where they have no effect."""
 
 from __future__ import annotations
 
@@ -9,65 +9,58 @@ from typing import Any, Final, cast
 
 from pydantic import BaseModel, ValidationError
 
-from toolcrib.errors import asks_for_approval, choice_meant
-from toolcrib.gateway._fields import FilePlace
+from toolcrib.errors import asks_for_approval, choice_meant, nearest
+from toolcrib.gateway._fields import EXCLUDING, FilePlace, option_meant, word_of
 
 OF_CLIENTS: Final = frozenset(
     {"alwaysAllow", "autoApprove", "description", "dev", "gallery", "note", "oauth", "timeout", "trust", "version"}
 )
 """Fields of clients that say nothing about how a server is reached."""
-_TAKING: Final = (
-    "allow",
-    "allowed",
-    "allowed_tool_names",
-    "allowed_tools",
-    "allowlist",
-    "enabled_tools",
-    "include",
-    "include_tools",
-    "only",
-    "tool_filter",
-    "tool_names",
-)
-_EXCLUDING: Final = (
-    *("block", "blocked_tools", "deny", "denied", "denied_tools", "denylist", "disabled_tools", "exclude"),
-    *("exclude_tools", "excluded_tools", "hidden_tools", "without"),
-)
-_WORDS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("approvals", "requires_approval"), "approval"),
-    **dict.fromkeys((*_TAKING, *_EXCLUDING), "tools"),
-    "limit": "limits",
-    "pin": "pins",
-}
-"""Options of the section of a server, by other words; `requires_approval` stands for all that `asks_for_approval`."""
 _OF_FILE: Final = frozenset({"approvals", "approvers", "budgets", "limits", "provenance"})
-_WORD_STARTS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|-")
+_GUARDS: Final = ("approval", "approve_sampling", "ask_client", "labels", "pins", "tools", "trusted")
+"""Options of a server that beside the servers would seem to guard all of them."""
+_OF_CODEX: Final = frozenset({"approval_mode", "approval_policy"})
+_OF_WHOLE_CLIENTS: Final = frozenset({"mcp", "name", "openapi", "toolcrib"}) | OF_CLIENTS
+"""Names beside the servers that are read, or that clients have there."""
+_ASKED: Final = frozenset({"always", "approve", "ask", "confirm", "prompt", "required"})
+_NOT_OF_WORDS: Final = re.compile(r"[\W_]+")
 
 
 def refuse_misplaced(
-    place: FilePlace, document: Mapping[str, Any], section: type[BaseModel], prefixes: Mapping[str, str]
+    place: FilePlace,
+    document: Mapping[str, Any],
+    own: type[BaseModel],
+    section: type[BaseModel],
+    prefixes: Mapping[str, str],
 ) -> None:
-    """Check that what restricts the calls of all servers is in the section of the file, and not beside it.
+    """Check that no option of Toolcrib, and no misspelt section, is beside the servers.
 
     Args:
         place: Of the file.
-        document: The file.
+        document: The file, or the part of the settings of a client that has the servers.
+        own: The model of the section of the file.
         section: The model of the section of a server.
         prefixes: The beginning of the names of the tools of each server.
 
     Raises:
-        TargetError: An option is beside the section: the error says where to write it.
+        TargetError: One is: the error says where to write it.
     """
+    defaults: Any = own.model_fields["defaults"].annotation
     for name, value in document.items():
-        if name in _OF_FILE:
-            raise _misplaced(place, name, {name: value})
-        if name in ("approval", "requires_approval"):
-            meant = _meant("approval", value)
-            if not isinstance(meant, list):
-                raise _misplaced(place, name, {"defaults": {"approval": meant}})
-            raise place.wrong(
-                name, f"it has no effect here; write in {_of_servers(section, 'approval', meant, prefixes)}"
-            )
+        _refuse_near_section(place, name)
+        word = word_of(name)
+        words = {word} if word in section.model_fields else {word, f"{word}s"}
+        option = next((known for known in own.model_fields if known in words), None)
+        if name in _OF_WHOLE_CLIENTS:
+            continue
+        if option is not None and (own.model_fields[option].annotation is not bool or isinstance(value, bool)):
+            raise _misplaced(place, name, {option: value} if option in _OF_FILE else _shown(own, option, value))
+        option, meant = _guard(name, value, section)
+        if option in _GUARDS and not isinstance(meant, list) and _fits(defaults, option, meant):
+            raise _misplaced(place, name, {"defaults": {option: meant}})
+        if option in _GUARDS:
+            raise place.wrong(name, f"it has no effect here; write in {_of_servers(section, option, meant, prefixes)}")
+        _refuse_options_inside(place, name, value)
 
 
 def refuse_misplaced_in_entry(place: FilePlace, given: Any, entry: type[BaseModel], section: type[BaseModel]) -> None:
@@ -86,19 +79,61 @@ def refuse_misplaced_in_entry(place: FilePlace, given: Any, entry: type[BaseMode
         TargetError: One is an option: the error says where to write it.
     """
     for name, value in (cast("dict[str, Any]", given) if isinstance(given, dict) else {}).items():
-        if name in entry.model_fields or name in OF_CLIENTS or value in (None, [], ["*"]):
+        if name in entry.model_fields or name in OF_CLIENTS:
             continue
-        word, option = _word(name), _option(name, section)
-        if word == "tools" and _hides_some(value):
-            raise _misplaced(place, name, {"tools": ...}, " with the tools to take")
-        value = _meant(option, value)
-        if option is None and word in _OF_FILE:
-            raise _misplaced(place, name, {word: value}, " beside the servers, for all of them")
-        if option is None or (option == word and not _fits(section, option, value)):
+        _refuse_near_section(place, name)
+        option, meant = _guard(name, value, section)
+        if option is None and value not in (None, [], ["*"]) and word_of(name) in _OF_FILE:
+            raise _misplaced(place, name, {word_of(name): value}, " beside the servers, for all of them")
+        if option is None:
+            _refuse_options_inside(place, name, value)
             continue
-        if word in _EXCLUDING:
+        if meant is ...:
             raise _misplaced(place, name, {option: ...}, " with the tools to take")
-        raise _misplaced(place, name, _shown(section, option, value))
+        raise _misplaced(place, name, _shown(section, option, meant))
+
+
+def _guard(name: str, value: Any, section: type[BaseModel]) -> tuple[str | None, Any]:
+    """Return the option of a server that a field outside of its section stands for, and its value.
+
+    The value is `...` for tools to take that the field does not name; the option is None for a field of clients.
+    """
+    word, option = word_of(name), option_meant(name, section.model_fields)
+    if option is None or word in _OF_CODEX or value in (None, [], ["*"]):
+        return None, value
+    if option == "approval":
+        return option, _meant(option, value)
+    if word == "tools" and isinstance(value, dict):
+        of_tools = cast("dict[str, Any]", value)
+        settings = {tool: cast("dict[str, Any]", how) for tool, how in of_tools.items() if isinstance(how, dict)}
+        asked = [tool for tool, how in settings.items() if any(_asks(key, said) for key, said in how.items())]
+        if asked:
+            return "approval", asked
+        if any(how.get("enabled") is False or how.get("disabled") is True for how in settings.values()):
+            return option, ...
+    if option == word and not _fits(section, option, value):
+        return None, cast("Any", value)
+    return option, ... if word in EXCLUDING else cast("Any", value)
+
+
+def _asks(name: str, value: Any) -> bool:
+    """Return whether a field asks for approval."""
+    return asks_for_approval(name) and word_of(name) not in _OF_CODEX and value not in (None, False, "never")
+
+
+def _refuse_near_section(place: FilePlace, name: str) -> None:
+    """Check that a name is not a misspelt `toolcrib` or `openapi`; raises TargetError."""
+    plain = _NOT_OF_WORDS.sub("", name).casefold()
+    is_near = "toolcrib" in plain or bool(nearest(plain, ["toolcrib"], cutoff=0.8))
+    if name not in ("toolcrib", "openapi") and (is_near or plain == "openapi"):
+        raise place.wrong(name, f"it is not read; write `{'toolcrib' if is_near else plain}`")
+
+
+def _refuse_options_inside(place: FilePlace, name: str, value: Any) -> None:
+    """Check that an unknown object, such as `settings`, holds no options that guard calls; raises TargetError."""
+    for inner, given in cast("dict[str, Any]", value).items() if isinstance(value, dict) else ():
+        if _asks(inner, given) or inner in _OF_FILE - {"limits"}:
+            raise place.wrong(name, f"it is not read, and has `{inner}`; write that in the section `toolcrib`")
 
 
 def refuse_options_of_servers(
@@ -120,7 +155,7 @@ def refuse_options_of_servers(
     of_file = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
     for prefix, model, options in (("", own, of_file), ("defaults.", defaults, of_file.get("defaults"))):
         for name, value in cast("dict[str, Any]", options).items() if isinstance(options, dict) else ():
-            option = _option(name, section)
+            option = option_meant(name, section.model_fields)
             is_own = name in model.model_fields
             meant = value if is_own else _meant(option, value)
             is_read = is_own or option != "approval"
@@ -139,13 +174,6 @@ def refuse_options_of_file(place: FilePlace, given: Any, section: type[BaseModel
             raise _misplaced(place, f"toolcrib.{name}", {name: value}, " beside the servers, for all of them")
 
 
-def _hides_some(value: Any) -> bool:
-    """Return whether settings of each tool, as some clients have them, switch one off."""
-    settings: list[Any] = [*cast("dict[str, Any]", value).values()] if isinstance(value, dict) else []
-    found = [cast("dict[str, Any]", setting) for setting in settings if isinstance(setting, dict)]
-    return any(setting.get("enabled") is False or setting.get("disabled") is True for setting in found)
-
-
 def _meant(option: str | None, value: Any) -> Any:
     """Return the approval that is meant by a text, or by tools with whether or how each is asked about."""
     if option != "approval" or not isinstance(value, str | dict):
@@ -153,8 +181,9 @@ def _meant(option: str | None, value: Any) -> Any:
     if isinstance(value, str):
         return choice_meant(value, ("unless_read_only",))
     asked = cast("dict[str, Any]", value)
-    is_by_tool = all(isinstance(how, bool | dict) for how in asked.values()) and not {"always", "never"} & asked.keys()
-    return [name for name, how in asked.items() if how is not False] if is_by_tool else asked
+    if all(isinstance(how, bool | dict | str) for how in asked.values()) and not {"always", "never"} & asked.keys():
+        return [name for name, how in asked.items() if (how in _ASKED if isinstance(how, str) else how is not False)]
+    return asked
 
 
 def _of_servers(section: type[BaseModel], option: str, value: Any, prefixes: Mapping[str, str]) -> str:
@@ -162,7 +191,8 @@ def _of_servers(section: type[BaseModel], option: str, value: Any, prefixes: Map
     found: dict[str, list[str]] = {}
     for name in cast("list[str]", value) if isinstance(value, list) and _fits(section, option, value) else ():
         fitting = (server for server, prefix in prefixes.items() if name.startswith(prefix))
-        of = max(fitting, key=lambda server: len(prefixes[server]), default="")
+        alone = next(iter(prefixes)) if len(prefixes) == 1 else ""
+        of = max(fitting, key=lambda server: len(prefixes[server]), default=alone)
         found.setdefault(of, []).append(name.removeprefix(prefixes.get(of, "")))
     written = [
         f"the server{f' `{of}`' if of else ''}, which has its tools without a prefix: "
@@ -170,17 +200,6 @@ def _of_servers(section: type[BaseModel], option: str, value: Any, prefixes: Map
         for of, names in (found or {"": value}).items()
     ]
     return f'the section "toolcrib" of {"; and of ".join(written)}'
-
-
-def _word(name: str) -> str:
-    return _WORD_STARTS.sub("_", name).lower()
-
-
-def _option(name: str, section: type[BaseModel]) -> str | None:
-    word = _word(name)
-    if word in section.model_fields:
-        return word
-    return _WORDS.get("requires_approval" if asks_for_approval(word) else word)
 
 
 def _shown(section: type[BaseModel], option: str, value: Any) -> dict[str, Any]:

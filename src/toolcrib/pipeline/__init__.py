@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from toolcrib.pipeline._call import Call, CallState, Executor
     from toolcrib.pipeline._failures import visible_names
     from toolcrib.pipeline._pipeline import Pipeline, Stored, is_call
-    from toolcrib.pipeline._run import Run, RunView, current_run, require_run, run_for
+    from toolcrib.pipeline._run import Run, RunView, current_run, open_run, require_run, run_for
     from toolcrib.pipeline._run_options import (
         CallJournal,
         CallLimits,
@@ -35,7 +35,7 @@ else:
             "._call": "Call CallState Executor",
             "._failures": "visible_names",
             "._pipeline": "Pipeline Stored is_call",
-            "._run": "Run RunView current_run require_run run_for",
+            "._run": "Run RunView current_run open_run require_run run_for",
             "._run_options": (
                 "CallJournal CallLimits Channel Durability ErrorPolicy Requirement must_call require_limits"
             ),
@@ -61,6 +61,7 @@ __all__ = [
     "is_call",
     "local_user",
     "must_call",
+    "open_run",
     "require_limits",
     "require_run",
     "run_for",

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
-from inspect import signature
+from inspect import isawaitable, iscoroutine, signature
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final, Never, NoReturn, TypeAlias, cast
@@ -363,6 +363,33 @@ def require_run(run: object) -> None:
         if any(isinstance(item, Grant | Denial) for item in items):
             mend = "run=Run(principal='ann'); answers are given by name, as in grants=[grant] or denials=[denial]"
         raise TypeError(f"`run` is {run!r:.80}; give a run, as in {mend}")
+
+
+def open_run(run: Run | Callable[..., Run] | None, *context: Any) -> Run | None:
+    """Return the run that a host gives as `run=`: the run itself, or the one that its function returns.
+
+    Args:
+        run: The run or the function; None where the host gives none.
+        context: The values that the function takes.
+
+    Raises:
+        TypeError: The function returned something else, such as None; the calls would lack the limits and the
+            principal that the host meant.
+    """
+    if not callable(run):
+        if run is not None:
+            require_run(run)
+        return run
+    opened = cast("object", run(*context))
+    if isinstance(opened, Run):
+        return opened
+    who, returned = getattr(run, "__qualname__", type(run).__name__), f"{opened!r:.80}"
+    mend = "return the run, as in `return Run(principal='ann')`"
+    if isawaitable(opened):
+        if iscoroutine(opened):
+            opened.close()
+        returned, mend = "an awaitable", "write it as a plain `def`, which returns the run"
+    raise TypeError(f"run= is the function `{who}`, which returned {returned}, and not a Run: {mend}")
 
 
 def run_for(run: Run | None, entry: str, *, run_id: str = "", **options: Any) -> Run:

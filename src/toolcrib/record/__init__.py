@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     from toolcrib.record._batch_sink import BatchSink, RecordedEvent
     from toolcrib.record._brief_event import brief_event, one_line
     from toolcrib.record._call_trace import Trace
-    from toolcrib.record._event_log import QUIET, Ancestors, EventLog, KeptEvent
+    from toolcrib.record._event_log import QUIET, Ancestors, EventLog, KeptEvent, prune_events
     from toolcrib.record._event_tables import Activity, Rows
     from toolcrib.record._postgres_sink import POSTGRES_EVENT_TABLES, PostgresSink, postgres_events
-    from toolcrib.record._prune import prune_events
     from toolcrib.record._recorded_calls import RecordedAttempt, RecordedCall, RecordedCalls, read_calls
     from toolcrib.record._run_log import (
         RunFilter,
@@ -60,10 +59,9 @@ else:
             "._batch_sink": "BatchSink RecordedEvent",
             "._brief_event": "brief_event one_line",
             "._call_trace": "Trace",
-            "._event_log": "QUIET EventLog KeptEvent Ancestors",
+            "._event_log": "QUIET Ancestors EventLog KeptEvent prune_events",
             "._event_tables": "Activity Rows",
             "._postgres_sink": "POSTGRES_EVENT_TABLES PostgresSink postgres_events",
-            "._prune": "prune_events",
             "._recorded_calls": "RecordedAttempt RecordedCall RecordedCalls read_calls",
             "._run_log": "RunFilter RunSummary TraceNode ids_like list_runs trace_nodes",
             "._sinks": (

@@ -29,8 +29,7 @@ class SqliteSink(FileRepr, BatchSink):
         process: The process whose end is the end of the calls and runs; this one when None, empty for durable work.
 
     Raises:
-        ValueError: The path is not a file.
-        OSError: The file cannot be made.
+        DatabaseError: The path is not that of a file that can be used.
     """
 
     process: str | None = None
@@ -74,8 +73,7 @@ def sqlite_events(path: str | Path) -> EventLog:
     """Return the events that the sinks of all processes wrote to a file, which is created when missing.
 
     Raises:
-        ValueError: The path is not a file.
-        OSError: The file cannot be made.
+        DatabaseError: The path is not that of a file that can be used.
     """
     return event_log(SqliteTables(path, *sqlite_event_tables()), SQLITE_WORDS if _has_fts5() else None)
 

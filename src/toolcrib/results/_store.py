@@ -305,8 +305,7 @@ class SqliteResultStore(FileRepr, ResultStore):
         options: Those of `ResultStore`.
 
     Raises:
-        ValueError: The path is not that of a file.
-        DatabaseError: A newer version of Toolcrib wrote it.
+        DatabaseError: The path is not that of a file that can be used, or a newer version of Toolcrib wrote it.
     """
 
     def __init__(self, path: str | Path, **options: Unpack[ResultStoreOptions]) -> None:

@@ -12,7 +12,7 @@ from toolcrib._numbers import count_text, require_number
 from toolcrib._run_sync import run_sync
 from toolcrib.approvals import ApprovalStore
 from toolcrib.calls import StoredFields
-from toolcrib.errors import InvalidOutput, RoundError, explain_missing
+from toolcrib.errors import InvalidOutput, RoundError, explain_missing, explain_options
 from toolcrib.formats import (
     FINISHED,
     PROVIDERS,
@@ -84,6 +84,7 @@ T = TypeVar("T")
         ),
     }
 )
+@explain_options(further="The name of a client's model is Session(client, model_name='gpt-5', tools=[...])")
 class Session(SessionState):
     """A conversation: its transcript, its model, and the run that its calls belong to.
 

@@ -263,6 +263,18 @@ _OF_OTHERS = {  # what other frameworks call an option, and where it is here
     **dict.fromkeys(("max_tool_calls", "usage_limits"), "Session(..., run=Run(limits=CallLimits(total=...)))"),
     **{name: f"Session(..., run=Run({name}=...))" for name in ("approver", "gates", "limits", "principal", "sinks")},
     "approvals": "Session(..., run=Run(approvals=...)), a store; `waiting.resolve([request.grant(...)])` gives answers",
+    **{
+        name: f"an option of the provider's client: Session(AsyncOpenAI({name}=...), model_name='gpt-5')"
+        for name in ("api_key", "base_url", "organization")
+    },
+    **dict.fromkeys(
+        ("agents", "handoff", "handoffs", "sub_agents", "subagents"),
+        "Session(..., tools=[...]), with a tool that runs a session of its own",
+    ),
+    **dict.fromkeys(
+        ("guardrails", "input_guardrails", "output_guardrails"),
+        "Session(..., run=Run(gates=[...])) for its calls; look at a text yourself before `session.say(text)`",
+    ),
     "budgets": "Session(..., run=Run(gates=[Budgets([...])]))",
     "mcp_servers": "Session(..., tools=[connect('python server.py')]) of toolcrib.adapters.mcp_client",
     **dict.fromkeys(

@@ -12,7 +12,7 @@ from toolcrib._numbers import require_seconds
 from toolcrib.approvals import ApprovalPolicy
 from toolcrib.errors import explain_options
 from toolcrib.hooks import GateStep, HookSet, require_hooks, require_policy
-from toolcrib.pipeline import CallLimits, Run, require_limits
+from toolcrib.pipeline import CallLimits, Run, open_run, require_limits
 from toolcrib.record import Sink
 from toolcrib.tools import Tool, adapter_of
 from toolcrib.toolsets import ToolNames, Toolset, check_names, is_pattern
@@ -194,10 +194,9 @@ class GuardPolicy:
             return opens
 
         def checked(context: Any) -> Run:
-            run = opens(context)
-            if isinstance(cast("object", run), Run):
-                self._check.gates = run.gate_steps
-                self._check_gates(run.gate_steps)
+            run = cast("Run", open_run(opens, context))
+            self._check.gates = run.gate_steps
+            self._check_gates(run.gate_steps)
             return run
 
         return checked

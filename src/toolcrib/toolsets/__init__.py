@@ -12,11 +12,10 @@ from toolcrib._lazy_names import lazy_names
 if TYPE_CHECKING:
     from toolcrib.toolsets._declare import off, use
     from toolcrib.toolsets._entry import Availability, PostStep, PreStep, ToolEntry, ToolRunner
-    from toolcrib.toolsets._gates import steps_of
+    from toolcrib.toolsets._gates import shortener_of, steps_of
     from toolcrib.toolsets._live import LiveTools
     from toolcrib.toolsets._members import EntryFilter, is_available
     from toolcrib.toolsets._names import ToolNames, check_names, log_names
-    from toolcrib.toolsets._results import shortener_of
     from toolcrib.toolsets._scopes import is_pattern
     from toolcrib.toolsets._select import Definition, Group, Selectable, Selector, ToolAvailability, ToolRequirement
     from toolcrib.toolsets._sources import ToolSource
@@ -28,11 +27,10 @@ else:
         {
             "._declare": "off use",
             "._entry": "Availability PostStep PreStep ToolEntry ToolRunner",
-            "._gates": "steps_of",
+            "._gates": "shortener_of steps_of",
             "._live": "LiveTools",
             "._members": "EntryFilter is_available",
             "._names": "ToolNames check_names log_names",
-            "._results": "shortener_of",
             "._scopes": "is_pattern",
             "._select": "Definition Group Selectable Selector ToolAvailability ToolRequirement",
             "._sources": "ToolSource",

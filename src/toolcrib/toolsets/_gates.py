@@ -1,14 +1,15 @@
-"""Gates of an entry: consent, scopes, availability, approval policies, and those that its toolsets were given."""
+"""Gates of an entry: consent, scopes, availability, approvals, and its toolsets' own; the shortener of its results."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from inspect import isawaitable
 from typing import Any
 
-from toolcrib import approvals, calls
-from toolcrib.calls import Failed
+from toolcrib import approvals, calls, results
+from toolcrib.calls import Failed, KeptResult
 from toolcrib.errors import InsufficientScope, NotAvailable
-from toolcrib.hooks import ON_ARRIVAL, WITH_ARGUMENTS, GateStep, refused_by
+from toolcrib.hooks import ON_ARRIVAL, WITH_ARGUMENTS, GateStep, Shortener, refused_by
 from toolcrib.toolsets._consent import consent_step
 from toolcrib.toolsets._entry import Availability, ToolEntry, label_of
 
@@ -70,3 +71,32 @@ class _Approval:
             if not isinstance(answer, bool | str):  # a function without `return` would let every call run
                 raise TypeError(f"it returned {answer!r:.40}; return True or the reason to ask a person, else False")
         return calls.Ask(answer if isinstance(answer, str) else "") if answer else None
+
+
+def shortener_of(entry: ToolEntry, toolset: Iterable[ToolEntry]) -> Shortener | None:
+    """Return the shortener of a tool's results; None where they are cut.
+
+    Args:
+        entry: The tool.
+        toolset: The tools among which one reads what was kept.
+    """
+    store, limit = entry.results, entry.max_result_chars
+    if store is None or limit is None:
+        return None
+    reader = next((candidate for candidate in toolset if candidate.tool is store.reader), None)
+    return None if reader is None else _StoredResults(store, reader, limit)
+
+
+class _StoredResults:
+    name = "result store"
+
+    def __init__(self, store: results.ResultStore, reader: ToolEntry, limit: int) -> None:
+        self._store, self._reader, self._limit = store, reader, limit
+
+    async def shorten(self, call: Any, value: Any) -> KeptResult | None:
+        """Keep a result that is too long; None for any other, and where the run does not offer to read it."""
+        run, reader = call.run, self._reader
+        if not run.offers(reader):
+            return None
+        owner = results.Owner(run.principal, call.name, call.id)
+        return await results.keep_result(self._store, value, owner, run.channel.reader, self._limit, reader.name)

@@ -61,7 +61,7 @@ def log_names(who: str, named: Iterable[str], known: Collection[str], *, kind: s
     for name in _unfit(named, known):
         if (who, name) not in logged:
             logged.add((who, name))
-            _log.warning("%s is about `%s`, which fits no %s here. There are: %s", who, name, kind, _listed(known))
+            _log.warning("%s is about `%s`, which fits no %s here. %s", who, name, kind, _listed(known))
 
 
 def _is_near(name: str, tool: str, *, by_words: bool) -> bool:
@@ -135,5 +135,7 @@ def require_same_gates(steps: Iterable[GateStep], old: str, new: str) -> None:
 
 
 def _listed(names: Collection[str]) -> str:
+    if not names:
+        return "There are none"
     first = sorted(names)[:12]
-    return ", ".join(f"`{name}`" for name in first) + (", ..." if len(names) > len(first) else "")
+    return "There are: " + ", ".join(f"`{name}`" for name in first) + (", ..." if len(names) > len(first) else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from copy import copy
@@ -46,6 +47,9 @@ class TurnBackend(Protocol):
         ...
 
 
+_OF_A_MODEL = re.compile(
+    r"(anthropic|azure|bedrock|cohere|deepseek|gateway|gemini|google|groq|mistral|ollama|openai|openrouter|xai)[\w-]*:\S"
+)
 _MODEL = "`Session(model, system=..., tools=...)`, a conversation with a model; an Agent is a queue of turns"
 
 
@@ -118,6 +122,8 @@ class Agent(Observed):
     ) -> None:
         if not isinstance(name, str) or not name.strip():  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
             raise ValueError(f"an agent: name is {name!r:.80}; give a text, by which it is found and recorded")
+        if _OF_A_MODEL.match(name):
+            raise ValueError(f"an agent: name is {name!r:.80}, which names a model. With a model it is {_MODEL}")
         require_approver(f"the agent `{name}`", approver)
         self._name, self._description, self._approver = name, description, approver
         self._pipeline = Pipeline(tools, sinks=require_sinks("Agent", sinks))
@@ -195,6 +201,7 @@ class Agent(Observed):
 
     # --- giving it work
 
+    @explain_options(dict.fromkeys(("id", "turn_id", "work_id"), "`turn.id = str(uuid4())`, before it is put"))
     async def put(self, turn: Turn[Any]) -> None:
         """Enqueue a turn behind the others; it may be put at any time, also while the agent runs.
 
@@ -281,6 +288,7 @@ class Agent(Observed):
 
     # --- running
 
+    @explain_options(further=f"What it runs is put: `await agent.put(Turn(tool))`. With a text it is {_MODEL}")
     def run(self, *, wait: bool = False, max_concurrency: int = 1, run: Run | None = None) -> Results:
         """Run the turns, and yield `(turn, value)` as values come, until the queue is empty or a check says it is done.
 

@@ -132,8 +132,13 @@ class TurnQueue:
 
     def request(self, key: ApprovalRequest | str) -> ApprovalRequest:
         """Return the request of a turn that is suspended, by itself or its id."""
-        if not isinstance(key, str):
+        if isinstance(key, ApprovalRequest):
             return key
+        if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(
+                f"an answer is about one request, or its id, as in agent.approve(agent.requests[0], 'ann'), and not "
+                f"about {key!r:.80}"
+            )
         if key not in self.suspended:
             raise ApprovalError("turn", f"no turn waits for the request {key}; it was answered, or never asked")
         return self.suspended[key][1].request

@@ -36,7 +36,13 @@ from toolcrib.calls import (
     error_of,
     versioned,
 )
-from toolcrib.errors import SafeExecutionError, TurnTimeoutError, WrongRunMethodError, refuse_unknown_options
+from toolcrib.errors import (
+    SafeExecutionError,
+    TurnTimeoutError,
+    WrongRunMethodError,
+    explain_options,
+    refuse_unknown_options,
+)
 from toolcrib.hooks import HookMethod, Observed, Observers, TurnHook, tag_set
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.record import Stepped
@@ -268,6 +274,7 @@ class Turn(Observed, Generic[T, V]):
 
     # --- running it
 
+    @explain_options()
     async def returning(
         self,
         *,
@@ -297,6 +304,7 @@ class Turn(Observed, Generic[T, V]):
             return outcome.value
         raise error_of(outcome)
 
+    @explain_options()
     async def yielding(
         self,
         *,

@@ -31,7 +31,7 @@ from toolcrib.calls import Completed, Failed, Suspended
 from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalError, EngineError
 from toolcrib.pipeline import Run
-from toolcrib.testing import FakeSandbox
+from toolcrib.testing import FakeClock, FakeSandbox
 from toolcrib.tools import ez_tool
 from toolcrib.turns import Agent, Turn
 
@@ -197,7 +197,38 @@ async def test_work_whose_worker_is_lost_says_so(database: str) -> None:
         go_on.set()
 
     assert (alive.state, alive.error) == ("running", None)
-    assert (lost.state, lost.error) == ("running", "its worker is lost; waits for another worker")
+    assert (lost.state, lost.error) == ("running", f"its worker is lost: toolcrib workers recover {lost.worker}")
+
+
+async def test_a_worker_that_hands_nothing_over_logs_once_what_a_lost_one_holds(
+    database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    began, go_on, clock = asyncio.Event(), asyncio.Event(), FakeClock(speed=100.0)
+
+    @ez_tool(idempotent=True)
+    async def wait() -> int:
+        began.set()
+        await go_on.wait()
+        return 1
+
+    agent = durable(wait)
+    async with engine_of(database, agent, worker_id="till", clock=clock) as engine:
+        await agent.put(Turn(wait))
+        await began.wait()
+        with engine.client.engine.begin() as connection:
+            connection.execute(sa.update(tables.workers).values(pid=2**31 - 1))  # no process has that number
+        while "is lost" not in caplog.text:  # noqa: ASYNC110 -- the log
+            await asyncio.sleep(QUICK)
+        until = clock.monotonic() + 60.0
+        while clock.monotonic() < until:  # noqa: ASYNC110 -- further looks
+            await asyncio.sleep(QUICK)
+        go_on.set()
+
+    lines = [line for line in caplog.messages if "is lost" in line]
+    assert lines == [
+        "the worker till is lost, and holds work, 1 in number: start it again under its id, or run "
+        "`toolcrib workers recover till`"
+    ]
 
 
 async def test_a_paused_turn_that_is_cancelled_cannot_be_approved_into_running(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from mcp.client.client import Client
@@ -64,3 +64,18 @@ async def test_what_opens_the_runs_shows_nothing_when_it_raises(
             await client.list_tools()
 
     assert "hunter2" in caplog.text
+
+
+def test_one_run_for_all_principals_is_refused() -> None:
+    with pytest.raises(TypeError, match="run is a function of the principal's name"):
+        ServerOptions(run=cast("Any", Run()))
+
+
+async def test_a_function_that_opens_no_run_is_named_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    server = build_server([broken], ServerOptions(run=cast("Any", lambda name: None)))
+
+    with pytest.RaisesGroup(pytest.RaisesExc(MCPError), flatten_subgroups=True):
+        async with Client(piped(server)) as client:
+            await client.list_tools()
+
+    assert "which returned None, and not a Run" in caplog.text

@@ -19,7 +19,7 @@ from toolcrib.adapters.claude_agent_sdk._calls import ENTRY, Gates, Options, dec
 from toolcrib.adapters.claude_agent_sdk._options import GatedOptions, asking, gated, hooked
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import Completed, Outcome, Suspended, ToolCall
-from toolcrib.errors import ToolConstraintError, ToolcribError
+from toolcrib.errors import ToolcribError
 from toolcrib.pipeline import Call, Run, is_call
 from toolcrib.schema import ToolSpec
 from toolcrib.serving import GuardPolicy, takes_policy
@@ -138,10 +138,10 @@ class _GuardGates(Gates):
         return self.tools_of(name)
 
     async def pre_tool_use(self, data: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
-        """Pass a call through the gates; end the session where one of them is about a name of no tool."""
+        """Pass a call through the gates; end the session where its run or a gate of the host is wrong."""
         try:
             return await super().pre_tool_use(data, tool_use_id, context)
-        except ToolConstraintError as error:
+        except Exception as error:  # Claude Code runs the tool where a hook fails
             _log.error("the session ends before its call of `%s`: %s", data["tool_name"], error)
             return {**decision("deny", str(error)), "continue_": False, "stopReason": str(error)}
 

@@ -63,7 +63,7 @@ _ENDED: Mapping[str, Sequence[tuple[str, str]]] = {
 }
 """Places of work of a state for which DBOS has another word: its state there, and a pattern of its output."""
 
-_LOST = "its worker is lost; waits for another worker"
+_LOST = "its worker is lost: toolcrib workers recover {}"
 _TO_GO_ON = "answered; waits for a worker"
 
 _PAGE = 200  # workflows read at a time, where those of a state have to be looked for among others
@@ -381,7 +381,7 @@ def _stalled(client: Client, works: Sequence[Work]) -> list[Work]:
     lost = lost_among(client, {work.worker for work in works if work.state == "running" and work.worker})
     answered = _answered(client) if any(work.waits_for for work in works) else frozenset[str]()
     return [
-        replace(work, error=_LOST)
+        replace(work, error=_LOST.format(work.worker))
         if work.state == "running" and work.worker in lost
         else replace(work, error=_TO_GO_ON, waits_for=(), in_doubt=False)
         if work.state == "paused" and not answered.isdisjoint(work.waits_for)

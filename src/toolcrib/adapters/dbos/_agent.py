@@ -35,7 +35,7 @@ from toolcrib.durable import (
     outlast,
 )
 from toolcrib.errors import EngineError, UnregisteredAgentError, UnregisteredToolError, explain_options
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import Pipeline, Run, open_run
 from toolcrib.registry import Registry
 from toolcrib.tools import Tool
 from toolcrib.turns import Agent, AgentRegistry, StopReason, Turn, TurnBinding, require_agent
@@ -46,7 +46,13 @@ TURN = "toolcrib.turn"
 _FOLLOWED = 10_000  # a process may put turns for years, and never ask for their values
 
 
-@explain_options()
+@explain_options(
+    {
+        **dict.fromkeys(("database", "db", "path", "store", "url"), "`Engine(database)` or `Client(database)`"),
+        **dict.fromkeys(("queue_name", "queues"), "queue"),
+        **dict.fromkeys(("concurrency", "rate"), "DurableAgent(agent, Queue('mail', concurrency=1))"),
+    }
+)
 class DurableAgent(DbosAnswers):
     """An agent on DBOS: each turn is a workflow that any worker takes from the queue, and that survives its death.
 
@@ -83,6 +89,16 @@ class DurableAgent(DbosAnswers):
         _base: DurableAgent | None = None,
     ) -> None:
         require_agent("DurableAgent", agent)
+        if not isinstance(client, Client | None):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(f"DurableAgent: client is a Client, as in client=Client('work.db'), and not {client!r:.80}")
+        if retries is not None and not (
+            isinstance(retries, Mapping)  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            and all(isinstance(policy, RetryPolicy) for policy in retries.values())  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+        ):
+            raise TypeError(
+                "DurableAgent: retries is a policy for each tool, as in retries={'mail': RetryPolicy(3)}, and not "
+                f"{retries!r:.80}"
+            )
         for name in retries or ():
             _require_idempotent(agent, name)
         self._retries = dict(retries or {})
@@ -384,8 +400,7 @@ class DurableAgent(DbosAnswers):
         return bool(watched) or not names or self._pipeline.wants_context(names[0])
 
     def _binding(self, engine: Engine, execution: TurnExecution) -> TurnBinding:
-        run = self._run
-        host_run = Run(id=self.name) if run is None else run() if callable(run) else run
+        host_run = open_run(self._run) or Run(id=self.name)
         approvals = cast("AnswerStore", host_run.approvals or engine.client.approvals)
         durable_run = held_run(host_run, execution, approvals, self.agent.tools, engine.may_begin)
         recorded = engine.recorded(durable_run, self._pipeline.sinks)

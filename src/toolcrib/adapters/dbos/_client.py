@@ -35,12 +35,13 @@ from toolcrib.adapters.dbos._work_tables import MARK_TABLES, REQUEST_TABLES, WOR
 from toolcrib.adapters.dbos._work_tables import stopped_queues as _stopped
 from toolcrib.approvals import PostgresApprovalStore, SqliteApprovalStore
 from toolcrib.database import Database
-from toolcrib.durable import AnswerStore, DurableFailure
+from toolcrib.durable import AnswerStore, DurableFailure, require_answer_store
 from toolcrib.errors import EngineError, explain_options
 
 Transaction: TypeAlias = "sa.Connection | Session | AsyncConnection | AsyncSession"
 """A connection or session of SQLAlchemy whose transaction the caller commits."""
 
+_log = logging.getLogger("toolcrib.durable")
 _LONGEST_PAUSE = 5.0  # seconds between two tries for a database that is away
 _NO_PARTITION = "none"  # of work that was enqueued without one, before its queue had limits for each
 _STANDING: dict[str, Any] = {"concurrency": 0}
@@ -114,6 +115,8 @@ def _limiter(rate: tuple[int, float] | None) -> QueueRateLimit | None:
 class Client:
     """A connection to the database of durable work. It runs nothing, and there may be any number of them.
 
+    A file that is missing is made, which is logged as a warning: the name may be misspelt.
+
     Args:
         database: A path or a URL; see `Database.named`.
         approvals: Where requests wait and answers are found; in the same database when None.
@@ -130,8 +133,13 @@ class Client:
         approvals: AnswerStore | None = None,
         pool: int = 5,
     ) -> None:
-        self.database = database if isinstance(database, Database) else Database.named(database)
+        require_answer_store("Client", approvals)
+        self.database = Database.named(database)
+        path = self.database.path
+        is_new = path is not None and not path.exists()
         self.engine = self.database.engine(pool=pool)
+        if path is not None and is_new:
+            _log.warning("made the new database %s", path.absolute())
         self.dbos = DBOSClient(
             system_database_engine=self.engine,
             dbos_system_schema=self.database.dbos_schema,
@@ -145,7 +153,6 @@ class Client:
             for tables in (WORK_TABLES, REQUEST_TABLES, MARK_TABLES):
                 self.database.make_tables(self.engine, tables)
             if approvals is None:
-                path = self.database.path
                 approvals = PostgresApprovalStore(self.database) if path is None else SqliteApprovalStore(path)
                 self._own_store = approvals
             self.approvals: AnswerStore = approvals

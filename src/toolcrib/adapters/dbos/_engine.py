@@ -38,7 +38,7 @@ from toolcrib.adapters.dbos._workers import (
 )
 from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.database import Database, given_up, is_outage, limit_answers
-from toolcrib.durable import AnswerStore, outlast
+from toolcrib.durable import AnswerStore, outlast, require_answer_store
 from toolcrib.errors import DatabaseError, EngineError, WorkerError, explain_options
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink, require_sinks
@@ -66,7 +66,15 @@ _current: Engine | None = None
 _process = 0  # that the engine belongs to: in a fork it is the parent
 
 
-@explain_options()
+_OF_QUEUE = "an option of a queue: DurableAgent(agent, Queue('mail', {}=...))"
+
+
+@explain_options(
+    {
+        name: _OF_QUEUE.format(name)
+        for name in ("concurrency", "partition_concurrency", "polling", "rate", "retry", "worker_concurrency")
+    }
+)
 class Engine:
     """Runs durable work: takes it from queues, recovers its own after a restart, and says that it lives.
 
@@ -111,11 +119,17 @@ class Engine:
     ) -> None:
         require_seconds("Engine", "grace", grace, from_zero=True)
         require_seconds("Engine", "answers", answers)
+        require_answer_store("Engine", approvals)
+        if not isinstance(record, bool):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(
+                f"Engine: record is True to keep events in the engine's own database, and not {record!r:.80}; for "
+                "another one write sinks=[SqliteSink('record.db')]"
+            )
         self.clock = clock
-        self.database = database if isinstance(database, Database) else Database.named(database)
+        self.database = Database.named(database)
         self.worker_id = worker_id or default_worker_id()
         self.serves_all = queues is None
-        self.queues = tuple(queues or ())
+        self.queues = _require_queues(queues)
         self.recovers_lost = worker_id is None if recover_lost is None else recover_lost
         self._sinks = require_sinks("Engine", sinks)
         self._grace = grace
@@ -464,6 +478,14 @@ def current_engine() -> Engine:
     if _current is None:
         raise EngineError("no engine runs in this process; enter one: `async with Engine(...) as engine:`")
     return _current
+
+
+def _require_queues(queues: object) -> tuple[Queue, ...]:
+    """Return queues as a tuple; raises TypeError for one alone, for its name, and for another object."""
+    found = () if queues is None else tuple(cast("Iterable[object]", queues)) if isinstance(queues, Iterable) else None
+    if found is None or not all(isinstance(queue, Queue) for queue in found):
+        raise TypeError(f"Engine: queues is a list of them, as in queues=[Queue('mail')], and not {queues!r:.80}")
+    return cast("tuple[Queue, ...]", found)
 
 
 def require_served(queue: Queue) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from dbos import WorkflowStatus
 
-from toolcrib._numbers import require_number, require_numbers
+from toolcrib._numbers import require_number, require_numbers, require_seconds
 from toolcrib.errors import EngineError, explain_options
 
 KEY, PARTITION, TIMEOUT = "key", "partition", "timeout"
@@ -59,6 +59,17 @@ class RetryPolicy:
             return self.longest
 
 
+def _require_rate(who: str, name: str, rate: object) -> None:
+    """Check that a rate is a number and its seconds, or None."""
+    if rate is None:
+        return
+    pair = cast("Sequence[object]", rate) if isinstance(rate, tuple | list) else ()
+    if len(pair) != 2 or None in pair:
+        raise TypeError(f"{who}: {name} is so many in so many seconds, as in {name}=(100, 60.0), and not {rate!r:.80}")
+    require_number(who, f"the number of {name}", pair[0], least=1)
+    require_seconds(who, f"the time of {name}", pair[1])
+
+
 @explain_options()
 @dataclass(frozen=True, slots=True)
 class Queue:
@@ -89,10 +100,14 @@ class Queue:
     retry: RetryPolicy | None = None
 
     def __post_init__(self) -> None:
-        if not self.name or self.name.startswith("_dbos_"):
+        if not isinstance(cast("object", self.name), str) or not self.name or self.name.startswith("_dbos_"):
             raise ValueError(f"a queue needs a name that does not begin with `_dbos_`, and this is {self.name!r}")
         sizes, who = ("concurrency", "worker_concurrency", "tries", "partition_concurrency"), f"the queue `{self.name}`"
         require_numbers(who, self, dict.fromkeys(sizes, 1), seconds=("polling",))
+        _require_rate(who, "rate", self.rate)
+        _require_rate(who, "partition_rate", self.partition_rate)
+        if not isinstance(self.retry, RetryPolicy | None):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(f"{who}: retry is a policy, as in retry=RetryPolicy(3), and not {self.retry!r:.80}")
         if (self.partition_concurrency or 0) > (self.concurrency or sys.maxsize):
             of_partition, of_all = self.partition_concurrency, self.concurrency
             raise ValueError(

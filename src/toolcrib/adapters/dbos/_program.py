@@ -54,7 +54,7 @@ from toolcrib.errors import (
     explain_options,
 )
 from toolcrib.hooks import ModelInput
-from toolcrib.pipeline import Run, current_run
+from toolcrib.pipeline import Run, current_run, open_run
 from toolcrib.record import current_activity
 from toolcrib.registry import Registry
 from toolcrib.sandbox import replayable
@@ -192,9 +192,7 @@ class DurableToolkit(DbosAnswers):
     ) -> Run:
         """Return the run of one program's calls; `begun` is what is known of those that were cut off."""
         run: str = data["run"]
-        arguments = (
-            Run(run) if self._given_run is None else self._given_run() if callable(self._given_run) else self._given_run
-        )
+        arguments = open_run(self._given_run) or Run(run)
         approvals = cast("AnswerStore", arguments.approvals or engine.client.approvals)
         store = WorkStore(approvals, waits=journal.waits, fence=engine.may_begin, work_id=run)
         recorded = engine.recorded(arguments, self.toolkit.sinks)

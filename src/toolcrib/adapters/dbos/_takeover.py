@@ -26,25 +26,38 @@ async def keep_returning(engine: Engine) -> None:
 
 
 async def keep_recovering(engine: Engine) -> None:
-    """Hand over the work of lost workers, if the engine is to: of those that said nothing while this one looked on."""
-    if not engine.recovers_lost:
-        return
+    """Hand over the work of lost workers, of those that said nothing while this one looked on.
+
+    An engine that is not to do so logs each of them once that holds work of its queues.
+    """
     first_seen: dict[tuple[str, float], float] = {}
+    logged = set[tuple[str, float]]()
     while True:
         found = await asyncio.to_thread(workers, engine.client)
         # one that stopped in good order holds work only if it could not give it back
-        lost = {(worker.id, worker.seen_at) for worker in found if worker.state == "lost" or _left_work(worker)}
+        lost = {(worker.id, worker.seen_at): worker for worker in found if worker.state == "lost" or _left_work(worker)}
         at = engine.clock.monotonic()
         first_seen = {key: first_seen.get(key, at) for key in lost}
-        for (worker_id, seen_at), since in list(first_seen.items()):
-            if at - since > LEASE_SECONDS:
-                del first_seen[worker_id, seen_at]
-                await _hand_over(engine, worker_id)
+        for key, since in list(first_seen.items()):
+            if at - since > LEASE_SECONDS and engine.recovers_lost:
+                del first_seen[key]
+                await _hand_over(engine, key[0])
+            elif not engine.recovers_lost and key not in logged and _holds_work_of(engine, lost[key]):
+                logged.add(key)
+                _log.warning(
+                    "the worker %s is lost, and holds work, %d in number: start it again under its id, or run "
+                    "`toolcrib workers recover %s`",
+                    *(key[0], lost[key].pending, key[0]),
+                )
         await engine.clock.sleep(_LOOK_SECONDS)
 
 
 def _left_work(worker: Worker) -> bool:
     return worker.state in ("stopped", "recovered") and worker.pending > 0
+
+
+def _holds_work_of(engine: Engine, worker: Worker) -> bool:
+    return worker.pending > 0 and not {queue.name for queue in engine.queues}.isdisjoint(worker.queues)
 
 
 async def _hand_over(engine: Engine, worker_id: str) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from inspect import iscoroutinefunction
 from typing import Any, cast
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain.agents.middleware.types import ModelRequest, ModelResponse, ToolCallRequest
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langchain_core.messages import ToolCall as TheirCall
-from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool as TheirTool
 from langchain_core.tools import ToolException
 from langgraph.prebuilt import ToolNode, ToolRuntime
@@ -27,6 +28,12 @@ from toolcrib.schema import RunContext, ToolSpec
 from toolcrib.serving import GuardPolicy, takes_policy
 from toolcrib.serving.frameworks import FrameworkTools, GuardedTools, provided, require_tools
 from toolcrib.tools import Tool
+
+_log = logging.getLogger("toolcrib.adapters")
+_DROPPED = (
+    "the model is asked again while the call %s of `%s` has no result: LangGraph drops a call that waits for a person "
+    "where the input is not a Command. Give their answers as agent.invoke(Command(resume=answers(...)), config)"
+)
 
 
 class UsageMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -53,6 +60,7 @@ class UsageMiddleware(AgentMiddleware[Any, Any, Any]):
         return self._record(request, await handler(request))
 
     def _record(self, request: ModelRequest[Any], response: Any) -> Any:
+        _log_dropped(request.messages)
         answers = cast("list[Any]", response.result) if isinstance(response, ModelResponse) else [response]
         for tools in self._ours.values():
             record_answers(tools, request.runtime, request.state, answers)
@@ -147,6 +155,14 @@ class GuardMiddleware(UsageMiddleware):
         call = ToolCall(tool_call["name"], dict(tool_call["args"]), tool_call["id"] or new_call_id())
         runtime = cast("ToolRuntime[Any, Any] | None", cast("Any", handling.request).runtime)
         return CallOfGraph(self.gated(tool_call["name"], handling.request.tool), call, runtime, {_Handling: handling})
+
+
+def _log_dropped(messages: Iterable[AnyMessage]) -> None:
+    """Log each call in a transcript that has no result: the graph was not resumed with its answer."""
+    ended = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
+    for call in [call for message in messages if isinstance(message, AIMessage) for call in message.tool_calls]:
+        if call["id"] not in ended:
+            _log.warning(_DROPPED, call["id"], call["name"])
 
 
 def _name_of(tool: Any) -> str:

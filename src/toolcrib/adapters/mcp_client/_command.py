@@ -217,7 +217,8 @@ async def _started(command: StdioServerParameters, errors: TextIO) -> Any:
         path = await asyncio.to_thread(get_windows_executable_command, command.command)
         return await create_windows_process(path, command.args, env, errors, command.cwd)
     words = [command.command, *command.args]
-    return await anyio.open_process(words, env=env, stderr=errors, cwd=command.cwd, start_new_session=True)
+    folder = None if command.cwd is None else str(command.cwd)  # its error shows it
+    return await anyio.open_process(words, env=env, stderr=errors, cwd=folder, start_new_session=True)
 
 
 class ErrorOutput:

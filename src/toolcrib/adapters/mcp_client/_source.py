@@ -163,5 +163,6 @@ def _require_names(has: Sequence[Member], options: Options, remote: RemoteServer
         missing = next(iter(sorted(names - known)), None)
         if missing is not None:
             meant = word_in_list(option, missing)
-            problem = f"`{option}` names it, and the server `{remote.name}` does not have it{meant}"
+            in_file = " (in a file of servers the option is `tools`)" if option == "tool_names" else ""
+            problem = f"`{option}` names it, and the server `{remote.name}` does not have it{meant}{in_file}"
             raise ToolConstraintError(missing, problem, () if meant else shown)

@@ -148,6 +148,8 @@ class ServerOptions:
         unknown = set(self.ask_client) - set(get_args(AskClient))
         if isinstance(self.ask_client, str) or unknown:
             raise ValueError(f"ask_client has some of {', '.join(get_args(AskClient))}, and is {self.ask_client!r}")
+        if self.run is not None and not callable(self.run):
+            raise TypeError("ServerOptions: run is a function of the principal's name: run=lambda principal: Run(...)")
         sizes = {"max_asking": 1, "page": 1, "max_pending": 1}
         spans = ("kept_for",) if self.elicit_always is None else ("kept_for", "elicit_always")
         require_numbers("ServerOptions", self, sizes, ("state_seconds",), ("wait",), spans)

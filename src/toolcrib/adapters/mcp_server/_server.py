@@ -46,7 +46,7 @@ from toolcrib.approvals import (
 )
 from toolcrib.calls import ResultReader
 from toolcrib.errors import InsufficientScope, SchemaError, exception_of, explain_options
-from toolcrib.pipeline import Access, Pipeline, Run, local_user
+from toolcrib.pipeline import Access, Pipeline, Run, local_user, open_run
 from toolcrib.serving import OpenCalls, OpenLimit, Principal, Principals, check_countable
 from toolcrib.tools import PromptOffer, ResourceOffer, Tool, is_for_apps, offering_of
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike, sources_of
@@ -288,7 +288,7 @@ class McpServer(Server[Served]):
 
     def _open_run(self, principal: str) -> Run:
         options = self.options
-        run = Run(limits=options.limits, deps=options.deps) if options.run is None else options.run(principal)
+        run = open_run(options.run, principal) or Run(limits=options.limits, deps=options.deps)
         run_options: dict[str, Any] = {"reader": ResultReader(text_in)}
         if options.approvals is None and run.approvals is None:
             run_options["question_wait"] = 0.0  # in a store that this server made no person can find a question

@@ -36,7 +36,7 @@ from toolcrib.adapters.pydantic_ai._media import with_media
 from toolcrib.errors import ApprovalDenied, ApprovalRequired, ModelRetry, ToolcribError, explain_options
 from toolcrib.hooks import ambient_context
 from toolcrib.schema import RunContext, ToolSpec
-from toolcrib.serving.frameworks import gates_lost, provided
+from toolcrib.serving.frameworks import gates_lost, provided, without_others
 from toolcrib.tools import BaseTool, Tool, ToolOptions
 from toolcrib.toolsets import Toolset
 
@@ -120,7 +120,7 @@ class _Member(BaseTool):
         definition = self._member.tool_def
         spec = ToolSpec.from_schema(
             self._call,
-            definition.parameters_json_schema,
+            without_others(definition.parameters_json_schema),
             name=definition.name,
             description=definition.description or "",
             returns=definition.return_schema,

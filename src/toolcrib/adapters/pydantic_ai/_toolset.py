@@ -21,7 +21,7 @@ from toolcrib.adapters.pydantic_ai._outcomes import emit_value, reply_to
 from toolcrib.calls import Completed, Failed, ResultReader, Suspended, ToolCall, new_call_id
 from toolcrib.errors import explain_options
 from toolcrib.hooks import GlobalHooks, ModelInput
-from toolcrib.pipeline import Pipeline, Run, run_for
+from toolcrib.pipeline import Pipeline, Run, open_run, run_for
 from toolcrib.record import Sink
 from toolcrib.rounds import recall_transcript
 from toolcrib.serving import run_reporting, shown_entries
@@ -101,7 +101,7 @@ class ToolcribToolset(AbstractToolset[AgentDepsT]):
 
     def open_run(self, ctx: pydantic_ai.RunContext[Any]) -> Run:
         """Return the run of ours that the calls of one run of the agent belong to."""
-        host_run = self._run(ctx) if callable(self._run) else self._run
+        host_run = open_run(self._run, ctx)
         host_run = self._conversations.find(ctx.conversation_id or ctx.run_id, host_run, None)
         of_toolset: dict[str, Any] = {"reader": ResultReader(content_in)}
         if ctx.deps is not None and (host_run is None or host_run.deps is None):

@@ -35,7 +35,7 @@ from toolcrib.durable import (
     newer_version,
 )
 from toolcrib.errors import NewerForm, UnregisteredAgentError, UnregisteredToolError, explain_options
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import Pipeline, Run, open_run
 from toolcrib.registry import Registry
 from toolcrib.tools import Tool
 from toolcrib.turns import Agent, AgentRegistry, Turn, require_agent
@@ -103,6 +103,7 @@ class RestateAgent(Answers):
 
     # --- giving it work
 
+    @explain_options(dict.fromkeys(("id", "turn_id", "work_id"), "`turn.id = str(uuid4())`, before it is put"))
     async def put(
         self, turn: Turn[Any], *, delay: float | None = None, conversation_id: str | None = None
     ) -> RestateHandle:
@@ -232,8 +233,7 @@ class RestateAgent(Answers):
         execution.conversation_id = data.get("conversation_id")
         token = current_execution.set(execution)
         try:
-            run = self._run
-            given = Run(id=self.name) if run is None else run() if callable(run) else run
+            given = open_run(self._run) or Run(id=self.name)
             approvals = cast("AnswerStore", given.approvals or self.client.approvals)
             own = held_run(given, execution, approvals, self.agent.tools, host.may_begin)
             binding = self.agent.binding(own, self._pipeline, "durable")

@@ -24,7 +24,7 @@ from toolcrib.calls import (
     new_call_id,
     render,
 )
-from toolcrib.errors import ToolConstraintError, ToolcribError
+from toolcrib.errors import ToolcribError
 from toolcrib.pipeline import Run
 from toolcrib.record import wants_activities
 from toolcrib.rounds import recall_transcript
@@ -93,7 +93,7 @@ class AgentCalls:
         originals = OriginalResults()
         try:
             run = self.run_of(tools)
-        except ToolConstraintError as error:
+        except Exception as error:  # of the host's function, or of a name in its gates
             _log.error("the run of the agent ends before its call of `%s`: %s", name, error)
             self.interrupt()
             raise

@@ -86,6 +86,7 @@ async function start() {
   }
   started = true;
   document.getElementById("logout").hidden = !state.token;
+  document.getElementById("end-sessions").hidden = state.role !== "administrator";
   document.getElementById("work-link").hidden = !state.work;
   document.getElementById("servers-link").hidden = !state.servers;
   drawName();
@@ -148,6 +149,23 @@ document.addEventListener("keydown", (event) => {
 document.getElementById("help-button").addEventListener("click", () => document.getElementById("help").showModal());
 document.getElementById("logout").addEventListener("click", () =>
   post("api/logout", {}).then(() => location.reload(), (error) => toast(error.message, true)));
+
+const endSessions = document.getElementById("sessions-dialog");
+const person = document.getElementById("sessions-person");
+const sessionsProblem = document.getElementById("sessions-problem");
+document.getElementById("end-sessions").addEventListener("click", () => {
+  person.value = sessionsProblem.textContent = "";
+  endSessions.showModal();
+});
+document.getElementById("sessions-cancel").addEventListener("click", () => endSessions.close());
+document.getElementById("sessions-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const name = person.value.trim();
+  post("api/sessions/end", { person: name }).then(
+    () => { endSessions.close(); toast(`The sessions of ${name} have ended.`); },
+    (error) => { sessionsProblem.textContent = error.message; });
+});
+
 document.getElementById("who").addEventListener("click", () => askName());
 addEventListener("hashchange", route);
 on("inbox", count);

@@ -23,7 +23,14 @@ from toolcrib.serving.frameworks._answers import (
 )
 from toolcrib.serving.frameworks._guarded import GuardedTools
 from toolcrib.serving.frameworks._media import MediaForms, media_at
-from toolcrib.serving.frameworks._members import AgentTools, FrameworkMember, gates_lost, provided, require_tools
+from toolcrib.serving.frameworks._members import (
+    AgentTools,
+    FrameworkMember,
+    gates_lost,
+    provided,
+    require_tools,
+    without_others,
+)
 from toolcrib.serving.frameworks._runs import ConversationRuns, FrameworkRuns, OpenFrameworkRun, RecentValues
 from toolcrib.serving.frameworks._tools import Answer, AskedCall, FrameworkTools
 from toolcrib.serving.frameworks._usage import CountedRequest, UsageNames, record_usage
@@ -60,4 +67,5 @@ __all__ = [
     "require_plain",
     "require_tools",
     "unknown_call",
+    "without_others",
 ]

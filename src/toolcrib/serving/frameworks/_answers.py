@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar, cast
 
 from toolcrib import schema
-from toolcrib.approvals import meant_by, misfit
+from toolcrib.approvals import answer_problems, meant_by, misfit
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Run
@@ -22,6 +22,9 @@ _KEY = "toolcrib"
 
 _SAYS_MORE = frozenset({"edited_action", "args", "decisions"})
 """Keys that a decision which approves a call as it is cannot have."""
+
+
+_OF_A_REJECT = frozenset({"type", "kind", "message", "name", "tool_call_id", "call_id", "request_id"})
 
 
 def request_payload(request: ApprovalRequest) -> dict[str, Any]:
@@ -79,6 +82,8 @@ def answered(asked: Iterable[tuple[T, ApprovalRequest]], answers: Iterable[Given
         for match in meant_by(named, waiting):
             if any(other is match and {type(before), type(answer)} == {Grant, Denial} for other, before in found):
                 raise ApprovalError(answer.tool, "a grant and a denial of one request are given; give one of them")
+            if isinstance(answer, Grant):
+                require_fit(next(request for asked_by, request in waiting if asked_by is match), answer)
             found.append((match, answer))
     yield from found
 
@@ -97,11 +102,12 @@ def answer_of(request: ApprovalRequest, reply: object) -> Grant | Denial | None:
             `message`. A list of one decision counts as that decision.
 
     Raises:
-        ApprovalError: It is of another type or shape, or it names another tool, call or request.
+        ApprovalError: It is of another type or shape, it names another tool, call or request, or it is an edit that
+            does not fit the tool.
     """
     match reply:
         case Grant() | Denial():
-            return reply
+            answer = reply
         case bool():
             return request.grant() if reply else request.deny()
         case list() if len(cast("list[Any]", reply)) == 1:
@@ -112,10 +118,18 @@ def answer_of(request: ApprovalRequest, reply: object) -> Grant | Denial | None:
             answer = _decided(request, cast("Mapping[str, Any]", reply))
         case _:
             answer = None
+    if isinstance(answer, Grant):
+        require_fit(request, answer)
     if answer is None:
         forms = 'a grant or a denial, True, False, or {"type": "approve"}, "edit" or "reject"'
         raise ApprovalError(request.tool, f"{reply!r:.80} is not an answer; give {forms}")
     return answer
+
+
+def require_fit(request: ApprovalRequest, answer: Grant) -> None:
+    """Raise ApprovalError for an edit that does not fit the tool: the call waits on, and nobody's yes is used up."""
+    if answer.override_args is not None and (problems := answer_problems(request, answer)):
+        raise ApprovalError(request.tool, f"the edit does not fit the tool: {'; '.join(problems)}")
 
 
 def _decided(request: ApprovalRequest, fields: Mapping[str, Any]) -> Grant | Denial | None:
@@ -139,12 +153,26 @@ def _decided(request: ApprovalRequest, fields: Mapping[str, Any]) -> Grant | Den
             action = cast("Mapping[str, Any]", edited)
             _require_this_call(request, fields, action)
             arguments: Any = action.get("args")
-            return request.grant(override_args=arguments) if _is_object(arguments) else None
+            if not _is_object(arguments):
+                raise _malformed_edit(request)
+            return request.grant(override_args=arguments)
+        case "edit":
+            raise _malformed_edit(request)
         case "reject":
             _require_this_call(request, fields)
+            others = [name for name, value in fields.items() if name not in _OF_A_REJECT and isinstance(value, str)]
+            if others and "message" not in fields:
+                problem = f'the decision "reject" has `{others[0]:.80}`, which the model would not read'
+                raise ApprovalError(request.tool, f"{problem}; give its text as `message`")
             return request.deny(message=str(fields.get("message") or ""))
         case _:
             return None
+
+
+def _malformed_edit(request: ApprovalRequest) -> ApprovalError:
+    shape = {"type": "edit", "edited_action": {"name": request.tool, "args": dict(request.arguments)}}
+    problem = "this is not an answer: an edit has all arguments of the call in `edited_action`"
+    return ApprovalError(request.tool, f"{problem}, as in {shape!r:.300}")
 
 
 def _is_object(value: Any) -> bool:

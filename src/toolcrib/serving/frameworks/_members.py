@@ -49,6 +49,28 @@ def require_tools(who: str, tools: Iterable[T], kind: type[Any], wrap: str = "")
     return found
 
 
+_RULES_ABOUT_NAMES = {
+    "additionalProperties",
+    "patternProperties",
+    "unevaluatedProperties",
+    "$ref",
+    "allOf",
+    "anyOf",
+    "oneOf",
+}
+"""Keywords of a schema that may allow arguments which it does not list."""
+
+
+def without_others(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the JSON schema of a tool's arguments, without those that it neither lists nor allows.
+
+    A framework drops what its tool does not take: a person who is asked about such an argument approves another call.
+    """
+    if "properties" not in parameters or not _RULES_ABOUT_NAMES.isdisjoint(parameters):
+        return parameters
+    return {**parameters, "additionalProperties": False}
+
+
 class FrameworkMember(BaseTool):
     """A tool of another framework as a tool of ours; `make` of an adapter runs it.
 
@@ -59,7 +81,7 @@ class FrameworkMember(BaseTool):
     """
 
     def __init__(self, name: str, description: str, parameters: Mapping[str, Any]) -> None:
-        self._name, self._description, self._parameters = name, description, parameters
+        self._name, self._description, self._parameters = name, description, without_others(parameters)
 
     def tool(self, **options: Any) -> Tool[..., Any]:
         """Return it as one of ours, with these `ToolOptions`."""

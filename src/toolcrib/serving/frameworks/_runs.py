@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from toolcrib.approvals import MemorySuspendedCalls, SuspendedCallStore, suspended_calls_beside
 from toolcrib.calls import ApprovalRequest, Grant, Suspended, outcome_from_dict
-from toolcrib.pipeline import CallLimits, Pipeline, Run, run_for
+from toolcrib.pipeline import CallLimits, Pipeline, Run, open_run, run_for
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -94,7 +94,7 @@ class FrameworkRuns:
         """
         known = self._opened.get(key)
         if known is None:
-            host_run = self.given(context) if callable(self.given) else self.given
+            host_run = open_run(self.given, context)
             about = conversation or defaults.get("conversation_id") or key
             host_run = self._conversations.find(about, host_run, context)
             injected = {} if deps is None or (host_run is not None and host_run.deps is not None) else {"deps": deps}

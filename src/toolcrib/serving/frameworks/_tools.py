@@ -21,7 +21,7 @@ from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Call, Pipeline, Run, is_call
 from toolcrib.record import Sink
 from toolcrib.serving._entries import is_shown, run_reporting
-from toolcrib.serving.frameworks._answers import is_to_earlier, rebound
+from toolcrib.serving.frameworks._answers import is_to_earlier, rebound, require_fit
 from toolcrib.serving.frameworks._runs import FrameworkRuns, RecentValues
 from toolcrib.serving.frameworks._usage import CountedRequest, record_usage
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
@@ -271,6 +271,7 @@ class FrameworkTools:
             return (await self.deny(suspended, denial, run)).text()
         if is_to_earlier(answer, request):
             return False
+        require_fit(request, answer)
         entry = await find_entry(run.approvals, request.id)
         if run.approvals is None or entry is None:
             self.runs.give(request, answer)
@@ -309,6 +310,8 @@ class FrameworkTools:
     # --- inside
 
     async def _apply_answer(self, suspended: Suspended, answer: Grant | Denial | None, run: Run) -> Outcome:
+        if isinstance(answer, Grant):
+            require_fit(suspended.request, answer)
         outcome = await self.pipeline.run(suspended, run, grant=answer)
         if isinstance(outcome, Failed) and isinstance(outcome.exception, ApprovalError):
             raise outcome.exception
