@@ -17,7 +17,7 @@ from toolcrib.errors import TargetError, closest, value_problem
 
 _M = TypeVar("_M", bound=BaseModel)
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
-_BRANCHES = frozenset({"bool", "str", "int", "float", "literal['unless_read_only']"})
+_BRANCHES = frozenset({"bool", "str", "int", "float", "constrained-int", "constrained-str", "constrained-float"})
 _REFUSED = "refused"  # the type of an error whose text is whole
 
 
@@ -180,7 +180,10 @@ def _fields_at(model: Any, path: Sequence[str]) -> Collection[str]:
     """Return the names of the fields at a place in a model."""
     for part in path:
         fields: Mapping[str, Any] = getattr(model, "model_fields", {})
-        model = _model_in(fields[part].annotation) if part in fields else ToolLabels
+        if part in fields:
+            model = _model_in(fields[part].annotation)
+        elif not fields:  # else it is the number or the name of a part of several
+            model = ToolLabels
     return getattr(model, "model_fields", None) or get_type_hints(model)
 
 
