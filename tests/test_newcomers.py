@@ -152,7 +152,10 @@ class Unopened:
         (lambda: Run(approver=lambda: True), r"approver is not .* a function of the request"),
         (lambda: Session(ScriptedModel("Hi."), run=Run), r"give a run, as in run=Run\("),
         (lambda: Session(ScriptedModel("Hi."), store="a.db", id=5), "the id of a session is printable text"),
-        (lambda: FrameworkRuns("x", lambda ctx: {"user": 1}, None).find("k", None), r"return the run, as in `return Run\("),
+        (
+            lambda: FrameworkRuns("x", lambda ctx: {"user": 1}, None).find("k", None),
+            r"return the run, as in `return Run\(",
+        ),
         (lambda: GuardPolicy(approve=ez_tool(pay)), r"is called with \(arguments, ctx\)"),
         (lambda: GuardPolicy(approve=lambda: True), r"is called with \(arguments, ctx\)"),
         (lambda: GuardPolicy(["pay"], CallLimits(total=1)), r"run=lambda ctx: Run\("),

@@ -234,7 +234,18 @@ def test_a_limit_by_group_without_groups_is_an_error(tmp_path: Path) -> None:
         ({"name": 3}, "`toolcrib.name`: input should be a valid string; got 3"),
         ({"instructions": "${GONE}"}, "`toolcrib.instructions`: the environment variable GONE is not set"),
         ({"budgets": {"limits": [{}]}}, "`toolcrib.budgets.limits.0`: Limit: give calls or spend, and not both"),
-        ({"budgets": {"limits": [{"calls": 1, "per": "week"}]}}, "`toolcrib.budgets.limits.0.per"),
+        (
+            {"budgets": {"limits": [{"calls": 1, "per": "min"}]}},
+            "`toolcrib.budgets.limits.0.per`: input should be 'minute', 'hour' or 'day'",
+        ),
+        (
+            {"budgets": {"limits": [{"calls": 1, "pr": "minute"}]}},
+            "`toolcrib.budgets.limits.0.pr`: there is no such option. Did you mean `per`?",
+        ),
+        (
+            {"budgets": {"costs": {"add": {"amount": 1, "currency": "EUR", "argumnt": "x"}}}},
+            "`toolcrib.budgets.costs.add.argumnt`: there is no such option. Did you mean `argument` or",
+        ),
         (
             {"budgets": {"limits": [{"spend": 1, "currency": "EUR", "per": "day"}]}},
             "`toolcrib.budgets`: the limit of 1 EUR a day counts nothing, as `costs` has none in EUR. Write",

@@ -104,13 +104,22 @@ def test_the_options_of_a_run_that_has_none_are_the_frameworks() -> None:
     assert (run.principal, run.channel.conversation_id, run.provide[str]) == ("ann", "c1", "theirs")
 
 
+def opens_nothing(context: object) -> None:
+    """Return nothing, as a function without `return` does."""
+
+
+def opens_other(context: object) -> dict[str, int]:
+    """Return what is no run."""
+    return {}
+
+
 async def opens_later(context: object) -> Run:
     """Return a run too late: a coroutine comes first."""
     return Run(limits=CallLimits(total=1))
 
 
 @pytest.mark.parametrize("limits", [None, CallLimits(total=1)], ids=["of runs", "of conversations"])
-@pytest.mark.parametrize("opens", [lambda context: None, lambda context: {}, opens_later], ids=["None", "{}", "async"])
+@pytest.mark.parametrize("opens", [opens_nothing, opens_other, opens_later])
 def test_a_function_that_returns_no_run_leaves_no_call_without_limits(opens: Any, limits: CallLimits | None) -> None:
     runs = FrameworkRuns("test", opens, None, limits)
 
@@ -153,7 +162,7 @@ async def test_an_edit_that_does_not_fit_is_refused_where_it_is_made() -> None:
             with pytest.raises(ApprovalError, match=r"the edit does not fit the tool: cit[iy]: "):
                 answer_of(request, made)
         with pytest.raises(ApprovalError, match=r"the edit does not fit the tool: cit[iy]: "):
-            [*answered([("first", request)], [grant])]
+            list(answered([("first", request)], [grant]))
     fits = answer_of(request, {"type": "edit", "edited_action": {"name": "book", "args": {"city": "Rome"}}})
     assert isinstance(fits, Grant)
 
