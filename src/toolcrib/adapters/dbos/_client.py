@@ -132,11 +132,12 @@ class Client:
         *,
         approvals: AnswerStore | None = None,
         pool: int = 5,
+        _is_worker: bool = False,
     ) -> None:
         require_answer_store("Client", approvals)
         self.database = Database.named(database)
         path = self.database.path
-        is_new = path is not None and not path.exists()
+        is_new = not _is_worker and path is not None and not path.exists()
         self.engine = self.database.engine(pool=pool)
         if path is not None and is_new:
             _log.warning("made the new database %s", path.absolute())

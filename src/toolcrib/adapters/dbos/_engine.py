@@ -213,7 +213,8 @@ class Engine:
     async def _open(self) -> None:
         if self.serves_all:
             self.queues = tuple({one.queue.name: one.queue for owners in queue_owners for one in owners}.values())
-        self._client = client = await asyncio.to_thread(Client, self.database, approvals=self._approvals, pool=_POOL)
+        own_client = partial(Client, self.database, approvals=self._approvals, pool=_POOL, _is_worker=True)
+        self._client = client = await asyncio.to_thread(own_client)
         self._lease = await take_lease(client, self.worker_id, [queue.name for queue in self.queues])
         if self._record:
             self.sink = await asyncio.to_thread(open_sink, self.database)
