@@ -75,6 +75,29 @@ async def test_a_file_of_several_servers_is_one_toolset_with_the_gates_of_each(t
     assert (entry.description, entry.max_result_chars) == ("Sum.", 5)
 
 
+async def test_a_call_of_a_tool_that_is_not_there_is_told_which_servers_are_down(tmp_path: Path) -> None:
+    servers = {"calc": {"command": "/nonexistent"}, "notes": {"command": "${PYTHON}", "cwd": "gone"}, "small": small()}
+
+    async with read(tmp_path, servers).open() as opened:
+        outcome = await outcome_of(opened, "calc_add", a=1)
+    async with read(tmp_path, {"small": small()}).open() as opened:
+        other = await outcome_of(opened, "calc_add", a=1)
+
+    assert outcome.message.startswith("there is no tool `calc_add`. ")
+    assert outcome.message.endswith(" Without their tools, as they are down: `calc`, `notes`.")
+    assert "down" not in other.message
+
+
+async def test_a_server_whose_folder_is_not_there_is_told_by_its_path(tmp_path: Path) -> None:
+    tools = read(tmp_path, {"notes": {"command": "${PYTHON}", "cwd": "gone"}})
+
+    async with tools.open():
+        [status] = server_statuses(tools)
+
+    assert "PosixPath" not in str(status)
+    assert str(tmp_path / "gone") in str(status)
+
+
 async def test_pins_of_a_server_are_kept_beside_the_file(tmp_path: Path) -> None:
     async with read(tmp_path, {"small": small(toolcrib={"pins": "pins.db", "trusted": True})}).open() as opened:
         effect = opened["add"].tool.options.effect

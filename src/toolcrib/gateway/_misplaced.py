@@ -106,7 +106,7 @@ def _guard(name: str, value: Any, section: type[BaseModel]) -> tuple[str | None,
     if word == "tools" and isinstance(value, dict):
         of_tools = cast("dict[str, Any]", value)
         settings = {tool: cast("dict[str, Any]", how) for tool, how in of_tools.items() if isinstance(how, dict)}
-        asked = [tool for tool, how in settings.items() if any(_asks(key, said) for key, said in how.items())]
+        asked = [tool for tool, how in settings.items() if any(_asks(key, setting) for key, setting in how.items())]
         if asked:
             return "approval", asked
         if any(how.get("enabled") is False or how.get("disabled") is True for how in settings.values()):
@@ -131,8 +131,8 @@ def _refuse_near_section(place: FilePlace, name: str) -> None:
 
 def _refuse_options_inside(place: FilePlace, name: str, value: Any) -> None:
     """Check that an unknown object, such as `settings`, holds no options that guard calls; raises TargetError."""
-    for inner, given in cast("dict[str, Any]", value).items() if isinstance(value, dict) else ():
-        if _asks(inner, given) or inner in _OF_FILE - {"limits"}:
+    for inner, setting in cast("dict[str, Any]", value).items() if isinstance(value, dict) else ():
+        if _asks(inner, setting) or inner in _OF_FILE - {"limits"}:
             raise place.wrong(name, f"it is not read, and has `{inner}`; write that in the section `toolcrib`")
 
 

@@ -37,7 +37,7 @@ from toolcrib.hooks import HookRaised
 from toolcrib.pipeline._compiled_tool import CompiledTool
 from toolcrib.pipeline._run import Run
 from toolcrib.schema import RunContext
-from toolcrib.toolsets import Availability, ToolEntry, Toolset
+from toolcrib.toolsets import Availability, ToolEntry, Toolset, faults_of
 
 _MESSAGE_CHARS = 100_000  # where the tool has no `max_result_chars`
 _TRACEBACK_CHARS = 20_000
@@ -252,4 +252,6 @@ def _holds(condition: Availability, ctx: RunContext[Any]) -> bool:
 def unknown(toolset: Toolset, call: ToolCall, run: Run) -> Failed:
     """Return the outcome for a tool that does not exist; it names those that the caller may use, and no others."""
     error = UnknownTool(call.name, visible_names(toolset, run, call.caller))
-    return Failed(call.name, call.id, error.code, str(error), "UnknownTool", exception=error)
+    servers = [f"`{fault.server}`" for fault in faults_of(toolset) if isinstance(fault, ServerError)]
+    absent = f" Without their tools, as they are down: {', '.join(servers)}." if servers else ""
+    return Failed(call.name, call.id, error.code, f"{error}{absent}", "UnknownTool", exception=error)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from toolcrib.toolsets._scopes import is_pattern
     from toolcrib.toolsets._select import Definition, Group, Selectable, Selector, ToolAvailability, ToolRequirement
     from toolcrib.toolsets._sources import ToolSource
-    from toolcrib.toolsets._toolset import Toolset, ToolsetLike, nested, sources_of
+    from toolcrib.toolsets._toolset import Toolset, ToolsetLike, faults_of, nested, sources_of
     from toolcrib.toolsets._words import words_of
 else:
     __getattr__, __dir__ = lazy_names(
@@ -34,7 +34,7 @@ else:
             "._scopes": "is_pattern",
             "._select": "Definition Group Selectable Selector ToolAvailability ToolRequirement",
             "._sources": "ToolSource",
-            "._toolset": "Toolset ToolsetLike nested sources_of",
+            "._toolset": "Toolset ToolsetLike faults_of nested sources_of",
             "._words": "words_of",
         },
     )
@@ -58,6 +58,7 @@ __all__ = [
     "Toolset",
     "ToolsetLike",
     "check_names",
+    "faults_of",
     "is_available",
     "is_pattern",
     "log_names",

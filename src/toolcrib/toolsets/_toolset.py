@@ -189,7 +189,7 @@ class Toolset:
         self._parts: list[tuple[int | None, Iterable[ToolEntry]]] = []
         self._clashes: dict[tuple[str, str], None] = {}
         # the parts whose source is not there, and the steps that wait for its names, with the entries that passed them
-        self._absent: set[int] = set()
+        self._absent: dict[int, Exception] = {}
         self._late: dict[Step, dict[str, ToolEntry]] = {}
         self._names: ToolNames | None = None
         self._defaults = (max_retries, timeout, skip_unavailable)
@@ -374,7 +374,7 @@ class Toolset:
                     if source._fault is not None:
                         unknown.update(steps)
                         absent.append(source)
-                        bound._absent.add(len(bound._parts) - 1)
+                        bound._absent[len(bound._parts) - 1] = source._fault
             for source in absent:
                 if source._fault is not None and not (bound._entries or source._may_be_empty):
                     raise source._fault
@@ -397,7 +397,7 @@ class Toolset:
         parts[at] = self._parts[at][0], entries
         self._entries = merged(parts, self._note_clash)
         self._parts = parts
-        self._absent.discard(at)
+        self._absent.pop(at, None)
         if not self._absent:
             self._warn_of_late_names()
         for listener in [*(self._listeners or ())]:
@@ -735,6 +735,11 @@ def nested(item: T, *, off: bool = False) -> T:
 def sources_of(toolset: Toolset) -> tuple[ToolSource, ...]:
     """Return the members whose tools are known only when the toolset is opened, such as MCP servers."""
     return tuple(source for source, _ in toolset._sources)  # pyright: ignore[reportPrivateUsage] -- of this file
+
+
+def faults_of(toolset: Toolset) -> tuple[Exception, ...]:
+    """Return why the sources of an open toolset that have had no tools yet have none."""
+    return tuple(toolset._absent.values())  # pyright: ignore[reportPrivateUsage] -- of this file
 
 
 def _never_asked(call: Any) -> None:
