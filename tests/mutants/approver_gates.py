@@ -110,8 +110,8 @@ APPROVER_GATES: tuple[Gate, ...] = (
     Gate(
         "the first of the rules by which a request expires",
         _REQUEST,
-        "return min(rules, key=lambda one: one.expires_after",
-        "return max(rules, key=lambda one: one.expires_after",
+        "return min(rules, key=lambda rule: rule.expires_after",
+        "return max(rules, key=lambda rule: rule.expires_after",
         _OF_EXPIRY,
     ),
     Gate(
@@ -492,7 +492,7 @@ APPROVER_GATES: tuple[Gate, ...] = (
     Gate(
         "people of all rules in a request",
         _REQUEST,
-        "people = max([self.approvals_needed, *(one.people for one in required)])",
+        "people = max([self.approvals_needed, *(rule.people for rule in required)])",
         "people = self.approvals_needed",
         _OF_GATE,
     ),

@@ -505,8 +505,8 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "a program whose worker was given up asks about nothing",
         _PROGRAM,
-        "waits=journal.waits, fence=engine.may_begin)",
-        "waits=journal.waits)",
+        "waits=journal.waits, fence=engine.may_begin, work_id=run)",
+        "waits=journal.waits, work_id=run)",
         _OF_PROGRAMS,
     ),
     Gate(

@@ -72,8 +72,8 @@ FRAMEWORKS_GATES: tuple[Gate, ...] = (
     Gate(
         "what is no answer",
         _DECISIONS,
-        "            answer = None\n    if answer is None:",
-        "            answer = request.grant()\n    if answer is None:",
+        "            answer = None\n    if isinstance(answer, Grant):",
+        "            answer = request.grant()\n    if isinstance(answer, Grant):",
         _TESTS,
     ),
     Gate("a decision names another call", _DECISIONS, "        if other is not None:\n", "        if False:\n", _TESTS),

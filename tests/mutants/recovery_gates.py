@@ -164,7 +164,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "a result too many leaves its call in doubt",
         "code/_claim.py",
-        "            if self._chars + len(text) > _MOST_CHARS:\n",
+        "            if self._chars + len(text) > _MOST_LOG_CHARS:\n",
         "            if False:\n",
         ("tests/code/test_claim_log.py",),
     ),
