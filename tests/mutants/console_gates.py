@@ -162,7 +162,7 @@ CONSOLE_GATES: tuple[Gate, ...] = (
     Gate(
         "console: hidden values in edited arguments",
         "approvals/_answer_problems.py",
-        "if hidden := [] if fields is None else hidden_paths(fields):",
+        "if hidden := hidden_paths(changed):",
         "if hidden := list[str]():",
         _API,
     ),

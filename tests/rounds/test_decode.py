@@ -194,7 +194,7 @@ def _chunk(delta: dict[str, Any], stop: str | None = None) -> dict[str, Any]:
 
 
 def test_a_format_that_is_not_there_is_told_with_those_that_are() -> None:
-    with pytest.raises(ValueError, match=r"there is no format `opnai`. Did you mean `openai`?"):
+    with pytest.raises(ValueError, match="format is 'opnai'; did you mean 'openai'"):
         decode([ReadFile], {}, format="opnai")
 
 

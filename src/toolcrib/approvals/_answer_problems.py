@@ -13,7 +13,9 @@ def answer_problems(request: ApprovalRequest, answer: Grant) -> list[str]:
     """Return the problems of the arguments, fields or result in an answer, a sentence each."""
     fields = answer.override_args
     try:
-        if hidden := [] if fields is None else hidden_paths(fields):
+        shown = request.arguments  # an argument that is left as it was shown keeps its real value
+        changed = {name: value for name, value in (fields or {}).items() if name not in shown or shown[name] != value}
+        if hidden := hidden_paths(changed):
             return [f"{path}: type the real value in place of the hidden one" for path in hidden]
     except RecursionError:
         return ["The arguments are too deeply nested."]
