@@ -113,9 +113,8 @@ def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "", f
             if words and value not in words and (is_closed or isinstance(value, str)):
                 near = nearest(str(value), map(str, words))
                 hint = f"did you mean {near[0]!r}? There are" if near else "give one of"
-                raise ValueError(
-                    f"{name}: {option} is {value!r:.80}; {hint} {', '.join(repr(word) for word in words if word is not None)}"
-                )
+                shown = ", ".join(repr(word) for word in words if word is not None)
+                raise ValueError(f"{name}: {option} is {value!r:.80}; {hint} {shown}")
             return tuple(cast("Iterator[Any]", value)) if takes_several and isinstance(value, Iterator) else value
 
         def all_read(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...]:
