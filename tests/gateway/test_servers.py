@@ -329,6 +329,10 @@ def test_so_does_an_error_of_the_file(tmp_path: Path, text: str | None, problem:
         ({"disabledTools": ["a"]}, '`disabledTools`: .* write "toolcrib": {"tools": ...} with the tools to take'),
         ({"tools": {"a": {"enabled": False}}}, '`tools`: .* write "toolcrib": {"tools": ...} with the tools to take'),
         ({"require_approval": "always"}, '`require_approval`: .* write "toolcrib": {"approval": true}'),
+        *(
+            ({name: ["delete"]}, f'`{name}`: .* write "toolcrib": {{"approval": \\["delete"\\]}}')
+            for name in ("ask", "confirmTools", "guard")
+        ),
         ({"confirm": ["delete"]}, '`confirm`: .* write "toolcrib": {"approval": \\["delete"\\]}'),
         ({"tools": ["search"]}, '`tools`: .* write "toolcrib": {"tools": \\["search"\\]}'),
         ({"only": ["search"]}, '`only`: .* write "toolcrib": {"tools": \\["search"\\]}'),

@@ -169,6 +169,18 @@ async def test_an_answer_for_another_call_is_an_error_and_resolves_nothing() -> 
     assert len(plan.suspended) == 1
 
 
+@pytest.mark.parametrize("in_one_list", [True, False])
+async def test_a_grant_and_a_denial_of_one_request_resolve_nothing(*, in_one_list: bool) -> None:
+    plan = await adds(1, requires_approval=True).apply_hooks()
+    request = plan.suspended[0].request
+    given: list[Any] = [request.grant("ann"), request.deny(by="ben")]
+
+    with pytest.raises(ApprovalError, match="a grant and a denial of one request"):
+        await (plan.resolve(given) if in_one_list else plan.resolve(given[:1], given[1:]))
+
+    assert len(plan.suspended) == 1
+
+
 async def test_answers_may_come_from_a_store() -> None:
     store = MemoryApprovalStore()
     tools = [adding([], requires_approval=True)]

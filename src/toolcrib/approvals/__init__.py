@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         joined_answers,
         require_answer,
         require_approver,
+        require_request,
         stored_approver,
     )
     from toolcrib.approvals._postgres import PostgresApprovalStore
@@ -86,7 +87,7 @@ else:
             "._pins": "PinEntry PinKind ToolPins",
             "._policy": (
                 "AgentContext ApprovalPolicy Approver answer_of approve_all deny_all joined_answers require_answer "
-                "require_approver stored_approver"
+                "require_approver require_request stored_approver"
             ),
             "._required": "approvers_problem can_be_met",
             "._saved_sessions": "SavedSession",
@@ -169,6 +170,7 @@ __all__ = [
     "pending_requests",
     "require_answer",
     "require_approver",
+    "require_request",
     "stored_approver",
     "suspended_calls_beside",
     "typed_bounds",

@@ -47,11 +47,24 @@ def require_answer(what: str, answer: object) -> None:
         )
 
 
+def require_request(request: object) -> None:
+    """Check that a value is a request, or the id of one; raises TypeError for anything else, such as True."""
+    if not isinstance(request, ApprovalRequest | str):
+        raise TypeError(
+            f"an answer is about one request, or its id, as in agent.approve(agent.requests[0], 'ann'), and not about "
+            f"{request!r:.80}"
+        )
+
+
 def joined_answers(who: str, grants: Iterable[Grant], denials: Iterable[Denial]) -> tuple[Grant | Denial, ...]:
-    """Return all answers of two options; raises TypeError for one answer in the place of a list, and for no answers.
+    """Return all answers of two options.
 
     Args:
         who: The function that has the options `grants` and `denials`.
+
+    Raises:
+        TypeError: One answer stands in the place of a list, or a value is no answer.
+        ApprovalError: One request has a grant and a denial.
     """
     found = list[Grant | Denial]()
     for option, answers in {"grants": grants, "denials": denials}.items():
@@ -63,6 +76,9 @@ def joined_answers(who: str, grants: Iterable[Grant], denials: Iterable[Denial])
         for answer in answers:
             require_answer(f"one of the `{option}` of {who}", answer)
             found.append(answer)
+    denied = {answer.request_id for answer in found if isinstance(answer, Denial)} - {None}
+    if both := next((answer for answer in found if isinstance(answer, Grant) and answer.request_id in denied), None):
+        raise ApprovalError(both.tool, "a grant and a denial of one request are given; give one of them")
     return tuple(found)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Never
 
+from toolcrib.approvals import require_request
 from toolcrib.calls import ApprovalRequest, Denial, Grant, Identity
 from toolcrib.durable._answered import AnswerStore
 from toolcrib.durable._result_turns import result_as_json
@@ -86,6 +87,7 @@ class Answers(ABC):
         await self._answer(asked.deny(*unnamed, by=by, message=message, **unknown))
 
     async def _request(self, request: ApprovalRequest | str) -> ApprovalRequest:
+        require_request(request)
         return (await self._approvals.show(request)).request if isinstance(request, str) else request
 
     async def _answer(self, answer: Grant | Denial) -> None:

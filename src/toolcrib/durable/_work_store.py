@@ -21,7 +21,8 @@ from toolcrib.tools import Tool, stopped_clocks
 _log = logging.getLogger("toolcrib.durable")
 _IN_DOUBT = (
     "%s: the call of `%s` is in doubt, as it had begun and is not known to have ended. Find out whether it was done, "
-    "and answer with `toolcrib approvals done %s --result JSON`, `approve` to have it done now, or `deny`"
+    "and answer with `toolcrib approvals done %s --result JSON`, `approve` to have it done now, or `deny`, and with "
+    "`--database` where it is not the default"
 )
 
 

@@ -42,6 +42,7 @@ EXCLUDING: Final = (
 """Words of other clients and frameworks for the tools to leave out."""
 _WORDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("approvals", "permission", "permissions", "policies", "policy", "requires_approval"), "approval"),
+    **dict.fromkeys(("ask", "confirm_tools", "guard", "guards"), "approval"),
     **dict.fromkeys((*_TAKING, *EXCLUDING), "tools"),
     "limit": "limits",
     "pin": "pins",

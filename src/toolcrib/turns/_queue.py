@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
+from toolcrib.approvals import require_request
 from toolcrib.calls import ApprovalRequest, Denial, Grant, StoredFields, Suspended, outcome_from_dict
 from toolcrib.errors import ApprovalError
 from toolcrib.tools import Tool
@@ -134,11 +135,7 @@ class TurnQueue:
         """Return the request of a turn that is suspended, by itself or its id."""
         if isinstance(key, ApprovalRequest):
             return key
-        if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
-            raise TypeError(
-                f"an answer is about one request, or its id, as in agent.approve(agent.requests[0], 'ann'), and not "
-                f"about {key!r:.80}"
-            )
+        require_request(key)
         if key not in self.suspended:
             raise ApprovalError("turn", f"no turn waits for the request {key}; it was answered, or never asked")
         return self.suspended[key][1].request

@@ -227,7 +227,7 @@ async def test_a_worker_that_hands_nothing_over_logs_once_what_a_lost_one_holds(
     lines = [line for line in caplog.messages if "is lost" in line]
     assert lines == [
         "the worker till is lost, and holds work, 1 in number: start it again under its id, or run "
-        "`toolcrib workers recover till`"
+        f"`toolcrib workers recover till --database {engine.database}`"
     ]
 
 

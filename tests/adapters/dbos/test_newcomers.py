@@ -50,6 +50,15 @@ def test_a_value_of_another_kind_is_refused_where_it_is_given(
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.parametrize("verb", ["approve", "deny", "done"])
+async def test_an_answer_is_about_a_request(verb: str, tmp_path: Path) -> None:
+    agent = DurableAgent(AGENT)
+    async with Client(tmp_path / "work.db") as client:
+        agent.use(client)
+        with pytest.raises(TypeError, match="an answer is about one request, or its id"):
+            await getattr(agent, verb)(True, *(["result"] if verb == "done" else []))
+
+
 def test_what_is_meant_is_taken() -> None:
     assert Queue("s", rate=(3, 60), retry=RetryPolicy(3)).rate == (3, 60)
     assert Engine("a.db", queues=iter([Queue("s")])).queues == (Queue("s"),)

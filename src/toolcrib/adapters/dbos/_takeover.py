@@ -46,8 +46,8 @@ async def keep_recovering(engine: Engine) -> None:
                 logged.add(key)
                 _log.warning(
                     "the worker %s is lost, and holds work, %d in number: start it again under its id, or run "
-                    "`toolcrib workers recover %s`",
-                    *(key[0], lost[key].pending, key[0]),
+                    "`toolcrib workers recover %s --database %s`",
+                    *(key[0], lost[key].pending, key[0], engine.database),
                 )
         await engine.clock.sleep(_LOOK_SECONDS)
 
