@@ -63,7 +63,7 @@ def joined_answers(who: str, grants: Iterable[Grant], denials: Iterable[Denial])
         who: The function that has the options `grants` and `denials`.
 
     Raises:
-        TypeError: One answer stands in the place of a list, or a value is no answer.
+        TypeError: One answer stands in the place of a list, or a value is of another kind.
         ApprovalError: One request has a grant and a denial.
     """
     found = list[Grant | Denial]()
