@@ -377,8 +377,8 @@ def test_a_toolset_that_has_to_be_opened_is_refused_with_how() -> None:
     ("options", "error", "says"),
     [
         ({"limits": {"memory": 1}}, TypeError, r"`limits` of a toolkit are SandboxLimits\(memory=1 << 30\), and not {"),
-        ({"extract": "frst"}, ValueError, 'extract is "first" or "all", and not \'frst\''),
-        ({"sandbox": "proces"}, ValueError, "there is no sandbox called 'proces'. Did you mean `process`"),
+        ({"extract": "frst"}, ValueError, "extract is 'frst'; did you mean 'first'"),
+        ({"sandbox": "proces"}, ValueError, "sandbox is 'proces'; did you mean 'process'"),
     ],
 )
 def test_an_option_that_does_not_fit_is_refused(options: Any, error: type[Exception], says: str) -> None:

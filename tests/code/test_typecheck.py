@@ -177,7 +177,7 @@ async def test_a_program_is_never_run_by_the_checker(sandbox: MontySandbox) -> N
 def test_another_word_is_refused() -> None:
     wrong: Any = "maybe"
 
-    with pytest.raises(ValueError, match='"off", "warn" or "error"'):
+    with pytest.raises(ValueError, match="typecheck is 'maybe'; give one of 'off', 'warn', 'error'"):
         Toolkit([get_weather], typecheck=wrong)
 
 
