@@ -306,7 +306,7 @@ def test_a_login_that_nobody_could_use_is_refused(wrong: dict[str, Any], problem
         ({"client_id": ""}, "client_id is empty"),
         ({"scopes": ["profile"]}, "scopes is a list with `openid`"),
         ({"algorithms": ["HS256"]}, "no secret is shared"),
-        ({"client_auth": "none"}, "client_auth is basic or post"),
+        ({"client_auth": "none"}, "client_auth is 'none'; give one of 'basic', 'post'"),
     ],
 )
 def test_a_provider_that_is_none_is_refused(wrong: dict[str, Any], problem: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache, wraps
 from importlib import import_module
 from inspect import CO_VARARGS, CO_VARKEYWORDS, iscoroutinefunction, unwrap
-from types import MappingProxyType, NoneType, UnionType
+from types import MappingProxyType, ModuleType, NoneType, UnionType
 from typing import Any, Final, Literal, TypeVar, Union, cast, get_args, get_origin
 
 from toolcrib.errors._base import asks_for_approval, nearest, suggestion
@@ -162,6 +162,18 @@ def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "", f
     return explain
 
 
+class _Loaded:
+    """A module of which only the names are there that are loaded: the types of an option load no further room."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._names = vars(module)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._names:
+            raise NameError(name)
+        return self._names[name]
+
+
 def _kind_of(annotation: Any, of_module: dict[str, Any]) -> tuple[tuple[Any, ...], bool, bool]:
     """Return the words of an option, whether it takes nothing else, and whether it takes several values.
 
@@ -169,7 +181,10 @@ def _kind_of(annotation: Any, of_module: dict[str, Any]) -> tuple[tuple[Any, ...
     """
     if isinstance(annotation, str):
         try:
-            annotation = eval(annotation, of_module)
+            loaded = {
+                name: _Loaded(value) if isinstance(value, ModuleType) else value for name, value in of_module.items()
+            }
+            annotation = eval(annotation, loaded)
         except (NameError, TypeError):  # a name for type checkers alone, or for later
             return (), False, bool(_SEVERAL.search(annotation))
     members = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
