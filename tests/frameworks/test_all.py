@@ -118,7 +118,7 @@ def test_a_policy_about_no_tool_is_refused_by_the_guard(place: str, option: str,
     right = "ask_inner" if place == "inside_a_tool" else "refund"
     wrong = "refund" if place == "inside_a_tool" else wrong  # which is guarded where its agent is
 
-    who = "the gate `budgets`( of the run)?" if option == "run" else rf"GuardPolicy\({option}=...\)"
+    who = "the gate `budgets` of the run" if option == "run" else rf"GuardPolicy\({option}=...\)"
     with pytest.raises(ToolConstraintError, match=rf"`{wrong}`: {who} is about it, .*(The|Did)"):
         guards()[place](policy_about(wrong, option))
     guards()[place](policy_about(right, option))

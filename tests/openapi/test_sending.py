@@ -458,5 +458,5 @@ async def test_a_server_that_is_not_there_is_a_failure_that_names_it(caplog: pyt
     "options", [{"timeout": 0}, {"retries": -1}, {"max_bytes": 0}, {"pages": 0}, {"pages": "all"}, {"include": "x"}]
 )
 def test_an_option_that_means_nothing_is_an_error(options: dict[str, Any]) -> None:
-    with pytest.raises((TypeError, ValueError), match=next(iter(options))):
+    with pytest.raises(TypeError if "include" in options else ValueError, match=next(iter(options))):
         toolset(document({"/x": {"get": operation("x")}}), **options)

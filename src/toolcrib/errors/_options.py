@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from importlib import import_module
 from inspect import CO_VARARGS, CO_VARKEYWORDS, iscoroutinefunction, unwrap
 from types import MappingProxyType, ModuleType, NoneType, UnionType
-from typing import Any, Final, Literal, TypeVar, Union, cast, get_args, get_origin
+from typing import Any, Final, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
 from toolcrib.errors._base import asks_for_approval, nearest, suggestion
 
@@ -81,7 +81,6 @@ def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "", f
         if is_checked_there and (fields := getattr(target, "__dataclass_fields__", None)) is not None:  # of pydantic's
             known, is_checked_there = frozenset(fields), False
         annotations = {**(target.__annotations__ if isinstance(target, type) else {}), **function.__annotations__}
-        of_module = vars(sys.modules[target.__module__])
         most = len(code.co_varnames) if code.co_flags & CO_VARARGS else code.co_argcount
 
         required = code.co_varnames[first : code.co_argcount - len(function.__defaults__ or ())]
@@ -103,32 +102,19 @@ def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "", f
                 public = {key: annotations.get(key) for key in known - {"self"} if not key.startswith("_")}
                 refuse_unknown_options(name, options, public, words)
 
-        @cache
-        def kinds() -> dict[str, tuple[tuple[Any, ...], bool, bool]]:
-            found = {option: _kind_of(annotation, of_module) for option, annotation in annotations.items()}
-            return {option: kind for option, kind in found.items() if kind[0] or kind[2]}
-
-        def read(option: str, value: Any) -> Any:
-            words, is_closed, takes_several = kinds()[option]
-            if words and value not in words and (is_closed or isinstance(value, str)):
-                near = nearest(str(value), map(str, words))
-                hint = f"did you mean {near[0]!r}? There are" if near else "give one of"
-                shown = ", ".join(repr(word) for word in words if word is not None)
-                raise ValueError(f"{name}: {option} is {value!r:.80}; {hint} {shown}")
-            return tuple(cast("Iterator[Any]", value)) if takes_several and isinstance(value, Iterator) else value
+        positional = code.co_varnames[: code.co_argcount]
+        kinds = cache(partial(_kinds_of, annotations, target.__module__))
 
         def all_read(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...]:
             """Read the options by name in their place, and return the values by position as they are read."""
-            if options:
-                for option in kinds().keys() & options.keys():
-                    options[option] = read(option, options[option])
-            if len(args) == first:
+            if not options and len(args) == first:
                 return args
-            positional = (*code.co_varnames[: code.co_argcount], *("" for _ in args[code.co_argcount :]))
-            return tuple(
-                read(option, value) if option in kinds() else value
-                for option, value in zip(positional, args, strict=False)
-            )
+            read = kinds()
+            for option in read.keys() & options.keys():
+                options[option] = read[option].read(name, option, options[option])
+            named = zip(positional, args, strict=False)
+            values = (read[option].read(name, option, value) if option in read else value for option, value in named)
+            return (*values, *args[len(positional) :])
 
         if iscoroutinefunction(function):
 
@@ -174,19 +160,43 @@ class _Loaded:
         return self._names[name]
 
 
-def _kind_of(annotation: Any, of_module: dict[str, Any]) -> tuple[tuple[Any, ...], bool, bool]:
-    """Return the words of an option, whether it takes nothing else, and whether it takes several values.
+class _OptionKind(NamedTuple):
+    """The values that an option takes.
 
-    An option that may be another text, or a list as well, has no words here: its own function checks it.
+    Attributes:
+        words: The words of its `Literal`; empty where it may be another text, or a list as well.
+        is_closed: Whether it takes nothing but these.
+        takes_several: Whether it takes several values, as a list.
     """
+
+    words: tuple[Any, ...]
+    is_closed: bool
+    takes_several: bool
+
+    def read(self, owner: str, option: str, value: Any) -> Any:
+        """Return a value, a generator or another iterator as a tuple; raises ValueError for another word."""
+        if self.words and value not in self.words and (self.is_closed or isinstance(value, str)):
+            near = nearest(str(value), map(str, self.words))
+            hint = f"did you mean {near[0]!r}? There are" if near else "give one of"
+            shown = ", ".join(repr(word) for word in self.words if word is not None)
+            raise ValueError(f"{owner}: {option} is {value!r:.80}; {hint} {shown}")
+        return tuple(cast("Iterator[Any]", value)) if self.takes_several and isinstance(value, Iterator) else value
+
+
+def _kinds_of(annotations: Mapping[str, Any], module: str) -> dict[str, _OptionKind]:
+    """Return the kinds of those options that have words, or take several values, by their annotations in a module."""
+    names = vars(sys.modules[module]).items()
+    loaded = {name: _Loaded(value) if isinstance(value, ModuleType) else value for name, value in names}
+    kinds = {option: _kind_of(annotation, loaded) for option, annotation in annotations.items()}
+    return {option: kind for option, kind in kinds.items() if kind.words or kind.takes_several}
+
+
+def _kind_of(annotation: Any, loaded: dict[str, Any]) -> _OptionKind:
     if isinstance(annotation, str):
         try:
-            loaded = {
-                name: _Loaded(value) if isinstance(value, ModuleType) else value for name, value in of_module.items()
-            }
             annotation = eval(annotation, loaded)
         except (NameError, TypeError):  # a name for type checkers alone, or for later
-            return (), False, bool(_SEVERAL.search(annotation))
+            return _OptionKind((), is_closed=False, takes_several=bool(_SEVERAL.search(annotation)))
     members = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
     literals = [member for member in members if get_origin(member) is Literal]
     others = [member for member in members if member is not NoneType and member not in literals]
@@ -194,7 +204,8 @@ def _kind_of(annotation: Any, of_module: dict[str, Any]) -> tuple[tuple[Any, ...
     if not all(isinstance(member, type) and member not in (str, object) for member in others):
         words = ()
     words += (None,) if words and NoneType in members else ()
-    return words, not others, any(_SEVERAL.search(str(member)) for member in members)
+    takes_several = any(_SEVERAL.search(str(member)) for member in members)
+    return _OptionKind(words, is_closed=not others, takes_several=takes_several)
 
 
 def refuse_unknown_options(who: str, given: Iterable[str], known: Collection[str], words: Mapping[str, str]) -> None:

@@ -144,9 +144,10 @@ class Run(RunState):
         self.provide = provide
         self.sinks = record.require_sinks("Run", sinks) if sinks else ()
         self.available = available
-        gates = tuple(gates) if isinstance(gates, Iterator) else gates
-        deliveries = tuple(deliveries) if isinstance(deliveries, Iterator) else deliveries
-        features = tuple(features) if isinstance(features, Iterator) else features
+        if gates or deliveries or features:  # an iterator could be read but once
+            gates = tuple(gates) if isinstance(gates, Iterator) else gates
+            deliveries = tuple(deliveries) if isinstance(deliveries, Iterator) else deliveries
+            features = tuple(features) if isinstance(features, Iterator) else features
         self.gates = gates
         self.deliveries = deliveries
         self.features = features

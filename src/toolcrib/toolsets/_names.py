@@ -105,7 +105,7 @@ def misnamed(steps: Iterable[GateStep], known: ToolNames) -> Iterator[tuple[Gate
     """
     for step in steps:
         try:
-            check_names(f"the gate `{step.name}`", step.tool_names, known, are_all=False)
+            check_names(f"the gate `{step.name}` of the run", step.tool_names, known, are_all=False)
         except ToolConstraintError as error:
             yield step, error
 

@@ -14,6 +14,7 @@ from sqlalchemy import event
 
 from tests.adapters.dbos.durable import QUICK, count, durable, engine_of, pay
 from toolcrib.adapters.dbos import (
+    Client,
     DurableAgent,
     DurableFailure,
     DurableToolkit,
@@ -177,7 +178,8 @@ async def test_work_that_a_standing_grant_allows_meanwhile_waits_for_a_worker_an
     assert [(work.waits_for, work.error) for work in after] == [((), "answered; waits for a worker")] * 2
 
 
-async def test_work_whose_worker_is_lost_says_so(database: str) -> None:
+def waiting_agent() -> tuple[DurableAgent, Turn[int], asyncio.Event, asyncio.Event]:
+    """Return an agent, its turn that waits, the event of its beginning, and the event that it waits for."""
     began, go_on = asyncio.Event(), asyncio.Event()
 
     @ez_tool(idempotent=True)
@@ -186,13 +188,22 @@ async def test_work_whose_worker_is_lost_says_so(database: str) -> None:
         await go_on.wait()
         return 1
 
-    agent = durable(wait)
+    return durable(wait), Turn(wait), began, go_on
+
+
+def lose_workers(client: Client) -> None:
+    """Record the workers as processes that are gone."""
+    with client.engine.begin() as connection:
+        connection.execute(sa.update(tables.workers).values(pid=2**31 - 1))  # no process has that number
+
+
+async def test_work_whose_worker_is_lost_says_so(database: str) -> None:
+    agent, turn, began, go_on = waiting_agent()
     async with engine_of(database, agent) as engine:
-        await agent.put(Turn(wait))
+        await agent.put(turn)
         await began.wait()
         [alive] = list_work(engine.client)
-        with engine.client.engine.begin() as connection:
-            connection.execute(sa.update(tables.workers).values(pid=2**31 - 1))  # no process has that number
+        lose_workers(engine.client)
         [lost] = list_work(engine.client)
         go_on.set()
 
@@ -203,20 +214,11 @@ async def test_work_whose_worker_is_lost_says_so(database: str) -> None:
 async def test_a_worker_that_hands_nothing_over_logs_once_what_a_lost_one_holds(
     database: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    began, go_on, clock = asyncio.Event(), asyncio.Event(), FakeClock(speed=100.0)
-
-    @ez_tool(idempotent=True)
-    async def wait() -> int:
-        began.set()
-        await go_on.wait()
-        return 1
-
-    agent = durable(wait)
+    (agent, turn, began, go_on), clock = waiting_agent(), FakeClock(speed=100.0)
     async with engine_of(database, agent, worker_id="till", clock=clock) as engine:
-        await agent.put(Turn(wait))
+        await agent.put(turn)
         await began.wait()
-        with engine.client.engine.begin() as connection:
-            connection.execute(sa.update(tables.workers).values(pid=2**31 - 1))  # no process has that number
+        lose_workers(engine.client)
         while "is lost" not in caplog.text:  # noqa: ASYNC110 -- the log
             await asyncio.sleep(QUICK)
         until = clock.monotonic() + 60.0
