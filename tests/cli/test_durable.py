@@ -50,7 +50,7 @@ def test_what_was_enqueued_is_listed_shown_cancelled_and_resumed(toolcrib: Comma
     resumed = told(toolcrib("workflows", "resume", "p1", "--json"))
 
     assert made.stdout == "p1\n"
-    assert [(work["id"], work["kind"], work["what"], work["state"], work["priority"]) for work in listed] == [
+    assert [(work["id"], work["kind"], work["target"], work["state"], work["priority"]) for work in listed] == [
         ("p1", "program", "tools", "waiting", 2)
     ]
     assert cancelled.stderr == "p1 is cancelled\n"

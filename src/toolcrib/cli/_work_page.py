@@ -68,7 +68,7 @@ def _facts(work: Any, more: Mapping[str, Any]) -> dict[str, str]:
     asks = f"{', '.join(work.waits_for)}; see `toolcrib approvals show ID`" if work.waits_for else ""
     asks += " (a call is in doubt)" if work.in_doubt else ""
     return {
-        "of": work.what,
+        "of": work.target,
         "call": f"{turn['tool_name']}({arguments_text(turn['kwargs'])})" if turn else "",
         "why": work.error or "",
         "part of": f"the conversation {work.conversation_id}" if work.conversation_id else "",

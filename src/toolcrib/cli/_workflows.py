@@ -141,7 +141,8 @@ def list_workflows(
         print_json([work.to_dict() for work in found])
     elif found:
         rows = [
-            (w.id, w.kind, w.what, _place(w), w.state, w.worker, w.attempts, when(w.created_at), _why(w)) for w in found
+            (w.id, w.kind, w.target, _place(w), w.state, w.worker, w.attempts, when(w.created_at), _why(w))
+            for w in found
         ]
         console().print(_table(("id", "kind", "of", "queue", "state", "worker", "begun", "since", "why"), rows))
     else:
@@ -283,7 +284,7 @@ def list_schedules(database: DatabaseOption = None, as_json: JsonOption = False)
         print_json([schedule.to_dict() for schedule in found])
     elif found:
         rows = [
-            (s.name, s.cron, s.timezone, s.kind, s.what, s.queue, s.state, when(s.last_at), when(s.next_at))
+            (s.name, s.cron, s.timezone, s.kind, s.target, s.queue, s.state, when(s.last_at), when(s.next_at))
             for s in found
         ]
         console().print(_table(("name", "cron", "zone", "kind", "of", "queue", "state", "last", "next"), rows))
@@ -397,7 +398,7 @@ class _Chosen:
         return {work.id: work.state for work in works if self._is_named(work)}
 
     def _is_named(self, work: Any) -> bool:
-        return self.name is None or self.name in (work.what, *work.what.split(": ", 1))
+        return self.name is None or self.name in (work.target, *work.target.split(": ", 1))
 
 
 def _change(verb: str, chosen: _Chosen, database: str | None, *, yes: bool, as_json: bool) -> None:

@@ -97,6 +97,6 @@ async def test_a_program_goes_on_in_its_own_application(orders: Database, mailin
             own = await ours.start(f"pay({cents})")
             await engine.client.approvals.answer((await own.settled(polling=QUICK)).suspended[0].grant("ann"))
             await own.result(polling=QUICK)
-        taken = {work.what for work in list_work(engine.client)}
+        taken = {work.target for work in list_work(engine.client)}
 
     assert taken == {ours.name}

@@ -111,7 +111,7 @@ async def test_what_a_turn_puts_is_of_its_partition_and_what_it_names_is_not(fil
         while len(found := await asyncio.to_thread(list_work, engine.client, state="done")) < 3:  # noqa: ASYNC110
             await asyncio.sleep(QUICK)
 
-    assert {(one.what.split(": ")[1], one.partition) for one in found} == {
+    assert {(one.target.split(": ")[1], one.partition) for one in found} == {
         ("first", "tenant"),
         ("second", "tenant"),
         ("count", "other"),

@@ -389,7 +389,7 @@ async def test_schedules_are_listed_replaced_and_deleted(database: str) -> None:
     )
     assert (second.cron, second.timezone, second.backfill, second.state) == ("0 3 * * *", "UTC", True, "paused")
     assert (second.kind, second.queue, second.last_at) == ("turn", work.worker.queue.name, None)
-    assert second.what.endswith(": count")
+    assert second.target.endswith(": count")
     assert left == ["b"]
 
 

@@ -21,7 +21,7 @@ from toolcrib.adapters.dbos._continuation import (
     cancel_turn,
     continuation_id,
 )
-from toolcrib.adapters.dbos._placement import DEBOUNCED, SCHEDULE, data_of, turn_id_of, what_of
+from toolcrib.adapters.dbos._placement import DEBOUNCED, SCHEDULE, data_of, target_of, turn_id_of
 from toolcrib.adapters.dbos._program import PROGRAM, cancel_program, stretch_id
 from toolcrib.adapters.dbos._program_journal import journal_lines, program_run
 from toolcrib.adapters.dbos._retry import put_back, put_cancelled_back, put_program_back
@@ -77,7 +77,7 @@ class Work:
     Attributes:
         id: The id that it was enqueued with, that of its first workflow.
         kind: `turn` or `program`, or what else DBOS runs in this database.
-        what: The agent and the tool of a turn, the toolkit of a program.
+        target: The agent and the tool of a turn, the toolkit of a program.
         state: `paused` is one that waits for a person. `failed` is one whose tool or program raised or had no more
             time, or whose worker raised.
         worker: Who runs it, or ran it last.
@@ -96,7 +96,7 @@ class Work:
 
     id: str
     kind: str
-    what: str
+    target: str
     queue: str | None
     state: str
     worker: str | None
@@ -120,7 +120,7 @@ class Work:
 
     def has_words(self, words: Iterable[str]) -> bool:
         """Return whether each of these words, in lower case, is in what names it."""
-        names = (self.id, self.what, self.principal, self.conversation_id, self.key, self.schedule, self.partition)
+        names = (self.id, self.target, self.principal, self.conversation_id, self.key, self.schedule, self.partition)
         text = " ".join(filter(None, names)).lower()
         return all(word in text for word in words)
 
@@ -436,7 +436,7 @@ def _work_of(status: WorkflowStatus) -> Work:
     return Work(
         id=_first(status),
         kind=status.name.removeprefix("toolcrib."),
-        what=what_of(data) or str(data.get(SCHEDULE, "")),
+        target=target_of(data) or str(data.get(SCHEDULE, "")),
         queue=cast("str | None", data.get("queue")) or status.queue_name,
         state=state,
         worker=status.executor_id or None,

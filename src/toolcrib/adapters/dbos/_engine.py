@@ -212,7 +212,7 @@ class Engine:
 
     async def _open(self) -> None:
         if self.serves_all:
-            self.queues = tuple({one.queue.name: one.queue for owners in queue_owners for one in owners}.values())
+            self.queues = tuple({owner.queue.name: owner.queue for owners in queue_owners for owner in owners}.values())
         own_client = partial(Client, self.database, approvals=self._approvals, pool=_POOL, _is_worker=True)
         self._client = client = await asyncio.to_thread(own_client)
         self._lease = await take_lease(client, self.worker_id, [queue.name for queue in self.queues])
@@ -257,13 +257,13 @@ class Engine:
         """
         begun = {call_id: began for call_id, began in known.items() if "worker" in began}  # older versions kept none
         beginnings = {call_id: (str(began["worker"]), float(began["at"])) for call_id, began in begun.items()}
-        seen = {self.worker_id: 0.0 if self._lease is None else self._lease.seen_before}
-        for worker_id in {worker_id for worker_id, _ in beginnings.values()} - seen.keys():
+        last_times = {self.worker_id: 0.0 if self._lease is None else self._lease.seen_before}
+        for worker_id in {worker_id for worker_id, _ in beginnings.values()} - last_times.keys():
             look = partial(last_seen, self.client, worker_id)
-            seen[worker_id] = await outlast(lambda look=look: asyncio.to_thread(look))
+            last_times[worker_id] = await outlast(lambda look=look: asyncio.to_thread(look))
         shown: dict[str, dict[str, str]] = {}
         for call_id, (by, at) in beginnings.items():
-            ended = {"worker last seen": _time(max(at, seen[by]))}
+            ended = {"worker last seen": _time(max(at, last_times[by]))}
             if "failed" in known[call_id]:
                 ended = {"failed with": str(known[call_id]["failed"])[:_ERROR_CHARS]}
             shown[call_id] = {"begun": f"{_time(at)} by the worker {by}", **ended}

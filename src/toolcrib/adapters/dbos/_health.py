@@ -111,8 +111,8 @@ class _Health:
             return _Answer(503, f"{_NOT_READY[self._engine.state]}\n")
         if stalled := self._engine.stalled:  # a new connection may work where those of the queues are lost
             return _Answer(503, f"no work is taken from {', '.join(stalled)}: the database does not answer there\n")
-        seen = await self._asked_database(lambda client: last_seen(client, self._engine.worker_id))
-        return _Answer(200, "ready\n") if seen is not None else _Answer(503, "the database does not answer\n")
+        last_time = await self._asked_database(lambda client: last_seen(client, self._engine.worker_id))
+        return _Answer(200, "ready\n") if last_time is not None else _Answer(503, "the database does not answer\n")
 
     async def _metrics(self) -> _Answer:
         engine = self._engine

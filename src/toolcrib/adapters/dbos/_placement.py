@@ -209,8 +209,8 @@ def data_of(status: WorkflowStatus) -> Mapping[str, Any]:
     return next(cast("Mapping[str, Any]", argument) for argument in arguments if isinstance(argument, Mapping))
 
 
-def what_of(data: Mapping[str, Any]) -> str:
-    """Return the subject of work from its data: the agent and the tool of a turn, the toolkit of a program."""
+def target_of(data: Mapping[str, Any]) -> str:
+    """Return the target of work from its data: the agent and the tool of a turn, the toolkit of a program."""
     turn = data.get("turn")
     tool = cast("Mapping[str, Any]", turn).get("tool_name", "") if isinstance(turn, Mapping) else ""
     return f"{data.get('agent')}: {tool}" if tool else str(data.get("toolkit") or data.get("agent") or "")

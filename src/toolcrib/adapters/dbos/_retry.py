@@ -76,12 +76,12 @@ def _reset(
     """
     found = _database(client).tables
     work, output, steps = found.workflow_status, found.workflow_output, found.operation_outputs
-    seen = (work.c.workflow_uuid == status.workflow_id, work.c.status == status.status)
+    is_unchanged = (work.c.workflow_uuid == status.workflow_id, work.c.status == status.status)
     cleared: dict[str, Any] = dict.fromkeys(_CLEARED)
     key = data_of(status).get(KEY)
     values = {**cleared, "status": "ENQUEUED", "recovery_attempts": 0, "queue_name": queue, "deduplication_id": key}
     try:
-        if connection.execute(sa.update(work).where(*seen).values(**values)).rowcount == 0:
+        if connection.execute(sa.update(work).where(*is_unchanged).values(**values)).rowcount == 0:
             return False
     except IntegrityError:
         why = f"other work of its key `{key}` waits or runs in the queue `{queue}`; try again when that has ended"

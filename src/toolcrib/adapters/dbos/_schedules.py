@@ -18,7 +18,7 @@ from dbos._error import DBOSException
 
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_routines
-from toolcrib.adapters.dbos._placement import SCHEDULE, Placement, turn_id_of, what_of, with_id
+from toolcrib.adapters.dbos._placement import SCHEDULE, Placement, target_of, turn_id_of, with_id
 from toolcrib.adapters.dbos._work_tables import schedule_marks as marks
 from toolcrib.adapters.dbos._workflow import workflow
 from toolcrib.calls import StoredFields, versioned
@@ -76,7 +76,7 @@ class ScheduledWork:
 
     Attributes:
         kind: `turn` or `program`.
-        what: The agent and the tool of a turn, the toolkit of a program.
+        target: The agent and the tool of a turn, the toolkit of a program.
         state: `active` or `paused`.
         last_at: When work was last enqueued by it, in seconds since the epoch; None before the first tick.
         next_at: When its next tick is; None where it is paused, or has no further one.
@@ -87,7 +87,7 @@ class ScheduledWork:
     timezone: str
     backfill: bool
     kind: str
-    what: str
+    target: str
     queue: str
     state: Literal["active", "paused"]
     last_at: float | None
@@ -287,7 +287,7 @@ def _scheduled(client: Client, found: Any) -> ScheduledWork:
         timezone,
         bool(found["automatic_backfill"]),
         str(work["workflow"]).removeprefix("toolcrib."),
-        what_of(work["data"]),
+        target_of(work["data"]),
         str(work["to"]),
         "paused" if is_paused else "active",
         (last[0].created_at or 0) / 1000 if last else None,

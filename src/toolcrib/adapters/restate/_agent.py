@@ -228,16 +228,16 @@ class RestateAgent(Answers):
             left_here(f"the tool `{error.name}` of the agent `{self.name}`")
         except NewerForm as error:
             left_here(newer_version(error))
-        held = suspended if isinstance(suspended, Suspended) else None
-        execution = TurnExecution(turn.id, held, self._worker_id, host.may_begin)
+        paused = suspended if isinstance(suspended, Suspended) else None
+        execution = TurnExecution(turn.id, paused, self._worker_id, host.may_begin)
         execution.conversation_id = data.get("conversation_id")
         token = current_execution.set(execution)
         try:
-            given = open_run(self._run) or Run(id=self.name)
-            approvals = cast("AnswerStore", given.approvals or self.client.approvals)
-            own = held_run(given, execution, approvals, self.agent.tools, host.may_begin)
-            binding = self.agent.binding(own, self._pipeline, "durable")
-            binding.stored = held
+            base = open_run(self._run) or Run(id=self.name)
+            approvals = cast("AnswerStore", base.approvals or self.client.approvals)
+            run = held_run(base, execution, approvals, self.agent.tools, host.may_begin)
+            binding = self.agent.binding(run, self._pipeline, "durable")
+            binding.stored = paused
             return await TurnWorkflow(host, self.agent, None, execution, turn, data["turn"]).run(binding)
         finally:
             current_execution.reset(token)

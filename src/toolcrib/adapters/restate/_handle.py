@@ -50,14 +50,14 @@ class RestateHandle:
 
         They are JSON shapes, and `Media`. One that was asked for approval, and has no answer yet, gives none.
         """
-        given, record = 0, None
+        count, record = 0, None
         while True:
             record = record or await self._client.record(self._agent, self.id)
             record = record or await self._client.ask(self._agent, self.id, "suspended")
-            values = await self._client.ask(self._agent, self.id, "values", given)
+            values = await self._client.ask(self._agent, self.id, "values", count)
             for value in values:
                 yield revived(value)
-            given += len(values)
+            count += len(values)
             if values:
                 continue
             if record is not None:

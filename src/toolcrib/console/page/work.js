@@ -128,13 +128,13 @@ export class Work {
   work(one) {
     const leads = one.kind === "turn" || one.kind === "program" ? { href: activityLink({ source: one.kind, id: one.id }) } : {};
     const about = [one.queue, one.worker && `worker ${one.worker}`, one.attempts > 1 && `begun ${one.attempts} times`, one.principal && `on behalf of ${one.principal}`, one.conversation_id && `conversation ${one.conversation_id}`].filter(Boolean);
-    const box = state.role === "viewer" ? null : h("input", { type: "checkbox", data: { id: one.id }, checked: this.chosen.has(one.id), aria: { label: `Choose ${one.what || one.id}` }, onchange: () => this.choose(one, box.checked) });
+    const box = state.role === "viewer" ? null : h("input", { type: "checkbox", data: { id: one.id }, checked: this.chosen.has(one.id), aria: { label: `Choose ${one.target || one.id}` }, onchange: () => this.choose(one, box.checked) });
     const change = Object.keys(CHANGES).find((action) => CHANGES[action].includes(one.state));
-    return h("li.grant", {}, box, h("div.grow", {}, h("a", leads, h("span.kind", {}, one.kind), " ", h("span.mono", {}, one.what || one.id)), " ", mark(one.state), one.in_doubt ? [" ", mark("in doubt")] : null,
+    return h("li.grant", {}, box, h("div.grow", {}, h("a", leads, h("span.kind", {}, one.kind), " ", h("span.mono", {}, one.target || one.id)), " ", mark(one.state), one.in_doubt ? [" ", mark("in doubt")] : null,
       ...(one.arguments ?? []).map((text) => h("p.mono.one-line", { title: text }, text)),
-      h("p.muted", {}, about.join(" · "), one.created_at ? [" · since ", ago(iso(one.created_at), " ago")] : null, one.what ? ` · ${one.id}` : null), one.error ? h("p.bad", {}, beginning(one.error, 300)) : null),
+      h("p.muted", {}, about.join(" · "), one.created_at ? [" · since ", ago(iso(one.created_at), " ago")] : null, one.target ? ` · ${one.id}` : null), one.error ? h("p.bad", {}, beginning(one.error, 300)) : null),
     one.waits_for?.length ? h("button", { type: "button", onclick: () => this.ask(one.waits_for) }, state.role === "viewer" ? "Request" : one.waits_for.length > 1 ? `Answer ${number(one.waits_for.length)}…` : "Answer…") : null,
-    change ? this.button(change, one.id, WORDS[change], `${WORDS[change]} ${one.what || one.id}? ${MEANT[change]}`) : null);
+    change ? this.button(change, one.id, WORDS[change], `${WORDS[change]} ${one.target || one.id}? ${MEANT[change]}`) : null);
   }
 
   /** Show the requests that work waits for, with their answers. */
