@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["OUTCOMES"]
 
 OUTCOMES: tuple[type[BaseException], ...] = (pytest.fail.Exception, pytest.skip.Exception, pytest.exit.Exception)
-"""What pytest raises, as by `pytest.fail`: inside a tool it ends the test and not the call."""
+"""Exceptions of pytest, as of `pytest.fail`: inside a tool they end the test and not the call."""
 if "toolcrib.errors" in sys.modules:  # else it reads them when it is imported, which may be in the middle of a test
     for _outcome in OUTCOMES:
         sys.modules["toolcrib.errors"].register_signal(_outcome)

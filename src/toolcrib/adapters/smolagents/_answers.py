@@ -81,13 +81,13 @@ async def run_agent(agent: MultiStepAgent, task: str = "", *, given: Iterable[Gi
             raise
 
 
-async def _take_up(tool: AgentTool, each: Given) -> str | None:
+async def _take_up(tool: AgentTool, answered: Given) -> str | None:
     """Make a call that is answered, and return what came of it; None where it is not known to these tools."""
     run = tool.calls.run_of(tool.tools)
     tool.calls.count_steps(tool.tools, run)
-    known = next((one for one in tool.calls.waiting.values() if _is_for(each, one)), None)
-    request_id = _request_id(each) if known is None else known.id
-    answer = None if isinstance(each, ApprovalRequest) else each
+    known = next((request for request in tool.calls.waiting.values() if _is_for(answered, request)), None)
+    request_id = _request_id(answered) if known is None else known.id
+    answer = None if isinstance(answered, ApprovalRequest) else answered
     found = await tool.tools.take_up(request_id, answer, run)
     if found is None:
         return None
