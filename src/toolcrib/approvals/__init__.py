@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from toolcrib.approvals._answer_problems import answer_problems
+    from toolcrib.approvals._answer_problems import answer_problems, require_fit
     from toolcrib.approvals._answers import answered_fields, field_choices, field_value, typed_bounds
     from toolcrib.approvals._entry import ApprovalEntry, answer_row, grant_row
     from toolcrib.approvals._executions import Execution, ExecutionState
@@ -75,7 +75,7 @@ else:
         __name__,
         {
             "._used_answers": "used_answers",
-            "._answer_problems": "answer_problems",
+            "._answer_problems": "answer_problems require_fit",
             "._answers": "answered_fields field_choices field_value typed_bounds",
             "._entry": "ApprovalEntry answer_row grant_row",
             "._executions": "Execution ExecutionState",
@@ -170,6 +170,7 @@ __all__ = [
     "pending_requests",
     "require_answer",
     "require_approver",
+    "require_fit",
     "require_request",
     "stored_approver",
     "suspended_calls_beside",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from toolcrib._json_writer import RepeatedKeyError
 from toolcrib.approvals._answers import answered_fields
-from toolcrib.calls import ApprovalRequest, Grant
+from toolcrib.calls import ApprovalRequest, Grant, lenient
+from toolcrib.errors import ApprovalError
 from toolcrib.jsonschema.checker import misfits
 from toolcrib.schema import hidden_paths
 
@@ -26,4 +27,10 @@ def answer_problems(request: ApprovalRequest, answer: Grant) -> list[str]:
             fields = answered_fields(request, answer)
         except RepeatedKeyError as error:
             return [str(error)]
-    return [] if fields is None else [str(problem) for problem in misfits(request.parameters or {}, fields)]
+    return [] if fields is None else [str(problem) for problem in misfits(request.parameters or {}, lenient(fields))]
+
+
+def require_fit(request: ApprovalRequest, answer: Grant) -> None:
+    """Raise ApprovalError for an edit that does not fit the tool: the call waits on, and nobody's yes is used up."""
+    if answer.override_args is not None and (problems := answer_problems(request, answer)):
+        raise ApprovalError(request.tool, f"the edit does not fit the tool: {'; '.join(problems)}")
