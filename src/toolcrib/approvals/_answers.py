@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from toolcrib._json_writer import RepeatedKeyError, read_json
-from toolcrib.calls import ApprovalRequest, Bound, Grant
+from toolcrib.calls import ApprovalRequest, Bound, Grant, lenient
+from toolcrib.errors import ApprovalError
 from toolcrib.jsonschema.checker import misfits
 from toolcrib.schema import hidden_paths
 
@@ -121,4 +122,10 @@ def answer_problems(request: ApprovalRequest, answer: Grant) -> list[str]:
             fields = answered_fields(request, answer)
         except RepeatedKeyError as error:
             return [str(error)]
-    return [] if fields is None else [str(problem) for problem in misfits(request.parameters or {}, fields)]
+    return [] if fields is None else [str(problem) for problem in misfits(request.parameters or {}, lenient(fields))]
+
+
+def require_fit(request: ApprovalRequest, answer: Grant) -> None:
+    """Raise ApprovalError for an edit that does not fit the tool: the call waits on, and nobody's yes is used up."""
+    if answer.override_args is not None and (problems := answer_problems(request, answer)):
+        raise ApprovalError(request.tool, f"the edit does not fit the tool: {'; '.join(problems)}")
