@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import socket
 import sys
 import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
@@ -31,12 +33,15 @@ def free_port() -> int:
 class Network:
     """A proxy on loopback, which passes on what it gets, in threads.
 
+    Args:
+        targets: The ports that it passes on to, each connection to one of them that takes it.
+
     Attributes:
         port: Where it listens.
     """
 
-    def __init__(self, target: int) -> None:
-        self._target = target
+    def __init__(self, *targets: int) -> None:
+        self._targets = targets
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self._sockets: list[socket.socket] = []
@@ -49,9 +54,20 @@ class Network:
         self._swallowed.update(self._sockets)
         self._swallows_later = later
 
+    def cut(self, seconds: float) -> None:
+        """Lose what is sent for so long, then end all connections that there are by then, and pass on anew."""
+        self.swallow(later=True)
+        time.sleep(seconds)
+        ended, self._sockets, self._swallows_later = self._sockets, [], False
+        self._close(ended)
+        self._swallowed.clear()
+
     def close(self) -> None:
         """End all connections."""
-        for each in (self._listener, *self._sockets):
+        self._close([self._listener, *self._sockets])
+
+    def _close(self, sockets: list[socket.socket]) -> None:
+        for each in sockets:
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
             each.close()
@@ -60,12 +76,21 @@ class Network:
         with suppress(OSError):  # it was closed
             while True:
                 ours, _ = self._listener.accept()
-                theirs = socket.create_connection(("127.0.0.1", self._target))
+                theirs = self._connect()
+                if theirs is None:
+                    ours.close()
+                    continue
                 self._sockets += [ours, theirs]
                 if self._swallows_later:
                     self._swallowed.update((ours, theirs))
                 for source, sink in ((ours, theirs), (theirs, ours)):
                     threading.Thread(target=self._pass_on, args=(source, sink), daemon=True).start()
+
+    def _connect(self) -> socket.socket | None:
+        for target in random.sample(self._targets, len(self._targets)):
+            with suppress(OSError):
+                return socket.create_connection(("127.0.0.1", target))
+        return None
 
     def _pass_on(self, source: socket.socket, sink: socket.socket) -> None:
         with suppress(OSError):

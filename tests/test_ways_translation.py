@@ -15,6 +15,7 @@ from pydantic import BaseModel, SecretStr
 from tests.ways import appending, asking, brief, decides, every_way, ways
 from toolcrib.approvals import MemoryApprovalStore, approve_all, deny_all
 from toolcrib.calls import Completed, Failed, Grant, Media, Reject, Rejected, RunNormally, Suspended, outcome_from_dict
+from toolcrib.errors import ApprovalError, InvalidArguments
 from toolcrib.results import MemoryResultStore
 from toolcrib.schema import Redacted, RunContext
 from toolcrib.testing import Way
@@ -331,6 +332,27 @@ async def test_without_an_answer_it_waits_on(way: Way) -> None:
 
     assert isinstance(again, Suspended)
     assert ran == []
+
+
+@ways("answer")
+async def test_an_edit_that_does_not_fit_uses_no_yes_up(way: Way) -> None:
+    ran: list[Any] = []
+    caller = way([appending(ran, requires_approval=True)])
+    waiting = await caller.call("append", {"text": "x"})
+    assert isinstance(waiting, Suspended)
+
+    for wrong in ({"text": "x", "times": "many"}, {"times": 2}, {"text": "x", "time": 2}):
+        try:
+            refused: Any = await caller.answer(waiting, waiting.request.grant("ann", override_args=wrong))
+        except (ApprovalError, InvalidArguments) as error:
+            assert "time" in str(error) or "text" in str(error)
+        else:  # as this way in of the tests shows the error
+            assert isinstance(refused, Failed)
+            assert isinstance(refused.exception, ApprovalError)
+    outcome = await caller.answer(waiting, waiting.request.grant("ann", override_args={"text": "y", "times": 2}))
+
+    assert isinstance(outcome, Completed)
+    assert ran == [("y", 2)]
 
 
 @ways("answer")

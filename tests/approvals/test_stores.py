@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from pydantic import AfterValidator
 
 from tests.approvals.expired import has_expired
 from tests.postgres import Postgres
@@ -23,7 +24,7 @@ from toolcrib.approvals import (
     WrappedApprovalStore,
 )
 from toolcrib.approvals._people import people_of
-from toolcrib.calls import ApprovalRequest, Bound, Denial, Failed, Grant, GrantUse, Suspended, ToolCall, now
+from toolcrib.calls import ApprovalRequest, Bound, Completed, Denial, Failed, Grant, GrantUse, Suspended, ToolCall, now
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.tools import ez_tool
@@ -318,6 +319,57 @@ async def test_an_answer_that_does_not_fit_is_an_error(store: Store, answer: Cal
         await store.answer(answer())
 
     assert (await store.show("ask_1")).state == "pending"
+
+
+async def test_an_edit_that_does_not_fit_the_tool_is_refused_and_nobodys_yes_is_used(store: Store) -> None:
+    ran: list[int] = []
+
+    @ez_tool(requires_approval=True)
+    async def refund(cents: int) -> None:
+        ran.append(cents)
+
+    pipeline, run = Pipeline([refund]), Run(approvals=store)
+    waiting = await pipeline.run(ToolCall("refund", {"cents": 5}), run)
+    assert isinstance(waiting, Suspended)
+
+    for wrong in ({"cents": "many"}, {}, {"cents": 1, "cent": 2}):
+        grant = waiting.request.grant("ann", override_args=wrong)
+        with pytest.raises(ApprovalError, match="the edit does not fit the tool: "):
+            await store.answer(grant)
+        [refused] = (await store.answer_each([waiting.request.id], lambda entry, g=grant: g)).values()
+        assert isinstance(refused, ApprovalError)
+    await store.answer(waiting.request.grant("ann", override_args={"cents": 4}))
+    await pipeline.run(waiting, run)
+
+    assert ran == [4]
+
+
+async def test_an_edit_that_only_the_tool_knows_not_to_fit_has_the_person_asked_again(store: Store) -> None:
+    ran: list[int] = []
+
+    def even(cents: int) -> int:
+        if cents % 2:
+            raise ValueError("only even sums")
+        return cents
+
+    @ez_tool(requires_approval=True)
+    async def refund(cents: Annotated[int, AfterValidator(even)]) -> None:
+        ran.append(cents)
+
+    pipeline, run = Pipeline([refund]), Run(approvals=store)
+    waiting = await pipeline.run(ToolCall("refund", {"cents": 6}), run)
+    assert isinstance(waiting, Suspended)
+
+    await store.answer(waiting.request.grant("ann", override_args={"cents": 5}))
+    again = await pipeline.run(waiting, run)
+    entry = await store.show(waiting.request.id)
+
+    assert isinstance(again, Suspended)
+    assert "the edit of ann does not fit the tool" in again.request.reason
+    assert (entry.state, entry.request.reason) == ("pending", again.request.reason)
+    await store.answer(waiting.request.grant("ben", override_args={"cents": 4}))
+    assert isinstance(await pipeline.run(waiting, run), Completed)
+    assert ran == [4]
 
 
 async def test_a_request_is_answered_once(store: Store) -> None:

@@ -1,9 +1,11 @@
-"""Places for the database of a crash trial: a file or a server, also on a small disk that can be filled."""
+"""Places for the database of a crash trial: a file or a server, on a small disk that can be filled, behind a pooler."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -14,12 +16,28 @@ from pathlib import Path
 
 from psycopg import sql
 
-from tests.postgres import Postgres, running
+from tests.networks import free_port
+from tests.postgres import Control, Postgres, programs, running
 from toolcrib.database._sqlite import (
     sqlite3,  # the one that the client uses: two in one process undo each other's locks
 )
 
 _DATABASE = "crash"
+_SAFE = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on"}
+_POOLER = """\
+[databases]
+{database} = host=127.0.0.1 port={server} dbname={database} user=crib password={password}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+auth_type = any
+pool_mode = session
+default_pool_size = 200
+max_client_conn = 1000
+server_login_retry = 1
+ignore_startup_parameters = extra_float_digits
+"""
 _PIECE = 65_536  # bytes
 _LONGEST = 600.0  # seconds in which a file can be locked; a worker may stand still in a transaction
 
@@ -32,16 +50,21 @@ class Place:
         server: A Postgres server of the trial's own; None for a file.
         file: A SQLite file; None on a server.
         disk: A small disk that the database is on; None for one that is not to be filled.
+        pooler: A pgbouncer in between, which is the network as well; None without one.
     """
 
     server: Postgres | None = None
     file: Path | None = None
     disk: Path | None = None
+    pooler: Pooler | None = None
 
     @property
     def database(self) -> str:
         """What workers are given."""
-        return str(self.file) if self.server is None else self.server.url(_DATABASE)
+        if self.server is None:
+            return str(self.file)
+        url = self.server.url(_DATABASE)
+        return url if self.pooler is None else url.replace(f":{self.server.port}/", f":{self.pooler.port}/")
 
     def outage(self, seconds: float) -> None:
         """Stop the server and start it again, or lock the file for writing as a backup or a stuck process would."""
@@ -52,6 +75,13 @@ class Place:
             connection.execute("BEGIN EXCLUSIVE")
             time.sleep(seconds)
             connection.execute("ROLLBACK")
+
+    def copy(self, folder: Path) -> None:
+        """Copy the database into a folder."""
+        if self.server is None and self.file is not None:
+            shutil.copy(self.file, folder)
+        elif commands := programs():
+            subprocess.run([commands / "pg_dump", "-Fc", "-f", folder / "crash.dump", self.database], check=True)
 
     def fill(self, seconds: float) -> None:
         """Leave no byte free on the disk for so long, also of what is freed meanwhile."""
@@ -66,6 +96,40 @@ class Place:
                         time.sleep(0.05)
         finally:
             ballast.unlink()
+
+
+class Pooler:
+    """A pgbouncer in front of a server, in session mode. While it stands still, the network loses what it is given."""
+
+    def __init__(self, server: Postgres, folder: Path) -> None:
+        self.port, self._file, self._owner = free_port(), folder / "pgbouncer.ini", server.control.owner
+        text = _POOLER.format(database=_DATABASE, server=server.port, password=server.password, port=self.port)
+        self._file.write_text(text)
+        if self._owner is not None:
+            os.chown(self._file, *self._owner)
+        self.control = Control(self._start, self._owner)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        who = {} if self._owner is None else {"user": self._owner[0], "group": self._owner[1], "extra_groups": []}
+        program = shutil.which("pgbouncer") or ""
+        return subprocess.Popen([program, "-q", self._file], cwd="/", stderr=subprocess.DEVNULL, **who)  # type: ignore[call-overload]
+
+    def cut(self, seconds: float) -> None:
+        """Pass nothing on for so long, then end all connections, and take new ones."""
+        self.control.process.send_signal(signal.SIGSTOP)
+        time.sleep(seconds)
+        self.close()
+        self.control.start()
+
+    def close(self) -> None:
+        """End it."""
+        self.control.process.kill()
+        self.control.process.wait()
+
+
+def no_pooler() -> str | None:
+    """Return why there is no pooler here; None where there is one."""
+    return None if shutil.which("pgbouncer") else "there is no pgbouncer here"
 
 
 def refusal() -> str | None:
@@ -91,10 +155,16 @@ def place(kind: str, folder: Path, *, disk: int | None = None) -> Iterator[Place
         if kind == "sqlite":
             yield Place(file=(small or folder) / "crash.db", disk=small)
             return
-        server = stack.enter_context(running())
+        server = stack.enter_context(running(**_SAFE))
         if small is not None:
             _on_disk(server, small / "postgres")
-        yield Place(server, disk=small)
+        pooler = None
+        if no_pooler() is None:
+            reachable = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="toolcrib-pooler-")))
+            reachable.chmod(0o755)
+            pooler = Pooler(server, reachable)
+            stack.callback(pooler.close)
+        yield Place(server, disk=small, pooler=pooler)
 
 
 @contextlib.contextmanager

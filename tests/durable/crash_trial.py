@@ -15,6 +15,21 @@ from toolcrib.adapters.dbos._program_journal import journal_lines, program_run
 _STOOD_STILL = 2.0  # seconds in a tool that takes none
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A question to the person.
+
+    Attributes:
+        begun: When and where the call began, of one in doubt; empty for one that needs approval.
+        done: How often the call in doubt had its effect by then.
+    """
+
+    run: str
+    n: int
+    begun: str = ""
+    done: int = 0
+
+
 @dataclass
 class Trial:
     """What one trial came to.
@@ -24,7 +39,7 @@ class Trial:
         programs: The runs that are programs.
         ledger: The file that the tools write into.
         frozen: The calls that were made twice because a person approved them while their tool was frozen.
-        doubts: Requests about a call in doubt, by run and step, each with how often its effect was there by then.
+        asked: The questions to the person, by the request's id.
         problems: What must not be, a sentence each.
     """
 
@@ -38,15 +53,16 @@ class Trial:
     frozen: int = 0
     seconds: float = 0.0
     moved: float = field(default_factory=time.monotonic)
-    doubts: dict[tuple[str, int], list[int]] = field(default_factory=dict)
+    asked: dict[str, Asked] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        asked = [count for counts in self.doubts.values() for count in counts]
+        asked = [question.done for question in self.asked.values() if question.begun]
         events = ", ".join(f"{count} times {name}" for name, count in sorted(self.events.items()))
         runs = len(self.agents) + len(self.programs)
         return (
-            f"{runs} runs, {self.turns} turns and {self.calls} calls in {self.seconds:.0f} s with {events}: "
+            f"{runs} runs, {self.turns} turns and {self.calls} calls, {len(self.asked)} questions in "
+            f"{self.seconds:.0f} s with {self.events.total()} events, {events}: "
             f"{self.repeated} calls that may be made twice were, {len(asked)} others were in doubt "
             f"({sum(map(bool, asked))} of them after their effect), {self.frozen} were approved while their tool was "
             f"frozen and made twice; {len(self.problems)} problems"
@@ -65,8 +81,8 @@ class Trial:
 
     # --- what came of it
 
-    def judge(self, client: Client) -> None:
-        """Add what must not be to the problems."""
+    def judge(self) -> None:
+        """Add what must not be outside of the database to the problems."""
         found = self.effects()
         counts = Counter((run, n) for _, run, n, _ in found)
         for run in (*self.agents, *self.programs):
@@ -74,7 +90,10 @@ class Trial:
             if missing:
                 self.problems.append(f"{run}: its steps {missing} are lost")
         kinds = {(run, n): kind for kind, run, n, _ in found}
-        frozen = self._frozen()
+        frozen, doubts = self._frozen(), dict[tuple[str, int], list[int]]()
+        for question in self.asked.values():
+            if question.begun:
+                doubts.setdefault((question.run, question.n), []).append(question.done)
         for (run, n), count in counts.items():
             keys = {key for _, r, k, key in found if (r, k) == (run, n)} if count > 1 else set()
             if kinds[run, n] == "put" and count > 1:
@@ -82,12 +101,21 @@ class Trial:
                 if len(keys) > 1:
                     self.problems.append(f"{run}: step {n} was done under {len(keys)} keys")
             if kinds[run, n] == "add":
-                asked = self.doubts.get((run, n), [])
+                asked = doubts.get((run, n), [])
                 unasked = count - 1 - sum(map(bool, asked))
                 self.frozen += 0 < unasked <= frozen[run, n]
                 if unasked > frozen[run, n]:
                     self.problems.append(f"{run}: step {n} was done {count} times, and {asked} were agreed to")
-        self.problems += [f"{run}: step {n} may be repeated, and was asked about" for run, n in self.doubts if n % 2]
+        self.problems += [f"{run}: step {n} may be repeated, and was asked about" for run, n in doubts if n % 2]
+        questions = Counter((question.run, question.n, question.begun) for question in self.asked.values())
+        self.problems += [
+            f"{run}: step {n} was asked about {count} times, begun {begun or 'never'}"
+            for (run, n, begun), count in questions.items()
+            if count > 1
+        ]
+
+    def judge_records(self, client: Client) -> None:
+        """Add what must not be in the database to the problems."""
         self._judge_turns(client)
         self._judge_programs(client)
 

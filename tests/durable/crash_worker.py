@@ -1,4 +1,4 @@
-"""The target of the workers that `crash` disturbs: an agent of twenty turns, and tools for a program of twenty calls.
+"""The target of the workers that `crash` disturbs: an agent of eight turns, and tools for a program of eight calls.
 
 What a tool does is a line in a ledger outside of the databases; `main` is a worker's process.
 """
@@ -6,11 +6,15 @@ What a tool does is a line in a ledger outside of the databases; `main` is a wor
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import sys
 import threading
 import time
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
 
 from toolcrib.adapters.dbos import DurableAgent, DurableToolkit, Queue
 from toolcrib.cli import main as main_of_toolcrib
@@ -20,8 +24,8 @@ from toolcrib.tools import tool
 from toolcrib.toolsets import Toolset
 from toolcrib.turns import Agent, Turn
 
-STEPS = 20
-PROGRAM = "for n in range(1, {steps} + 1):\n    (put if n % 2 else add)('{run}', n)\n'done'"
+STEPS = 8
+PROGRAM = "for n in range(1, {steps} + 1):\n    (put if n % 2 else pay if n % 4 == 0 else add)('{run}', n)\n'done'"
 LEDGER = "TOOLCRIB_CRASH_LEDGER"  # the environment variable that names the file
 
 
@@ -54,42 +58,86 @@ async def add(run: str, n: int, key: IdempotencyKey) -> str:
     return f"{run} {n}"
 
 
+@tool(requires_approval=True)
+async def pay(run: str, n: int, key: IdempotencyKey) -> str:
+    """Add something after a person has approved it."""
+    wrote("add", run, n, key)
+    await asyncio.sleep(0.002)
+    return f"{run} {n}"
+
+
 @tool(idempotent=True)
-async def put_turn(run: str, n: int, key: IdempotencyKey) -> Turn[str]:
+async def put_turn(run: str, n: int, key: IdempotencyKey) -> Turn[Any]:
     wrote("put", run, n, key)
     await asyncio.sleep(0.002)
     return next_turn(run, n)
 
 
 @tool()
-async def add_turn(run: str, n: int, key: IdempotencyKey) -> Turn[str] | str:
+async def add_turn(run: str, n: int, key: IdempotencyKey) -> Turn[Any]:
+    wrote("add", run, n, key)
+    await asyncio.sleep(0.002)
+    return next_turn(run, n)
+
+
+@tool(requires_approval=True)
+async def pay_turn(run: str, n: int, key: IdempotencyKey) -> Turn[Any] | str:
     wrote("add", run, n, key)
     await asyncio.sleep(0.002)
     return next_turn(run, n) if n < STEPS else "done"
 
 
-def next_turn(run: str, n: int) -> Turn[str]:
-    return Turn(add_turn if n % 2 else put_turn, kwargs={"run": run, "n": n + 1})
+def next_turn(run: str, n: int) -> Turn[Any]:
+    following = n + 1
+    next_tool = put_turn if following % 2 else pay_turn if following % 4 == 0 else add_turn
+    return Turn(next_tool, kwargs={"run": run, "n": following})
 
 
+TURN_TOOLS = Toolset([put_turn, add_turn, pay_turn])
 agent = DurableAgent(
-    Agent("crash", "Makes twenty turns", Toolset([put_turn, add_turn])),
+    Agent("crash", "Makes eight turns", TURN_TOOLS),
     Queue("agents", worker_concurrency=25, polling=0.05),
 )
 toolkit = DurableToolkit(  # in the default sandbox
-    Toolkit(Toolset([put, add])), Queue("programs", worker_concurrency=10, polling=0.05), name="crash"
+    Toolkit(Toolset([put, add, pay])), Queue("programs", worker_concurrency=10, polling=0.05), name="crash"
 )
 
 
-def main(arguments: list[str], ledger: str, log: str, held: Connection) -> None:
-    """Be `toolcrib worker` with these arguments; it ends with the process that started it, too."""
-    os.environ[LEDGER] = ledger
-    said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The files of a worker: what its tools write, what it says, and the seconds by which its clock is wrong."""
+
+    ledger: str
+    log: str
+    clock: str
+
+
+def main(arguments: list[str], files: Files, source: str | None, held: Connection) -> None:
+    """Be `toolcrib worker` with these arguments.
+
+    Args:
+        source: A folder with the sources of another commit, which this process then runs.
+    """
+    if source is not None:
+        os.set_inheritable(held.fileno(), True)
+        code = f"from {__name__} import *\nmain({arguments!r}, {files!r}, None, Connection({held.fileno()}))"
+        path = os.pathsep.join([source, str(Path(__file__).parents[2])])
+        os.execve(sys.executable, [sys.executable, "-c", code], {**os.environ, "PYTHONPATH": path})
+    begin(files, held)
+    sys.argv = ["toolcrib", "worker", __name__, *arguments]
+    main_of_toolcrib()
+
+
+def begin(files: Files, held: Connection) -> None:
+    """Have this process be a worker with these files, which ends with the process that started it."""
+    os.environ[LEDGER] = files.ledger
+    os.environ.pop("LD_PRELOAD", None)  # of this process alone, and not of its sandboxes
+    if wrong_clock := getattr(ctypes.CDLL(None), "toolcrib_clock", None):
+        wrong_clock(files.clock.encode())
+    said = os.open(files.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(said, 1)
     os.dup2(said, 2)
     threading.Thread(target=_end_with, args=(held,), daemon=True).start()
-    sys.argv = ["toolcrib", "worker", __name__, *arguments]
-    main_of_toolcrib()
 
 
 def _end_with(held: Connection) -> None:

@@ -21,7 +21,7 @@ from smolagents.models import get_tool_json_schema
 from tests.frameworks.scripted_smolagents import QUIET, Script
 from toolcrib.adapters.smolagents import (
     SandboxExecutor,
-    _call_loop,
+    _calls,
     answers,
     approval_requests,
     as_tools,
@@ -29,7 +29,7 @@ from toolcrib.adapters.smolagents import (
     guard,
     run_agent,
 )
-from toolcrib.adapters.smolagents._call_loop import CallLoop
+from toolcrib.adapters.smolagents._calls import CallLoop
 from toolcrib.adapters.smolagents._tools import inputs_of
 from toolcrib.approvals import MemoryApprovalStore, approve_all
 from toolcrib.calls import Completed, Media, Suspended, ToolCall
@@ -434,7 +434,7 @@ def test_a_call_that_is_broken_off_has_ended_when_the_agent_goes_on(
 
 
 def test_a_call_that_blocks_its_loop_is_not_waited_for_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_call_loop, "_END_SECONDS", 0.01)
+    monkeypatch.setattr(_calls, "_END_SECONDS", 0.01)
     released = threading.Event()
 
     async def block() -> None:

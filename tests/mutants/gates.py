@@ -456,7 +456,7 @@ GATES: tuple[Gate, ...] = (
     Gate("digest of a grant", "approvals/_fit.py", "grant.digest != request.digest", "False"),
     Gate(
         "expiry of a grant",
-        "calls/_approval.py",
+        "calls/_grant.py",
         "if self.expires_at is not None and self.expires_at <= at:",
         "if False:",
         _OF_APPROVALS,

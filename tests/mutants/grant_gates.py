@@ -6,7 +6,7 @@ from tests.mutants.gate import Gate
 
 __all__ = ["GRANT_GATES"]
 
-_BOUNDS, _LEDGER, _GRANT = "calls/_bounds.py", "approvals/_ledger.py", "calls/_approval.py"
+_BOUNDS, _LEDGER, _GRANT = "calls/_bounds.py", "approvals/_ledger.py", "calls/_grant.py"
 _PARTS, _OF_PARTS = "calls/_bound_parts.py", ("tests/approvals/test_bound_parts.py",)
 _OF_BOUNDS = ("tests/approvals/test_within.py",)
 _FORM = "approvals/_grant_form.py"
@@ -19,7 +19,7 @@ _OF_FORMS = (
 GRANT_GATES: tuple[Gate, ...] = (
     Gate(
         "the times of day of a grant",
-        "calls/_approval.py",
+        _GRANT,
         "if self.times is None or self.times.covers(at):",
         "if True:",
         ("tests/approvals/test_times_of_day.py",),
@@ -116,7 +116,7 @@ GRANT_GATES: tuple[Gate, ...] = (
     Gate("an amount below 0", _GRANT, "if amount is None or amount < 0:", "if amount is None:", _OF_BOUNDS),
     Gate(
         "a grant that covers its own call",
-        _GRANT,
+        "calls/_approval.py",
         "if why := grant.limit_reached(self, GrantUse()) or grant.time_problem(now()):",
         "if (why := None):",
         _OF_BOUNDS,

@@ -130,7 +130,7 @@ OPENAPI_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "approval of a document on the command line",
-        "cli/_api.py",
+        "cli/_find_toolset.py",
         'approval="writes"',
         "approval=False",
         ("tests/cli/test_api_target.py",),

@@ -92,7 +92,7 @@ SMOLAGENTS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "one event loop for the threads of smolagents",
-        "adapters/smolagents/_call_loop.py",
+        "adapters/smolagents/_calls.py",
         "if self._own is None:",
         "if True:",
         _TESTS,

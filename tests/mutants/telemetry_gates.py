@@ -7,7 +7,6 @@ from tests.mutants.gate import Gate
 __all__ = ["TELEMETRY_GATES"]
 
 _SINK = "telemetry/_sink.py"
-_OPEN = "telemetry/_open.py"
 _NAMES = "telemetry/_attributes.py"
 _RUNS = "record/_activity_trace.py"
 
@@ -84,8 +83,8 @@ TELEMETRY_GATES: tuple[Gate, ...] = (
         "        if True:\n            return await anext",
         _OF_RUNS,
     ),
-    Gate("context left as it was", _OPEN, "token.var.reset(token)", "token.var.get(token)", _OF_CALLS),
-    Gate("context of another task", _OPEN, "suppress(ValueError)", "suppress(TypeError)", _OF_CALLS),
+    Gate("context left as it was", _SINK, "token.var.reset(token)", "token.var.get(token)", _OF_CALLS),
+    Gate("context of another task", _SINK, "suppress(ValueError)", "suppress(TypeError)", _OF_CALLS),
     Gate(
         "link to where a call waited",
         _SINK,

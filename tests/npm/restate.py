@@ -8,8 +8,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import httpx2
@@ -23,8 +24,27 @@ _CPUS = {"aarch64": "arm64", "arm64": "arm64", "x86_64": "x64"}
 class RestateServer:
     """A server that runs: the URLs of its two doors."""
 
-    def __init__(self, ingress: int, admin: int) -> None:
+    def __init__(self, ingress: int, admin: int, start: Callable[[], subprocess.Popen[bytes]]) -> None:
         self.ingress, self.admin = f"http://127.0.0.1:{ingress}", f"http://127.0.0.1:{admin}"
+        self._start = start
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, also anew."""
+        self._process = self._start()
+        _wait_until_it_answers(f"{self.admin}/health", self._process)
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def restart(self, seconds: float) -> None:
+        """Kill it, and start it again after so long."""
+        self.kill()
+        time.sleep(seconds)
+        self.start()
 
 
 def free_port() -> int:
@@ -35,8 +55,11 @@ def free_port() -> int:
 
 
 @contextmanager
-def restate_server(folder: Path) -> Generator[RestateServer]:
+def restate_server(folder: Path, **settings: str) -> Generator[RestateServer]:
     """Run a server that keeps its data in a folder.
+
+    Args:
+        settings: Settings of its invoker, such as `http2_keep_alive_interval`.
 
     Raises:
         NotInstalledError: It is not there, or not for this machine.
@@ -56,15 +79,16 @@ def restate_server(folder: Path) -> Generator[RestateServer]:
         "RESTATE_LOG_FILTER": "warn",
         "RESTATE_ROCKSDB_TOTAL_MEMORY_SIZE": "64 MB",
     }
+    options |= {f"RESTATE_WORKER__INVOKER__{name.upper()}": value for name, value in settings.items()}
+    command = [str(program), "--no-logo", "--node-name", "tests", "--base-dir", str(folder / "data")]
     with (folder / "server.log").open("wb") as log:
-        command = [str(program), "--no-logo", "--node-name", "tests", "--base-dir", str(folder / "data")]
-        process = subprocess.Popen(command, env={**os.environ, **options}, stdout=log, stderr=log)
+        start = partial(subprocess.Popen, command, env={**os.environ, **options}, stdout=log, stderr=log)
+        server = RestateServer(ingress, admin, start)
         try:
-            _wait_until_it_answers(f"http://127.0.0.1:{admin}/health", process)
-            yield RestateServer(ingress, admin)
+            server.start()
+            yield server
         finally:
-            process.kill()
-            process.wait()
+            server.kill()
 
 
 def _wait_until_it_answers(url: str, process: subprocess.Popen[bytes]) -> None:

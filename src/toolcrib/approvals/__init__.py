@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from toolcrib.approvals._answer_problems import answer_problems
-    from toolcrib.approvals._answers import answered_fields, field_choices, field_value, typed_bounds
+    from toolcrib.approvals._answers import (
+        answer_problems,
+        answered_fields,
+        field_choices,
+        field_value,
+        require_fit,
+        typed_bounds,
+    )
     from toolcrib.approvals._entry import ApprovalEntry, answer_row, grant_row
     from toolcrib.approvals._executions import Execution, ExecutionState
     from toolcrib.approvals._fit import counts_before, is_answer_to, meant_by, misfit
@@ -75,8 +81,7 @@ else:
         __name__,
         {
             "._used_answers": "used_answers",
-            "._answer_problems": "answer_problems",
-            "._answers": "answered_fields field_choices field_value typed_bounds",
+            "._answers": "answer_problems answered_fields field_choices field_value require_fit typed_bounds",
             "._entry": "ApprovalEntry answer_row grant_row",
             "._executions": "Execution ExecutionState",
             "._fit": "counts_before is_answer_to meant_by misfit",
@@ -170,6 +175,7 @@ __all__ = [
     "pending_requests",
     "require_answer",
     "require_approver",
+    "require_fit",
     "require_request",
     "stored_approver",
     "suspended_calls_beside",

@@ -9,6 +9,7 @@ from datetime import datetime
 from secrets import token_hex
 from typing import Any, Protocol
 
+import toolcrib.approvals as approvals
 from toolcrib.approvals._entry import ApprovalEntry
 from toolcrib.approvals._executions import Execution
 from toolcrib.approvals._fit import misfit
@@ -161,7 +162,8 @@ def keep_request(ledger: Ledger, request: ApprovalRequest) -> None:
     if known is None or (known.answer is not None and known.state == "pending") or _is_overruled(known, request):
         ledger.write(ApprovalEntry(request))
     elif known.state == "pending":
-        words = {"reason": request.reason, "metadata": request.metadata} if _says_nothing(known.request) else {}
+        says_more = _says_nothing(known.request) or request.reason.startswith(f"{known.request.reason}; ")
+        words = {"reason": request.reason, "metadata": request.metadata} if says_more else {}
         rules: dict[str, Any] = {
             name: getattr(request, name) for name in ("required", "required_if_edited", "approvals_needed")
         }
@@ -220,6 +222,8 @@ def keep_answer(ledger: Ledger, answer: Grant | Denial, at: datetime) -> None:
     if entry.state != "pending":
         raise _answered(entry)
     request = entry.request
+    if isinstance(answer, Grant):
+        approvals.require_fit(request, answer)  # asked of the package, which then loads the checker of schemas
     if isinstance(answer, Grant) and answer.identity is not None and (request.required or request.required_if_edited):
         answer = replace(answer, identity=replace(answer.identity, at=at))
     if isinstance(answer, Grant) and answer.done is None and not answer.standing:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from toolcrib._cut import cut
     from toolcrib.calls._access import Access
     from toolcrib.calls._activity_event import ActivityEvent, ActivityEventKind, ActivityKind
-    from toolcrib.calls._approval import CHANGED_ON_SERVER, ApprovalRequest, Consent, Denial, Done, Grant, GrantScope
+    from toolcrib.calls._approval import CHANGED_ON_SERVER, ApprovalRequest, Consent
     from toolcrib.calls._bound_parts import parts_of
     from toolcrib.calls._bounds import Bound, GrantUse, amount_of, fits_amounts, number_of
     from toolcrib.calls._call import (
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from toolcrib.calls._decision import Ask, Complete, Decision, Reject, RunNormally
     from toolcrib.calls._diff import differences
     from toolcrib.calls._doubt import DOUBT_ANSWERS, IN_DOUBT
+    from toolcrib.calls._grant import Denial, Done, Grant, GrantScope
     from toolcrib.calls._hiding import NOTHING_HIDDEN, Hiding
     from toolcrib.calls._identity import ANYBODY, APPROVER_RULES, Delegation, Identity, RequiredApprovers
     from toolcrib.calls._json import equal_json, json_text, jsonable, lenient, lenient_later, now, shapes_and_text
@@ -63,13 +64,14 @@ else:
             "._activity_event": "ActivityEvent ActivityEventKind ActivityKind",
             "._bound_parts": "parts_of",
             "._bounds": "Bound GrantUse amount_of fits_amounts number_of",
-            "._approval": "CHANGED_ON_SERVER ApprovalRequest Consent Denial Done Grant GrantScope",
+            "._approval": "CHANGED_ON_SERVER ApprovalRequest Consent",
             "._call": "CallMetadata RawArguments ToolCall calling_line charge_time charged fault_text new_call_id",
             "._call_event": "CallEvent CallRecord DecisionNote EventKind",
             "._copied": "copied",
             "._decision": "Ask Complete Decision Reject RunNormally",
             "._diff": "differences",
             "._doubt": "DOUBT_ANSWERS IN_DOUBT",
+            "._grant": "Denial Done Grant GrantScope",
             "._hiding": "NOTHING_HIDDEN Hiding",
             "._identity": "ANYBODY APPROVER_RULES Delegation Identity RequiredApprovers",
             "toolcrib._cut": "cut",

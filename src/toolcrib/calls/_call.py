@@ -148,7 +148,7 @@ class ToolCall:
         call: Any = self  # frozen for type checkers alone
         call.name = name
         call.arguments = arguments
-        call.id = new_call_id() if id is _NEW_ID else id
+        call.id = f"{_prefix}{next(_ids)}" if id is _NEW_ID else id  # `new_call_id`, at the cost of no call
         call.origin = origin
         call.fault = fault
         call.caller = caller

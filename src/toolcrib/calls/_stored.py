@@ -59,6 +59,11 @@ def versioned(owner: type | str, data: dict[str, Any]) -> dict[str, Any]:
     return data if version == 1 else {**data, "version": version}
 
 
+def stated(**fields: Any) -> dict[str, Any]:
+    """Return the fields of a stored value that say something: not None, False or an empty list."""
+    return {name: value for name, value in fields.items() if value is not None and value is not False and value != []}
+
+
 class StoredFields(dict[str, Any]):
     """The fields of a stored value; one that is missing is a ValueError, which names it and its class.
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
+import os
 import sys
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from types import ModuleType
@@ -15,8 +18,6 @@ import typer
 
 from toolcrib import turns
 from toolcrib._run_sync import run_sync
-from toolcrib.cli._api import api_place, is_api, toolset_of_api
-from toolcrib.cli._framework_members import member_of
 from toolcrib.cli._target import load
 from toolcrib.errors import TargetError, ToolcribError
 from toolcrib.tools import BaseTool, Tool, adapter_of, as_tool
@@ -28,6 +29,9 @@ _TARGET = (
     "Or an agent of another framework, an OpenAPI document, a file of MCP servers, or the address of one of these."
 )
 TargetArgument = Annotated[str, typer.Argument(metavar="TARGET", help=_TARGET, show_default=False)]
+_PREFIX = "openapi:"
+_YAML = (".yaml", ".yml")
+_API_CREDENTIALS, _API_SERVER = "TOOLCRIB_API_CREDENTIALS", "TOOLCRIB_API_SERVER"
 
 
 def tools_of(target: str) -> Toolset:
@@ -35,8 +39,8 @@ def tools_of(target: str) -> Toolset:
 
     It is a Python object, an OpenAPI document, a file of MCP servers, or the address of one.
     """
-    if is_api(target):
-        return toolset_of_api(target)
+    if _is_api(target):
+        return _toolset_of_api(target)
     if is_servers(target):
         is_file = is_file_of_servers(target)  # both modules are of an extra, which their error names
         module: Any = importlib.import_module("toolcrib.gateway" if is_file else "toolcrib.adapters.mcp_client")
@@ -48,7 +52,7 @@ def tools_of(target: str) -> Toolset:
 def is_servers(target: str) -> bool:
     """Return whether a target is a file of MCP servers, or the address of one."""
     file, _ = file_and_endpoint(target)
-    return (target.startswith(("http://", "https://")) or file.suffix in _SERVER_FILES) and not is_api(target)
+    return (target.startswith(("http://", "https://")) or file.suffix in _SERVER_FILES) and not _is_api(target)
 
 
 def is_file_of_servers(target: str) -> bool:
@@ -72,8 +76,8 @@ def read_gateway(target: str) -> Any:
 
 def name_of(target: str) -> str:
     """Return the name of a target: that of the file, the module or the host."""
-    if is_api(target):
-        return Path(urlsplit(api_place(target)).path).stem
+    if _is_api(target):
+        return Path(urlsplit(_api_place(target)).path).stem
     if is_servers(target):
         return urlsplit(target).hostname or file_and_endpoint(target)[0].stem
     place = target.partition(":")[0]
@@ -85,8 +89,8 @@ def absolute_target(target: str) -> str:
     place, colon, attribute = target.partition(":")
     if target.startswith(("http://", "https://")):
         return target
-    if is_api(target):
-        place = api_place(target)
+    if _is_api(target):
+        place = _api_place(target)
         return target if place.startswith(("http://", "https://")) else f"openapi:{Path(place).resolve()}"
     if is_servers(target):
         return str(Path(target).resolve())
@@ -109,6 +113,54 @@ def listed_tools(target: str) -> Toolset:
 def open_toolset(toolset: Toolset) -> AbstractAsyncContextManager[Toolset]:
     """Open a toolset if it is not open; a tool that is not available now is listed, and its calls are refused."""
     return nullcontext(toolset) if toolset.is_open else toolset.open(hide_unavailable=False)
+
+
+def _is_api(target: str) -> bool:
+    """Return whether a target is an OpenAPI document: by its prefix, its ending, or what is in the file."""
+    if target.startswith(_PREFIX):
+        return True
+    if target.startswith(("http://", "https://")):
+        return urlsplit(target).path.endswith((*_YAML, ".json"))
+    if target.endswith(_YAML):
+        return True
+    return target.endswith(".json") and _is_api_document(Path(target))
+
+
+def _is_api_document(file: Path) -> bool:
+    try:
+        found = json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    document: dict[str, Any] = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return "swagger" in document or isinstance(document.get("openapi"), str)  # in a file of servers it is a section
+
+
+def _api_place(target: str) -> str:
+    """Return the path or the address of the document that a target is."""
+    return target.removeprefix(_PREFIX)
+
+
+def _toolset_of_api(target: str) -> Toolset:
+    """Return the operations of a document as tools; all that do not only read need approval.
+
+    Raises:
+        DocumentError: It cannot be read or used.
+        TargetError: The environment has credentials that cannot be read.
+    """
+    openapi: Any = importlib.import_module("toolcrib.openapi")  # of an extra, which its error names
+    server = os.environ.get(_API_SERVER) or None
+    return openapi.toolset(_api_place(target), approval="writes", server=server, credentials=_api_credentials(target))
+
+
+def _api_credentials(target: str) -> dict[str, str] | None:
+    """Return the credentials in the environment by security scheme: `NAME=SECRET`, several parted by spaces."""
+    words = os.environ.get(_API_CREDENTIALS, "").split()
+    pairs = [word.partition("=") for word in words]
+    if not all(name and secret for name, _, secret in pairs):
+        raise TargetError(
+            target, f"{_API_CREDENTIALS} is NAME=SECRET, with the name of a security scheme of the document"
+        )
+    return {name: secret for name, _, secret in pairs} or None
 
 
 def toolset_of(target: str, value: object) -> Toolset:
@@ -136,10 +188,10 @@ def _to_toolset(target: str, value: object) -> Toolset:
     if isinstance(value, ModuleType):
         return _of_module(target, value)
     if isinstance(value, list | tuple | set | frozenset):
-        return Toolset([member_of(target, member) or member for member in cast("list[Any]", value)])
+        return Toolset([_member_of(target, member) or member for member in cast("list[Any]", value)])
     if _is_tool(value):
         return Toolset([value])
-    theirs = member_of(target, value)
+    theirs = _member_of(target, value)
     if theirs is not None:
         return Toolset.of(theirs if isinstance(theirs, Toolset) else [theirs])
     if isinstance(value, type):
@@ -174,7 +226,7 @@ def _of_module(target: str, module: ModuleType) -> Toolset:
 
 def _of_framework(target: str, module: ModuleType) -> Toolset:
     """Return the toolset of other frameworks' objects in a module: of its agent, or else of its tools."""
-    found = {name: (value, member_of(target, value)) for name, value in _members(module).items()}
+    found = {name: (value, _member_of(target, value)) for name, value in _members(module).items()}
     agents = {name: value for name, (value, member) in found.items() if isinstance(member, Toolset)}
     if agents:
         agent = _only(target, agents, "agents")
@@ -188,6 +240,64 @@ def _of_framework(target: str, module: ModuleType) -> Toolset:
             f"the module `{module.__name__}` has no tools; decorate functions with @tool, or name an object in it",
         )
     return Toolset(tools.values())
+
+
+def _member_of(target: str, value: object) -> Toolset | Tool[..., Any] | None:
+    """Return the tools of another framework's agent, or its tool; None for any other object.
+
+    Raises:
+        MissingExtraError: The extra of the framework's adapter is missing.
+        TargetError: An MCP server among the options of an agent cannot be used.
+        TypeError: The agent has gates that would be lost.
+    """
+    name = adapter_of(value)
+    if name is None:
+        return None
+    if name == "mcp_client":
+        return _server_of(value)
+    adapter: Any = importlib.import_module(f"toolcrib.adapters.{name}")  # of an extra, which its error names
+    member = adapter.member_of(value)
+    servers = adapter.servers_of(value) if member is None and name == "claude_agent_sdk" else None
+    return member if servers is None else _connected(target, servers)
+
+
+def _server_of(value: object) -> Toolset | None:
+    """Return the tools of an MCP server; None for another object of its package, and for one that cannot be used so."""
+    client: Any = importlib.import_module("toolcrib.adapters.mcp_client")
+    try:
+        return client.connect(value)
+    except TypeError:
+        return None
+
+
+def _connected(target: str, servers: Mapping[str, Any] | Path) -> Toolset:
+    """Return the tools of MCP servers, as those of a file of servers are named."""
+    if isinstance(servers, Path):
+        gateway: Any = importlib.import_module("toolcrib.gateway")  # of an extra, which its error names
+        return gateway.toolset_of_file(servers)
+    client: Any = importlib.import_module("toolcrib.adapters.mcp_client")
+    prefixes = {name: f"{name}_" if len(servers) > 1 else "" for name in servers}
+    return Toolset(
+        [_connected_server(client, target, name, servers[name], prefix) for name, prefix in prefixes.items()]
+    )
+
+
+def _connected_server(client: Any, target: str, name: str, server: Any, prefix: str) -> Toolset:
+    match server:
+        case Toolset():
+            return server.prefixed(prefix) if prefix else server
+        case {"type": "sdk", "instance": source}:
+            return client.connect(source, prefix=prefix, name=name)
+        case {"command": command}:
+            described = cast("Mapping[str, Any]", server)
+            words = [command, *described.get("args", ())]
+            return client.connect(words, prefix=prefix, name=name, env=described.get("env") or {})
+        case {"type": "http", "url": url}:
+            return client.connect(url, prefix=prefix, name=name, headers=server.get("headers"))
+        case _:
+            raise TargetError(
+                target, f"the MCP server `{name}` cannot be used here, where one is a command, http or sdk"
+            )
 
 
 def _only(target: str, found: dict[str, object], what: str) -> object:

@@ -21,6 +21,7 @@ from toolcrib._passwords import hide_passwords
 from toolcrib._run_sync import run_sync
 from toolcrib.adapters.mcp_client import server_of
 from toolcrib.adapters.mcp_server import (
+    AuthorizationServer,
     HttpEndpoint,
     HttpOptions,
     McpServer,
@@ -40,9 +41,8 @@ from toolcrib.cli._database import (
 )
 from toolcrib.cli._find_toolset import file_and_endpoint, is_file_of_servers, name_of, tools_of
 from toolcrib.cli._formatting import say
-from toolcrib.cli._http_server import http_options
 from toolcrib.cli._run import recorder_of
-from toolcrib.cli._serve_options import OAuthFlags, ServeOptions
+from toolcrib.cli._serve_options import HttpFlags, OAuthFlags, ServeOptions
 from toolcrib.cli._server_states import GatewayStates
 from toolcrib.cli._status import Status
 from toolcrib.cli._telemetry import telemetry_sink
@@ -59,7 +59,7 @@ def serve_target(given: ServeOptions) -> None:
     """Serve until the client disconnects, or a signal stops it; raises what the target or the database raises."""
     targets = _targets_of(given)
     file = _file_of(given.target)
-    https = [http_options(target.http, target.oauth, _file_of(target.target).options) for target in targets]
+    https = [_http_options(target.http, target.oauth, _file_of(target.target).options) for target in targets]
     https = https if given.transport == "http" else []
     with nullcontext() if https else _clean_stdout():
         toolsets = [_scoped(tools_of(target.target), target.oauth) for target in targets]
@@ -173,6 +173,48 @@ def _options(given: ServeOptions, file: GatewayOptions, sinks: tuple[Sink, ...])
         errors=given.errors,
     )
     return options if file.limits.pending is None else replace(options, max_pending=file.limits.pending)
+
+
+def _http_options(flags: HttpFlags, oauth: OAuthFlags, file: GatewayOptions) -> HttpOptions:
+    """Return where a server listens, and whose tokens it takes: as the flags say, and else as the file does.
+
+    Raises:
+        Exit: They do not go together; it was said why.
+    """
+
+    def first(name: str) -> dict[str, Any]:
+        flag = getattr(flags, name)
+        found = getattr(file.http, name) if flag is None else flag
+        return {} if found is None else {name: found}
+
+    issued = {**({} if file.auth is None else file.auth.of_server), **oauth.given}
+    if issued.keys() == {"client_secret"}:  # the environment has it, and nothing asks for it
+        issued = {}
+    try:
+        if issued and "issuer" not in issued:
+            raise ValueError(
+                f"{', '.join(sorted(issued))}: of which authorization server? Give its address with --issuer URL"
+            )
+        server = AuthorizationServer(**issued) if issued else None
+        if server is None and (file.scopes or file.groups or oauth.tool_scopes):
+            raise ValueError(
+                "tools that need scopes or groups are for tokens of an authorization server, as no other has them: "
+                "give its address with --issuer URL"
+            )
+        return HttpOptions(
+            **first("host"),
+            **first("port"),
+            **first("path"),
+            **first("public_url"),
+            tokens={**file.tokens_env, **flags.tokens},
+            authorization_server=server,
+            allowed_hosts=(*file.http.allowed_hosts, *flags.allowed_hosts),
+            allowed_origins=(*file.http.allowed_origins, *flags.allowed_origins),
+        )
+    except ValueError as error:
+        known = issued or flags.tokens or file.tokens_env or file.scopes or file.groups
+        say(str(error) if known else f"{error}. Give tokens with --token NAME=SECRET, or --issuer URL")
+        raise typer.Exit(Status.MISUSED) from None
 
 
 def _scoped(toolset: Toolset, oauth: OAuthFlags) -> Toolset:

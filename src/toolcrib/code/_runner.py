@@ -243,8 +243,10 @@ class ProgramRunner:
         if missing:
             raise PausedProgramError(f"it calls `{missing[0]}`, and this toolkit has no such tool")
         found = answers_by_call(paused, answers)
-        for answer in found.values():
-            self.pipeline.check_answer(answer.tool, answer)
+        asked = [paused.question, *(entry.suspended for entry in paused.journal)]
+        suspended = {call.request.call_id: call for call in asked if call is not None}
+        for call_id, answer in found.items():
+            self.pipeline.check_answer(answer.tool, answer, suspended.get(call_id), options.run)
         begins = not paused.state and (paused.replays or paused.question is not None)
         repeated: frozenset[str] = frozenset()
         if claim.lines:

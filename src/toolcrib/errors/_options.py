@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import cache, partial, wraps
+from functools import cached_property, wraps
 from importlib import import_module
 from inspect import CO_VARARGS, CO_VARKEYWORDS, iscoroutinefunction, unwrap
 from types import MappingProxyType, ModuleType, NoneType, UnionType
@@ -73,79 +73,88 @@ def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "", f
 
     def explain(target: F) -> F:
         function: Any = target.__init__ if isinstance(target, type) else target
-        name = target.__name__ if isinstance(target, type) else f"{target.__qualname__.rpartition('<locals>.')[2]}()"
-        code = function.__code__
-        first = int(code.co_varnames[:1] == ("self",))  # of a method
-        known = frozenset(code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount])
-        is_checked_there = bool(code.co_flags & CO_VARKEYWORDS)
-        if is_checked_there and (fields := getattr(target, "__dataclass_fields__", None)) is not None:  # of pydantic's
-            known, is_checked_there = frozenset(fields), False
-        annotations = {**(target.__annotations__ if isinstance(target, type) else {}), **function.__annotations__}
-        most = len(code.co_varnames) if code.co_flags & CO_VARARGS else code.co_argcount
-
-        required = code.co_varnames[first : code.co_argcount - len(function.__defaults__ or ())]
-
-        mend = f". {further}" if further else ""
-
-        def refuse_further() -> None:
-            positional = code.co_varnames[first:most]
-            others = [name for name in code.co_varnames[code.co_argcount :] if name in known and name[0] != "_"]
-            placed = f"{', '.join(positional)} by position, and " if positional else ""
-            named = ", ".join(f"{option}=..." for option in others[:_MOST_SHOWN])
-            raise TypeError(f"{name} takes {placed}its options by name: {named}{mend}")
-
-        def refuse_twice(option: str) -> None:
-            raise TypeError(f"{name} is given its `{option}` twice, by position and by name{mend}")
-
-        def check(options: Mapping[str, Any]) -> None:
-            if not (options.keys() <= known or is_checked_there):
-                public = {key: annotations.get(key) for key in known - {"self"} if not key.startswith("_")}
-                refuse_unknown_options(name, options, public, words)
-
-        positional = code.co_varnames[: code.co_argcount]
-        kinds = cache(partial(_kinds_of, annotations, target.__module__))
-
-        def all_read(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...]:
-            """Read the options by name in their place, and return the values by position as they are read."""
-            if not options and len(args) == first:
-                return args
-            read = kinds()
-            for option in read.keys() & options.keys():
-                options[option] = read[option].read(name, option, options[option])
-            named = zip(positional, args, strict=False)
-            values = (read[option].read(name, option, value) if option in read else value for option, value in named)
-            return (*values, *args[len(positional) :])
-
-        if iscoroutinefunction(function):
-
-            @wraps(function)
-            async def checked_async(*args: Any, **options: Any) -> Any:
-                if len(args) > most:
-                    refuse_further()
-                check(options)
-                return await function(*all_read(args, options), **options)
-
-            return checked_async  # pyright: ignore[reportReturnType] -- it has the same parameters
+        read = _Options(target, function, words, missing, further).read
 
         @wraps(function)
         def checked(*args: Any, **options: Any) -> Any:
-            if len(args) > most:
-                refuse_further()
-            if options and not options.keys() <= known:
-                check(options)
-            if further and len(args) > first and code.co_varnames[first] in options:
-                refuse_twice(code.co_varnames[first])
-            if missing and (
-                lacking := [needed for needed in required[max(0, len(args) - first) :] if needed not in options]
-            ):
-                raise TypeError(f"{name} needs its `{lacking[0]}`. {missing}")
-            return function(*all_read(args, options), **options)
+            return function(*read(args, options), **options)
+
+        @wraps(function)
+        async def checked_async(*args: Any, **options: Any) -> Any:
+            return await function(*read(args, options), **options)
 
         if isinstance(target, type):
             setattr(target, "__init__", checked)  # noqa: B010 -- a type checker keeps the parameters
-        return target if isinstance(target, type) else checked  # pyright: ignore[reportReturnType] -- it has the same parameters
+            return target  # pyright: ignore[reportReturnType] -- it is the class itself
+        return checked_async if iscoroutinefunction(function) else checked  # pyright: ignore[reportReturnType] -- it has the same parameters
 
     return explain
+
+
+class _Options:
+    """The options of a function, or of the constructor of a class.
+
+    Args:
+        target: The function or the class.
+        function: The function, or the constructor.
+        words: As for `explain_options`, like `missing` and `further`.
+    """
+
+    def __init__(self, target: Any, function: Any, words: Mapping[str, str], missing: str, further: str) -> None:
+        code, names = function.__code__, function.__code__.co_varnames
+        is_class, of_model = isinstance(cast("object", target), type), None
+        self._name = target.__name__ if is_class else f"{target.__qualname__.rpartition('<locals>.')[2]}()"
+        self._words, self._missing, self._mend = words, missing, f". {further}" if further else ""
+        self._first = int(names[:1] == ("self",))  # of a method
+        self._positional: tuple[str, ...] = names[: code.co_argcount]
+        self._required = names[self._first : code.co_argcount - len(function.__defaults__ or ())]
+        self._most = len(names) if code.co_flags & CO_VARARGS else code.co_argcount
+        if code.co_flags & CO_VARKEYWORDS:
+            of_model = getattr(target, "__dataclass_fields__", None)  # of pydantic's
+        by_name = names[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
+        self._known = frozenset(by_name if of_model is None else of_model)
+        self._refuses_itself = bool(code.co_flags & CO_VARKEYWORDS) and of_model is None
+        self._annotations: dict[str, Any] = {**(target.__annotations__ if is_class else {}), **function.__annotations__}
+        self._by_name_alone = [name for name in names[code.co_argcount :] if name in self._known and name[0] != "_"]
+        self._module: str = target.__module__
+
+    @cached_property
+    def _kinds(self) -> dict[str, _OptionKind]:
+        return _kinds_of(self._annotations, self._module)
+
+    def read(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...]:
+        """Return the values by position as they are read; those by name are read in their place.
+
+        Raises:
+            TypeError: There are too many values, one is given twice or is missing, or an option is unknown.
+            ValueError: An option is none of the words that it takes.
+        """
+        first = self._first
+        if len(args) > self._most:
+            raise self._too_many()
+        if options and not (options.keys() <= self._known or self._refuses_itself):
+            public = {key: self._annotations.get(key) for key in self._known - {"self"} if not key.startswith("_")}
+            refuse_unknown_options(self._name, options, public, self._words)
+        if self._mend and len(args) > first and (option := self._positional[first]) in options:
+            raise TypeError(f"{self._name} is given its `{option}` twice, by position and by name{self._mend}")
+        if self._missing:
+            lacking = [name for name in self._required[max(0, len(args) - first) :] if name not in options]
+            if lacking:
+                raise TypeError(f"{self._name} needs its `{lacking[0]}`. {self._missing}")
+        if not options and len(args) == first:
+            return args
+        kinds = self._kinds
+        for option in kinds.keys() & options.keys():
+            options[option] = kinds[option].read(self._name, option, options[option])
+        named = zip(self._positional, args, strict=False)
+        values = [kinds[name].read(self._name, name, value) if name in kinds else value for name, value in named]
+        return (*values, *args[len(values) :])
+
+    def _too_many(self) -> TypeError:
+        positional = self._positional[self._first :]
+        placed = f"{', '.join(positional)} by position, and " if positional else ""
+        named = ", ".join(f"{option}=..." for option in self._by_name_alone[:_MOST_SHOWN])
+        return TypeError(f"{self._name} takes {placed}its options by name: {named}{self._mend}")
 
 
 class _Loaded:

@@ -28,7 +28,7 @@ from toolcrib.calls import (
 )
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError, exception_of
 from toolcrib.hooks import HookSet, ModelInput
-from toolcrib.pipeline._approve import answered, approve, override, reason_of_doubt
+from toolcrib.pipeline._approve import answered, approve, override, reason_of_doubt, wrong_edit
 from toolcrib.pipeline._arguments import Arguments, changed_since, restored_arguments, unread_arguments
 from toolcrib.pipeline._call import Approval, Call, History
 from toolcrib.pipeline._compiled_tool import CompiledTool, GateList
@@ -260,6 +260,25 @@ def check_answer(plan: CompiledTool | None, name: str, answer: Any) -> None:
         approvals.require_answer(f"the answer about `{name}`", answer)
     if plan is not None and isinstance(answer, Grant) and answer.done is not None:
         tools.checked_output(plan.tool, plan.name, answer.done.value)
+
+
+def require_fitting_edit(plan: CompiledTool, state: Any, run: Run, grant: Grant) -> None:
+    """Check the arguments that a grant gives for a call; raises what `Pipeline.check_answer` does.
+
+    Nothing is checked where the call cannot be loaded, as what loads it says why; of a question during a call, which
+    is about fields; or where the grant is for another call.
+    """
+    try:
+        call = LiveCall(state, plan, run) if isinstance(state, ToolCall) else _load_call(plan, state, run)
+        if isinstance(state, ToolCall):
+            call.read()
+    except (ApprovalError, CallStateError, InvalidArguments, SchemaError):
+        return
+    request = call.request
+    asked_as = call.id if request is None else request.call_id
+    is_other = grant.call_id not in (None, call.id, asked_as) or (request is not None and request.asked_by is not None)
+    if not is_other and (why := wrong_edit(call, grant)):
+        raise ApprovalError(plan.name, why)
 
 
 def _load_call(plan: CompiledTool, state: Any, run: Run) -> LiveCall:

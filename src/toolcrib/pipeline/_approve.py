@@ -266,6 +266,12 @@ class _Question:
     async def _use(self, answer: Grant | Denial) -> Outcome | Grant | None:
         """Record an answer and use it up: it lets one call go on, or ends it."""
         call, request = self._call, self.request
+        if isinstance(answer, Grant) and (why := wrong_edit(call, answer)):
+            store = call.run.approvals
+            if not (self._is_stored and isinstance(store, approvals.ReviewableApprovalStore)):
+                raise ApprovalError(request.tool, why)
+            await store.revoke(answer)
+            return await _suspend(call, replace(request, reason="; ".join(filter(None, [request.reason, why]))))
         _note(call, request, answer)
         _use_up(call, self._before, request, answer)
         if not self._is_stored:
@@ -368,6 +374,16 @@ def _about_equal_call(entry: approvals.ApprovalEntry) -> str:
     if error is None:
         return f"{call} was executed already, and ended at {at}"
     return f'{call} was begun, and failed at {at}: "{error["message"][:_ERROR_CHARS]}"; it may have been done in part'
+
+
+def wrong_edit(call: LiveCall, answer: Grant) -> str:
+    """Return why the tool does not take the arguments of an answer; empty when it does, or when there are none."""
+    try:
+        if answer.override_args is not None:
+            call.args.overridden(answer.override_args)
+    except (InvalidArguments, SchemaError) as error:
+        return f"the edit of {answer.by} does not fit the tool: {error}"
+    return ""
 
 
 def _wrong_result(call: LiveCall, answer: Grant) -> str:

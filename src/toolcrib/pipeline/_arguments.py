@@ -55,12 +55,19 @@ class Arguments:
         is_host: Whether a host gave them.
         is_unread: Whether they are a host's objects, which were not validated: nothing has looked at them.
         original: The arguments that the call came with, where these are an edit; None where they are not.
+        earlier_secrets: The secrets of those that they were edited from.
+        canonical: The canonical form: shown, digested, recorded and sent.
+        for_record: `for_display`, or a `partial` that returns it where nobody can change an argument until it is read.
+        secrets: The texts and numbers in them, and in those that they were edited from, which may be quoted nowhere.
     """
 
     __slots__ = (
-        "_canonical", "_earlier_secrets", "_for_record", "_secrets", "is_host", "is_unread", "original", "plan", "raw",
+        "canonical", "earlier_secrets", "for_record", "is_host", "is_unread", "original", "plan", "raw", "secrets",
         "values",
     )  # fmt: skip
+    canonical: schema.CanonicalArguments
+    for_record: Any
+    secrets: frozenset[str]
 
     def __init__(
         self,
@@ -77,19 +84,18 @@ class Arguments:
         self.values = values
         self.is_host, self.is_unread = is_host, is_unread
         self.original = original
-        self._canonical: schema.CanonicalArguments | None = None
-        self._for_record: Any = None
-        self._earlier_secrets = earlier_secrets
-        self._secrets: frozenset[str] | None = None
+        self.earlier_secrets = earlier_secrets
+
+    def __getattr__(self, name: str) -> Any:
+        """Make a form when it is first read: most calls need none."""
+        make = _FORMS.get(name)
+        if make is None:
+            raise AttributeError(name)
+        form = make(self)
+        setattr(self, name, form)
+        return form
 
     # --- forms
-
-    @property
-    def canonical(self) -> schema.CanonicalArguments:
-        """The canonical form, made once: shown, digested, recorded and sent."""
-        if self._canonical is None:
-            self._canonical = self.plan.spec.canonical(self.values)
-        return self._canonical
 
     @property
     def digest(self) -> str:
@@ -101,28 +107,24 @@ class Arguments:
         """The arguments for a person or a record: JSON shapes, secrets hidden."""
         return self.canonical.shown
 
-    @property
-    def for_record(self) -> Any:
-        """`for_display`, or a `partial` that returns it where nobody can change an argument until it is read."""
-        if self._for_record is None:
-            self._for_record = partial(getattr, self, "for_display") if self._is_open else self.for_display
-        return self._for_record
+    def _make_canonical(self) -> schema.CanonicalArguments:
+        return self.plan.spec.canonical(self.values)
+
+    def _make_for_record(self) -> Any:
+        return partial(getattr, self, "for_display") if self._is_open else self.for_display
+
+    def _make_secrets(self) -> frozenset[str]:
+        secrets = frozenset[str]() if self._is_open else self.plan.spec.secrets_in(self.canonical)
+        return secrets | self.earlier_secrets
 
     @property
     def has_secrets(self) -> bool:
         """Whether something in them is secret."""
         return not self._is_open and self.canonical.has_secrets
 
-    @property
-    def secrets(self) -> frozenset[str]:
-        """The texts and numbers in them, and in those that they were edited from, which may be quoted nowhere."""
-        return self.keep_secrets() if self._secrets is None else self._secrets
-
     def keep_secrets(self) -> frozenset[str]:
-        """Return `secrets`, looked for once: before the tool has the arguments, which it may change."""
-        secrets = frozenset[str]() if self._is_open else self.plan.spec.secrets_in(self.canonical)
-        self._secrets = secrets | self._earlier_secrets
-        return self._secrets
+        """Return `secrets`, made by now: before the tool has the arguments, which it may change."""
+        return self.secrets
 
     @property
     def for_approval(self) -> dict[str, Any]:
@@ -316,20 +318,12 @@ class Arguments:
         return {**values, **unchanged} if unchanged else after
 
 
-class _NoArguments(Arguments):
-    def __init__(self) -> None:
-        super().__init__(cast("CompiledTool", None), {}, {})
-
-    @property
-    def canonical(self) -> schema.CanonicalArguments:
-        return schema.CanonicalArguments({}, {})
-
-    def keep_secrets(self) -> frozenset[str]:
-        return frozenset()
-
-
-NOT_READ: Final[Arguments] = _NoArguments()
+_FORMS: Final[Mapping[str, Callable[[Arguments], Any]]] = {
+    name: getattr(Arguments, f"_make_{name}") for name in ("canonical", "for_record", "secrets")
+}
+NOT_READ: Final = Arguments(cast("CompiledTool", None), {}, {})
 """The arguments of a call that were not read so far."""
+NOT_READ.canonical, NOT_READ.secrets = schema.CanonicalArguments({}, {}), frozenset()
 
 
 def restored_arguments(plan: CompiledTool, data: Mapping[str, Any]) -> Arguments:

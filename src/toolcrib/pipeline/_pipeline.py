@@ -37,6 +37,7 @@ from toolcrib.pipeline._admit import (
     pass_more,
     recover_call,
     refuse,
+    require_fitting_edit,
     restored_call,
 )
 from toolcrib.pipeline._call import Call, Executor
@@ -374,6 +375,8 @@ class Pipeline:
 
         Raises:
             CallStateError: The call has ended.
+            ApprovalError: The arguments that the grant gives do not fit the tool; the call is as it was, and so is the
+                grant's request.
             InvalidOutput: The result that the grant gives does not fit the tool; the call is as it was.
             NewerForm: The state, or what a gate reads, is in a newer version than this one; the call is as it was.
             ValueError: It is not the state of a call: a field is missing.
@@ -386,21 +389,33 @@ class Pipeline:
         self, state: Stored | ToolCall, run: Run, grant: Grant | Denial | None, begun: int, used: Grant | None
     ) -> Call | Outcome:
         name, call_id = ids_of(state)
-        self.check_answer(name, grant)
+        self.check_answer(name, grant, state, run)
         plan, received = self._plan(name), ToolCall(name, {}, call_id)
         trace = self._trace(received, run, plan)
         if plan is None:
             return refuse(run, received, trace, unknown(self.toolset, received, run))
         return await recover_call(LiveCall(received, plan, run, trace), state, grant, begun, used)
 
-    def check_answer(self, name: str, answer: Grant | Denial | None) -> None:
-        """Check that an answer is one, and the result that it gives about a call in doubt, if it gives one.
+    def check_answer(
+        self, name: str, answer: Grant | Denial | None, state: Stored | ToolCall | None = None, run: Run | None = None
+    ) -> None:
+        """Check that an answer is one, and what it gives: the result of a call in doubt, or other arguments.
+
+        Args:
+            name: The tool.
+            answer: The answer; nothing is checked without one.
+            state: The call, as `recover` takes it; when None, arguments are not checked.
+            run: The run it goes on in.
 
         Raises:
-            InvalidOutput: It is not of the type that the tool of this name declares.
+            ApprovalError: The tool does not take the arguments.
+            InvalidOutput: The result is not of the type that the tool of this name declares.
             TypeError: It is not an answer.
         """
-        check_answer(self._plan(name), name, answer)
+        plan = self._plan(name)
+        check_answer(plan, name, answer)
+        if plan is not None and state is not None and isinstance(answer, Grant) and answer.override_args is not None:
+            require_fitting_edit(plan, state, Run() if run is None else run, answer)
 
     def explain(self, name: str, run: Run | None = None) -> str:
         """Return the steps between a call of a tool and its function, in order: a line for each gate and delivery.

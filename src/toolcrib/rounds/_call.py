@@ -364,6 +364,12 @@ async def ask(call: DecodedCall[Any], hooks: HookSet | None = None) -> None:
         _take(call, await call.pipeline.admit(required_call(call), hooks=hooks, arguments=edited))
 
 
+def check_answer(call: DecodedCall[Any], answer: Grant | Denial | None) -> None:
+    """Check the answer to a suspended call; raises what `Pipeline.check_answer` does."""
+    if isinstance(call.outcome, Suspended):
+        call.pipeline.check_answer(call.outcome.tool, answer, call.outcome, call.run)
+
+
 async def resolve(call: DecodedCall[Any], answer: Grant | Denial | None) -> None:
     """Resume a suspended call with a person's answer; with None the run's store and approver are asked."""
     if isinstance(call.outcome, Suspended):

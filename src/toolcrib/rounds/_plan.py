@@ -39,6 +39,7 @@ from toolcrib.rounds._call import (
     answered_call,
     ask,
     ask_now,
+    check_answer,
     edited_arguments,
     execute,
     executed_call,
@@ -157,7 +158,9 @@ class ToolRoundPlan(StoredRound):
         With no answers at all, the run's store and approver are asked again.
 
         Raises:
-            ApprovalError: An answer is for none of the suspended calls; nothing was resolved.
+            ApprovalError: An answer is for none of the suspended calls, or has arguments that its tool does not take;
+                nothing was resolved.
+            InvalidOutput: The result of a call in doubt is not of the type of its tool; nothing was resolved.
             TypeError: One is not an answer, or stands alone in the place of a list.
         """
         self._state.require_open()
@@ -170,6 +173,8 @@ class ToolRoundPlan(StoredRound):
         stray = next((a for a in answers if not any(is_answer_to(a, request) for request in requests.values())), None)
         if stray is not None:
             raise ApprovalError(stray.tool, f"no call of this round waits for it (call {stray.call_id})")
+        for call in calls:
+            check_answer(call, chosen[call.id])
         for call in calls:
             if not answers or chosen[call.id] is not None:
                 await resolve(call, chosen[call.id])

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
 from functools import cached_property
 from types import NoneType
-from typing import Any, cast
+from typing import Any, Literal, cast, get_args, get_origin
 
 from pydantic import BaseModel
 
 from toolcrib.errors import SchemaError
 from toolcrib.jsonschema import arguments_schema, check_nesting, satisfiable, schema_texts, well_formed
-from toolcrib.schema._docstring import first_paragraph, one_line
+from toolcrib.schema._docstring import documented_shape, first_paragraph, one_line
 from toolcrib.schema._function import Function
 from toolcrib.schema._input_spec import InputSpec
 from toolcrib.schema._marked_secrets import MarkedSecrets
+from toolcrib.schema._markers import is_field
 from toolcrib.schema._model import Check, model_of_schema, parameters_of_schema, with_properties_as_dicts
-from toolcrib.schema._result_keys import documented_shape
 from toolcrib.schema._returns import return_schema_of, type_title
 from toolcrib.schema._signature import signature_text
 from toolcrib.schema._stub import StubSource, stub_signature, stub_text
 from toolcrib.schema._stub_types import StubTypes, camel
 from toolcrib.schema._table_type import table_names
-from toolcrib.schema._texts import annotation_texts
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_SILENT = ("builtins", "toolcrib")
+_DEEPEST = 4  # types inside of types
+_LONGEST = 100  # values of one enum, keys of one type
 
 
 class ToolSpec(InputSpec):
@@ -184,21 +190,21 @@ class ToolSpec(InputSpec):
         if self._given_schema is not None:
             yield from schema_texts(self._given_schema)
         elif function is None:
-            yield from annotation_texts(self._given_model, names)
+            yield from _annotation_texts(self._given_model, names)
         else:
             names = getattr(function.code, "__globals__", names)
             yield function.written_doc
             for parameter in function.written:
                 if parameter.name not in self.fixed:
                     yield parameter.name
-                    yield from annotation_texts(parameter.annotation, names)
+                    yield from _annotation_texts(parameter.annotation, names)
         returns: Any = self._given_return
         if isinstance(returns, Mapping):
             yield from schema_texts(cast("Any", returns))
         elif returns is not None:
-            yield from annotation_texts(returns, names)
+            yield from _annotation_texts(returns, names)
         elif function is not None:
-            yield from annotation_texts(function.written_return, names)
+            yield from _annotation_texts(function.written_return, names)
 
     @property
     def return_type(self) -> Any:
@@ -284,3 +290,40 @@ class ToolSpec(InputSpec):
         types = StubTypes()
         self.stub(docs=docs, types=types)
         return types.render(docs=docs)
+
+
+def _annotation_texts(annotation: Any, names: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
+    """Yield the words of a type: what a Literal or an Enum allows, the keys of a record, descriptions.
+
+    Args:
+        names: The objects that names in an annotation that is a text stand for.
+    """
+    if isinstance(annotation, type):
+        if depth < _DEEPEST and annotation.__module__.partition(".")[0] not in _SILENT:
+            yield from _record_texts(annotation, depth)
+    elif isinstance(annotation, str):
+        yield annotation
+        for name in _NAME.findall(annotation):
+            if isinstance(names.get(name), type):
+                yield from _annotation_texts(names[name], names, depth + 1)
+    elif is_field(annotation):
+        yield annotation.description or ""
+    elif get_origin(annotation) is Literal:
+        yield from map(str, get_args(annotation)[:_LONGEST])
+    elif depth < _DEEPEST:
+        for part in get_args(annotation):
+            yield from _annotation_texts(part, names, depth + 1)
+
+
+def _record_texts(record: Any, depth: int) -> Iterator[str]:
+    """Yield the values of an Enum, or the keys of a class with annotations, and what these say."""
+    if issubclass(record, Enum):
+        yield from (str(member.value) for member in list[Enum](record)[:_LONGEST])
+        return
+    fields: Mapping[str, Any] = getattr(record, "model_fields", None) or getattr(record, "__annotations__", {})
+    for key in list(fields)[:_LONGEST]:
+        yield key
+        field = fields[key]
+        described = is_field(field)
+        yield (field.description or "") if described else ""
+        yield from _annotation_texts(field.annotation if described else field, {}, depth + 1)

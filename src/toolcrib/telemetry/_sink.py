@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
+from contextvars import Token
 from importlib.metadata import version
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
+from opentelemetry import context as otel_context
 from opentelemetry.context import Context
 from opentelemetry.metrics import MeterProvider, get_meter, get_meter_provider
 from opentelemetry.trace import (
     Link,
+    NonRecordingSpan,
     ProxyTracerProvider,
     Span,
     SpanContext,
@@ -23,18 +28,23 @@ from opentelemetry.trace import (
     get_tracer_provider,
     set_span_in_context,
 )
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from toolcrib.calls import ActivityEvent, CallEvent
 from toolcrib.errors import explain_options
 from toolcrib.record import Followed, current_activity
 from toolcrib.telemetry import _attributes as named
 from toolcrib.telemetry._metrics import Measures
-from toolcrib.telemetry._open import Attached, Bounded, Key, OpenSpan, as_carrier, from_carrier
 
 _SCOPE = "toolcrib"
 _MOST_OPEN = 10_000  # spans that are never closed: of a round's calls that were admitted and never executed
 _MOST_VALUES = 32  # values of a stream that are span events; all of them are counted
 _FLUSH_MS = 5_000
+
+_Key: TypeAlias = tuple[Followed, str, str]
+K = TypeVar("K")
+V = TypeVar("V")
+_w3c = TraceContextTextMapPropagator()
 
 
 @runtime_checkable
@@ -79,9 +89,9 @@ class OtelSink:
         self._measures = Measures(get_meter(_SCOPE, release, meter_provider))
         self._providers = tracer_provider, meter_provider
         self._arguments, self._results = arguments, results
-        self._open: Bounded[Key, OpenSpan] = Bounded(_MOST_OPEN)
-        self._inside: Bounded[tuple[bool, str], OpenSpan] = Bounded(_MOST_OPEN)
-        self._waiting: Bounded[Key, SpanContext] = Bounded(_MOST_OPEN)
+        self._open: _Bounded[_Key, _OpenSpan] = _Bounded(_MOST_OPEN)
+        self._inside: _Bounded[tuple[bool, str], _OpenSpan] = _Bounded(_MOST_OPEN)
+        self._waiting: _Bounded[_Key, SpanContext] = _Bounded(_MOST_OPEN)
 
     @property
     def has_provider(self) -> bool:
@@ -99,7 +109,7 @@ class OtelSink:
 
     def emit(self, event: CallEvent) -> None:
         """Export an event of a call; see `Sink`."""
-        key: Key = ("call", event.call_id, event.run_id)
+        key: _Key = ("call", event.call_id, event.run_id)
         opened = self._open.get(key) or self._begin(key, event, named.of_call(event), event.data.get("resumed"))
         if event.kind == "ended":
             self._forget(key)
@@ -118,7 +128,7 @@ class OtelSink:
         if event.activity == "request":
             self._request(event)
             return
-        key: Key = (event.activity, event.activity_id, "")
+        key: _Key = (event.activity, event.activity_id, "")
         if event.kind == "opened":
             opened = self._begin(key, event, named.of_run(event), event.data.get("resumed"))
             if self._arguments and "source" in event.data:
@@ -137,24 +147,24 @@ class OtelSink:
     def around(self, kind: Followed, activity_id: str, run_id: str) -> AbstractContextManager[object]:
         """Return a context manager that makes the span of a call or run the current one; see `TracingSink`."""
         opened = self._open.get(_key(kind, activity_id, run_id))
-        return nullcontext() if opened is None else Attached(opened)
+        return nullcontext() if opened is None else _Attached(opened)
 
     def carry(self, kind: Followed, activity_id: str, run_id: str) -> Mapping[str, str]:
         """Return the W3C trace context of a call or run, which the one that goes on in another process is linked to."""
         key = _key(kind, activity_id, run_id)
         opened = self._open.get(key)
         context = self._waiting.get(key) if opened is None else opened.span.get_span_context()
-        return {} if context is None else as_carrier(context)
+        return {} if context is None else _as_carrier(context)
 
     # --- spans
 
     def _begin(
-        self, key: Key, event: CallEvent | ActivityEvent, attributes: Mapping[str, Any], resumed: object
-    ) -> OpenSpan:
+        self, key: _Key, event: CallEvent | ActivityEvent, attributes: Mapping[str, Any], resumed: object
+    ) -> _OpenSpan:
         parent = self._parent(event.parent_id, is_turns=key[0] == "call" and event.parent_id == key[1])
         theirs = _theirs(event, parent)
         if theirs is None:
-            before = from_carrier(resumed)
+            before = _from_carrier(resumed)
             record = event.record if isinstance(event, CallEvent) else None
             span = self._tracer.start_span(
                 named.span_name(event),
@@ -164,9 +174,9 @@ class OtelSink:
                 [] if before is None else [Link(before, {"toolcrib.link": "resumed"})],
                 None if record is None else int(record.started_at.timestamp() * 1e9),  # its events come when it is over
             )
-            opened = OpenSpan(span, event.data)
+            opened = _OpenSpan(span, event.data)
         else:
-            opened = OpenSpan(theirs, event.data, is_ours=False)
+            opened = _OpenSpan(theirs, event.data, is_ours=False)
             if key[0] == "call":
                 theirs.set_attributes(attributes)
         self._inside.put((key[0] == "call", key[1]), opened)
@@ -183,11 +193,11 @@ class OtelSink:
         found = found or self._inside.get((False, parent_id))
         return None if found is None else set_span_in_context(found.span)
 
-    def _forget(self, key: Key) -> None:
+    def _forget(self, key: _Key) -> None:
         self._open.pop(key)
         self._inside.pop((key[0] == "call", key[1]))
 
-    def _note(self, opened: OpenSpan, event: CallEvent) -> None:
+    def _note(self, opened: _OpenSpan, event: CallEvent) -> None:
         span = opened.span
         if event.kind in ("received", "started"):
             if self._arguments:
@@ -207,7 +217,7 @@ class OtelSink:
             if opened.values <= _MOST_VALUES:
                 span.add_event("toolcrib.yielded", {"toolcrib.value.index": opened.values - 1})
 
-    def _end_call(self, opened: OpenSpan, event: CallEvent) -> None:
+    def _end_call(self, opened: _OpenSpan, event: CallEvent) -> None:
         span, outcome = opened.span, event.data["outcome"]
         failure = named.error_type(outcome)
         if span.is_recording():
@@ -223,7 +233,7 @@ class OtelSink:
         if opened.is_ours:
             span.end()
 
-    def _end_run(self, opened: OpenSpan, event: ActivityEvent) -> None:
+    def _end_run(self, opened: _OpenSpan, event: ActivityEvent) -> None:
         if event.activity == "chat":
             self._measures.answered(event, opened.data)
         if not opened.is_ours:
@@ -251,7 +261,7 @@ class OtelSink:
             get_current_span().set_attributes(named.of_request(event.data))
 
 
-def _key(kind: Followed, activity_id: str, run_id: str) -> Key:
+def _key(kind: Followed, activity_id: str, run_id: str) -> _Key:
     return (kind, activity_id, run_id if kind == "call" else "")
 
 
@@ -267,3 +277,80 @@ def _theirs(event: CallEvent | ActivityEvent, parent: Context | None) -> Span | 
     attributes = (span.attributes or {}) if isinstance(span, _Readable) else {}
     is_it = attributes.get(named.OPERATION) == "execute_tool" and attributes.get("gen_ai.tool.call.id") == event.call_id
     return span if is_it and named.ENTRY not in attributes else None
+
+
+class _OpenSpan:
+    """A span that is open, and the context that what is inside of it runs in.
+
+    Attributes:
+        values: How many values of a stream have come.
+        notes: How many events have come of what the tool asks and logs.
+        is_ours: Whether the span is the sink's own; one of other instrumentation is added to, and ended by that.
+        data: The data of the event that it began with.
+    """
+
+    __slots__ = ("context", "data", "is_ours", "notes", "span", "values")
+
+    def __init__(self, span: Span, data: Mapping[str, Any], *, is_ours: bool = True) -> None:
+        self.span, self.data, self.is_ours = span, data, is_ours
+        self.context = set_span_in_context(span)
+        self.values = self.notes = 0
+
+
+class _Attached:
+    """Makes a span the current one; left, it leaves the context as it was."""
+
+    __slots__ = ("_open", "_token")
+
+    def __init__(self, opened: _OpenSpan) -> None:
+        self._open = opened
+        self._token: Token[Context] | None = None
+
+    def __enter__(self) -> None:
+        self._token = otel_context.attach(self._open.context)
+
+    def __exit__(self, *error: object) -> None:
+        token, self._token = self._token, None
+        if token is None:
+            return
+        with suppress(ValueError):  # thrown away unfinished, and closed by the garbage collector in another context
+            token.var.reset(token)  # `detach` would log an error where this passes over one
+
+
+class _Bounded(Generic[K, V]):
+    """A dict for several threads, which forgets what was put first when there is too much."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._lock = most, threading.Lock()
+        self._items: OrderedDict[K, V] = OrderedDict()
+
+    def put(self, key: K, value: V) -> V | None:
+        """Keep a value; return the one that is forgotten for it."""
+        with self._lock:
+            self._items[key] = value
+            return self._items.popitem(last=False)[1] if len(self._items) > self._most else None
+
+    def get(self, key: K) -> V | None:
+        """Return a value, None without one."""
+        return self._items.get(key)
+
+    def pop(self, key: K) -> V | None:
+        """Return a value and forget it."""
+        with self._lock:
+            return self._items.pop(key, None)
+
+
+def _as_carrier(context: SpanContext) -> dict[str, str]:
+    """Return where a span is to be found, as W3C trace context."""
+    carrier: dict[str, str] = {}
+    if context.is_valid:
+        _w3c.inject(carrier, set_span_in_context(NonRecordingSpan(context)))
+    return carrier
+
+
+def _from_carrier(carrier: object) -> SpanContext | None:
+    """Return the span that W3C trace context names; None when it names none."""
+    if not isinstance(carrier, Mapping):
+        return None
+    found = get_current_span(_w3c.extract(cast("Mapping[str, str]", carrier), Context())).get_span_context()
+    return found if found.is_valid else None

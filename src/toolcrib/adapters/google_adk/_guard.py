@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from google.adk.agents import BaseAgent
+from google.adk.agents import BaseAgent, LlmAgent
 from google.adk.agents.callback_context import CallbackContext
 from google.adk.agents.invocation_context import InvocationContext
 from google.adk.apps import App
@@ -13,11 +13,11 @@ from google.adk.events import Event
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
+from google.adk.tools import AgentTool, FunctionTool, ToolContext
 from google.adk.tools import BaseTool as TheirTool
-from google.adk.tools import ToolContext
+from google.adk.tools.base_toolset import BaseToolset
 
 from toolcrib.adapters.google_adk._calls import ENTRY, make, record_event, reply_to, run_of
-from toolcrib.adapters.google_adk._known_tools import KnownTools, runs_apart
 from toolcrib.adapters.google_adk._members import Member
 from toolcrib.adapters.google_adk._tools import GatedTool
 from toolcrib.approvals import SuspendedCallStore
@@ -93,7 +93,7 @@ class GuardPlugin(UsagePlugin):
             root: The agent.
             are_all: Whether nothing else brings tools.
         """
-        known = KnownTools()
+        known = _KnownTools()
         known.add(root)
         for name in known.apart:
             self._tools.refuse(name, _APART)
@@ -116,7 +116,7 @@ class GuardPlugin(UsagePlugin):
         """Open the run of the calls, and refuse tools that the model's provider runs, unless the policy leaves them."""
         (self._unlisted or set()).discard(callback_context.agent_name)
         self._check(llm_request.tools_dict)
-        for name in [name for name, tool in llm_request.tools_dict.items() if runs_apart(tool)]:
+        for name in [name for name, tool in llm_request.tools_dict.items() if _runs_apart(tool)]:
             self._tools.refuse(name, _APART)
         run_of(self._tools.none, ToolContext(callback_context.get_invocation_context()))
         for tool in llm_request.config.tools or []:
@@ -136,3 +136,56 @@ class GuardPlugin(UsagePlugin):
             return None
         guarded = self._tools.guard(tool.name, tool, lambda: Member(tool).tool())
         return reply_to(await make(guarded, tool.name, tool_args, tool_context))
+
+
+class _KnownTools:
+    """The tools of agents that were added.
+
+    Attributes:
+        names: Their names.
+        unlisted: The agents with toolsets, such as MCP servers, whose tools their first run lists.
+        may_be_more: Whether there may be tools that are not known then: of a node of a graph, or of a toolset that
+            selects them call by call.
+        apart: The agents that are tools and run without the plugins of the app.
+    """
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.unlisted: set[str] = set()
+        self.apart: set[str] = set()
+        self.may_be_more = False
+
+    def add(self, agent: object) -> None:
+        """Add the tools of an agent and of those below it; agents themselves may be tools, too."""
+        if not isinstance(agent, BaseAgent):
+            self.may_be_more = True
+            return
+        for sub_agent in agent.sub_agents:
+            self.names.add(sub_agent.name)
+            self.add(sub_agent)
+        node: Any = agent
+        for tool in node.tools if isinstance(agent, LlmAgent) else ():
+            self._add_tool(tool, agent.name)
+
+    def _add_tool(self, tool: Any, agent: str) -> None:
+        match tool:
+            case AgentTool():
+                self.names.add(tool.name)
+                self.add(tool.agent)
+                if _runs_apart(tool):
+                    self.apart.add(tool.name)
+            case FunctionTool() | GatedTool():
+                self.names.add(tool.name)
+            case BaseToolset():
+                self.unlisted.add(agent)
+                is_theirs = type(tool).__module__.startswith("google.adk.tools.mcp_tool.")
+                self.may_be_more |= callable(tool.tool_filter) or not is_theirs
+            case _ if callable(tool):
+                self.names.add(FunctionTool(tool).name)
+            case _:
+                self.may_be_more = True  # a tool of a provider has several names
+
+
+def _runs_apart(tool: object) -> bool:
+    """Return whether a tool is an agent that runs without the plugins of the app: no gate is around its tools."""
+    return isinstance(tool, AgentTool) and not tool.include_plugins

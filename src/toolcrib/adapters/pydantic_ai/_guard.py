@@ -15,11 +15,20 @@ from pydantic_ai.agent import AbstractAgent, WrapperAgent
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.tools import DeferredToolRequests
-from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ToolsetTool
+from pydantic_ai.toolsets import (
+    AbstractToolset,
+    CombinedToolset,
+    FilteredToolset,
+    FunctionToolset,
+    PrefixedToolset,
+    PreparedToolset,
+    RenamedToolset,
+    ToolsetTool,
+    WrapperToolset,
+)
 
 from toolcrib.adapters.pydantic_ai._deferred_calls import PASS_THROUGH
 from toolcrib.adapters.pydantic_ai._source import PydanticToolset
-from toolcrib.adapters.pydantic_ai._tool_names import may_list_more, names_of
 from toolcrib.adapters.pydantic_ai._toolset import ToolcribToolset, ToolsetRun
 from toolcrib.errors import explain_missing
 from toolcrib.pipeline import Pipeline, Run
@@ -65,7 +74,7 @@ def guard(
         inner = inner.wrapped
     if isinstance(inner, GuardedAgent | GuardedToolset):
         raise TypeError("it has gates already, and would ask about a call twice: one GuardPolicy has them all")
-    names, are_all = names_of(guarded)
+    names, are_all = _names_of(guarded)
     if names and are_all:
         policy.check_names(names)
     return GuardedAgent(guarded, policy) if isinstance(guarded, AbstractAgent) else GuardedToolset(guarded, policy)
@@ -118,8 +127,8 @@ class _GuardedRun(ToolsetRun[Any]):
     ) -> None:
         super().__init__(toolset, run, ctx, Pipeline(Toolset(), sinks=toolset.sinks))
         self._guarded, self._policy = guarded, policy
-        self._hidden, _ = names_of(toolset.guarded)  # some of these may be listed in later steps
-        self._are_all = not may_list_more(toolset.guarded)
+        self._hidden, _ = _names_of(toolset.guarded)  # some of these may be listed in later steps
+        self._are_all = not _may_list_more(toolset.guarded)
         self._source = PydanticToolset(guarded)
         self._step: dict[str, ToolsetTool[Any]] = {}
 
@@ -270,3 +279,54 @@ def _with_requests(agent: AbstractAgent[Any, Any]) -> AbstractAgent[Any, Any]:
     changed._output_schema = copy(changed._output_schema)
     changed._output_schema.allows_deferred_tools = True
     return changed
+
+
+def _names_of(guarded: AbstractAgent[Any, Any] | AbstractToolset[Any]) -> tuple[set[str], bool]:
+    """Return the names of tools of an agent or a toolset that are known now, and whether these are all."""
+    match guarded:
+        case AbstractAgent():
+            capabilities: list[AbstractCapability[Any]] = []
+            guarded.root_capability.apply(capabilities.append)
+            names, are_all = _names_of(CombinedToolset(guarded.toolsets))
+            return names, are_all and not any(_is_around_tools(type(capability)) for capability in capabilities)
+        case CombinedToolset():
+            parts = [_names_of(part) for part in guarded.toolsets]
+            return set[str]().union(*(names for names, _ in parts)), all(are_all for _, are_all in parts)
+        case FunctionToolset():
+            return {*guarded.tools}, _is_theirs(guarded)
+        case ToolcribToolset():
+            return {*guarded.tools.entries}, guarded.tools.is_open
+        case WrapperToolset() if _is_theirs(guarded):
+            names, are_all = _names_of(guarded.wrapped)
+            new = {old: new for new, old in guarded.name_map.items()} if isinstance(guarded, RenamedToolset) else {}
+            prefix = f"{guarded.prefix}_" if isinstance(guarded, PrefixedToolset) else ""
+            return {prefix + new.get(name, name) for name in names}, are_all
+        case _:
+            return set(), False
+
+
+def _may_list_more(toolset: AbstractToolset[Any]) -> bool:
+    """Return whether a toolset may list tools later in a run that it has not listed at first."""
+    if _names_of(toolset)[1]:
+        return False
+    match toolset:
+        case CombinedToolset():
+            return any(_may_list_more(part) for part in toolset.toolsets)
+        case FilteredToolset() | ToolcribToolset():
+            return True
+        case PreparedToolset() if not toolset.prepare_func.__module__.startswith("pydantic_ai."):
+            return True
+        case WrapperToolset() if _is_theirs(toolset):
+            return _may_list_more(toolset.wrapped)
+        case _:
+            return not _is_theirs(toolset) or type(toolset).__name__ == "DynamicToolset"
+
+
+def _is_theirs(toolset: AbstractToolset[Any]) -> bool:
+    return type(toolset).__module__.startswith("pydantic_ai.")
+
+
+def _is_around_tools(capability: type[AbstractCapability[Any]]) -> bool:
+    """Return whether a capability of the host's may rename the tools of its agent, or add some."""
+    is_own = not capability.__module__.startswith("pydantic_ai.")
+    return is_own and capability.get_wrapper_toolset is not AbstractCapability.get_wrapper_toolset

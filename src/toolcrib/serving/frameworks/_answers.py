@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar, cast
 
 from toolcrib import schema
-from toolcrib.approvals import answer_problems, meant_by, misfit
+from toolcrib.approvals import meant_by, misfit, require_fit
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Run
@@ -124,12 +124,6 @@ def answer_of(request: ApprovalRequest, reply: object) -> Grant | Denial | None:
         forms = 'a grant or a denial, True, False, or {"type": "approve"}, "edit" or "reject"'
         raise ApprovalError(request.tool, f"{reply!r:.80} is not an answer; give {forms}")
     return answer
-
-
-def require_fit(request: ApprovalRequest, answer: Grant) -> None:
-    """Raise ApprovalError for an edit that does not fit the tool: the call waits on, and nobody's yes is used up."""
-    if answer.override_args is not None and (problems := answer_problems(request, answer)):
-        raise ApprovalError(request.tool, f"the edit does not fit the tool: {'; '.join(problems)}")
 
 
 def _decided(request: ApprovalRequest, fields: Mapping[str, Any]) -> Grant | Denial | None:

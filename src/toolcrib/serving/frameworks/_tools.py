@@ -15,13 +15,14 @@ from toolcrib.approvals import (
     counts_before,
     digest,
     find_entry,
+    require_fit,
 )
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Suspended, ToolCall, outcome_from_dict
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Call, Pipeline, Run, is_call
 from toolcrib.record import Sink
 from toolcrib.serving._entries import is_shown, run_reporting
-from toolcrib.serving.frameworks._answers import is_to_earlier, rebound, require_fit
+from toolcrib.serving.frameworks._answers import is_to_earlier, rebound
 from toolcrib.serving.frameworks._runs import FrameworkRuns, RecentValues
 from toolcrib.serving.frameworks._usage import CountedRequest, record_usage
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
