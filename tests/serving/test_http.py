@@ -5,10 +5,21 @@ from contextlib import suppress
 
 import httpx2 as httpx
 import pytest
+from pydantic import BaseModel, field_validator
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from toolcrib.serving.http import HttpGuard, HttpLimits, Site, TokenTable, TrustedProxies, listen, serve_app
+from toolcrib.errors import FrontEndError
+from toolcrib.serving.http import (
+    HttpGuard,
+    HttpLimits,
+    Site,
+    TokenTable,
+    TrustedProxies,
+    listen,
+    parse_body,
+    serve_app,
+)
 
 
 class Hello:
@@ -128,3 +139,27 @@ async def test_no_server_takes_the_address_of_a_client_from_a_header() -> None:
         await asyncio.wait([serving])
 
     assert reply.text == "http 127.0.0.1"
+
+
+class Body(BaseModel):
+    """A request of a protocol, one of whose fields is too deep to be read."""
+
+    name: str
+    tree: str = ""
+
+    @field_validator("tree")
+    @classmethod
+    def _read(cls, tree: str) -> str:
+        raise RecursionError
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [({}, "1 wrong field"), ({"name": 1, "x": 2}, "1 wrong field"), ({"name": "a", "tree": "("}, "too deep")],
+    ids=str,
+)
+def test_a_body_that_is_not_of_the_protocol_is_refused_with_the_reason(body: dict[str, object], problem: str) -> None:
+    with pytest.raises(FrontEndError, match=f"the request is not a Body: it .*{problem}") as refused:
+        parse_body(Body, body, "a Body")
+
+    assert refused.value.status == 422

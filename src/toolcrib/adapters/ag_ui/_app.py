@@ -41,7 +41,6 @@ from ag_ui.encoder import EventEncoder
 from pydantic import BaseModel, ConfigDict, StrictBool, ValidationError, model_validator
 from starlette.types import ASGIApp
 
-from toolcrib._numbers import count_text
 from toolcrib.approvals import ApprovalStore, GrantForm
 from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Done, Media, Outcome, carried, render
 from toolcrib.errors import FrontEndError, explain_options
@@ -59,7 +58,9 @@ from toolcrib.serving import (
     ReplyBegan,
     ReplyText,
 )
-from toolcrib.serving.http import FindPrincipal, front_end_app
+from toolcrib.serving.http import FindPrincipal, front_end_app, parse_body
+
+_INPUT = "a RunAgentInput of AG-UI"
 
 
 class _Payload(BaseModel):
@@ -265,19 +266,10 @@ class _AgUi:
     headers: Mapping[str, str] = {}
 
     def read(self, body: Mapping[str, Any]) -> FrontEndRequest:
-        return request_in(_input_in(body))
+        return request_in(parse_body(RunAgentInput, body, _INPUT))
 
     def write(self, body: Mapping[str, Any], exchange: Exchange) -> AsyncIterator[str]:
-        return _texts(_input_in(body), exchange)
-
-
-def _input_in(body: Mapping[str, Any]) -> RunAgentInput:
-    try:
-        return RunAgentInput.model_validate(body)
-    except (ValidationError, RecursionError) as error:
-        is_wrong = isinstance(error, ValidationError)
-        problem = f"it has {count_text(error.error_count(), 'wrong field')}" if is_wrong else "it is too deep"
-        raise FrontEndError(f"the request is not a RunAgentInput of AG-UI: {problem}", 422) from None
+        return _texts(parse_body(RunAgentInput, body, _INPUT), exchange)
 
 
 async def _texts(sent: RunAgentInput, exchange: Exchange) -> AsyncGenerator[str]:

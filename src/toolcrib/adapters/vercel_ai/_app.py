@@ -7,10 +7,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any, TypeAlias, cast
 
-from pydantic import BaseModel, ConfigDict, StrictBool, ValidationError
+from pydantic import BaseModel, ConfigDict, StrictBool
 from starlette.types import ASGIApp
 
-from toolcrib._numbers import count_text
 from toolcrib.approvals import ApprovalStore, GrantForm
 from toolcrib.calls import DOUBT_ANSWERS, Completed, Done, Media, Outcome, Rejected, render
 from toolcrib.errors import FrontEndError, explain_options
@@ -28,7 +27,7 @@ from toolcrib.serving import (
     ReplyBegan,
     ReplyText,
 )
-from toolcrib.serving.http import FindPrincipal, front_end_app
+from toolcrib.serving.http import FindPrincipal, front_end_app, parse_body
 
 
 class _Approval(BaseModel):
@@ -72,12 +71,7 @@ def request_in(body: Mapping[str, Any]) -> FrontEndRequest:
     Raises:
         FrontEndError: It is not a request of a chat transport, or the message has other parts than text.
     """
-    try:
-        chat = _Chat.model_validate(body)
-    except (ValidationError, RecursionError) as error:
-        is_wrong = isinstance(error, ValidationError)
-        problem = f"it has {count_text(error.error_count(), 'wrong field')}" if is_wrong else "it is too deep"
-        raise FrontEndError(f"the request is not of the Vercel AI SDK's chat transport: {problem}", 422) from None
+    chat = parse_body(_Chat, body, "of the Vercel AI SDK's chat transport")
     answers = _answers(chat)
     last = next((message for message in reversed(chat.messages) if message.role == "user"), None)
     if last is None:

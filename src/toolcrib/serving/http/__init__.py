@@ -10,7 +10,7 @@ from toolcrib.serving.http._checks import (
     is_loopback,
     refusal,
 )
-from toolcrib.serving.http._front_end_app import FindPrincipal, FrontEndProtocol, front_end_app
+from toolcrib.serving.http._front_end_app import FindPrincipal, FrontEndProtocol, front_end_app, parse_body
 from toolcrib.serving.http._server import ClosableApp, HttpLimits, Listener, listen, serve_app
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "front_end_app",
     "is_loopback",
     "listen",
+    "parse_body",
     "refusal",
     "serve_app",
 ]

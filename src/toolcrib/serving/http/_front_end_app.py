@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
+from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolcrib._json_writer import RepeatedKeyError, read_valid_json
+from toolcrib._numbers import count_text
 from toolcrib.approvals import ApprovalStore
 from toolcrib.errors import FrontEndError
 from toolcrib.serving._front_end import Exchange, FrontEndLimits, FrontEndSessions, OpenSession
 from toolcrib.serving._front_end_events import FrontEndRequest
 from toolcrib.serving.http._checks import BodyDeadline
+
+M = TypeVar("M", bound=BaseModel)
 
 FindPrincipal: TypeAlias = Callable[[Request], str | Awaitable[str | None] | None]
 """Returns on whose behalf a request is made; None where the caller is not known, and the answer is 401."""
@@ -40,6 +44,17 @@ class FrontEndProtocol(Protocol):
     def write(self, body: Mapping[str, Any], exchange: Exchange) -> AsyncIterator[str]:
         """Return the text of the events that answer the request."""
         ...
+
+
+def parse_body(model: type[M], body: Mapping[str, Any], kind: str) -> M:
+    """Return the JSON of a request as a model of its protocol; raises FrontEndError where it is not `kind`."""
+    try:
+        return model.model_validate(body)
+    except ValidationError as error:
+        problem = f"it has {count_text(error.error_count(), 'wrong field')}"
+    except RecursionError:
+        problem = "it is too deep"
+    raise FrontEndError(f"the request is not {kind}: {problem}", 422)
 
 
 def front_end_app(
