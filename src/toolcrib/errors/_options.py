@@ -73,79 +73,81 @@ def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "", f
 
     def explain(target: F) -> F:
         function: Any = target.__init__ if isinstance(target, type) else target
-        name = target.__name__ if isinstance(target, type) else f"{target.__qualname__.rpartition('<locals>.')[2]}()"
-        code = function.__code__
-        first = int(code.co_varnames[:1] == ("self",))  # of a method
-        known = frozenset(code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount])
-        is_checked_there = bool(code.co_flags & CO_VARKEYWORDS)
-        if is_checked_there and (fields := getattr(target, "__dataclass_fields__", None)) is not None:  # of pydantic's
-            known, is_checked_there = frozenset(fields), False
-        annotations = {**(target.__annotations__ if isinstance(target, type) else {}), **function.__annotations__}
-        most = len(code.co_varnames) if code.co_flags & CO_VARARGS else code.co_argcount
-
-        required = code.co_varnames[first : code.co_argcount - len(function.__defaults__ or ())]
-
-        mend = f". {further}" if further else ""
-
-        def refuse_further() -> None:
-            positional = code.co_varnames[first:most]
-            others = [name for name in code.co_varnames[code.co_argcount :] if name in known and name[0] != "_"]
-            placed = f"{', '.join(positional)} by position, and " if positional else ""
-            named = ", ".join(f"{option}=..." for option in others[:_MOST_SHOWN])
-            raise TypeError(f"{name} takes {placed}its options by name: {named}{mend}")
-
-        def refuse_twice(option: str) -> None:
-            raise TypeError(f"{name} is given its `{option}` twice, by position and by name{mend}")
-
-        def check(options: Mapping[str, Any]) -> None:
-            if not (options.keys() <= known or is_checked_there):
-                public = {key: annotations.get(key) for key in known - {"self"} if not key.startswith("_")}
-                refuse_unknown_options(name, options, public, words)
-
-        positional = code.co_varnames[: code.co_argcount]
-        kinds = cache(partial(_kinds_of, annotations, target.__module__))
-
-        def all_read(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...]:
-            """Read the options by name in their place, and return the values by position as they are read."""
-            if not options and len(args) == first:
-                return args
-            read = kinds()
-            for option in read.keys() & options.keys():
-                options[option] = read[option].read(name, option, options[option])
-            named = zip(positional, args, strict=False)
-            values = (read[option].read(name, option, value) if option in read else value for option, value in named)
-            return (*values, *args[len(positional) :])
-
+        read = _Parameters(target, function, words, missing, further).read
         if iscoroutinefunction(function):
 
             @wraps(function)
             async def checked_async(*args: Any, **options: Any) -> Any:
-                if len(args) > most:
-                    refuse_further()
-                check(options)
-                return await function(*all_read(args, options), **options)
+                return await function(*read(args, options), **options)
 
             return checked_async  # pyright: ignore[reportReturnType] -- it has the same parameters
 
         @wraps(function)
         def checked(*args: Any, **options: Any) -> Any:
-            if len(args) > most:
-                refuse_further()
-            if options and not options.keys() <= known:
-                check(options)
-            if further and len(args) > first and code.co_varnames[first] in options:
-                refuse_twice(code.co_varnames[first])
-            if missing and (
-                lacking := [needed for needed in required[max(0, len(args) - first) :] if needed not in options]
-            ):
-                raise TypeError(f"{name} needs its `{lacking[0]}`. {missing}")
-            return function(*all_read(args, options), **options)
+            return function(*read(args, options), **options)
 
         if isinstance(target, type):
             setattr(target, "__init__", checked)  # noqa: B010 -- a type checker keeps the parameters
         return target if isinstance(target, type) else checked  # pyright: ignore[reportReturnType] -- it has the same parameters
 
     return explain
+
+
+class _Parameters:
+    """The parameters of a function or a constructor, by which the values that it is given are checked and read."""
+
+    def __init__(self, target: Any, function: Any, words: Mapping[str, str], missing: str, further: str) -> None:
+        is_class, code = isinstance(target, type), function.__code__
+        self._name = target.__name__ if is_class else f"{target.__qualname__.rpartition('<locals>.')[2]}()"
+        self._words, self._missing, self._further = words, missing, further
+        self._first = int(code.co_varnames[:1] == ("self",))  # of a method
+        self._positional: tuple[str, ...] = code.co_varnames[: code.co_argcount]
+        self._by_name: tuple[str, ...] = code.co_varnames[code.co_argcount :]
+        self._most = len(code.co_varnames) if code.co_flags & CO_VARARGS else code.co_argcount
+        self._required = self._positional[self._first : code.co_argcount - len(function.__defaults__ or ())]
+        self._known = frozenset[str](
+            code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
+        )
+        self._takes_others = bool(code.co_flags & CO_VARKEYWORDS)  # which it checks itself
+        if (
+            self._takes_others and (fields := getattr(target, "__dataclass_fields__", None)) is not None
+        ):  # of pydantic's
+            self._known, self._takes_others = frozenset(fields), False
+        self._annotations: dict[str, Any] = {**(target.__annotations__ if is_class else {}), **function.__annotations__}
+        self._kinds = cache(partial(_kinds_of, self._annotations, target.__module__))
+
+    def read(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...]:
+        """Read the options by name in their place, and return the values by position as they are read.
+
+        Raises:
+            TypeError: An option is unknown, a value is given twice or missing, or there are too many by position.
+            ValueError: An option is another word than those of its `Literal`.
+        """
+        given = args[self._first :]
+        if not (given or options or self._missing):
+            return args
+        mend = f". {self._further}" if self._further else ""
+        if len(args) > self._most:
+            others = [name for name in self._by_name if name in self._known and name[0] != "_"]
+            positional = ", ".join(self._positional[self._first :])
+            placed = f"{positional} by position, and " if positional else ""
+            named = ", ".join(f"{option}=..." for option in others[:_MOST_SHOWN])
+            raise TypeError(f"{self._name} takes {placed}its options by name: {named}{mend}")
+        if not (options.keys() <= self._known or self._takes_others):
+            public = {key: self._annotations.get(key) for key in self._known - {"self"} if not key.startswith("_")}
+            refuse_unknown_options(self._name, options, public, self._words)
+        if self._further and given and self._positional[self._first] in options:
+            raise TypeError(
+                f"{self._name} is given its `{self._positional[self._first]}` twice, by position and by name{mend}"
+            )
+        if self._missing and (lacking := [name for name in self._required[len(given) :] if name not in options]):
+            raise TypeError(f"{self._name} needs its `{lacking[0]}`. {self._missing}")
+        kinds = self._kinds()
+        for option in kinds.keys() & options.keys():
+            options[option] = kinds[option].read(self._name, option, options[option])
+        named_values = zip(self._positional, args, strict=False)
+        values = (kinds[key].read(self._name, key, value) if key in kinds else value for key, value in named_values)
+        return (*values, *args[len(self._positional) :])
 
 
 class _Loaded:
