@@ -45,7 +45,7 @@ class Execution:
 
     @property
     def state(self) -> ExecutionState:
-        """Whether it runs, has ended, or is in doubt: its process is gone, or was not heard of for 45 seconds."""
+        """The state now: in doubt if its process has ended, or has sent nothing for 45 seconds."""
         if self.ended_at is not None:
             return "ended"
         if not self.process:

@@ -26,7 +26,7 @@ __all__ = [
 Item: TypeAlias = dict[str, Any]
 """One message, or another entry, of a transcript in the provider's format."""
 Choice: TypeAlias = Literal["optional", "at_least_one", "specific", "validated", "none"]
-"""Whether the model may call tools, and must: see `ToolRequirement`."""
+"""The tools that the model may or has to call: see `ToolRequirement`."""
 ProblemKind: TypeAlias = Literal["orphan", "missing", "duplicate", "misplaced", "order", "id", "blank"]
 """The kind of a fault in a transcript: a result without a call, a call without a result, and so on."""
 

@@ -95,7 +95,7 @@ class OtelSink:
 
     @property
     def has_provider(self) -> bool:
-        """Whether there is somewhere for spans to go: a provider was given, or the process has one by now."""
+        """True if spans are exported: a provider was given, or the process has one by now."""
         return not isinstance(self._providers[0] or get_tracer_provider(), ProxyTracerProvider)
 
     def flush(self) -> None:

@@ -268,7 +268,7 @@ class Toolset:
 
     @property
     def is_open(self) -> bool:
-        """Whether every tool is known; a toolset with sources has to be opened first."""
+        """True if every tool is known; a toolset with sources has to be opened first."""
         return not self._sources
 
     def require_open(self) -> None:

@@ -207,7 +207,7 @@ class Turn(Observed, Generic[T, V]):
 
     @property
     def has_id(self) -> bool:
-        """Whether the id was asked for, set or restored; a turn without one may still be given one."""
+        """True if the id was read, set or restored; another turn may still be given one."""
         return self._uuid is not None
 
     @property
@@ -248,7 +248,7 @@ class Turn(Observed, Generic[T, V]):
 
     @property
     def is_running(self) -> bool:
-        """Whether it runs now."""
+        """True if the turn runs now."""
         return self._is_running
 
     @property

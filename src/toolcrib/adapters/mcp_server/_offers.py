@@ -94,7 +94,7 @@ class Offers:
 
     @property
     def has_scopes(self) -> bool:
-        """Whether any of them needs scopes."""
+        """True if one of the resources or prompts needs scopes."""
         return any(entry.scopes for entry in (*self._reading, *self.prompts.values()))
 
     async def scopes_of_uri(self, uri: str, run: Run) -> Mapping[str, frozenset[str]]:
