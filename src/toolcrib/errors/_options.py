@@ -123,8 +123,8 @@ class _Parameters:
             TypeError: An option is unknown, a value is given twice or missing, or there are too many by position.
             ValueError: An option is another word than those of its `Literal`.
         """
-        given = args[self._first :]
-        if not (given or options or self._missing):
+        by_position = args[self._first :]
+        if not (by_position or options or self._missing):
             return args
         mend = f". {self._further}" if self._further else ""
         if len(args) > self._most:
@@ -136,11 +136,11 @@ class _Parameters:
         if not (options.keys() <= self._known or self._takes_others):
             public = {key: self._annotations.get(key) for key in self._known - {"self"} if not key.startswith("_")}
             refuse_unknown_options(self._name, options, public, self._words)
-        if self._further and given and self._positional[self._first] in options:
+        if self._further and by_position and self._positional[self._first] in options:
             raise TypeError(
                 f"{self._name} is given its `{self._positional[self._first]}` twice, by position and by name{mend}"
             )
-        if self._missing and (lacking := [name for name in self._required[len(given) :] if name not in options]):
+        if self._missing and (lacking := [name for name in self._required[len(by_position) :] if name not in options]):
             raise TypeError(f"{self._name} needs its `{lacking[0]}`. {self._missing}")
         kinds = self._kinds()
         for option in kinds.keys() & options.keys():

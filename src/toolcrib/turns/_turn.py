@@ -286,7 +286,7 @@ class Turn(Observed, Generic[T, V]):
 
         Args:
             run: The run it is part of, with its deps, approver, limits; a plain one when None.
-            grant: The answer to `turn.request`, when the turn is suspended; the call is taken up where it was.
+            grant: The answer to `turn.request`, when the turn is suspended; the call continues where it was.
             pipeline: Adds the gates of a toolset; without one, only those of the tool itself count.
 
         Raises:

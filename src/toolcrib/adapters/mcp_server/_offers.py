@@ -272,7 +272,7 @@ def resource_reply(
 
 
 def prompt_reply(name: str, entry: ToolEntry, outcome: Outcome, original: Any) -> types.GetPromptResult:
-    """Return the messages of a prompt; those of another server as they came, as `resource_reply` does.
+    """Return the messages of a prompt; those of another server unchanged, as `resource_reply` does.
 
     Raises:
         MCPError: There is no such prompt, or the call has no result.
