@@ -200,7 +200,7 @@ def _is_outdated(older: ApprovalRequest, newer: ApprovalRequest) -> bool:
 
 
 def deny_expired(ledger: Ledger, at: datetime) -> None:
-    """Deny the requests that expire by a time, each by its rule; their calls are told so when they come back."""
+    """Deny the requests that expire by a time, each by its rule; their calls get this answer when they are resumed."""
     for entry in list(ledger.due(at)):
         ledger.write(replace(entry, answer=entry.expired))
 
@@ -391,7 +391,7 @@ def _closed_with(*entries: ApprovalEntry | None) -> list[ApprovalEntry]:
 
 
 def _end_followed(ledger: Ledger, request: ApprovalRequest) -> None:
-    """Record that the execution which a request asks about has ended, as its approver says what became of it."""
+    """Record that the execution which a request asks about has ended, with the outcome that its approver states."""
     before = None if request.follows is None else ledger.entry(request.follows)
     if before is not None and before.execution is not None and before.execution.ended_at is None:
         ledger.write(replace(before, execution=replace(before.execution, ended_at=now(), process="")))

@@ -14,7 +14,7 @@ from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.errors import ApprovalError, ClientUnavailable, HookError, explain_options, require_choice
 
 ApprovalPolicy: TypeAlias = bool | Callable[[dict[str, Any], Any], bool | str | Awaitable[bool | str]]
-"""Whether a tool needs approval: a bool, or a function of the final arguments and the run context.
+"""The rule by which a tool needs approval: a bool, or a function of the final arguments and the run context.
 
 A text is a yes, and the reason that the person is shown.
 """

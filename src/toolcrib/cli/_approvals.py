@@ -351,7 +351,7 @@ def _chosen(
 
 
 def _sent(store: SqlApprovalStore, entry: ApprovalEntry, database: str | None, as_json: bool) -> bool:
-    """Send the answer to a request, and say what came of it; false for one that the store does not take."""
+    """Send the answer to a request, and print the outcome; false for one that the store does not take."""
     answer = cast("Grant | Denial", entry.answer)
     try:
         _wait(store.answer(answer), database)

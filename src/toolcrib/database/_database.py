@@ -137,7 +137,7 @@ class Database:
             pool: How many connections this process may have open.
 
         Raises:
-            DatabaseError: No connection can be had; the message says why and what to do.
+            DatabaseError: It cannot be connected to; the message says why and what to do.
         """
         require_number("a database", "pool", pool, least=1)
         engine = self._sqlite_engine(pool) if self.kind == "sqlite" else self._postgres_engine(pool)
@@ -243,7 +243,7 @@ class PostgresTables:
         pool: The most connections at a time.
 
     Raises:
-        DatabaseError: It is not a Postgres database, or no connection can be had.
+        DatabaseError: It is not a Postgres database, or it cannot be connected to.
     """
 
     error: type[Exception] = DBAPIError
