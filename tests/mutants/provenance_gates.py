@@ -373,6 +373,27 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
         ("tests/provenance/test_writings.py",),
     ),
     Gate(
+        "a yes for a name does not hold for what it is given to later",
+        "provenance/_memory.py",
+        ", frozenset(marks), digests).with_earlier(earlier)\n",
+        ", frozenset(), digests)\n",
+        ("tests/provenance/test_writings.py",),
+    ),
+    Gate(
+        "an object into which the run wrote is not run by its number",
+        "provenance/_origins.py",
+        'but_said=effect != "execute")\n',
+        "but_said=True)\n",
+        ("tests/provenance/test_writings.py",),
+    ),
+    Gate(
+        "what is unknown is asked about inside where text of others is lost",
+        "provenance/_memory.py",
+        "ASKED if effect not in INSIDE or self.is_full else ASKED_INSIDE\n",
+        "ASKED if effect not in INSIDE else ASKED_INSIDE\n",
+        ("tests/provenance/test_memory.py",),
+    ),
+    Gate(
         "what stands beside a name of the run's is unknown",
         "provenance/_origins.py",
         " or self._writings.has_bound(self._sources[number].place, but_said=but_said)\n",
