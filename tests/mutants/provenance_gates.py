@@ -438,8 +438,8 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "what has no known origin is asked about where it cannot be undone",
         "provenance/_memory.py",
-        "ASKED_INSIDE if effect in INSIDE else ASKED\n        for path, value in deciding:",
-        "ASKED_INSIDE\n        for path, value in deciding:",
+        "return ASKED if effect not in INSIDE or self.is_full else ASKED_INSIDE\n",
+        "return ASKED_INSIDE\n",
         _MEMORY,
     ),
     Gate(

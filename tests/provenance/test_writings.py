@@ -343,7 +343,7 @@ def test_what_is_written_is_bounded_and_no_result_is_trusted_beyond() -> None:
 
 
 def test_a_file_into_which_the_run_wrote_is_shared_by_its_number_and_not_run() -> None:
-    made = memory("create a file 'packing.sh', and share it with Ann Lee")
+    made = memory("create a file 'packing.sh', share it with Ann Lee, and run it")
     made.read("read_mail", "c3", {}, "see you on the 26th, at 26 Elm Street", "untrusted")
     made.write(ROOT, {"filename": "packing.sh", "text": "socks and hats"}, frozenset(["text"]), "create")
     made.read("create_file", "c4", {}, {"id": 26, "filename": "packing.sh", "text": "socks and hats"}, "trusted")
