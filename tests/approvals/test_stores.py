@@ -464,6 +464,18 @@ async def test_an_unknown_request_is_told_with_the_store_and_that_it_is_empty(st
     assert used.value.problem == f"there is no request ask_9 in {place}"
 
 
+def test_a_new_file_is_told_in_the_log_once_with_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    caplog.set_level("INFO", "toolcrib.database")
+
+    stores = [SqliteApprovalStore("aprovals.db"), SqliteApprovalStore("aprovals.db")]
+
+    assert [store.place for store in stores] == [str(tmp_path / "aprovals.db")] * 2
+    assert caplog.messages == [f"made the new database {tmp_path / 'aprovals.db'}"]
+
+
 async def test_of_several_requests_each_is_answered_or_says_why_it_is_not(store: Store) -> None:
     ids = ["ask_1", "ask_2", "ask_3", "ask_9", "ask_1"]
     for number in (1, 2, 3):

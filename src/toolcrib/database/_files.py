@@ -6,6 +6,7 @@ makes a difference. It costs a few milliseconds at most.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import weakref
@@ -16,6 +17,8 @@ from pathlib import Path
 from toolcrib.database._sqlite import BUSY_SECONDS, sqlite3, write_ahead
 from toolcrib.database._tables import Execute, StoreTables, TablesVersion
 from toolcrib.errors import DatabaseError
+
+_log = logging.getLogger("toolcrib.database")
 
 
 def connect_file(path: str | Path, *, shared: bool = False) -> sqlite3.Connection:
@@ -54,6 +57,7 @@ def make_file(path: Path, tables: StoreTables) -> None:
     """
     if not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        _log.info("made the new database %s", path.absolute())
     with closing(connect_file(path)) as connection:
         if tables.is_current(connection.execute, "sqlite", str(path)):
             return

@@ -174,6 +174,10 @@ class McpServer(Server[Served]):
     """
 
     def __init__(self, toolset: Toolset, options: ServerOptions) -> None:
+        of_calls = Run(limits=options.limits, deps=options.deps)
+        if options.run is None and not (options.code_mode or options.search):  # so that there are no other tools
+            limited = () if options.limits is None else options.limits.tool_names
+            toolset = toolset.requiring((*limited, *of_calls.asking_tools), "limits or deps of ServerOptions")
         self.toolset, self.options = toolset, options
         self.approvals: ApprovalStore = MemoryApprovalStore() if options.approvals is None else options.approvals
         self.suspended_calls: SuspendedCallStore = (
@@ -184,7 +188,7 @@ class McpServer(Server[Served]):
             raise ValueError(f"{type(self.approvals).__name__} cannot be waited for; leave `wait` out")
         check_countable(self.approvals, options.max_pending)
         if toolset.is_open:
-            Pipeline(toolset).check_run(Run(limits=options.limits, deps=options.deps))
+            Pipeline(toolset).check_run(of_calls)
         local = options.principal or local_user()
         self.principals = Principals(
             self.approvals, self._open_run, lambda: _caller() or (local, None), options.max_pending, options.kept_for
