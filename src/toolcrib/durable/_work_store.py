@@ -6,10 +6,11 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from toolcrib._processes import this_process
-from toolcrib.approvals import ApprovalEntry, WrappedApprovalStore
+from toolcrib.approvals import ApprovalEntry, Execution, WrappedApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Done, Grant
 from toolcrib.durable._answered import AnswerStore
 from toolcrib.durable._outage import WaitedTime, readable
@@ -114,6 +115,37 @@ class WorkStore(WrappedApprovalStore):
         """Record that a call has ended."""
         with self._without_clock():
             await readable(lambda: self.store.end(request, grant, result))
+
+    async def break_off(self, request: ApprovalRequest, grant: Grant | None) -> None:
+        """Record that a call which began here was broken off."""
+        with self._without_clock():
+            await readable(lambda: self.store.break_off(request, grant))
+
+    async def undo(self, request: ApprovalRequest) -> None:
+        """Forget that a call began, which asked for approval before it did anything."""
+        with self._without_clock():
+            await readable(lambda: self.store.undo(request))
+
+    async def like(self, request: ApprovalRequest) -> tuple[ApprovalEntry, ...]:
+        """Return the entries of other, equal calls."""
+        with self._without_clock():
+            return await readable(lambda: self.store.like(request))
+
+    async def digest_key(self) -> bytes | None:
+        """Return the key for the digests of secret arguments."""
+        with self._without_clock():
+            return await readable(super().digest_key)
+
+    async def claim(self, key: str) -> Execution | None:
+        """Claim another piece of work; None for a program, of which its journal says who goes on with it."""
+        with self._without_clock():
+            return None if self._execution is None else await readable(partial(super().claim, key))
+
+    async def release(self, key: str, *, ended: bool, result: Mapping[str, Any] | None = None) -> None:
+        """Release a claim."""
+        if self._execution is not None:
+            with self._without_clock():
+                await readable(partial(super().release, key, ended=ended, result=result))
 
     def _without_clock(self) -> AbstractContextManager[None]:
         if self._execution is not None:
