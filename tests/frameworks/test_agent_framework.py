@@ -19,6 +19,7 @@ from agent_framework import (
     tool,
 )
 
+from tests.frameworks.booking import booking
 from tests.frameworks.scripted_agent_framework import ScriptedClient, calling, outputs
 from toolcrib.adapters.agent_framework import GuardProvider, answers, approval_requests, as_tools, from_tools, guard
 from toolcrib.calls import Completed, Failed, Media, RunNormally, Suspended, ToolCall
@@ -74,18 +75,6 @@ class Chat:
         return await self.say(
             Message("user", [Content.from_function_approval_response(approved, asked.id, asked.function_call)])
         )
-
-
-def booking(ran: list[str], **options: Any) -> Any:
-    """Return a tool of ours that notes what it was called with."""
-
-    @ez_tool(**options)
-    async def book(city: str) -> str:
-        """Book a room."""
-        ran.append(city)
-        return f"booked {city}"
-
-    return book
 
 
 def deleting(ran: list[str], **options: Any) -> FunctionTool:

@@ -18,6 +18,7 @@ from claude_agent_sdk import (
     tool,
 )
 
+from tests.frameworks.booking import booking
 from tests.ways_in.claude_agent_sdk import ScriptedCli
 from toolcrib.adapters.claude_agent_sdk import answers, approval_requests, as_tools, from_tools, guard
 from toolcrib.approvals import approve_all
@@ -61,18 +62,6 @@ class Talk:
         """Go on with answers, and return what the model was given."""
         self.options = await answers(self.options, self.session, *given)
         return await self.say()
-
-
-def booking(ran: list[str], **options: Any) -> Any:
-    """Return a tool of ours that notes what it was called with."""
-
-    @ez_tool(**options)
-    async def book(city: str) -> str:
-        """Book a room."""
-        ran.append(city)
-        return f"booked {city}"
-
-    return book
 
 
 def bash(ran: list[str]) -> dict[str, Any]:

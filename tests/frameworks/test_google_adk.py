@@ -12,6 +12,7 @@ from google.adk.runners import InMemoryRunner
 from google.adk.tools import AgentTool, BaseTool, FunctionTool, ToolContext, google_search
 from google.genai import types
 
+from tests.frameworks.booking import booking
 from tests.frameworks.scripted_adk import ScriptedLlm, calling, saying
 from toolcrib.adapters.google_adk import GuardPlugin, answers, approval_requests, as_tools, from_tools, guard
 from toolcrib.approvals import MemoryApprovalStore
@@ -58,18 +59,6 @@ class Chat:
 def outputs(events: list[Any]) -> list[Any]:
     """Return what the model was given for each call."""
     return [reply.response for event in events for reply in event.get_function_responses()]
-
-
-def booking(ran: list[str], **options: Any) -> Any:
-    """Return a tool of ours that notes what it was called with."""
-
-    @ez_tool(**options)
-    async def book(city: str) -> str:
-        """Book a room."""
-        ran.append(city)
-        return f"booked {city}"
-
-    return book
 
 
 def deleting(ran: list[str]) -> Any:

@@ -22,6 +22,7 @@ from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, interrupt
 
+from tests.frameworks.booking import booking
 from tests.frameworks.scripted import Scripted
 from toolcrib.adapters.langchain import (
     GuardMiddleware,
@@ -76,18 +77,6 @@ def went() -> tuple[Any, Any]:
 def outputs(result: Any) -> list[Any]:
     """Return what the model was given for each call."""
     return [message.content for message in result["messages"] if isinstance(message, ToolMessage)]
-
-
-def booking(ran: list[str], **options: Any) -> Any:
-    """Return a tool of ours that notes what it was called with."""
-
-    @ez_tool(**options)
-    async def book(city: str) -> str:
-        """Book a room."""
-        ran.append(city)
-        return f"booked {city}"
-
-    return book
 
 
 def deleting(ran: list[str]) -> Any:

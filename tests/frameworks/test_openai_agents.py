@@ -27,6 +27,7 @@ from agents.testing import ScriptedModel, assistant_message, function_call
 from mcp.types import CallToolResult, TextContent
 from mcp.types import Tool as McpTool
 
+from tests.frameworks.booking import booking
 from toolcrib.adapters.openai_agents import answers, approval_requests, as_tools, from_tools, guard
 from toolcrib.approvals import MemoryApprovalStore, MemorySuspendedCalls
 from toolcrib.calls import ApprovalRequest, Completed, Media, Suspended, ToolCall
@@ -66,18 +67,6 @@ def deleting(ran: list[str]) -> Any:
         return f"deleted {path}"
 
     return delete
-
-
-def booking(ran: list[str], **options: Any) -> Any:
-    """Return a tool of ours that notes what it was called with."""
-
-    @ez_tool(**options)
-    async def book(city: str) -> str:
-        """Book a room."""
-        ran.append(city)
-        return f"booked {city}"
-
-    return book
 
 
 async def leave_in_doubt(store: MemoryApprovalStore, request: ApprovalRequest) -> None:

@@ -18,6 +18,7 @@ from smolagents.local_python_executor import PythonExecutor
 from smolagents.memory import ActionStep
 from smolagents.models import get_tool_json_schema
 
+from tests.frameworks.booking import booking
 from tests.frameworks.scripted_smolagents import QUIET, Script
 from toolcrib.adapters.smolagents import (
     SandboxExecutor,
@@ -40,18 +41,6 @@ from toolcrib.schema import RunContext
 from toolcrib.serving import GuardPolicy
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import ez_tool
-
-
-def booking(ran: list[str], **options: Any) -> Any:
-    """Return a tool of ours that notes what it was called with."""
-
-    @ez_tool(**options)
-    async def book(city: str) -> str:
-        """Book a room."""
-        ran.append(city)
-        return f"booked {city}"
-
-    return book
 
 
 def deleting(ran: list[str]) -> Tool:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.frameworks.booking import booking
 from tests.frameworks.chats import CHATS, Chat
 from toolcrib.approvals import MemoryApprovalStore, pending_requests
 from toolcrib.calls import Completed, Failed, Reject, Suspended, ToolCall
@@ -27,18 +28,6 @@ DELETE = ("delete", {"path": "x"})
 
 each_framework = pytest.mark.parametrize("chat", CHATS.values(), ids=[*CHATS])
 VERBS = ("guard", "approval_requests", "answers", "as_tools", "from_tools")
-
-
-def booking(ran: list[str], **options: Any) -> Any:
-    """Return a tool of ours that notes what it was called with."""
-
-    @ez_tool(**options)
-    async def book(city: str) -> str:
-        """Book a room."""
-        ran.append(city)
-        return f"booked {city}"
-
-    return book
 
 
 @ez_tool

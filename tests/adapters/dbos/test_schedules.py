@@ -7,6 +7,8 @@ import multiprocessing
 import os
 import signal
 import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from multiprocessing.connection import Connection
@@ -50,6 +52,17 @@ PATIENCE = 240.0
 async def report(day: datetime) -> str:
     """Write the report of a day."""
     return day.isoformat()
+
+
+@asynccontextmanager
+async def client_of(agent: DurableAgent, database: str, *, had_worker: bool = False) -> AsyncGenerator[Client]:
+    """Yield a client that an agent uses; a database that never had a worker has no ticks."""
+    if had_worker:
+        async with engine_of(database, agent):
+            pass
+    async with Client(database) as client:
+        agent.use(client)
+        yield client
 
 
 async def schedule(work: Work, client: Client, when: Schedule, **placement: Any) -> None:
@@ -112,8 +125,7 @@ async def test_a_tool_is_given_the_time_of_its_tick_in_the_zone_of_the_schedule(
 
 async def test_a_tick_is_skipped_while_the_work_of_an_earlier_one_has_the_key(file: str) -> None:
     agent = durable(count)
-    async with Client(file) as client:
-        agent.use(client)
+    async with client_of(agent, file) as client:
         await agent.schedule(Schedule("minutely", "* * * * *"), Turn(count), key="one")
         first, second = trigger_schedule(client, "minutely"), trigger_schedule(client, "minutely")
         (found,) = list_work(client)
@@ -124,9 +136,8 @@ async def test_a_tick_is_skipped_while_the_work_of_an_earlier_one_has_the_key(fi
 
 async def test_ticks_that_cannot_be_enqueued_later_are_refused(file: str) -> None:
     now = datetime.now(UTC)
-    async with Client(file) as client:
-        agent = durable(count)
-        agent.use(client)
+    agent = durable(count)
+    async with client_of(agent, file) as client:
         await agent.schedule(Schedule("each second", "* * * * * *"), Turn(count))
 
         with pytest.raises(EngineError, match=r"`each second` has more than 10000 ticks in that time"):
@@ -163,9 +174,8 @@ async def test_a_paused_schedule_enqueues_nothing_but_when_it_is_triggered(datab
 
 
 async def test_what_passed_in_a_pause_is_not_made_up_for_and_what_passed_without_a_worker_is(file: str) -> None:
-    async with Client(file) as client:
-        agent = durable(count)
-        agent.use(client)
+    agent = durable(count)
+    async with client_of(agent, file) as client:
         before = datetime.now(UTC)
         for name in ("paused", "active"):
             await agent.schedule(Schedule(name, "0 * * * *", backfill=True), Turn(count))
@@ -180,9 +190,8 @@ async def test_what_passed_in_a_pause_is_not_made_up_for_and_what_passed_without
 
 
 async def test_what_is_missed_is_skipped_unless_the_schedule_says_otherwise(file: str) -> None:
-    async with Client(file) as client:
-        agent = durable(count)
-        agent.use(client)
+    agent = durable(count)
+    async with client_of(agent, file) as client:
         for name, backfill in (("skips", False), ("makes-up", True)):
             await agent.schedule(Schedule(name, "0 * * * *", backfill=backfill), Turn(count))
             _skip_until(client, name, datetime.now(UTC) - timedelta(hours=2))
@@ -197,9 +206,8 @@ async def test_what_is_missed_is_skipped_unless_the_schedule_says_otherwise(file
 async def test_a_schedule_with_other_times_makes_up_for_nothing_that_passed_before(
     file: str, change: dict[str, Any]
 ) -> None:
-    async with Client(file) as client:
-        agent = durable(count)
-        agent.use(client)
+    agent = durable(count)
+    async with client_of(agent, file) as client:
         before = datetime.now(UTC) - timedelta(hours=3)
         first = Schedule("changed", "0 * * * *" if "timezone" in change else YEARLY, backfill=True)
         same = Schedule("same", "0 * * * *", backfill=True)
@@ -220,10 +228,7 @@ async def test_a_schedule_that_gets_other_times_while_a_worker_looks_makes_up_fo
     database: str, cron: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agent = durable(count)
-    async with engine_of(database, agent):
-        pass
-    async with Client(database) as client:
-        agent.use(client)
+    async with client_of(agent, database, had_worker=True) as client:
         await agent.schedule(Schedule("often", cron, backfill=True), Turn(count))
         _skip_until(client, "often", datetime.now(UTC) - timedelta(hours=3))
         listed = client.dbos.list_schedules(status="ACTIVE")
@@ -237,10 +242,7 @@ async def test_a_schedule_that_gets_other_times_while_a_worker_looks_makes_up_fo
 
 async def test_ticks_before_one_that_was_enqueued_are_made_up_for(database: str) -> None:
     agent = durable(count)
-    async with engine_of(database, agent):
-        pass
-    async with Client(database) as client:
-        agent.use(client)
+    async with client_of(agent, database, had_worker=True) as client:
         await agent.schedule(Schedule("hourly", "0 * * * *", backfill=True), Turn(count))
         now = datetime.now(UTC)
         _skip_until(client, "hourly", now - timedelta(hours=4))
@@ -256,8 +258,7 @@ async def test_ticks_before_one_that_was_enqueued_are_made_up_for(database: str)
 
 async def test_a_schedule_of_a_version_that_kept_no_marks_makes_up_from_its_latest_tick(file: str) -> None:
     agent = durable(count)
-    async with Client(file) as client:
-        agent.use(client)
+    async with client_of(agent, file) as client:
         await agent.schedule(Schedule("hourly", "0 * * * *", backfill=True), Turn(count))
         _skip_until(client, "hourly", datetime.now(UTC) - timedelta(hours=2))
         with client.engine.begin() as connection:
@@ -291,10 +292,7 @@ async def test_a_clock_that_is_set_back_gives_no_tick_again(database: str) -> No
 
 async def test_a_tick_that_was_under_way_when_its_schedule_was_deleted_and_made_anew_enqueues_once(file: str) -> None:
     agent = durable(count)
-    async with engine_of(file, agent):
-        pass  # a database that never had a worker has no ticks
-    async with Client(file) as client:
-        agent.use(client)
+    async with client_of(agent, file, had_worker=True) as client:
         since = datetime.now(UTC) - timedelta(hours=2)
         await agent.schedule(Schedule("hourly", "0 * * * *", backfill=True), Turn(count))
         make_up(client, "hourly", since)
@@ -309,10 +307,7 @@ async def test_a_tick_that_was_under_way_when_its_schedule_was_deleted_and_made_
 
 async def test_a_tick_that_ends_while_work_is_listed_is_no_work(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     agent = durable(count)
-    async with engine_of(file, agent):
-        pass
-    async with Client(file) as client:
-        agent.use(client)
+    async with client_of(agent, file, had_worker=True) as client:
         await agent.schedule(Schedule("hourly", "0 * * * *", backfill=True), Turn(count))
         make_up(client, "hourly", datetime.now(UTC) - timedelta(hours=2))
         listed, database = client.dbos.list_workflows, client.dbos._sys_db
@@ -333,10 +328,7 @@ async def test_a_tick_that_ends_while_work_is_listed_is_no_work(file: str, monke
 
 async def test_a_tick_that_was_under_way_when_its_schedule_was_deleted_enqueues_nothing(file: str) -> None:
     agent = durable(count)
-    async with engine_of(file, agent):
-        pass
-    async with Client(file) as client:
-        agent.use(client)
+    async with client_of(agent, file, had_worker=True) as client:
         await agent.schedule(Schedule("hourly", "0 * * * *", backfill=True), Turn(count))
         make_up(client, "hourly", datetime.now(UTC) - timedelta(hours=2))
         delete_schedule(client, "hourly")
@@ -395,9 +387,8 @@ async def test_schedules_are_listed_replaced_and_deleted(database: str) -> None:
 
 @pytest.mark.parametrize("change", [pause_schedule, resume_schedule, delete_schedule, trigger_schedule])
 async def test_a_schedule_that_is_missing_is_an_error_that_names_those_that_are_there(file: str, change: Any) -> None:
-    async with Client(file) as client:
-        agent = durable(count)
-        agent.use(client)
+    agent = durable(count)
+    async with client_of(agent, file) as client:
         await agent.schedule(Schedule("nightly", YEARLY), Turn(count))
         with pytest.raises(EngineError, match=r"there is no schedule `nightli` in .*; there are: nightly"):
             change(client, "nightli")
@@ -442,8 +433,7 @@ def test_what_is_not_a_text_is_refused_by_its_name() -> None:
 
 async def test_a_turn_that_the_agent_cannot_run_is_refused_before_it_is_scheduled(file: str) -> None:
     agent = durable(report)
-    async with Client(file) as client:
-        agent.use(client)
+    async with client_of(agent, file) as client:
         with pytest.raises(ValueError, match="`report` has no argument `night` for the time; it has: day"):
             await agent.schedule(Schedule("nightly", YEARLY), Turn(report), time_argument="night")
         with pytest.raises(UnknownTool):
@@ -455,8 +445,7 @@ async def test_a_turn_that_the_agent_cannot_run_is_refused_before_it_is_schedule
 
 async def test_a_schedule_is_written_as_its_golden_file_has_it(file: str) -> None:
     agent = durable(report)
-    async with Client(file) as client:
-        agent.use(client)
+    async with client_of(agent, file) as client:
         await agent.schedule(Schedule("nightly", YEARLY), Turn(report), time_argument="day", key="one", timeout=60.0)
         found = client.dbos.get_schedule("nightly")
 
@@ -505,8 +494,7 @@ async def test_workers_that_are_killed_at_any_moment_lose_and_double_no_tick(dat
         workers[worker_id].start()
         assert mine.recv() == "ready"
 
-    async with Client(database) as client:
-        agent.use(client)
+    async with client_of(agent, database) as client:
         turn: Turn[Any] = Turn(note, kwargs={"folder": str(tmp_path)})
         await agent.schedule(Schedule("secondly", "* * * * * *", backfill=True), turn, time_argument="at")
         for worker_id in ("one", "two"):

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
-from mcp.client.auth import OAuthClientProvider, TokenStorage
+from mcp.client.auth import OAuthClientProvider
 from mcp.server.auth.provider import (
     AccessToken,
     AuthorizationCode,
@@ -21,6 +21,7 @@ from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull,
 from pydantic import AnyUrl
 
 from tests.adapters.mcp_client.servers import called, served
+from tests.adapters.tokens import MemoryTokens
 from tests.networks import free_port
 from toolcrib.adapters.mcp_client import connect
 
@@ -74,25 +75,6 @@ class Authority:
         return None
 
 
-class Kept(TokenStorage):
-    """What a client was given."""
-
-    tokens: OAuthToken | None = None
-    client: OAuthClientInformationFull | None = None
-
-    async def get_tokens(self) -> OAuthToken | None:
-        return self.tokens
-
-    async def set_tokens(self, tokens: OAuthToken) -> None:
-        self.tokens = tokens
-
-    async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return self.client
-
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        self.client = client_info
-
-
 class Browser:
     """A person's browser, which is sent to the authorization server and back."""
 
@@ -112,7 +94,7 @@ class Browser:
 
 
 async def test_who_is_sent_to_an_authorization_server_comes_back_with_a_token() -> None:
-    port, authority, kept, browser = free_port(), Authority(), Kept(), Browser()
+    port, authority, kept, browser = free_port(), Authority(), MemoryTokens(), Browser()
     place = f"http://127.0.0.1:{port}"
     given = {"issuer_url": place, "resource_server_url": f"{place}/mcp", "validate_token_resource": True}
     settings = AuthSettings.model_validate({**given, "client_registration_options": {"enabled": True}})

@@ -7,36 +7,17 @@ from urllib.parse import parse_qsl, urlsplit
 
 import httpx2 as httpx
 import pytest
-from mcp.client.auth import OAuthClientProvider, TokenStorage
+from mcp.client.auth import OAuthClientProvider
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
+from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
 from pydantic import AnyUrl
 
 from tests.adapters.mcp_server.http import served
 from tests.adapters.mcp_server.test_oauth import TOOLS
+from tests.adapters.tokens import MemoryTokens
 from tests.serving.oauth.login import Login, login
 from toolcrib.adapters.mcp_server import AuthorizationServer
-
-
-class Kept(TokenStorage):
-    """What the client keeps, in memory."""
-
-    def __init__(self) -> None:
-        self.tokens: OAuthToken | None = None
-        self.client: OAuthClientInformationFull | None = None
-
-    async def get_tokens(self) -> OAuthToken | None:
-        return self.tokens
-
-    async def set_tokens(self, tokens: OAuthToken) -> None:
-        self.tokens = tokens
-
-    async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return self.client
-
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        self.client = client_info
 
 
 class User:
@@ -72,7 +53,7 @@ async def test_a_client_signs_in_and_asks_for_what_a_call_needs(server: Login, m
     about = OAuthClientMetadata(redirect_uris=[AnyUrl("http://localhost:1/back")], client_name="test")
     known = AuthorizationServer(server.issuer, scopes=["mcp"])
     async with served(TOOLS, authorization_server=known) as url:
-        signing = OAuthClientProvider(url, about, Kept(), user.go, user.come_back)
+        signing = OAuthClientProvider(url, about, MemoryTokens(), user.go, user.come_back)
         async with (
             httpx.AsyncClient(auth=signing, timeout=60) as http,
             Client(streamable_http_client(url, http_client=http), mode=mode) as client,

@@ -306,7 +306,7 @@ class DurableAgent(DbosAnswers):
 
     @property
     def is_paused(self) -> bool:
-        """Whether its queue stands still, on behalf of this agent or of another on the queue."""
+        """True if the queue of the agent is paused, by this agent or by another one on it."""
         return self.client.is_stopped(self.queue.name)
 
     async def pause(self) -> None:

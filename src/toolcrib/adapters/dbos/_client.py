@@ -313,17 +313,27 @@ class Client:
 
         DBOS's own function keeps the data as it is given, and work is to have its own id there.
         """
-        system: Any = self.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- as above
         limits = {DEBOUNCED: placement.key, TIMEOUT: placement.timeout}
         data = {**data, **{name: value for name, value in limits.items() if value is not None}}
         holder_id = f"{options['workflow_name']}-{placement.key}"  # the id by which DBOS's own function knows it
         options |= {"deduplication_id": holder_id, "delay_seconds": min(seconds, placement.debounce_limit or seconds)}
         del options["duplication_policy"]
         limit = None if placement.debounce_limit is None else _in_ms(placement.debounce_limit)
+        while True:
+            if (work_id := self._replace_delayed(options, data, seconds)) is not None:
+                return work_id
+            try:
+                return self.dbos._enqueue_debounced(cast("Any", options), limit, data)  # pyright: ignore[reportPrivateUsage] -- as above
+            except DBOSQueueDeduplicatedError:  # another process was quicker
+                continue
+
+    def _replace_delayed(self, options: dict[str, Any], data: Mapping[str, Any], seconds: float) -> str | None:
+        """Put data in the place of that of the work of its key that waits, and return its id; None where none waits."""
+        system: Any = self.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- as above
         table = system.tables.workflow_status.c
         waits = (
             table.queue_name == options["queue_name"],
-            table.deduplication_id == holder_id,
+            table.deduplication_id == options["deduplication_id"],
             table.status == "DELAYED",
         )
 
@@ -337,7 +347,7 @@ class Client:
                 replaced = system.debounce_delayed_workflow(
                     workflow_name=options["workflow_name"],
                     queue_name=options["queue_name"],
-                    deduplication_id=holder_id,
+                    deduplication_id=options["deduplication_id"],
                     delay_until_epoch_ms=_in_ms(seconds),
                     inputs=inputs,
                     serialization=form,
@@ -348,13 +358,7 @@ class Client:
                     connection.commit()
                 return holder if replaced == holder else None
 
-        while True:
-            if (work_id := replace()) is not None:
-                return work_id
-            try:
-                return self.dbos._enqueue_debounced(cast("Any", options), limit, data)  # pyright: ignore[reportPrivateUsage] -- as above
-            except DBOSQueueDeduplicatedError:  # another process was quicker
-                continue
+        return replace()
 
     async def status(self, workflow_id: str) -> WorkflowStatus | None:
         """Return the DBOS status of a workflow; None without one of that id, and for another application's."""

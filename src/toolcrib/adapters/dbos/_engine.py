@@ -146,7 +146,7 @@ class Engine:
         self.lost = asyncio.Event()
         """Set when this worker's work was handed over to others: it takes no more, and has to be left."""
         self.gave_back = False
-        """Whether all that had not ended was put back into the queues when the engine was left."""
+        """True if the work that had not ended was put back into the queues when the engine was left."""
 
     @property
     def client(self) -> Client:
@@ -291,7 +291,7 @@ class Engine:
 
     @property
     def takes_work(self) -> bool:
-        """Whether work may begin here: not any more once the engine is being left, or its work was handed over."""
+        """True if work may begin here: the engine is not being left, and its work was not handed over."""
         return not (self._is_leaving or self.lost.is_set())
 
     async def may_begin(self) -> None:

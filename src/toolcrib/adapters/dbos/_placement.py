@@ -116,7 +116,7 @@ class Queue:
 
     @property
     def is_partitioned(self) -> bool:
-        """Whether each partition of the work has limits of its own."""
+        """True if each partition of the work has limits of its own."""
         return self.partition_concurrency is not None or self.partition_rate is not None
 
     def check(self, partition: str | None) -> None:

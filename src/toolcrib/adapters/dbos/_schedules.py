@@ -137,13 +137,8 @@ def apply_schedule(
     Raises:
         EngineError: Another application of the database has the name.
     """
-    work = {
-        SCHEDULE: schedule.name,
-        "workflow": workflow,
-        "to": queue,
-        "data": dict(data),
-        "placement": placement.options,
-    }
+    work = {SCHEDULE: schedule.name, "workflow": workflow, "to": queue, "data": dict(data)}
+    work["placement"] = placement.options
     if placement.debounce is not None:
         raise ValueError(f"the schedule `{schedule.name}`: what is enqueued by the clock cannot be debounced")
     entry = {

@@ -88,17 +88,8 @@ def connect(
         require_choice("connect()", "tool_names", tool_names)
     require_choice("connect()", "approval", approval, ())
     refuse_unknown_options("connect()", more, _OPTIONS, _OF_OTHERS)
-    options = Options(
-        prefix,
-        tool_names,
-        include_resources,
-        descriptions or {},
-        return_schemas or {},
-        approval,
-        headers,
-        auth,
-        **more,
-    )
+    texts, schemas = descriptions or {}, return_schemas or {}
+    options = Options(prefix, tool_names, include_resources, texts, schemas, approval, headers, auth, **more)
     target = read_source(source, options)
     return ServerToolset(ServerSource(target, options.name or server_name(target), options))
 

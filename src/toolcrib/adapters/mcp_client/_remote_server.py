@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakSet
 
@@ -111,28 +112,17 @@ class RemoteServer:
         task = TaskCall(self.name, listed, self._as_tasks, report, self._clock)
 
         async def ask(connection: Connection) -> types.CallToolResult:
-            client = connection.client
+            client, session = connection.client, connection.session
             if task.id:
-                return await task.follow(connection.session)
-            if task.begins_in(connection.session):
-                result = await self._with_pages(lambda: task.begin(connection.session, arguments, meta))
-                await connection.session.validate_tool_result(name, result)
+                return await task.follow(session)
+            if task.begins_in(session):
+                result = await self._with_pages(lambda: task.begin(session, arguments, meta))
+                await session.validate_tool_result(name, result)
                 return result
-            if client is not None:
-                return await self._with_pages(
-                    lambda: client.call_tool(name, arguments, progress_callback=report, meta=meta)
-                )
-            session = connection.session
-            return await _with_input(
-                session,
-                lambda responses, state: session.call_tool(
-                    name,
-                    arguments,
-                    progress_callback=report,
-                    input_responses=responses,
-                    request_state=state,
-                    allow_input_required=True,
-                ),
+            if client is None:
+                return await _call_with_input(session, name, arguments, report)
+            return await self._with_pages(
+                lambda: client.call_tool(name, arguments, progress_callback=report, meta=meta)
             )
 
         when = f"while `{name}` ran. Whether it took effect is unknown"
@@ -357,13 +347,16 @@ class _ConnectionLostError(Exception):
         self.not_done = not_done
 
 
-async def _with_input(session: ClientSession, send: Callable[[Any, Any], Awaitable[Any]]) -> Any:
-    """Return a result of a session, answering its requests for input; a `Client` does so by itself."""
-    result = await send(None, None)
+async def _call_with_input(
+    session: ClientSession, name: str, arguments: dict[str, Any], report: ProgressReport
+) -> types.CallToolResult:
+    """Call a tool of a session, and answer its requests for input; a `Client` does so by itself."""
+    call = partial(session.call_tool, name, arguments, progress_callback=report, allow_input_required=True)
+    result = await call()
     for _ in range(_INPUT_ROUNDS):
         if not isinstance(result, types.InputRequiredResult):
             return result
-        responses: dict[str, Any] = {}
+        responses: types.InputResponses = {}
         for key, request in (result.input_requests or {}).items():
             answer = await session.dispatch_input_request(
                 ClientRequestContext(session=session, request_id=key), request
@@ -371,5 +364,5 @@ async def _with_input(session: ClientSession, send: Callable[[Any, Any], Awaitab
             if isinstance(answer, types.ErrorData):
                 raise MCPError.from_error_data(answer)
             responses[key] = answer
-        result = await send(responses or None, result.request_state)
+        result = await call(input_responses=responses or None, request_state=result.request_state)
     raise InputRequiredRoundsExceededError(_INPUT_ROUNDS)

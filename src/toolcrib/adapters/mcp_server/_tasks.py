@@ -62,14 +62,11 @@ class Tasks:
         ttl: timedelta | None = None,
         after: float = 0.0,
     ) -> Task:
-        """Make a call, or continue the equal one that is suspended, as a task.
+        """Make a call, or continue the equal one that is suspended, as a task; one unknown to its client has ended.
 
         Args:
             ttl: For how long the client wants it kept.
             after: Seconds in which it may end before it is a task.
-
-        Returns:
-            The task; one that is not known to its client has ended.
 
         Raises:
             TasksFullError: There are too many.

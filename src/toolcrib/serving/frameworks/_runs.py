@@ -112,7 +112,7 @@ class FrameworkRuns:
 
     @property
     def may_ask(self) -> bool:
-        """Whether a run itself may ask for approval: by its features and gates, or by its `deps`."""
+        """True if a run itself may ask for approval: by its features and gates, or by its `deps`."""
         host_run = self.given
         if isinstance(host_run, Run):
             return bool(host_run.features or host_run.gates) or host_run.has_asking_deps

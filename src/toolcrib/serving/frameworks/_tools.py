@@ -52,7 +52,7 @@ class AskedCall:
 
     @property
     def is_open(self) -> bool:
-        """Whether a person has to answer still."""
+        """True if a person still has to answer."""
         return self.stored is None and self.outcome is None
 
 

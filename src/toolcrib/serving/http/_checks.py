@@ -110,7 +110,7 @@ class HttpGuard:
 
     @property
     def is_open(self) -> bool:
-        """Whether new requests are taken."""
+        """True if new requests are accepted."""
         return not self._closing
 
     async def close(self, grace: float = 0.0) -> None:
