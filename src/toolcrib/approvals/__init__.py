@@ -1,7 +1,6 @@
-"""Approval: policies and approvers, the rules of grants, and the stores of requests and answers.
+"""Approval: policies that say which calls need a person, the rules of grants, and the stores of requests and answers.
 
-The requests and grants themselves are values in `calls`; asking for one is step 5 of the pipeline. Nothing here runs a
-tool.
+Requests and grants themselves are values in `calls`, and the pipeline makes requests. Nothing here runs a tool.
 """
 
 from __future__ import annotations
