@@ -214,7 +214,7 @@ async def _lines(stream: Any, most: int) -> AsyncGenerator[bytes | None]:
 async def _started(command: StdioServerParameters, errors: TextIO) -> Any:
     env = get_default_environment() | (command.env or {})
     if command.cwd is not None and not await asyncio.to_thread(os.path.isdir, command.cwd):
-        raise NotADirectoryError(f"its working folder is not there: cwd is {os.path.abspath(command.cwd)}")
+        raise NotADirectoryError(f"its working folder is not there: cwd is {Path(command.cwd).absolute()}")
     if sys.platform == "win32":
         path = await asyncio.to_thread(get_windows_executable_command, command.command)
         return await create_windows_process(path, command.args, env, errors, command.cwd)
