@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, TextIO
 
 import anyio
