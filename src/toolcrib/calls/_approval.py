@@ -11,8 +11,8 @@ from typing import Any, Final, Literal, Never, TypeAlias, cast, get_args
 
 from toolcrib._numbers import count_text, require_span
 from toolcrib._short_repr import ShortRepr
-from toolcrib.calls._bound_parts import bound_with_parts, steps_to
-from toolcrib.calls._bounds import Bound, GrantUse, bounds_problem, number_of, require_bounds
+from toolcrib.calls._bound_parts import ROOT, amounts_at, bound_with_parts, path_text, steps_to
+from toolcrib.calls._bounds import Bound, GrantUse, amount_of, bounds_problem, number_of, require_bounds
 from toolcrib.calls._diff import differences, label, printable, shown
 from toolcrib.calls._doubt import IN_DOUBT
 from toolcrib.calls._identity import APPROVER_RULES, Identity, RequiredApprovers
@@ -182,6 +182,11 @@ class ApprovalRequest(ShortRepr):
         return None if rule is None else self.created_at + timedelta(seconds=rule.expires_after or 0)
 
     @property
+    def known_names(self) -> frozenset[str]:
+        """The names of the arguments that its tool takes, as far as they are known."""
+        return frozenset(self.arguments).union((self.parameters or {}).get("properties", {}))
+
+    @property
     def expires_by(self) -> RequiredApprovers | None:
         """The rule by which it expires; None where it does not."""
         if self.in_doubt or self.asked_by is not None or self.consent is not None:
@@ -298,7 +303,8 @@ class ApprovalRequest(ShortRepr):
                 `items[*].price` for each item. Of all others exactly what the request has, and for an item what one of
                 its items has. `grant.text()` says it in words. The scope is `within`.
             uses: How many calls may begin by it, this one among them; any number when None.
-            total: An argument that is a number, and up to which sum of it calls may begin, in all.
+            total: An argument that is a number, or a part of one by its path (`order.amount`, `items[*].price` for the
+                sum of all items), and up to which sum of it calls may begin, in all.
             times: The times of the week at which it counts; any time when None.
 
         Raises:
@@ -316,8 +322,11 @@ class ApprovalRequest(ShortRepr):
             raise TypeError(
                 f"always(): total is {total!r:.80}; give an argument and a sum, as in total=('amount', 100)"
             )
-        limits: dict[str, Any] = {"uses": uses, "total": None if total is None else (total[0], _limit(*total))}
-        limits["times"] = times
+        limits: dict[str, Any] = {"uses": uses, "total": None, "times": times}
+        if total is not None:
+            path, limit = str(total[0]), _limit(*total)
+            is_part = len(steps_to(path, self.known_names)) > 1
+            limits["total"] = f"{ROOT}{path.removeprefix(ROOT)}" if is_part else path, limit
         if within is not None:
             limits |= {"within": self._bounds(within), "values": self._marks()}
             scope = "within"
@@ -332,7 +341,7 @@ class ApprovalRequest(ShortRepr):
         """Return a bound for each argument, for one that is not named the value that it has."""
         if not isinstance(within, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
             raise TypeError(f"within is {within!r:.80}; give bounds by argument, as in within={{'order': Bound.any()}}")
-        known = self.arguments.keys() | (self.parameters or {}).get("properties", {}).keys()
+        known = self.known_names
         require_bounds(within)
         named: dict[str, list[tuple[Sequence[str], Bound]]] = {}
         for path, bound in within.items():
@@ -501,7 +510,7 @@ class Grant(ShortRepr):
             `ApprovalRequest.origins`.
         within: The bound of each argument, by name; an argument without a bound may not be given.
         uses: How many calls may begin by it; any number when None.
-        total: An argument, and up to which sum of it calls may begin.
+        total: An argument, or the path to a part of one, and up to which sum of it calls may begin.
         times: The times of the week at which calls may begin; any time when None.
         identity: Who said yes, as a login, a token or the host shows it; None for a name alone.
         identities: Those of the others who approved the same.
@@ -574,11 +583,13 @@ class Grant(ShortRepr):
         if self.total is None:
             return ""
         name, most = self.total
-        amount = number_of(request.arguments.get(name))
-        if amount is None or amount < 0:
-            return f"it counts `{name}`, which is {shown(request.arguments.get(name))}, and no number of 0 or more"
-        spent = use.spent + amount
-        return "" if spent <= most else f"`{name}` would come to {spent} in all, and it was given for {most}"
+        values = amounts_at(name, request.arguments, request.known_names)
+        amounts, place = [amount_of(value) for value in values], name.removeprefix(ROOT)
+        if None in amounts:
+            value = shown(values[amounts.index(None)])
+            return f"it counts `{place}`, which is {value}, and no number of 0 or more"
+        spent = use.spent + sum(filter(None, amounts))
+        return "" if spent <= most else f"`{place}` would come to {spent} in all, and it was given for {most}"
 
     def time_problem(self, at: datetime) -> str:
         """Return why it does not count at a time, in words for a person; empty where it does."""
@@ -590,8 +601,8 @@ class Grant(ShortRepr):
 
     def used_by(self, request: ApprovalRequest, use: GrantUse, at: datetime | None = None) -> GrantUse:
         """Return its use with one more call, which it covers, and which begins at a time."""
-        amount = None if self.total is None else number_of(request.arguments.get(self.total[0]))
-        return GrantUse(use.calls + 1, use.spent + (amount or 0), at)
+        values = () if self.total is None else amounts_at(self.total[0], request.arguments, request.known_names)
+        return GrantUse(use.calls + 1, use.spent + sum(filter(None, map(amount_of, values))), at)
 
     def text(self) -> str:
         """Return in words what it covers: `refund: order any, amount up to 50; until ...; at most 10 times`."""
@@ -615,7 +626,7 @@ class Grant(ShortRepr):
         if self.uses is not None:
             parts.append(f"at most {count_text(self.uses, 'time')}")
         if self.total is not None:
-            parts.append(f"{self.total[1]} of {label(self.total[0])} in all")
+            parts.append(f"{self.total[1]} of {path_text(self.total[0])} in all")
         return "; ".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
