@@ -160,7 +160,17 @@ def test_a_word_that_is_not_known_here_has_the_nearest_one_named(
 @pytest.mark.parametrize(
     ("command", "hint"),
     [
-        (["serve", "mcp.json", "--http", "8001"], "The port is an option: --port 8000"),
+        *(
+            (["serve", *words], "The port is an option: --port 8001")
+            for words in (
+                ["mcp.json", "--http", "8001"],
+                ["--http", "8001", "mcp.json"],
+                ["--http", ":8001", "tools.py"],
+                ["127.0.0.1:8001", "tools.py", "--http"],
+            )
+        ),
+        *(([*words, "--database", ""], "--database is empty") for words in (["runs"], ["approvals", "list"])),
+        (["console", "--database", " ", "--port", "0"], "--database is empty"),
         (
             ["serve", "mcp.json", "--approve", "pay"],
             'said in the file, as "toolcrib": {"approval": ["TOOL"]} of a server',

@@ -38,7 +38,13 @@ DatabaseOption = Annotated[
 
 
 def database_name(name: str | None) -> str:
-    """Return the database that an option names, else the environment, else the one of this folder."""
+    """Return the database that an option names, else the environment, else the one of this folder.
+
+    Raises:
+        DatabaseError: The option is empty, as where the variable is not set that it is of.
+    """
+    if name is not None and not name.strip():
+        raise DatabaseError(repr(name), "--database is empty", f"Leave it out for {_VARIABLE}, or {_DEFAULT}")
     return name or os.environ.get(_VARIABLE) or _DEFAULT
 
 

@@ -97,9 +97,11 @@ class SqliteTables:
         if "://" in name:
             problem = f"{stores} are kept in a file here, and this is the URL of a server"
             raise DatabaseError(name, problem, "Use the Postgres store")
-        if name in ("", ":memory:"):
+        if name.strip() in ("", ":memory:"):
             problem = f"{stores} have to be kept in a file"
-            raise DatabaseError(name or "''", problem, "Name one, such as toolcrib.db, or use the Memory store")
+            raise DatabaseError(
+                name.strip() or repr(name), problem, "Name one, such as toolcrib.db, or use the Memory store"
+            )
         self.path, self._erase = Path(name), erase
         try:
             for store_tables in tables:
