@@ -12,6 +12,7 @@ from toolcrib.approvals import ApprovalEntry, MemoryApprovalStore, WrappedApprov
 from toolcrib.calls import ApprovalRequest, Suspended, ToolCall
 from toolcrib.database import DatabaseAway
 from toolcrib.durable import TurnExecution, WorkStore
+from toolcrib.errors import WorkerError
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
@@ -65,6 +66,19 @@ async def test_a_program_is_not_claimed_beside_its_journal() -> None:
     await store.claim("program:1")
 
     assert await WorkStore(store).claim("program:1") is None
+
+
+async def test_a_worker_whose_work_is_handed_over_while_the_database_is_away_asks_nothing() -> None:
+    store, asked = away_once("put")
+
+    async def fence() -> None:
+        if asked:
+            raise WorkerError("w1", "its work was handed over")
+
+    with pytest.raises(WorkerError, match="handed over"):
+        await WorkStore(store, fence=fence).put(REQUEST)
+
+    assert await store.list() == ()
 
 
 @pytest.mark.parametrize("is_turn", [True, False])

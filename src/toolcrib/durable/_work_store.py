@@ -60,10 +60,14 @@ class WorkStore(WrappedApprovalStore):
 
     async def put(self, request: ApprovalRequest) -> None:
         """Keep a request until it is answered; one about a call in doubt is in the log, too."""
-        with self._without_clock():
+
+        async def put() -> None:
             if self._fence is not None:
-                await self._fence()
-            await readable(lambda: self.store.put(request))
+                await self._fence()  # the work may be handed over while the database is away
+            await self.store.put(request)
+
+        with self._without_clock():
+            await readable(put)
         if request.in_doubt:
             _log.warning(_IN_DOUBT, self._work_id, request.tool, request.id)
 
