@@ -8,10 +8,14 @@ from typing import Any
 
 import pytest
 
-from toolcrib.approvals import MemoryApprovalStore, WrappedApprovalStore
-from toolcrib.calls import ApprovalRequest
+from toolcrib.approvals import ApprovalEntry, MemoryApprovalStore, WrappedApprovalStore
+from toolcrib.calls import ApprovalRequest, Suspended, ToolCall
 from toolcrib.database import DatabaseAway
 from toolcrib.durable import TurnExecution, WorkStore
+from toolcrib.errors import WorkerError
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.tools import ez_tool
+from toolcrib.toolsets import Toolset
 
 REQUEST = ApprovalRequest("ask_1", "call_1", "pay", {"cents": 3}, "d1")
 ARGUMENTS: dict[str, Any] = {
@@ -62,3 +66,62 @@ async def test_a_program_is_not_claimed_beside_its_journal() -> None:
     await store.claim("program:1")
 
     assert await WorkStore(store).claim("program:1") is None
+
+
+async def test_a_worker_whose_work_is_handed_over_while_the_database_is_away_asks_nothing() -> None:
+    store, asked = away_once("put")
+
+    async def fence() -> None:
+        if asked:
+            raise WorkerError("w1", "its work was handed over")
+
+    with pytest.raises(WorkerError, match="handed over"):
+        await WorkStore(store, fence=fence).put(REQUEST)
+
+    assert await store.list() == ()
+
+
+@pytest.mark.parametrize("is_turn", [True, False])
+@pytest.mark.parametrize("verb", ["take", "begin"])
+async def test_what_another_execution_of_the_work_has_begun_is_in_doubt_though_its_process_lives(
+    verb: str, *, is_turn: bool
+) -> None:
+    store, grant = MemoryApprovalStore(), REQUEST.grant("ann")
+    works = [WorkStore(store, TurnExecution("work_1", None) if is_turn else None) for _ in range(2)]
+    await works[0].use(REQUEST, grant)
+    assert await works[0].begin(REQUEST, grant) is None
+
+    own = await works[0].take(REQUEST)
+    own_state = own.execution_state if isinstance(own, ApprovalEntry) else None
+    other = await (works[1].take(REQUEST) if verb == "take" else works[1].begin(REQUEST, grant))
+
+    assert isinstance(other, ApprovalEntry)
+    assert (own_state, other.execution_state) == ("running", "in doubt")
+
+
+async def test_a_call_of_an_idempotent_tool_begins_again_though_the_process_that_began_it_lives() -> None:
+    store, grant = MemoryApprovalStore(), REQUEST.grant("ann")
+    await WorkStore(store).use(REQUEST, grant)
+    await WorkStore(store).begin(REQUEST, grant)
+
+    assert await WorkStore(store).begin(REQUEST, grant, again=True) is None
+
+
+async def test_two_executions_of_one_piece_of_work_ask_one_question() -> None:
+    """One that was cut off may be heard after the next has asked, and even been answered."""
+
+    @ez_tool(requires_approval=True)
+    async def pay(cents: int) -> int:
+        return cents
+
+    async def may_begin() -> None:
+        return None
+
+    async def ask(**options: Any) -> str:
+        run = Run(id="work").view(approvals=WorkStore(MemoryApprovalStore()), **options)
+        outcome = await Pipeline(Toolset([pay])).run(ToolCall("pay", {"cents": 3}, "call_1"), run)
+        assert isinstance(outcome, Suspended)
+        return outcome.request.id
+
+    assert await ask(fence=may_begin) == await ask(fence=may_begin)
+    assert await ask() != await ask()
