@@ -73,6 +73,22 @@ def toolcrib_plain() -> Sample:
     return _toolcrib()
 
 
+def toolcrib_run_each() -> Sample:
+    from toolcrib.calls import ToolCall
+    from toolcrib.pipeline import Pipeline, Run
+    from toolcrib.tools import tool
+    from toolcrib.toolsets import Toolset
+
+    pipeline = Pipeline(Toolset([tool()(get_weather)]))
+
+    async def batch() -> Any:
+        for _ in range(COUNT):
+            outcome = await pipeline.run(ToolCall("get_weather", RAW), Run(principal="ann"))
+        return outcome.value
+
+    return async_sample("us", batch, COUNT, ANSWER)
+
+
 def toolcrib_deadline() -> Sample:
     return _toolcrib(timeout=60)
 
@@ -226,6 +242,7 @@ MEASURE = Measure(
         Contender("pydantic + await", bare_pydantic),
         Contender("pydantic + await in asyncio.timeout", bare_pydantic_timeout),
         Contender("toolcrib", toolcrib_plain),
+        Contender("toolcrib, a run each", toolcrib_run_each),
         Contender("toolcrib, deadline", toolcrib_deadline),
         Contender("toolcrib, pre and post hook", toolcrib_hooks),
         Contender("toolcrib, every event recorded", toolcrib_recorded),
@@ -240,6 +257,7 @@ MEASURE = Measure(
     often=3,
     targets=(
         Target("us", "toolcrib", "pydantic + await", 2.5),
+        Target("us", "toolcrib, a run each", "pydantic + await", 3.3),
         Target("us", "toolcrib, every event recorded", "pydantic + await", 10),
         Target("us", "toolcrib, deadline", "pydantic + await", 8),
         Target("us", "toolcrib", "pydantic-ai ToolManager", 1 / 8),

@@ -1,7 +1,7 @@
 """Toolcrib: define a tool once; every way of calling it goes through one pipeline.
 
-What most programs name is here, and loaded when it is first used: importing the package costs next to nothing.
-The rest is in the submodules: `toolcrib.hooks`, `toolcrib.turns`, `toolcrib.approvals` and others.
+The names that most programs use are here. Each is loaded when it is first used, so importing the package is fast.
+The others are in the submodules: `toolcrib.hooks`, `toolcrib.turns`, `toolcrib.approvals` and others.
 """
 
 from __future__ import annotations

@@ -32,11 +32,17 @@ def require_number(who: str, name: str, value: object, *, least: int | None, who
     """
     if value is None:
         return
-    if isinstance(value, bool) or not isinstance(value, Integral if whole else Real):
+    if not _is_number(value, Integral if whole else Real):
         kind = "a whole number" if whole else "a number"
         raise TypeError(f"{who}: {name} must be {kind}, and is {value!r:.80}")
     if least is not None and not cast("float", value) >= least:
         raise ValueError(f"{who}: {name} must be at least {least}, and is {value}")
+
+
+def _is_number(value: object, kind: type) -> bool:
+    if type(value) is int or (type(value) is float and kind is Real):  # an abstract class takes long to say so
+        return True
+    return not isinstance(value, bool) and isinstance(value, kind)
 
 
 def require_seconds(who: str, name: str, value: object, *, from_zero: bool = False) -> None:
@@ -47,7 +53,7 @@ def require_seconds(who: str, name: str, value: object, *, from_zero: bool = Fal
     """
     if value is None:
         return
-    if isinstance(value, bool) or not isinstance(value, Real):
+    if not _is_number(value, Real):
         raise TypeError(f"{who}: {name} must be a number of seconds, and is {value!r:.80}")
     seconds = cast("float", value)
     if not (0 < seconds <= TIMEOUT_MAX or (from_zero and seconds == 0)):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from toolcrib import Pipeline, Run, Suspended, ToolCall, tool
 from toolcrib.approvals import GrantForm, MemoryApprovalStore, misfit
-from toolcrib.calls import ApprovalRequest, Bound, Completed, Grant
+from toolcrib.calls import ApprovalRequest, Bound, Completed, Grant, GrantUse
 from toolcrib.schema import REDACTED
 
 ITEMS = [{"sku": "A", "price": 5}, {"sku": "B", "price": 7}]
@@ -165,7 +165,9 @@ def test_an_argument_whose_name_is_a_path_is_meant_before_a_part() -> None:
     grant = request.always("bob", within={"order.id": Bound.any()})
 
     assert grant.text().startswith('buy: order exactly {"id": 1}, "order.id" any')
-    assert list(GrantForm.places(request)) == ["order", "order.id"]
+    assert list(GrantForm.places(request)) == ["order", "$.order.id", "order.id"]
+    rooted = request.always("bob", within={"$.order.id": Bound.any()})
+    assert rooted.text().startswith('buy: order.id any, "order.id" exactly 2')
 
 
 def test_a_form_offers_the_arguments_and_the_parts_of_nested_ones() -> None:
@@ -236,3 +238,72 @@ async def test_calls_run_within_the_bounds_of_their_parts_and_are_asked_about_be
         outcomes.append(await pipeline.run(ToolCall("buy", {"order": order}), run))
 
     assert [isinstance(outcome, Completed) for outcome in outcomes] == [True, True, False, False]
+
+
+# --- sums of parts, and names that are paths
+
+NAMED = {"order.amount": 3, "order": {"amount": 5, "tip": 1}, "items": [{"price": 2}, {"price": 4}]}
+OF_PLACES = {"order.amount": 3, "$.order.amount": 5, "order.tip": 1, "items[*].price": 6}
+"""The sum of one call at each place that is a number, by the path that the form has for it."""
+
+
+def bought(arguments: dict[str, Any], id: str = "ask_1") -> ApprovalRequest:
+    return ApprovalRequest(id, "call_1", "buy", arguments, "d1", principal="ann")
+
+
+def test_the_form_has_a_name_for_each_place_and_each_can_be_summed_up() -> None:
+    schema = GrantForm.schema(bought(NAMED), timedelta(hours=1))["properties"]
+
+    assert schema["summed"]["enum"] == GrantForm.numbers(bought(NAMED)) == [*OF_PLACES]
+    assert [schema["bounds"]["properties"][place]["title"] for place in OF_PLACES][:2] == [
+        '"order.amount"',
+        "$.order.amount",
+    ]
+
+
+@pytest.mark.parametrize("is_sent", [True, False])
+@pytest.mark.parametrize("place", [*OF_PLACES])
+def test_the_sum_is_of_the_place_that_is_named_and_of_no_other(place: str, *, is_sent: bool) -> None:
+    arguments = NAMED if is_sent or place == "order.amount" else {k: v for k, v in NAMED.items() if k != "order.amount"}
+    request = replace(bought(arguments), parameters={"properties": {name: {} for name in NAMED}})
+    most = OF_PLACES[place] * 2
+    grant = GrantForm(dict.fromkeys(arguments, "any"), total=str(most), summed=place).grant(request, "bob")
+
+    first = grant.used_by(request, GrantUse())
+    second = grant.used_by(request, first)
+    restored = Grant.from_dict(grant.to_dict())
+
+    named = '"order.amount"' if place == "order.amount" else place.removeprefix("$.")
+    assert grant.text().endswith(f"; {most} of {named} in all")
+    assert (first.spent, second.spent) == (OF_PLACES[place], most)
+    assert (grant.limit_reached(request, first), restored) == ("", grant)
+    over = f"would come to {most + OF_PLACES[place]} in all, and it was given for {most}"
+    assert grant.limit_reached(request, second).endswith(over)
+
+
+@pytest.mark.parametrize(
+    "items",
+    [None, "2", 2, [2], [{"price": -1}], [{"price": "two"}], [{}], [{"price": 2}, {"price": None}], {"price": 2}],
+)
+def test_a_call_whose_part_cannot_be_counted_is_not_covered(items: Any) -> None:
+    grant = bought(NAMED).always("bob", within={name: Bound.any() for name in NAMED}, total=("items[*].price", 100))
+
+    why = misfit(grant, bought({**NAMED, "items": items}, "ask_2"))
+
+    assert "it counts `items[*].price`, which is " in why
+
+
+@given(prices=st.lists(st.lists(st.integers(0, 9), max_size=4), min_size=1, max_size=5), most=st.integers(0, 40))
+def test_no_more_than_the_sum_is_spent_over_all_items(prices: list[list[int]], most: int) -> None:
+    calls = [bought({"items": [{"price": price} for price in several]}) for several in prices]
+    grant = bought({"items": [{"price": 0}]}).always(
+        "bob", within={"items": Bound.any()}, total=("items[*].price", most)
+    )
+    use, spent = GrantUse(), 0
+
+    for call, several in zip(calls, prices, strict=True):
+        if not grant.limit_reached(call, use):
+            use, spent = grant.used_by(call, use), spent + sum(several)
+        assert spent <= most
+
+    assert use.spent == spent

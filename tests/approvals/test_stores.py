@@ -146,6 +146,27 @@ async def test_an_answer_about_a_call_in_doubt_ends_its_execution(store: Store) 
     assert await store.unended() == ()
 
 
+@pytest.mark.parametrize("is_denied", [False, True])
+async def test_an_answer_about_a_call_in_doubt_closes_the_earlier_ones_that_were_not_used(
+    store: Store, *, is_denied: bool
+) -> None:
+    """A process that died between its own note of the beginning and the store's has left its answer behind."""
+    first, second = asked("ask_1"), asked("ask_2", in_doubt=True, follows="ask_1")
+    third, other = asked("ask_3", in_doubt=True, follows="ask_1"), asked("ask_4", call_id="call_4")
+    for request in (first, second, third, other):
+        await store.put(request)
+        await store.answer(request.deny(by="ann") if is_denied and request is third else request.grant("ann"))
+
+    if is_denied:
+        assert isinstance(await store.take(third), Denial)
+    else:
+        assert await store.begin(third, third.grant("ann")) is None
+
+    assert [entry.request.id for entry in await store.answered()] == ["ask_4"]
+    with pytest.raises(ApprovalError):
+        await store.begin(first, first.grant("ann"))
+
+
 async def test_equal_calls_that_are_executed_or_in_doubt_are_found(store: Store) -> None:
     for number, fields in enumerate(({}, {}, {"digest": "d6"}, {"principal": "bob"}, {"tool": "pay"})):
         request = asked(f"ask_{number}", call_id=f"call_{number}", **fields)
@@ -462,6 +483,18 @@ async def test_an_unknown_request_is_told_with_the_store_and_that_it_is_empty(st
     mistaken = "which has none: the call keeps its own in another store"
     assert empty.value.problem == f"there is no request ask_9 in {place}, {mistaken}"
     assert used.value.problem == f"there is no request ask_9 in {place}"
+
+
+def test_a_new_file_is_told_in_the_log_once_with_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    caplog.set_level("INFO", "toolcrib.database")
+
+    stores = [SqliteApprovalStore("aprovals.db"), SqliteApprovalStore("aprovals.db")]
+
+    assert [store.place for store in stores] == [str(tmp_path / "aprovals.db")] * 2
+    assert caplog.messages == [f"made the new database {tmp_path / 'aprovals.db'}"]
 
 
 async def test_of_several_requests_each_is_answered_or_says_why_it_is_not(store: Store) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from toolcrib.approvals import MemoryApprovalStore
-from toolcrib.calls import ApprovalRequest, Suspended, ToolCall
+from toolcrib.calls import ApprovalRequest, Denial, Grant, Suspended, ToolCall, now
 from toolcrib.code import Toolkit
+from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Pipeline
 from toolcrib.rounds import ToolRoundPlan, decode
+from toolcrib.serving.frameworks import answered
 from toolcrib.testing import FakeSandbox, wire_reply
 from toolcrib.tools import ez_tool
 from toolcrib.turns import Turn
@@ -67,6 +70,43 @@ async def test_what_is_no_answer_is_told_with_what_is(give: Callable[[Any], Awai
 async def test_one_answer_in_the_place_of_a_list_is_told(give: Any, option: str, answer: Any) -> None:
     with pytest.raises(TypeError, match=rf"`{option}` of .*\(\) is a list of answers, as in {option}=\[request\."):
         await give(**{option: answer})
+
+
+OTHERS: dict[str, Callable[[ApprovalRequest], Grant | Denial]] = {
+    "person": lambda asked: asked.grant("ben"),
+    "edit": lambda asked: asked.grant("ann", override_args={"euros": 2}),
+    "input": lambda asked: asked.grant("ann", user_input="two"),
+    "expiry": lambda asked: asked.grant("ann", expires_at=now() + timedelta(hours=1)),
+    "standing": lambda asked: asked.always("ann"),
+    "denial": lambda asked: asked.deny(by="ann"),
+}
+
+
+async def plan_with(*others: Callable[[ApprovalRequest], Grant | Denial]) -> None:
+    plan = await waiting()
+    await plan.resolve([make(plan.suspended[0].request) for make in others])  # pyright: ignore[reportArgumentType]
+
+
+async def toolkit_with(*others: Callable[[ApprovalRequest], Grant | Denial]) -> None:
+    kit = Toolkit([pay], sandbox=FakeSandbox(("pay", {"euros": 1})))
+    result: Any = await kit.execute_async("...")
+    await kit.resume_async(result.paused, grants=[make(result.suspended_calls[0].request) for make in others])
+
+
+async def framework_with(*others: Callable[[ApprovalRequest], Grant | Denial]) -> None:
+    [*answered([("first", REQUEST)], [make(REQUEST) for make in others])]
+
+
+@pytest.mark.parametrize("give", [plan_with, toolkit_with, framework_with], ids=["plan", "toolkit", "frameworks"])
+@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
+async def test_two_answers_of_one_request_that_differ_are_refused(give: Any, other: Any) -> None:
+    def grant(asked: ApprovalRequest) -> Grant:
+        return asked.grant("ann")
+
+    for both in ((grant, other), (other, grant), (other, lambda asked: asked.deny(by="eve", message="no"))):
+        with pytest.raises(ApprovalError, match="of one request are given; give one of them"):
+            await give(*both)
+    await give(grant)
 
 
 async def test_answers_in_the_place_of_the_run_are_told() -> None:

@@ -252,11 +252,11 @@ def test_a_result_that_does_not_fit_the_tool_leaves_the_request_pending(
         (
             ["show", "ask_9876543210ab"],
             2,
-            "there is no request ask_9876543210ab in toolcrib.db; `toolcrib approvals list` shows the pending ones",
+            "/toolcrib.db; `toolcrib approvals list` shows the pending ones",
         ),
-        (["approve", ""], 2, "no request has the id ''"),
-        (["approve", "ask_"], 2, "no request has the id 'ask_', and it is too short for the beginning of one"),
-        (["approve", "0123456789a"], 2, "no request has the id '0123456789a', and it is too short"),
+        (["approve", ""], 2, "toolcrib.db has the id ''"),
+        (["approve", "ask_"], 2, "has the id 'ask_', and it is too short for the beginning of one"),
+        (["approve", "0123456789a"], 2, "has the id '0123456789a', and it is too short"),
         (["approve", "0123456789ab"], 2, "2 requests begin with 0123456789ab: ask_0123456789ab1, ask_0123456789ab2"),
         (["approve", "2c"], 1, "the approval for `buy` cannot be used: the request ask_2c was answered before by ann"),
         (["deny", "2c"], 1, "the request ask_2c was answered before by ann"),
@@ -273,8 +273,8 @@ def test_a_result_that_does_not_fit_the_tool_leaves_the_request_pending(
         (["done", "1a", "--result", "{"], 2, "it is not JSON"),
         (["done", "1a", "--result", '{"a": 1, "a": 2}'], 2, "a: sent more than once"),
         (["done", "1a"], 2, "Missing option '--result'"),
-        (["list", "--database", "gone.db"], 2, "the database gone.db cannot be used: there is no such file"),
-        (["list", "--database", "tools.txt"], 2, "the database tools.txt cannot be used: file is not a database"),
+        (["list", "--database", "gone.db"], 2, "/gone.db cannot be used: there is no such file"),
+        (["list", "--database", "tools.txt"], 2, "/tools.txt cannot be used: file is not a database"),
         (
             ["list", "--database", "mysql://a:secret@b/c"],
             2,
@@ -340,13 +340,41 @@ def test_requests_on_a_postgres_server_are_answered(
     assert [getattr(answer, "by", None) for answer in answers] == ["ann (token)"] * 3
 
 
-def test_an_empty_list_says_where_it_looked(toolcrib: Command, keep: Keep) -> None:
+def test_an_empty_list_says_where_it_looked(toolcrib: Command, keep: Keep, tmp_path: Path) -> None:
     keep("ask_1a")
     toolcrib("approvals", "approve", "--yes", "1a")
 
     done = toolcrib("approvals", "list")
 
-    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "there is no pending request in toolcrib.db\n")
+    assert (done.exit_code, done.stdout, done.stderr) == (
+        0,
+        "",
+        f"there is no pending request in {tmp_path / 'toolcrib.db'}\n",
+    )
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["list"],
+        ["list", "--all"],
+        ["show", "0123456789ab"],
+        ["show", "1"],
+        ["approve", "0123456789ab"],
+        ["deny", "--tool", "buy"],
+        ["done", "0123456789ab", "--result", "1"],
+    ],
+    ids=" ".join,
+)
+def test_a_database_that_never_had_a_request_is_named_with_its_path(
+    args: list[str], toolcrib: Command, tmp_path: Path
+) -> None:
+    SqliteApprovalStore(tmp_path / "tolcrib.db")
+
+    done = toolcrib("approvals", *args, "--database", "tolcrib.db")
+
+    said = " ".join(done.stderr.split())
+    assert f"in {tmp_path / 'tolcrib.db'}, which has had none. Name the one that is meant with --database" in said
 
 
 # --- who answers

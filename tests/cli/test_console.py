@@ -55,7 +55,9 @@ def test_it_serves_what_the_database_holds_until_it_is_stopped(tmp_path: Path) -
         assert process.stderr is not None
         made, said = process.stderr.readline(), process.stderr.readline()
         assert made.startswith(f"made the new database {tmp_path / 'new.db'}")
-        found = re.fullmatch(r"new\.db at http://127\.0\.0\.1:(\d+)/ \(Ctrl-C stops it\)\n", said)
+        found = re.fullmatch(
+            rf"{re.escape(str(tmp_path))}/new\.db at http://127\.0\.0\.1:(\d+)/ \(Ctrl-C stops it\)\n", said
+        )
         assert found is not None, said
         port = int(found[1])
 

@@ -104,8 +104,8 @@ def test_a_database_that_is_not_there_is_not_made_by_looking(toolcrib: Command, 
     folder = toolcrib("workers", "list", "--database", "folder")
 
     assert (missing.exit_code, folder.exit_code) == (2, 2)
-    assert "the database tolcrib.db cannot be used: there is no such file. Name the one that is meant" in missing.stderr
-    assert "the database folder cannot be used: it is a folder. Name a file in it" in folder.stderr
+    assert "/tolcrib.db cannot be used: there is no such file. Name the one that is meant" in missing.stderr
+    assert "/folder cannot be used: it is a folder. Name a file in it" in folder.stderr
     assert not (tmp_path / "tolcrib.db").exists()
 
 

@@ -128,13 +128,13 @@ def test_short_runs_are_a_line_each_on_a_narrow_screen(
     assert "1 completed" in ended
 
 
-def test_runs_are_chosen_by_when_they_began(toolcrib: Command, tools: str) -> None:
+def test_runs_are_chosen_by_when_they_began(toolcrib: Command, tools: str, tmp_path: Path) -> None:
     toolcrib("call", tools, "add", '{"a": 1}', "--record", "a.db")
 
     before = toolcrib("runs", "a.db", "--until", "1h")
     within = toolcrib("runs", "a.db", "--since", "1h", "--until", datetime.now().date().isoformat(), "--json")
 
-    assert (before.stdout, before.stderr) == ("", "there is no such run in a.db\n")
+    assert (before.stdout, before.stderr) == ("", f"there is no such run in {tmp_path / 'a.db'}\n")
     assert len(json.loads(within.stdout)) == 1
 
 
@@ -160,7 +160,17 @@ def test_a_word_that_is_not_known_here_has_the_nearest_one_named(
 @pytest.mark.parametrize(
     ("command", "hint"),
     [
-        (["serve", "mcp.json", "--http", "8001"], "The port is an option: --port 8000"),
+        *(
+            (["serve", *words], "The port is an option: --port 8001")
+            for words in (
+                ["mcp.json", "--http", "8001"],
+                ["--http", "8001", "mcp.json"],
+                ["--http", ":8001", "tools.py"],
+                ["127.0.0.1:8001", "tools.py", "--http"],
+            )
+        ),
+        *(([*words, "--database", ""], "--database is empty") for words in (["runs"], ["approvals", "list"])),
+        (["console", "--database", " ", "--port", "0"], "--database is empty"),
         (
             ["serve", "mcp.json", "--approve", "pay"],
             'said in the file, as "toolcrib": {"approval": ["TOOL"]} of a server',
@@ -194,12 +204,12 @@ def test_what_is_not_there_is_said(toolcrib: Command, tools: str, tmp_path: Path
     since = toolcrib("runs", "a.db", "--since", "soon")
 
     assert (absent.exit_code, none.exit_code, misspelt.exit_code, unknown.exit_code) == (2, 0, 2, 2)
-    assert "the database no.db cannot be used: there is no such file" in absent.stderr
+    assert "/no.db cannot be used: there is no such file" in absent.stderr
     for refused in foreign:
         assert refused.exit_code == 2
-        assert "the database other.db cannot be used: it holds nothing of Toolcrib" in refused.stderr
+        assert "/other.db cannot be used: it holds nothing of Toolcrib" in refused.stderr
     assert (tmp_path / "other.db").read_bytes() == before
-    assert none.stderr == "there is no such run in a.db\n"
+    assert none.stderr == f"there is no such run in {tmp_path / 'a.db'}\n"
     assert f"Did you mean {run['id']}?" in misspelt.stderr
     assert "`toolcrib runs` lists the runs" in unknown.stderr
     assert "Give more of the id" in ambiguous.stderr

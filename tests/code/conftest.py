@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.code.hosts import Run, TableHost
-from toolcrib.sandbox import MontySandbox, Program, Sandbox, SandboxLimits, SandboxResult, sandbox_named
+from tests.code.hosts import Run, runs_in
+from toolcrib.sandbox import MontySandbox, Sandbox, sandbox_named
 
 
 @pytest.fixture(scope="session")
@@ -30,12 +30,7 @@ def engine(request: pytest.FixtureRequest) -> Sandbox:
 def run(request: pytest.FixtureRequest, sandbox: MontySandbox) -> Run:
     """Run code against a host, on either way between the loop and the program."""
 
-    async def run(code: str, host: TableHost | None = None, **limits: float | None) -> SandboxResult:
-        host = host or TableHost()
-        program = Program(code, tuple(host.table), SandboxLimits(**limits), may_block=request.param)  # type: ignore[arg-type]
-        return await sandbox.run(program, host)
-
-    return run
+    return runs_in(sandbox, may_block=request.param)
 
 
 @pytest.fixture(autouse=True)

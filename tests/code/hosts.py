@@ -8,16 +8,30 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from toolcrib.calls import charged
-from toolcrib.sandbox import Emit, Raised, Reply, SandboxResult, SuspendedReply, Value
+from toolcrib.sandbox import (
+    Emit,
+    Program,
+    Raised,
+    Reply,
+    Sandbox,
+    SandboxLimits,
+    SandboxResult,
+    SuspendedReply,
+    Value,
+)
 
 Answer = Callable[..., Any]
 
 
 class Run(Protocol):
-    """Runs code in a sandbox, with limits by name."""
+    """Runs code in a sandbox, with limits by name, which count no seconds that are `waited`."""
 
     def __call__(
-        self, code: str, host: TableHost | None = None, **limits: float | None
+        self,
+        code: str,
+        host: TableHost | None = None,
+        waited: Callable[[], float] | None = None,
+        **limits: float | None,
     ) -> Awaitable[SandboxResult]: ...
 
 
@@ -76,3 +90,19 @@ class TableHost:
     @property
     def names(self) -> list[str]:
         return [name for name, _, _ in self.calls]
+
+
+def runs_in(sandbox: Sandbox, *, may_block: bool) -> Run:
+    """Return what runs code in a sandbox against a host, with limits by name."""
+
+    async def run(
+        code: str,
+        host: TableHost | None = None,
+        waited: Callable[[], float] | None = None,
+        **limits: float | None,
+    ) -> SandboxResult:
+        host, most = host or TableHost(), SandboxLimits(**limits)  # type: ignore[arg-type]
+        program = Program(code, tuple(host.table), most, may_block=may_block, waited=waited)
+        return await sandbox.run(program, host)
+
+    return run

@@ -194,5 +194,5 @@ async def test_a_text_for_a_model_names_the_artifacts(kit: Toolkit) -> None:
 async def test_each_program_of_a_tool_is_given_its_files(kit: Toolkit) -> None:
     run = kit.as_tool(files={"a.csv": b"1"})
 
-    assert "- `open` and whatever uses it find these files: `a.csv`." in (run.__doc__ or "")
+    assert "- `open`, and everything that uses it, finds these files: `a.csv`." in (run.__doc__ or "")
     assert await run("print(open('a.csv').read())") == "1"

@@ -73,6 +73,7 @@ def test_a_file_that_cannot_be_used_is_said_in_the_same_words(
     ("name", "problem"),
     [
         ("", "have to be kept in a file. Name one, such as toolcrib.db"),
+        (" ", "have to be kept in a file. Name one, such as toolcrib.db"),
         (":memory:", "have to be kept in a file. Name one, such as toolcrib.db"),
         ("postgresql://ann:secret@h/a", "this is the URL of a server. Use the Postgres store"),
     ],
@@ -85,6 +86,15 @@ def test_what_names_no_file_is_refused_by_a_store_in_a_file(
         made(name)
 
     assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["", "  ", "sqlite:///", ":memory:"])
+@pytest.mark.parametrize("made", [Client, Engine])
+def test_durable_work_is_in_a_database_that_has_a_name(made: Callable[[Any], Any], name: str, folder: Path) -> None:
+    with pytest.raises(DatabaseError, match="durable work has to be kept in a file, or on a Postgres server"):
+        made(name)
+
+    assert not [*folder.iterdir()]
 
 
 def test_a_client_that_makes_the_file_says_so_once(folder: Path, caplog: pytest.LogCaptureFixture) -> None:

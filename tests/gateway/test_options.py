@@ -267,6 +267,20 @@ def test_a_limit_by_group_without_groups_is_an_error(tmp_path: Path) -> None:
             "`toolcrib.approvals.wait`: input should be a valid number; got '2m'; write 120",
         ),
         ({"limits": {"per_tool": "3"}}, "`toolcrib.limits.per_tool`: input should be a valid integer or a valid dict"),
+        *(
+            (
+                {"budgets": {"limits": [{"calls": 1, "by": word}]}},
+                "`toolcrib.budgets.limits.0.by`: input should be 'tool', 'principal', 'group', 'server', 'run' or "
+                f"'conversation' or a valid list; got '{word}'{mend}",
+            )
+            for word, mend in {
+                "user": '; write "principal"',
+                "Principal": '; write "principal"',
+                "session": '; write "conversation"',
+                "sever": '; write "server"',
+                "moon": "",
+            }.items()
+        ),
         (
             {"budgets": {"limits": [{"calls": 1, "per": "days"}]}},
             "`toolcrib.budgets.limits.0.per`: input should be 'minute', 'hour' or 'day' or a valid integer; got 'days'",

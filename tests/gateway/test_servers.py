@@ -378,6 +378,29 @@ def test_an_option_beside_the_section_of_the_file_is_an_error(tmp_path: Path, na
         toolset_of_file(path)
 
 
+BY_SOMEONE: list[Any] = [{"by": "user"}, {"refund": "ask", "by": "user"}, [{"tools": ["refund"], "by": "user"}]]
+
+
+@pytest.mark.parametrize("value", BY_SOMEONE, ids=str)
+@pytest.mark.parametrize("place", ["server", "section", "beside"])
+def test_who_approves_is_said_in_the_rules_and_no_part_of_it_is_lost(tmp_path: Path, place: str, value: Any) -> None:
+    entry, permissions = {"command": "x"}, {"permissions": value}
+    parts = {
+        "server": {"mcpServers": {"files": entry | permissions}},
+        "section": {"mcpServers": {"files": entry}, "toolcrib": permissions},
+        "beside": {"mcpServers": {"files": entry}, **permissions},
+    }
+    path = tmp_path / "mcp.json"
+    path.write_text(json.dumps(parts[place]), "utf-8")
+
+    with pytest.raises(
+        TargetError, match=r'\{"approval": \.\.\.\}.* Who may approve is said .*\{"approvers": "'
+    ) as told:
+        read_gateway(path, ENVIRONMENT)
+
+    assert "`by`" not in str(told.value)
+
+
 @pytest.mark.parametrize("inside", [False, True])
 @pytest.mark.parametrize(
     ("name", "value", "said"),

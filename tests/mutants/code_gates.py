@@ -154,7 +154,7 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate("format of a paused program", _SIGNED, 'if version != b"%d" % format:', "if False:", _OF_PAUSED),
     Gate("text of a paused program", _PAUSED, 'if paused.code_hash != data["code_hash"]:', "if False:", _OF_PAUSED),
     Gate("engine of a paused program", _RUNS, "if sandbox.engine != paused.engine:", "if False:", _OF_RESUME),
-    Gate("tools of a paused program", _RUNS, "        if missing:\n", "        if False:\n", _OF_RESUME),
+    Gate("tools of a paused program", _RUNS, "if missing := [", "if missing := [] and [", _OF_RESUME),
     Gate("counts of a paused program's run", _RUNS, "if before and not run.calls:", "if False:", _OF_RESUME),
     Gate("bound of what is kept of results", _REPLAY, "return self._size > _JOURNAL_CHARS", "return False", _OF_RESUME),
     # --- the answers

@@ -101,7 +101,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "one question about a call in doubt",
         "pipeline/_approve.py",
-        "uuid5(NAMESPACE_URL, doubt) if in_doubt else uuid4()",
+        'uuid5(NAMESPACE_URL, f"toolcrib:in-doubt:{asked}")',
         "uuid4()",
         ("tests/pipeline/test_recover.py", "tests/adapters/dbos/test_once.py"),
     ),

@@ -547,8 +547,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "secret in a value of a stream, for sinks",
         "record/_call_trace.py",
-        "partial(_with_value, lenient_later(value, limit=_VALUE_CHARS, hide=self.hide))",
-        "partial(_with_value, lenient_later(value, limit=_VALUE_CHARS))",
+        "partial(_with_value, lenient_later(value, _VALUE_CHARS, self.hide))",
+        "partial(_with_value, lenient_later(value, _VALUE_CHARS))",
         _OF_SECRETS,
     ),
     Gate(

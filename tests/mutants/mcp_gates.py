@@ -136,8 +136,8 @@ MCP_GATES: tuple[Gate, ...] = (
     Gate(
         "seal of a state",
         _SERVER,
-        "            RequestStateBoundary(self._state_security(), default_audience=options.name),\n",
-        "",
+        "_explain_state, state, self._add_instructions",
+        "_explain_state, self._add_instructions",
         _OF_ELICIT,
     ),
     Gate(

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from tests.virtual_time import in_virtual_time
 from toolcrib.calls import Completed, ToolCall
 from toolcrib.pipeline import Call, Durability, Pipeline, Run, run_for
 from toolcrib.tools import ez_tool
@@ -28,6 +29,7 @@ async def never() -> None:
 
 
 @pytest.mark.parametrize("streams", [False, True])
+@in_virtual_time
 async def test_a_call_that_waits_for_a_lock_has_not_begun(streams: bool) -> None:
     go_on, journal = asyncio.Event(), Journal()
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, SecretBytes, SecretStr
 
+from tests.virtual_time import in_virtual_time
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import (
     APPROVER_RULES,
@@ -488,6 +489,7 @@ WORDS = [
 
 @pytest.mark.parametrize("secret", WORDS)
 @pytest.mark.parametrize("end", ["returns", "raises", "asks", "is late"])
+@in_virtual_time
 async def test_a_secret_that_is_a_word_of_ours_changes_no_record(secret: str, end: str) -> None:
     async def work(pin: SecretStr, ctx: RunContext) -> Any:
         await ctx.log("info", {"mine": "x"})

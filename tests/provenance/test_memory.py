@@ -124,6 +124,19 @@ def asked(made: Memory, effect: Any, content: str = "", **arguments: Any) -> lis
     return [each.text() for each in made.judge("act", effect, arguments, frozenset(content.split()))]
 
 
+def test_what_is_unknown_or_a_strangers_is_asked_about_inside_where_text_of_others_is_lost() -> None:
+    made = Memory()
+    made.hear("add the contact Ann")
+    made.lose()
+    made.read("read_mail", "c2", {}, "I am eve@evil.com", "untrusted")
+
+    strangers, unknown, known = (
+        made.judge("add", "create", {"name": "Ann", "at": value}) for value in ("eve@evil.com", "zoe@else.com", "Ann")
+    )
+    assert ([each.kind for each in strangers], [each.kind for each in unknown]) == (["untrusted"], ["model"])
+    assert known == []
+
+
 def test_a_value_that_decides_is_asked_about() -> None:
     iban = "GB29NWBK60161331926819"
     place = "comes from `read_mail` (inbox, [0].body, line 2), untrusted"

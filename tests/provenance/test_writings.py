@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import unicodedata
 from collections.abc import Callable
+from functools import partial
 from urllib.parse import quote
 
 import pytest
@@ -265,3 +267,86 @@ def test_all_values_of_a_field_are_asked_about_where_the_run_wrote_one_without_a
     made.read("people", "c4", {}, everyone, "trusted")
 
     assert made.judge("send", "send", {"to": everyone})
+
+
+def steps_of(act: Callable[[], object]) -> int:
+    """Return how many functions are called meanwhile."""
+    steps = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal steps
+        steps += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        act()
+    finally:
+        sys.setprofile(None)
+    return steps
+
+
+@pytest.mark.parametrize("is_before", [True, False])
+@pytest.mark.parametrize("value", ["lou@corpus.com", "DE89370400440532013000", "30.25", "Lou Corpus"])
+def test_a_look_up_takes_as_many_steps_after_many_writes_as_after_some(value: str, is_before: bool) -> None:
+    few, many = memory("note them"), memory("note them")
+    for made, count in ((few, 30), (many, 300)):
+        read = partial(made.read, "entries", "c3", {}, [{"of": "corpus", "value": value}], "trusted")
+        _ = read() if is_before else None
+        for at in range(count):
+            entry = {"name": f"zz{at}y", "value": f"q{at}corpusq893704q{at}@zcorpusz{at}.net"}
+            made.write(ROOT, entry, frozenset(), "create")
+        _ = None if is_before else read()
+
+    judged = [steps_of(partial(made.judge, "act", "send", {"to": value})) for made in (few, many)]
+    wrote = [steps_of(partial(made.write, ROOT, {"to": value}, frozenset(), "send")) for made in (few, many)]
+    assert judged[0] == judged[1]
+    assert wrote[0] == wrote[1]
+
+
+def test_a_name_that_many_calls_give_to_what_is_not_known_takes_as_many_steps_as_one_of_some() -> None:
+    few, many = memory("note Zoe"), memory("note Zoe")
+    for made, count in ((few, 120), (many, 600)):
+        for at in range(count):
+            made.write(ROOT, {"name": "Zoe", "value": f"q{at}q"}, frozenset(), "create")
+
+    steps = [steps_of(partial(made.judge, "act", "send", {"to": "Zoe"})) for made in (few, many)]
+    assert steps[0] == steps[1]
+    assert len(many.judge("act", "send", {"to": "Zoe"})[0].why) < 200
+
+
+def test_a_yes_for_a_name_does_not_hold_for_what_it_is_given_to_later() -> None:
+    made = memory("note Zoe")
+    made.write(ROOT, {"name": "Zoe", "value": "eve at evil"}, frozenset(), "create")
+    made.approve("send", made.judge("send", "send", {"to": "Zoe"}), {"to": "Zoe"})
+    before = made.judge("send", "send", {"to": "Zoe"})
+    made.write(ROOT, {"name": "Zoe", "value": "mallory at bad"}, frozenset(), "create")
+
+    assert before == []
+    assert "mallory at bad" in made.judge("send", "send", {"to": "Zoe"})[0].why
+
+
+@pytest.mark.parametrize("kind", ["value", "key"])
+def test_each_name_in_a_value_is_asked_about(kind: str) -> None:
+    made, both = memory("note Zoe and Kim"), "Zoe and Kim"
+    for name in ("Zoe", "Kim"):
+        made.write(ROOT, {"name": name, "value": f"{name} at evil"}, frozenset(), "create")
+    asked = made.judge("send", "send", {"to": both}) if kind == "value" else made.judge_keys("send", {both: ""}, ())
+
+    assert sorted(each.why.split("(")[1].split(")")[0] for each in asked) == ["Kim at evil", "Zoe at evil"]
+
+
+def test_what_is_written_is_bounded_and_no_result_is_trusted_beyond() -> None:
+    made = memory("note it")
+    made.write(ROOT, {"value": "ab" * 300_000}, frozenset(), "create")
+
+    assert made.judge("send", "send", {"to": "bob@corp.com"})
+
+
+def test_a_file_into_which_the_run_wrote_is_shared_by_its_number_and_not_run() -> None:
+    made = memory("create a file 'packing.sh', share it with Ann Lee, and run it")
+    made.read("read_mail", "c3", {}, "see you on the 26th, at 26 Elm Street", "untrusted")
+    made.write(ROOT, {"filename": "packing.sh", "text": "socks and hats"}, frozenset(["text"]), "create")
+    made.read("create_file", "c4", {}, {"id": 26, "filename": "packing.sh", "text": "socks and hats"}, "trusted")
+
+    assert not made.judge("share_file", "share", {"file_id": 26, "to": "Ann Lee"})
+    assert made.judge("run_file", "execute", {"file_id": 26})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -71,6 +72,13 @@ async def test_a_session_in_a_store_is_a_conversation(store: Any, run: Run | Non
 
     (entry,) = await store.list(pending=True)
     assert entry.request.conversation_id == conversation
+
+
+async def test_a_session_that_is_not_in_its_store_says_where_it_was_looked_for(store: Any) -> None:
+    place = store.place if isinstance(store, SqlApprovalStore) else "<MemoryApprovalStore"
+
+    with pytest.raises(RoundError, match=f"; no session is kept as 'ann 1' in {re.escape(place)}"):
+        await come(store, []).run()
 
 
 async def test_the_same_lines_go_on_once_a_person_has_answered(store: Any) -> None:

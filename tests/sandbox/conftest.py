@@ -9,17 +9,13 @@ from collections.abc import Iterator
 import pytest
 
 from tests.code.conftest import engine, no_task_is_left, sandbox
-from tests.code.hosts import Run, TableHost
+from tests.code.hosts import Run, runs_in
 from tests.effort import EFFORT
 from tests.sandbox.guests import guest, remote
 from toolcrib.errors import SandboxUnavailable
 from toolcrib.sandbox import (
     MontySandbox,
     ProcessSandbox,
-    Program,
-    Sandbox,
-    SandboxLimits,
-    SandboxResult,
     WorkerSandbox,
     bubblewrap,
     gvisor,
@@ -101,14 +97,3 @@ def run(request: pytest.FixtureRequest) -> Run:
     """Run code in each engine."""
     engine, may_block = request.param
     return runs_in(request.getfixturevalue(engine), may_block=may_block)
-
-
-def runs_in(sandbox: Sandbox, *, may_block: bool) -> Run:
-    """Return what runs code in a sandbox against a host, with limits by name."""
-
-    async def run(code: str, host: TableHost | None = None, **limits: float | None) -> SandboxResult:
-        host = host or TableHost()
-        program = Program(code, tuple(host.table), SandboxLimits(**limits), may_block=may_block)  # type: ignore[arg-type]
-        return await sandbox.run(program, host)
-
-    return run

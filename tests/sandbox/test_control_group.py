@@ -37,7 +37,7 @@ def queue() -> Iterator[ProgramQueue]:
     if made.group().problem:
         pytest.skip(made.group().problem)
     yield made
-    assert until(lambda: not any(map(os.path.exists, made.group().folders)), 10)
+    assert until(lambda: not any(map(os.path.exists, made.group().folders)))
 
 
 def members(group: ControlGroup) -> set[int]:
@@ -73,7 +73,7 @@ def test_the_group_of_a_host_that_was_killed_is_removed(queue: ProgramQueue) -> 
 
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     assert ended.stdout.split()
-    assert until(lambda: not any(map(os.path.exists, ended.stdout.split())), 10)
+    assert until(lambda: not any(map(os.path.exists, ended.stdout.split())))
 
 
 async def test_without_a_limit_or_when_it_is_skipped_there_is_no_group() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import Any
 
@@ -40,9 +41,18 @@ async def test_the_time_of_tools_does_not_count(run: Run) -> None:
 
 
 async def test_the_time_on_the_wall_counts_everything(run: Run) -> None:
-    host = TableHost()
+    called_at: list[float] = []
 
-    result = await run("print('begun')\nslow(60)", host, wall_time=0.2)
+    async def slow() -> None:
+        called_at.append(time.monotonic())
+        await asyncio.Event().wait()
+
+    def begins() -> float:
+        return called_at[0] if called_at else time.monotonic()
+
+    host = TableHost(slow=slow)
+
+    result = await run("print('begun')\nslow()", host, begins, wall_time=0.2)
 
     assert result.error is not None
     assert result.error.kind == "time"
@@ -51,16 +61,13 @@ async def test_the_time_on_the_wall_counts_everything(run: Run) -> None:
     assert host.cancelled == ["slow"]
 
 
-@pytest.mark.parametrize("code", ["import time\ntime.sleep(60)", "import asyncio\nawait asyncio.sleep(60)"])
+@pytest.mark.parametrize("code", ["import time\ntime.sleep(600)", "import asyncio\nawait asyncio.sleep(600)"])
 async def test_a_long_sleep_is_refused_before_it_begins(run: Run, code: str) -> None:
-    before = time.monotonic()
-
     result = await run(code, sleep_time=1)
 
-    assert time.monotonic() - before < 30
     assert result.error is not None
     assert (result.error.kind, result.error.type) == ("time", "TimeoutError")
-    assert result.error.message == "the program wants to sleep 60 s more, and may sleep 1 s in all"
+    assert result.error.message == "the program wants to sleep 600 s more, and may sleep 1 s in all"
 
 
 async def test_ten_gigabytes_of_text_are_refused(run: Run) -> None:
@@ -72,7 +79,7 @@ async def test_ten_gigabytes_of_text_are_refused(run: Run) -> None:
 
 
 async def test_a_million_prints_keep_head_and_tail(run: Run) -> None:
-    result = await run("for i in range(1_000_000):\n    print(i)", output_kept=3_000, program_time=25)
+    result = await run("for i in range(1_000_000):\n    print(i)", output_kept=3_000, program_time=250)
 
     assert result.error is None
     assert result.output.startswith("0\n1\n2\n")

@@ -227,7 +227,7 @@ async def test_one_that_never_reads_does_not_hold_the_host() -> None:
         worker.send("wait", **{"for": None})
         hung_up = select.poll()
         hung_up.register(worker.channel, select.POLLHUP)
-        hung_up.poll(5_000)
+        hung_up.poll(60_000)
 
     result = await result_of(call, TableHost(big=lambda: "x" * 5_000_000), limits=SandboxLimits(program_time=0.2))
 
@@ -286,7 +286,7 @@ async def test_one_that_waits_before_it_has_read_is_ended() -> None:
         worker.call(2, "big", wait=True)
         hung_up = select.poll()
         hung_up.register(worker.channel, select.POLLHUP)
-        hung_up.poll(5_000)
+        hung_up.poll(60_000)
 
     result = await result_of(lie, TableHost(big=lambda: "x" * 5_000_000))
 
@@ -309,7 +309,7 @@ async def test_a_flood_while_a_tool_runs_waits_in_the_socket() -> None:
 
     def flood(worker: WorkerEnd) -> None:
         nonlocal sent
-        worker.call(1, "slow", 0.3, wait=True)
+        worker.call(1, "slow", 60, wait=True)
         while True:
             worker.send("out", s="x" * 50_000, err=False)
             sent += 50_000

@@ -16,7 +16,7 @@ from toolcrib.errors import SandboxError
 from toolcrib.sandbox import Emit, ProcessSandbox, Program, Reply, SuspendedReply, Value
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="its processes need Linux")
-TOOLS = ("ask", "get", "slow")
+TOOLS = ("ask", "get")
 
 
 class Journaled:
@@ -26,7 +26,7 @@ class Journaled:
         self.known: dict[str, Value] = {} if earlier is None else dict(earlier.known)
         self.allowed = allowed
         self.made: list[str] = []
-        self.heard = ""
+        self.heard, self.was_heard = "", asyncio.Event()
 
     async def call(self, name: str, args: list[Any], kwargs: dict[str, Any], emit: Emit | None = None) -> Reply:
         key = f"{name}{args}"
@@ -34,14 +34,15 @@ class Journaled:
             return self.known[key]
         if name == "ask" and args[0] not in self.allowed:
             return SuspendedReply(f"may it {args[0]}?")
-        if name == "slow":
-            await asyncio.sleep(args[0])
+        if args[0] == "late":
+            await self.was_heard.wait()
         self.made.append(key)
         self.known[key] = Value(self.allowed[args[0]] if name == "ask" else args[0])
         return self.known[key]
 
     def output(self, text: str, stream: str) -> None:
         self.heard += text
+        self.was_heard.set()
 
 
 async def paused(sandbox: ProcessSandbox, code: str) -> tuple[Journaled, Mapping[str, Any]]:
@@ -116,8 +117,9 @@ import asyncio
 order = []
 async def one(tool, argument, name):
     order.append([name, await tool(argument)])
+    print(name)
 async def main():
-    await asyncio.gather(one(slow, 0.1, 'a'), one(ask, 'x', 'x'), one(slow, 0.001, 'b'), one(ask, 'y', 'y'))
+    await asyncio.gather(one(get, 'late', 'a'), one(ask, 'x', 'x'), one(get, 'soon', 'b'), one(ask, 'y', 'y'))
 asyncio.run(main())
 order
 """
@@ -131,7 +133,7 @@ async def test_parallel_calls_are_delivered_in_the_order_they_were(process_sandb
 
     assert state["order"] == [[3], [1]]  # though both replies are there at once, the second time
     assert state["suspended"] == [2, 4]
-    assert result.value[:2] == [["b", 0.001], ["a", 0.1]]
+    assert result.value[:2] == [["b", "soon"], ["a", "late"]]
     assert sorted(second.made) == ["ask['x']", "ask['y']"]
 
 
@@ -146,7 +148,7 @@ async def test_some_may_go_on_waiting(process_sandbox: ProcessSandbox) -> None:
 
     assert str(again.error) == "Paused (line 5): may it y?"
     assert again.state["order"] == [[3], [1], [2]]
-    assert result.value == [["b", 0.001], ["a", 0.1], ["x", 1], ["y", 2]]
+    assert result.value == [["b", "soon"], ["a", "late"], ["x", 1], ["y", 2]]
 
 
 async def test_a_program_pauses_only_when_the_rest_of_it_has_come_to_a_stop(process_sandbox: ProcessSandbox) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from toolcrib.adapters.mcp_server import ServerOptions
 from toolcrib.calls import Failed, ToolCall
 from toolcrib.errors import ToolConstraintError
 from toolcrib.pipeline import CallLimits, Run
@@ -88,3 +89,14 @@ async def test_limits_of_a_run_are_about_all_tools_of_an_agent(caplog: pytest.Lo
     assert "Did you mean `list_files`" in outcomes[0].text()
     assert outcomes[1].kind == "completed"
     assert not caplog.messages
+
+
+@pytest.mark.parametrize("options", [GuardPolicy, ServerOptions])
+def test_an_async_function_that_would_open_runs_is_told_with_the_form_that_works(options: Any) -> None:
+    async def opened(context: Any) -> Run:
+        return Run()
+
+    with pytest.raises(
+        TypeError, match=rf"{options.__name__}: run is `opened`, an async function; write it as a plain"
+    ):
+        options(run=opened)

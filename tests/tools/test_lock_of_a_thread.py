@@ -8,23 +8,22 @@ from typing import Any
 
 import pytest
 
+from tests.tools.test_threads import expiring
 from toolcrib.calls import Completed, Failed, ToolCall
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.tools import current_deadline, ez_tool
+from toolcrib.tools import ez_tool
 from toolcrib.tools._threads import ThreadCall
 
 
 async def test_a_timed_out_thread_keeps_its_lock_until_it_ends() -> None:
     inside: list[str] = []
-    go_on, loop = threading.Event(), asyncio.get_running_loop()
+    go_on, expire = threading.Event(), expiring()
 
     @ez_tool(lock=True, timeout=600)
     def write(name: str) -> list[str]:
         inside.append(name)
         if name == "first":
-            deadline = current_deadline()
-            assert deadline is not None
-            loop.call_soon_threadsafe(deadline.expire)
+            expire()
             go_on.wait(60)
         inside.append(f"{name} ends")
         return list(inside)
@@ -45,15 +44,13 @@ async def test_a_timed_out_thread_keeps_its_lock_until_it_ends() -> None:
 
 
 async def test_a_timed_out_generator_keeps_its_lock_until_its_step_ends_and_it_is_closed() -> None:
-    go_on, did, loop = threading.Event(), list[str](), asyncio.get_running_loop()
+    go_on, did, expire = threading.Event(), list[str](), expiring()
 
     @ez_tool(lock=True, timeout=600)
     def rows() -> Any:
         try:
             yield 1
-            deadline = current_deadline()
-            assert deadline is not None
-            loop.call_soon_threadsafe(deadline.expire)
+            expire()
             go_on.wait(60)
             did.append("stepped")
             yield 2

@@ -221,9 +221,31 @@ def test_a_host_that_gives_such_a_run_to_a_way_in_is_told(
     host(run_of("refund"))
 
 
-def test_limits_of_a_server_are_about_its_tools() -> None:
-    with pytest.raises(ToolConstraintError, match=r"`refnd`: the gate .* Did you mean `refund`"):
-        build_server([refund, look], ServerOptions(limits=CallLimits(per_tool={"refnd": 1})))
+@pytest.mark.parametrize(("name", "said"), [("refnd", "Did you mean `refund`"), ("pay", "The closest|`refund`")])
+@pytest.mark.parametrize(
+    "options_of",
+    [
+        lambda name: ServerOptions(limits=CallLimits(per_tool={name: 1})),
+        lambda name: ServerOptions(limits=CallLimits(requirements=[must_call(name)])),
+        lambda name: ServerOptions(deps=AgentContext(need_user_approve_tools=[name])),
+    ],
+    ids=["per_tool", "required", "deps"],
+)
+def test_limits_and_deps_of_a_server_are_about_its_tools(
+    options_of: Callable[[str], ServerOptions], name: str, said: str
+) -> None:
+    with pytest.raises(ToolConstraintError, match=rf"`{name}`: .* is about it, .*({said})"):
+        build_server([refund, look], options_of(name))
+
+    build_server([refund, look], options_of("refund"))
+
+
+async def test_limits_of_a_server_are_about_the_tools_of_its_sources() -> None:
+    server = build_server(Toolset([look, Later(refund)]), ServerOptions(limits=CallLimits(per_tool={"pay": 1})))
+
+    with pytest.raises(ToolConstraintError, match=r"`pay`: .* is about it"):
+        async with server.lifespan(server):
+            pass
 
 
 def test_a_run_of_a_guard_is_not_compared_with_no_tools(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,6 +1,6 @@
-"""Adapters: other frameworks as ways in to the pipeline, and their tools as members of a toolset.
+"""Adapters: other frameworks and protocols that call tools through the pipeline, and their tools in our toolsets.
 
-Each is a package of its own, needs an extra of its own, and knows nothing of the others. Nothing here is a gate.
+Each adapter is a package with its own extra, and imports no other. None of them has a gate.
 """
 
 __all__: list[str] = []

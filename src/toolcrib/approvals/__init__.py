@@ -1,7 +1,6 @@
-"""Approval: policies and approvers, the rules of grants, and the stores of requests and answers.
+"""Approval: policies that say which calls need a person, the rules of grants, and the stores of requests and answers.
 
-The requests and grants themselves are values in `calls`; asking for one is step 5 of the pipeline. Nothing here runs a
-tool.
+Requests and grants themselves are values in `calls`, and the pipeline makes requests. Nothing here runs a tool.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     )
     from toolcrib.approvals._entry import ApprovalEntry, answer_row, grant_row
     from toolcrib.approvals._executions import Execution, ExecutionState
-    from toolcrib.approvals._fit import counts_before, is_answer_to, meant_by, misfit
+    from toolcrib.approvals._fit import counts_before, is_answer_to, meant_by, misfit, require_agreement
     from toolcrib.approvals._grant_form import GrantForm
     from toolcrib.approvals._ledger_store import LedgerStore
     from toolcrib.approvals._memory_store import MemoryApprovalStore
@@ -84,7 +83,7 @@ else:
             "._answers": "answer_problems answered_fields field_choices field_value require_fit typed_bounds",
             "._entry": "ApprovalEntry answer_row grant_row",
             "._executions": "Execution ExecutionState",
-            "._fit": "counts_before is_answer_to meant_by misfit",
+            "._fit": "counts_before is_answer_to meant_by misfit require_agreement",
             "._grant_form": "GrantForm",
             "._ledger_store": "LedgerStore",
             "._memory_store": "MemoryApprovalStore",
@@ -173,6 +172,7 @@ __all__ = [
     "meant_by",
     "misfit",
     "pending_requests",
+    "require_agreement",
     "require_answer",
     "require_approver",
     "require_fit",

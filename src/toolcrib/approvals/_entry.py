@@ -49,7 +49,7 @@ class ApprovalEntry(ShortRepr):
 
     @property
     def has_expired(self) -> bool:
-        """Whether the request has expired, and is denied by its rule."""
+        """True if the request has expired, and is denied by its rule."""
         return self.answer is not None and self.answer == self.expired
 
     @property

@@ -31,7 +31,7 @@ class Execution:
         begun_at: When its tool was about to run.
         process: The identity of the process that executes it; empty where the execution was broken off.
         seen_at: When that process said last that the execution goes on.
-        ended_at: When it ended, or when an approver said what became of it; None while neither is known.
+        ended_at: When it ended, or when an approver stated its outcome; None while neither is known.
         result: The result of the call, as JSON shapes: `value`, or `error` with `type` and `message`. None where
             nothing of it could be stored.
     """
@@ -45,7 +45,7 @@ class Execution:
 
     @property
     def state(self) -> ExecutionState:
-        """Whether it runs, has ended, or is in doubt: its process is gone, or was not heard of for 45 seconds."""
+        """The state now: in doubt if its process has ended, or has sent nothing for 45 seconds."""
         if self.ended_at is not None:
             return "ended"
         if not self.process:

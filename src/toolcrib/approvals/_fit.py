@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -115,6 +116,21 @@ def meant_by(answer: Grant | Denial, asked: Iterable[tuple[T, ApprovalRequest]])
     if not found:
         raise ApprovalError(answer.tool, f"no call that waits is meant by it ({answer.request_id or answer.call_id})")
     return found
+
+
+def require_agreement(answer: Grant | Denial, others: Iterable[Grant | Denial]) -> None:
+    """Raise ApprovalError where other answers to the request of an answer say something else.
+
+    A standing grant that names no request is an answer to any that it fits, and stands beside another.
+    """
+    for other in others:
+        if type(other) is not type(answer):
+            raise ApprovalError(answer.tool, "a grant and a denial of one request are given; give one of them")
+        is_named = answer.request_id is not None and answer.request_id == other.request_id
+        if is_named and replace(answer, at=other.at) != other:
+            kind = "grants" if isinstance(answer, Grant) else "denials"
+            problem = f"two different {kind} of one request are given; give one of them"
+            raise ApprovalError(answer.tool, f"{problem}. A store puts the approvals of several people together")
 
 
 def counts_before(stored: Grant | Denial, attached: Grant | Denial) -> bool:

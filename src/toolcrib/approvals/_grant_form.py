@@ -10,7 +10,7 @@ from typing import Any, Final, Self, cast
 
 from toolcrib._numbers import require_span, span_text
 from toolcrib.approvals._answers import typed_bounds
-from toolcrib.calls import ApprovalRequest, Grant, Identity, TimesOfDay, cut, number_of, parts_of
+from toolcrib.calls import EACH, ApprovalRequest, Grant, Identity, TimesOfDay, cut, number_of, parts_of
 from toolcrib.errors import explain_options
 
 _MOST_ARGUMENTS: Final = 40
@@ -29,7 +29,7 @@ class GrantForm:
             the value of the request where it is empty.
         uses: The number of calls, with the one that is asked about.
         total: The highest sum of an argument.
-        summed: The argument that is summed up; where it is empty, the only one that is a number.
+        summed: The argument, or the path to a part of one, that is summed up; where it is empty, the only number.
         hours: The number of hours.
         times: The times of day, as text for `TimesOfDay.parse`.
     """
@@ -51,20 +51,25 @@ class GrantForm:
     def places(request: ApprovalRequest) -> dict[str, Any]:
         """Return the places that can have a bound, with their values: each argument, then the parts of a nested one.
 
-        A part is named by its path, `order.amount`, or `items[*].price` for each item of a list. Where there are too
-        many, the arguments alone are returned.
+        A part is named by its path, `order.amount`, or `items[*].price` for each item of a list; by `$.order.amount`
+        where an argument has the whole path as its name. Where there are too many, the arguments alone are returned.
         """
-        arguments, parts = request.arguments, parts_of(request.arguments)
+        arguments, parts = request.arguments, parts_of(request.arguments, request.known_names)
         return {
             place: value
             for name in arguments
             for place, value in {name: arguments[name], **parts.get(name, {})}.items()
         }
 
-    @staticmethod
-    def numbers(request: ApprovalRequest) -> list[str]:
-        """Return the arguments of a request that can be summed up."""
-        return [name for name, value in request.arguments.items() if number_of(value) is not None]
+    @classmethod
+    def numbers(cls, request: ApprovalRequest) -> list[str]:
+        """Return the `places` of a request that can be summed up: an argument, a part of one, or that of all items."""
+        return [
+            place
+            for place, value in cls.places(request).items()
+            if number_of(value) is not None
+            or (EACH in place and isinstance(value, list) and None not in map(number_of, cast("list[Any]", value)))
+        ]
 
     @classmethod
     def schema(cls, request: ApprovalRequest, longest: timedelta) -> dict[str, Any]:
@@ -77,7 +82,7 @@ class GrantForm:
         bounds = {
             name: {
                 "type": "string",
-                "title": name if name.isidentifier() or name not in request.arguments else json.dumps(name),
+                "title": json.dumps(name) if name in request.arguments and not name.isidentifier() else name,
                 "description": f"{_BOUNDS} {cut(json.dumps(value, default=str), _LONGEST_VALUE)}",
             }
             for name, value in cls.places(request).items()
@@ -152,7 +157,7 @@ class GrantForm:
         if not self.total.strip():
             return None
         names = [self.summed] if self.summed else self.numbers(request)
-        if len(names) != 1 or names[0] not in request.arguments:
+        if len(names) != 1 or names[0] not in self.places(request):
             raise ValueError(f"a sum is of one argument: say which, of {', '.join(self.numbers(request)) or 'none'}")
         return names[0], self.total.strip()
 

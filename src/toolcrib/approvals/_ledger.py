@@ -200,7 +200,7 @@ def _is_outdated(older: ApprovalRequest, newer: ApprovalRequest) -> bool:
 
 
 def deny_expired(ledger: Ledger, at: datetime) -> None:
-    """Deny the requests that expire by a time, each by its rule; their calls are told so when they come back."""
+    """Deny the requests that expire by a time, each by its rule; their calls get this answer when they are resumed."""
     for entry in list(ledger.due(at)):
         ledger.write(replace(entry, answer=entry.expired))
 
@@ -268,7 +268,7 @@ def take_answer(ledger: Ledger, request: ApprovalRequest) -> Grant | Denial | Ap
     if isinstance(answer, Denial):
         for entry in _closed_with(found, of_request):
             ledger.write(replace(entry, answer=answer, used_at=now()))
-        _end_followed(ledger, request)
+        _close_earlier(ledger, request)
     return _pending_like(ledger, request) if answer is None and of_request is None else answer
 
 
@@ -301,7 +301,7 @@ def use_answer(ledger: Ledger, request: ApprovalRequest, answer: Grant | Denial)
     _close_outdated(ledger, request, f"the tool has changed, and the call went on by the request {entry.request.id}")
     if isinstance(answer, Denial):
         ledger.write(replace(entry, answer=answer, used_at=now()))
-        _end_followed(ledger, request)
+        _close_earlier(ledger, request)
     else:
         ledger.write(replace(entry, answer=answer))
     if (
@@ -347,7 +347,7 @@ def begin_execution(
         _count_use(ledger, grant, request, execution.begun_at)
     for entry in entries:
         ledger.write(replace(entry, answer=grant, used_at=execution.begun_at, execution=execution))
-    _end_followed(ledger, request)
+    _close_earlier(ledger, request)
     return None
 
 
@@ -390,11 +390,19 @@ def _closed_with(*entries: ApprovalEntry | None) -> list[ApprovalEntry]:
     return list({entry.request.id: entry for entry in entries if entry is not None}.values())
 
 
-def _end_followed(ledger: Ledger, request: ApprovalRequest) -> None:
-    """Record that the execution which a request asks about has ended, as its approver says what became of it."""
+def _close_earlier(ledger: Ledger, request: ApprovalRequest) -> None:
+    """Close the earlier requests of a call in doubt, as its approver says what became of it.
+
+    The execution that it asks about has ended, and no answer to another request of the call is used any more: one that
+    was cut off before it used its answer up left it behind.
+    """
     before = None if request.follows is None else ledger.entry(request.follows)
     if before is not None and before.execution is not None and before.execution.ended_at is None:
         ledger.write(replace(before, execution=replace(before.execution, ended_at=now(), process="")))
+    for entry in list(ledger.entries_of(request.call_id)) if request.in_doubt else ():
+        is_left = entry.state == "answered" and entry.request.id != request.id
+        if is_left and _is_same_call(entry.request, request):
+            ledger.write(replace(entry, used_at=now()))
 
 
 def unknown_request(ledger: Ledger, request_id: str, tool: str = "") -> ApprovalError:

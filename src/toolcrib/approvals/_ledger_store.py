@@ -365,7 +365,8 @@ class LedgerStore(ABC):
 
         Args:
             address: Names the address among all.
-            groups: Groups whose people read there: they are told of what they may answer. When empty, of everything.
+            groups: Groups whose people read there: they are notified of what they may answer. When
+                empty, of everything.
         """
         at = time_of(self._clock)
         return await self._read_current(lambda ledger: due_notices(ledger, address, groups, at))

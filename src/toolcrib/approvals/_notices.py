@@ -38,7 +38,8 @@ class KeepsNotices(Protocol):
 
         Args:
             address: Names the address among all.
-            groups: Groups whose people read there: they are told of what they may answer. When empty, of everything.
+            groups: Groups whose people read there: they are notified of what they may answer. When
+                empty, of everything.
         """
         ...
 

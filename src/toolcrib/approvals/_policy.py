@@ -8,13 +8,13 @@ from inspect import CO_VARARGS, isawaitable
 from typing import Any, TypeAlias
 
 from toolcrib._numbers import require_seconds
-from toolcrib.approvals._fit import misfit
+from toolcrib.approvals._fit import misfit, require_agreement
 from toolcrib.approvals._store import WaitableApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.errors import ApprovalError, ClientUnavailable, HookError, explain_options, require_choice
 
 ApprovalPolicy: TypeAlias = bool | Callable[[dict[str, Any], Any], bool | str | Awaitable[bool | str]]
-"""Whether a tool needs approval: a bool, or a function of the final arguments and the run context.
+"""The rule by which a tool needs approval: a bool, or a function of the final arguments and the run context.
 
 A text is a yes, and the reason that the person is shown.
 """
@@ -64,7 +64,7 @@ def joined_answers(who: str, grants: Iterable[Grant], denials: Iterable[Denial])
 
     Raises:
         TypeError: One answer stands in the place of a list, or a value is of another kind.
-        ApprovalError: One request has a grant and a denial.
+        ApprovalError: One request has two answers that differ.
     """
     found = list[Grant | Denial]()
     for option, answers in {"grants": grants, "denials": denials}.items():
@@ -76,9 +76,10 @@ def joined_answers(who: str, grants: Iterable[Grant], denials: Iterable[Denial])
         for answer in answers:
             require_answer(f"one of the `{option}` of {who}", answer)
             found.append(answer)
-    denied = {answer.request_id for answer in found if isinstance(answer, Denial)} - {None}
-    if both := next((answer for answer in found if isinstance(answer, Grant) and answer.request_id in denied), None):
-        raise ApprovalError(both.tool, "a grant and a denial of one request are given; give one of them")
+    first = dict[str, Grant | Denial]()
+    for answer in found:
+        if answer.request_id is not None:
+            require_agreement(answer, [first.setdefault(answer.request_id, answer)])
     return tuple(found)
 
 

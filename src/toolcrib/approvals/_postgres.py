@@ -28,7 +28,7 @@ class PostgresApprovalStore(SqlApprovalStore):
         clock: The clock by which requests expire, whose seconds are those since 1970.
 
     Raises:
-        DatabaseError: It is not a Postgres database, or no connection can be had.
+        DatabaseError: It is not a Postgres database, or it cannot be connected to.
     """
 
     def __init__(self, database: str | Path | Database, *, clock: Clock = WALL_CLOCK) -> None:

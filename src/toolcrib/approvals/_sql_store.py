@@ -283,7 +283,7 @@ class SqliteApprovalStore(FileRepr, SqlApprovalStore):
         )
         super().__init__(tables, "", clock=clock)
         self.path = tables.path
-        self.place = str(tables.path)
+        self.place = str(tables.path.absolute())
 
 
 def _hash(token: str) -> str:

@@ -112,7 +112,7 @@ class MemorySuspendedCalls:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no call is kept."""
+        """True if no call is stored."""
         return not self._calls
 
     async def keep(self, call: SuspendedCall) -> None:

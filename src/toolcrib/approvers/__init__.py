@@ -1,7 +1,7 @@
-"""Approvers of a company: rules that say which people have to approve which calls, and the groups that people are in.
+"""Approver rules: which people have to approve which calls, and the groups of people that rules name.
 
-An `ApproverRules` is a gate of a toolset or a run. Its requirements are in each request, and are checked wherever an
-answer arrives.
+`ApproverRules` is a gate of a toolset or a run. It writes its requirements into each approval request, and every answer
+is checked against them.
 """
 
 from __future__ import annotations

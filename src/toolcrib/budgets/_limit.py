@@ -110,7 +110,7 @@ class Limit:
 
     @property
     def includes_models(self) -> bool:
-        """Whether it counts what models cost: a limit of money that is for no tools or servers alone."""
+        """True if the limit counts the costs of models: a limit of money for all tools and servers."""
         return self.spend is not None and not self.tools and not {"tool", "server"}.intersection(self.shares)
 
     def text(self) -> str:

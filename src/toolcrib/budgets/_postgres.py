@@ -15,7 +15,7 @@ class PostgresUsageStore(UsageStore):
         database: Its URL, or what `Database.named` made of one. Missing tables are made.
 
     Raises:
-        DatabaseError: It is not a Postgres database, or no connection can be had.
+        DatabaseError: It is not a Postgres database, or it cannot be connected to.
     """
 
     def __init__(self, database: str | Path | Database) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from toolcrib.calls._access import Access
     from toolcrib.calls._activity_event import ActivityEvent, ActivityEventKind, ActivityKind
     from toolcrib.calls._approval import CHANGED_ON_SERVER, ApprovalRequest, Consent
-    from toolcrib.calls._bound_parts import parts_of
+    from toolcrib.calls._bound_parts import EACH, parts_of
     from toolcrib.calls._bounds import Bound, GrantUse, amount_of, fits_amounts, number_of
     from toolcrib.calls._call import (
         CallMetadata,
@@ -62,7 +62,7 @@ else:
         {
             "._access": "Access",
             "._activity_event": "ActivityEvent ActivityEventKind ActivityKind",
-            "._bound_parts": "parts_of",
+            "._bound_parts": "EACH parts_of",
             "._bounds": "Bound GrantUse amount_of fits_amounts number_of",
             "._approval": "CHANGED_ON_SERVER ApprovalRequest Consent",
             "._call": "CallMetadata RawArguments ToolCall calling_line charge_time charged fault_text new_call_id",
@@ -94,6 +94,7 @@ __all__ = [
     "APPROVER_RULES",
     "CHANGED_ON_SERVER",
     "DOUBT_ANSWERS",
+    "EACH",
     "FORM_VERSIONS",
     "IN_DOUBT",
     "MODEL",

@@ -11,7 +11,7 @@ from typing import Any, Final, Never, cast
 
 from toolcrib._numbers import count_text, require_span
 from toolcrib._short_repr import ShortRepr
-from toolcrib.calls._bound_parts import bound_with_parts, steps_to
+from toolcrib.calls._bound_parts import ROOT, bound_with_parts, steps_to
 from toolcrib.calls._bounds import Bound, GrantUse, require_bounds
 from toolcrib.calls._diff import differences, label, printable, shown
 from toolcrib.calls._doubt import IN_DOUBT
@@ -164,6 +164,11 @@ class ApprovalRequest(ShortRepr):
         return None if rule is None else self.created_at + timedelta(seconds=rule.expires_after or 0)
 
     @property
+    def known_names(self) -> frozenset[str]:
+        """The names of the arguments that its tool takes, as far as they are known."""
+        return frozenset(self.arguments).union((self.parameters or {}).get("properties", {}))
+
+    @property
     def expires_by(self) -> RequiredApprovers | None:
         """The rule by which it expires; None where it does not."""
         if self.in_doubt or self.asked_by is not None or self.consent is not None:
@@ -280,7 +285,8 @@ class ApprovalRequest(ShortRepr):
                 `items[*].price` for each item. Of all others exactly what the request has, and for an item what one of
                 its items has. `grant.text()` says it in words. The scope is `within`.
             uses: How many calls may begin by it, this one among them; any number when None.
-            total: An argument that is a number, and up to which sum of it calls may begin, in all.
+            total: An argument that is a number, or a part of one by its path (`order.amount`, `items[*].price` for the
+                sum of all items), and up to which sum of it calls may begin, in all.
             times: The times of the week at which it counts; any time when None.
 
         Raises:
@@ -298,8 +304,11 @@ class ApprovalRequest(ShortRepr):
             raise TypeError(
                 f"always(): total is {total!r:.80}; give an argument and a sum, as in total=('amount', 100)"
             )
-        limits: dict[str, Any] = {"uses": uses, "total": None if total is None else (total[0], amount_limit(*total))}
-        limits["times"] = times
+        limits: dict[str, Any] = {"uses": uses, "total": None, "times": times}
+        if total is not None:
+            path, limit = str(total[0]), amount_limit(*total)
+            is_part = len(steps_to(path, self.known_names)) > 1
+            limits["total"] = f"{ROOT}{path.removeprefix(ROOT)}" if is_part else path, limit
         if within is not None:
             limits |= {"within": self._bounds(within), "values": self._marks()}
             scope = "within"
@@ -314,7 +323,7 @@ class ApprovalRequest(ShortRepr):
         """Return a bound for each argument, for one that is not named the value that it has."""
         if not isinstance(within, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
             raise TypeError(f"within is {within!r:.80}; give bounds by argument, as in within={{'order': Bound.any()}}")
-        known = self.arguments.keys() | (self.parameters or {}).get("properties", {}).keys()
+        known = self.known_names
         require_bounds(within)
         named: dict[str, list[tuple[Sequence[str], Bound]]] = {}
         for path, bound in within.items():

@@ -6,11 +6,14 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from toolcrib.calls._bounds import Bound, is_same
+from toolcrib.calls._diff import label
 
 EACH: Final = "[*]"
+ROOT: Final = "$."
+"""The beginning of a path where an argument has the whole path as its name: `$.order.amount`."""
 _PATH: Final = re.compile(r"[^.\[\]]+(\.[^.\[\]]+|\[\*\])+")
 _STEP: Final = re.compile(r"\[\*\]|[^.\[\]]+")
 _MOST_STEPS: Final = 10
@@ -20,15 +23,21 @@ Parts: TypeAlias = Sequence[tuple[Sequence[str], Bound]]
 """Bounds with the steps that lead to their parts."""
 
 
-def parts_of(arguments: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def parts_of(arguments: Mapping[str, Any], names: Collection[str] = ()) -> dict[str, dict[str, Any]]:
     """Return the innermost parts of each nested argument by their paths, with their values: in a list, of all items.
 
     Parts that no path can name are left out, as those whose field has a dot in its name; of more than 40, all are.
+
+    Args:
+        arguments: The arguments of a call.
+        names: The names of all that the tool takes; a path that is one of them begins with `$.`.
     """
+    known = {*arguments, *names}
     parts: dict[str, dict[str, Any]] = {}
     for name, value in arguments.items():
         found = dict(islice(_parts((name,), [value]), _MOST_PARTS + 1))
-        parts[name] = {path: values for path, values in found.items() if path not in arguments}
+        rooted = {f"{ROOT}{path}" if path in known else path: values for path, values in found.items() if path != name}
+        parts[name] = {path: values for path, values in rooted.items() if path not in known}
     return parts if sum(map(len, parts.values())) <= _MOST_PARTS else {}
 
 
@@ -57,7 +66,26 @@ def _fields(values: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 def steps_to(path: str, known: Collection[str]) -> list[str]:
     """Return the steps to a part of an argument, the argument first; one that is known by the whole name is meant."""
-    return [path] if path in known or not _PATH.fullmatch(path) else _STEP.findall(path)
+    plain = path.removeprefix(ROOT)
+    return [path] if path in known or not _PATH.fullmatch(plain) else _STEP.findall(plain)
+
+
+def amounts_at(path: str, arguments: Mapping[str, Any], known: Collection[str]) -> list[Any]:
+    """Return the values at a path of a call: in a list, of all items; None for one that is not there."""
+    name, *steps = steps_to(path, known)
+    values: list[Any] = [arguments.get(name)]
+    for step in steps:
+        if step == EACH:
+            lists = [value if isinstance(value, list) else [None] for value in values]
+            values = [item for items in lists for item in cast("list[Any]", items)]
+        else:
+            values = [value.get(step) if isinstance(value, Mapping) else None for value in values]
+    return values
+
+
+def path_text(path: str) -> str:
+    """Return a path in words: that of a part as it is, and the name of an argument quoted where it looks like one."""
+    return path.removeprefix(ROOT) if path.startswith(ROOT) else label(path)
 
 
 def bound_with_parts(path: str, values: Sequence[Any], parts: Parts) -> Bound:

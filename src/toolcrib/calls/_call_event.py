@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from toolcrib._short_repr import ShortRepr
-from toolcrib.calls._value_class import late_fields, value_class
+from toolcrib.calls._value_class import late_fields, late_times, value_class
 
 EventKind: TypeAlias = Literal[
     "received", "decided", "suspended", "started", "yielded", "progressed", "asked", "answered", "logged", "ended"
@@ -36,6 +36,7 @@ class DecisionNote:
         return {**shapes, "origins": [dict(origin) for origin in self.origins]} if self.origins else shapes
 
 
+@late_times("at")
 @late_fields("data")
 @value_class
 class CallEvent(ShortRepr):
@@ -75,6 +76,7 @@ class CallEvent(ShortRepr):
         }
 
 
+@late_times("started_at", "ended_at")
 @late_fields("arguments", "outcome")
 @value_class
 class CallRecord(ShortRepr):

@@ -10,7 +10,8 @@ from typing import Any, Final, Literal, Protocol, TypeAlias, get_args
 
 from toolcrib._numbers import count_text
 from toolcrib._short_repr import ShortRepr
-from toolcrib.calls._bounds import Bound, GrantUse, bounds_problem, number_of, require_bounds
+from toolcrib.calls._bound_parts import ROOT, amounts_at, path_text
+from toolcrib.calls._bounds import Bound, GrantUse, amount_of, bounds_problem, number_of, require_bounds
 from toolcrib.calls._diff import label, printable, shown
 from toolcrib.calls._identity import Identity
 from toolcrib.calls._json import lenient, now, parse_time
@@ -32,6 +33,11 @@ class HasArguments(Protocol):
     @property
     def arguments(self) -> Mapping[str, Any]:
         """The final arguments of the call."""
+        ...
+
+    @property
+    def known_names(self) -> frozenset[str]:
+        """The names of the arguments that its tool takes, as far as they are known."""
         ...
 
 
@@ -68,7 +74,7 @@ class Grant(ShortRepr):
             `ApprovalRequest.origins`.
         within: The bound of each argument, by name; an argument without a bound may not be given.
         uses: How many calls may begin by it; any number when None.
-        total: An argument, and up to which sum of it calls may begin.
+        total: An argument, or the path to a part of one, and up to which sum of it calls may begin.
         times: The times of the week at which calls may begin; any time when None.
         identity: Who said yes, as a login, a token or the host shows it; None for a name alone.
         identities: Those of the others who approved the same.
@@ -141,11 +147,13 @@ class Grant(ShortRepr):
         if self.total is None:
             return ""
         name, most = self.total
-        amount = number_of(request.arguments.get(name))
-        if amount is None or amount < 0:
-            return f"it counts `{name}`, which is {shown(request.arguments.get(name))}, and no number of 0 or more"
-        spent = use.spent + amount
-        return "" if spent <= most else f"`{name}` would come to {spent} in all, and it was given for {most}"
+        values = amounts_at(name, request.arguments, request.known_names)
+        amounts, place = [amount_of(value) for value in values], name.removeprefix(ROOT)
+        if None in amounts:
+            value = shown(values[amounts.index(None)])
+            return f"it counts `{place}`, which is {value}, and no number of 0 or more"
+        spent = use.spent + sum(filter(None, amounts))
+        return "" if spent <= most else f"`{place}` would come to {spent} in all, and it was given for {most}"
 
     def time_problem(self, at: datetime) -> str:
         """Return why it does not count at a time, in words for a person; empty where it does."""
@@ -157,8 +165,8 @@ class Grant(ShortRepr):
 
     def used_by(self, request: HasArguments, use: GrantUse, at: datetime | None = None) -> GrantUse:
         """Return its use with one more call, which it covers, and which begins at a time."""
-        amount = None if self.total is None else number_of(request.arguments.get(self.total[0]))
-        return GrantUse(use.calls + 1, use.spent + (amount or 0), at)
+        values = () if self.total is None else amounts_at(self.total[0], request.arguments, request.known_names)
+        return GrantUse(use.calls + 1, use.spent + sum(filter(None, map(amount_of, values))), at)
 
     def text(self) -> str:
         """Return in words what it covers: `refund: order any, amount up to 50; until ...; at most 10 times`."""
@@ -182,7 +190,7 @@ class Grant(ShortRepr):
         if self.uses is not None:
             parts.append(f"at most {count_text(self.uses, 'time')}")
         if self.total is not None:
-            parts.append(f"{self.total[1]} of {label(self.total[0])} in all")
+            parts.append(f"{self.total[1]} of {path_text(self.total[0])} in all")
         return "; ".join(parts)
 
     def to_dict(self) -> dict[str, Any]:

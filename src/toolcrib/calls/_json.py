@@ -303,11 +303,11 @@ def lenient(
         limit: The most characters of it as JSON; what is longer becomes its text, the middle cut out.
         hide: Hides secrets in shapes, and cuts a text: a secret that is cut first is not found.
     """
-    return rendered(lenient_later(value, media=media, limit=limit, hide=hide))
+    return rendered(lenient_later(value, limit, hide, media))
 
 
 def lenient_later(
-    value: Any, *, media: bool = False, limit: int | None = None, hide: Callable[[Any, int | None], Any] = cut_shapes
+    value: Any, limit: int | None = None, hide: Callable[[Any, int | None], Any] = cut_shapes, media: bool = False
 ) -> Any:
     """Return the shapes of `lenient`, or a `partial` that returns them; later changes of the value are not in it."""
     if _is_spent_by_reading(value):

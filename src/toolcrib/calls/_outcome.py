@@ -354,7 +354,7 @@ def record_of(
     if isinstance(outcome, Completed):
         stored = outcome.kept
         is_kept = stored is not None and limit is not None and stored.chars > limit
-        value = stored.text if stored is not None and is_kept else lenient_later(outcome.value, limit=limit, hide=hide)
+        value = stored.text if stored is not None and is_kept else lenient_later(outcome.value, limit, hide)
         return partial(_record_of_completed, outcome, value, hide)
     data = outcome.to_dict()
     data.pop("call", None)

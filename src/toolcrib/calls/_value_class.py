@@ -1,9 +1,10 @@
-"""Decorators of the frozen values that are made on every call: value_class, and late_fields for what is seldom read."""
+"""Decorators of the frozen values that are made on every call: value_class, and two for fields that are seldom read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -33,20 +34,28 @@ def late_fields(*names: str) -> Callable[[C], C]:
 
     What it is called with must not change until then.
     """
+    return _made_late(names, partial, rendered)
 
+
+def late_times(*names: str) -> Callable[[C], C]:
+    """Allow seconds since the epoch in the place of times in fields of a value class: to make a time takes longer."""
+    return _made_late(names, float, lambda seconds: datetime.fromtimestamp(seconds, UTC))
+
+
+def _made_late(names: tuple[str, ...], kind: type[Any], make: Callable[[Any], Any]) -> Callable[[C], C]:
     def decorate(cls: C) -> C:
         for name in names:
-            setattr(cls, name, _late(getattr(cls, name)))
+            setattr(cls, name, _late(getattr(cls, name), kind, make))
         return cls
 
     return decorate
 
 
-def _late(slot: Any) -> property:
+def _late(slot: Any, kind: type[Any], make: Callable[[Any], Any]) -> property:
     def read(owner: Any) -> Any:
         value = slot.__get__(owner)
-        if type(value) is partial:
-            value = cast("partial[Any]", value)()
+        if type(value) is kind:
+            value = make(value)
             slot.__set__(owner, value)
         return value
 

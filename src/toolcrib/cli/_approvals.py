@@ -35,7 +35,7 @@ from toolcrib.cli._approval_formatting import (
 from toolcrib.cli._approver import user_name
 from toolcrib.cli._commands import Commands
 from toolcrib.cli._confirm import confirm
-from toolcrib.cli._database import DatabaseOption, database_errors, open_approvals, shown_name
+from toolcrib.cli._database import DATABASE_HINT, DatabaseOption, database_errors, open_approvals, shown_name
 from toolcrib.cli._formatting import JsonOption, console, print_json, say, write
 from toolcrib.cli._status import Status, exit_on_error
 from toolcrib.cli._terminal import Terminal
@@ -92,7 +92,7 @@ def list_requests(
             screen = console()
             screen.print(entries_table(entries, answers=everything, width=screen.width))
         else:
-            say(f"there is no {'' if everything else 'pending '}request in {shown_name(database)}")
+            say(f"there is no {'' if everything else 'pending '}request in {_place(store, database)}")
 
 
 @approvals.command()
@@ -345,13 +345,15 @@ def _chosen(
     if left := len(pending) - len(entries):
         say(f"{left} of `{tool}` in doubt {'is' if left == 1 else 'are'} left; answer each by its id")
     if not entries:
-        say(f"there is no pending request of `{tool}` in {shown_name(database)}; `toolcrib approvals list` shows all")
+        say(
+            f"there is no pending request of `{tool}` in {_place(store, database)}; `toolcrib approvals list` shows all"
+        )
         raise typer.Exit(Status.MISUSED)
     return entries
 
 
 def _sent(store: SqlApprovalStore, entry: ApprovalEntry, database: str | None, as_json: bool) -> bool:
-    """Send the answer to a request, and say what came of it; false for one that the store does not take."""
+    """Send the answer to a request, and print the outcome; false for one that the store does not take."""
     answer = cast("Grant | Denial", entry.answer)
     try:
         _wait(store.answer(answer), database)
@@ -433,10 +435,17 @@ def _find(store: ReviewableApprovalStore, text: str, database: str | None) -> Ap
         ids = ", ".join(entry.request.id for entry in found[:_MAX_CHOICES])
         say(f"{count_text(len(found), 'request')} begin with {text}: {ids}{more}. Give more of the id")
     elif len(start) < SHORT_ID:
-        say(f"no request has the id {text!r}, and it is too short for the beginning of one; {hint}")
+        where = _place(store, database)
+        say(f"no request in {where} has the id {text!r}, and it is too short for the beginning of one; {hint}")
     else:
-        say(f"there is no request {text} in {shown_name(database)}; {hint}")
+        say(f"there is no request {text} in {_place(store, database)}; {hint}")
     raise typer.Exit(Status.MISUSED)
+
+
+def _place(store: ReviewableApprovalStore, database: str | None) -> str:
+    """Return where the requests are kept, and whether there never were any: calls may wait in another database."""
+    never = "" if _wait(store.list(), database) else f", which has had none. {DATABASE_HINT}"
+    return f"{shown_name(database)}{never}"
 
 
 def _wait(work: Coroutine[Any, Any, T], database: str | None) -> T:

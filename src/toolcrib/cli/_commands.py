@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from functools import wraps
 from typing import Annotated, Any, TypeVar, cast, get_type_hints
@@ -36,6 +36,7 @@ class _Command(TyperCommand):
     """A command that says what an option of another name is called here, and what a missing argument is."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        given = [*args]
         try:
             return super().parse_args(ctx, args)
         except _UsageError as error:
@@ -48,11 +49,17 @@ class _Command(TyperCommand):
                 usage.possibilities = [here]
             elif self.name == "serve" and asks_for_approval(getattr(error, "option_name", "").removesuffix("s")):
                 usage.message, usage.possibilities = f"No such option: {usage.option_name}. {_APPROVAL}", []
-            elif "extra argument" in usage.message and "--port" in options and re.search(r"\(\d+\)", usage.message):
-                usage.message += ". The port is an option: --port 8000"
+            elif "extra argument" in usage.message and "--port" in options and (port := _port_in(given)):
+                usage.message += f". The port is an option: --port {port}"
             elif "extra argument" in usage.message and self.name == "call":
                 usage.message += ". The arguments of a tool are one JSON object: '{\"NAME\": VALUE}'"
             raise
+
+
+def _port_in(args: Iterable[str]) -> str:
+    """Return the port that stands among the arguments of a command, alone or after a host; empty without one."""
+    found = (re.fullmatch(r"(?:[^/]*:)?(\d{1,5})", text) for text in args)
+    return next((match[1] for match in found if match is not None), "")
 
 
 class Commands(typer.Typer):

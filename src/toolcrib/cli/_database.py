@@ -38,7 +38,13 @@ DatabaseOption = Annotated[
 
 
 def database_name(name: str | None) -> str:
-    """Return the database that an option names, else the environment, else the one of this folder."""
+    """Return the database that an option names, else the environment, else the one of this folder.
+
+    Raises:
+        DatabaseError: The option is empty, as where the variable is not set that it is of.
+    """
+    if name is not None and not name.strip():
+        raise DatabaseError(repr(name), "--database is empty", f"Leave it out for {_VARIABLE}, or {_DEFAULT}")
     return name or os.environ.get(_VARIABLE) or _DEFAULT
 
 
@@ -48,8 +54,8 @@ def database_or(name: str | None, otherwise: str | None) -> str | None:
 
 
 def shown_name(name: str | None) -> str:
-    """Return the same for a person to read: without the password of a URL."""
-    return hide_passwords(database_name(name))
+    """Return the same for a person to read: the absolute path of a file, and a URL without its password."""
+    return hide_passwords(absolute_database(name))
 
 
 def absolute_database(name: str | None) -> str:
@@ -88,7 +94,7 @@ def check_kept(database: str | None) -> None:
     name = database_name(database)
     if _scheme(name) in _POSTGRES:
         return
-    path = file_of(name)
+    path, name = file_of(name), shown_name(name)
     if path.is_dir():
         raise DatabaseError(name, "it is a folder", "Name a file in it")
     if not has_file(name):

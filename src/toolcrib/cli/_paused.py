@@ -91,7 +91,7 @@ def read_paused(path: Path, key: bytes) -> PausedProgram:
 
 
 class UsedAnswers(MemoryApprovalStore):
-    """An approval store that remembers, for all processes of this user, which requests were used, and what came of it.
+    """An approval store that remembers, for all processes of this user, which requests were used, and the outcome.
 
     A copy of a paused program's file is useless after the program was resumed. Standing grants last as long as the
     process.

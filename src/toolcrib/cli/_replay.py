@@ -13,8 +13,9 @@ import typer
 from rich.text import Text
 
 from toolcrib._numbers import count_text
+from toolcrib._passwords import hide_passwords
 from toolcrib._run_sync import run_sync
-from toolcrib.cli._database import DatabaseOption, database_errors, shown_name
+from toolcrib.cli._database import DatabaseOption, database_errors
 from toolcrib.cli._find_toolset import open_toolset, tools_of
 from toolcrib.cli._formatting import JsonOption, arguments_text, cell_text, console, print_json, say, table_of
 from toolcrib.cli._runs import DatabaseArgument, SinceOption, kept_log
@@ -78,7 +79,7 @@ def _without_tools(database: str | None, policy: Path | None) -> str:
     words = [
         "toolcrib",
         "replay",
-        *([shown_name(database)] if database else []),
+        *([hide_passwords(database)] if database else []),
         *(["--policy", str(policy)] if policy else []),
     ]
     why = "the calls go through the tools" if policy is None else "a policy goes by what the tools' code declares"

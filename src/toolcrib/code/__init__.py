@@ -1,7 +1,7 @@
 """Code mode: model-written Python that calls tools, run in a sandbox.
 
-`Toolkit` renders the prompts, checks a program, has a sandbox run it, and takes each of its calls to the pipeline. The
-engines that run programs are in `toolcrib.sandbox`.
+`Toolkit` renders the prompts, checks a program, has a sandbox run it, and makes each of its calls through the pipeline.
+The engines that run programs are in `toolcrib.sandbox`.
 """
 
 from __future__ import annotations

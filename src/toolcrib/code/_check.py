@@ -61,7 +61,7 @@ class KnownNames:
         others: Names besides tools and builtins: functions of the toolkit, and what earlier programs of a session left.
         dialect: The sandbox's Python; None when the sandbox does not describe it.
         complete: Whether nothing else is defined; unknown names are looked for only then.
-        left_out: The kinds of values that a session had by these names, and has not any more.
+        left_out: The kinds of values that a session had by these names, and no longer has.
     """
 
     tools: Collection[str]

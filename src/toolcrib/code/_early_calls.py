@@ -170,10 +170,10 @@ class EarlyToolkit(Toolkit):
             self.feed(text, call.place)
 
     def feed(self, text: str, place: int = 0) -> None:
-        """Read a program as far as it came.
+        """Read the part of a program that was received so far.
 
         Args:
-            text: All that came of it so far.
+            text: All text of it so far.
             place: Which of several programs it is.
 
         Raises:

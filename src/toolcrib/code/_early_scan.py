@@ -1,4 +1,4 @@
-"""The beginning of a program that still comes: the calls that it makes first, whatever follows."""
+"""The beginning of a program that still comes: the calls that it makes first, whichever text follows."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class EarlyScan:
         """Return the calls that are new in a program, of which more may come.
 
         Args:
-            text: The program as far as it came, with every line ended by a line feed; it goes on from `consumed`.
+            text: The received part of the program, with every line ended by a line feed; it goes on from `consumed`.
         """
         found: list[LiteralCall] = []
         while not self._is_over and (end := text.find("\n", self._tried) + 1):

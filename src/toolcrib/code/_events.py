@@ -24,7 +24,7 @@ class Printed:
 
 @dataclass(frozen=True, slots=True)
 class CallStarted:
-    """The program called a tool, which has not run yet; `arguments` are as they came, secrets hidden."""
+    """The program called a tool, which has not run yet; `arguments` are those of the program, secrets hidden."""
 
     id: str
     name: str

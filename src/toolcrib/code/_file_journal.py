@@ -57,7 +57,7 @@ class FileJournal:
             self._synced = max(self._synced, written)
 
     def paused(self) -> PausedProgram:
-        """Return the last program in the file as far as it came, for `Toolkit.resume`.
+        """Return the last program in the file where it stopped, for `Toolkit.resume`.
 
         Resumed without answers, the program comes to the calls that had begun and not ended, and reports them: those of
         an `idempotent` tool are made again, and the others wait for a person, `in_doubt`.
@@ -107,7 +107,7 @@ def _ends_with_newline(path: Path) -> bool:
 
 
 def paused_program_in(lines: Iterable[Mapping[str, Any]]) -> PausedProgram | None:
-    """Return the last program in a journal as far as it came; None when no program began, or the last one ended.
+    """Return the last program in a journal where it stopped; None when no program began, or the last one ended.
 
     Raises:
         PausedProgramError: Its engine does not run a program again.
@@ -132,7 +132,7 @@ def paused_program_in(lines: Iterable[Mapping[str, Any]]) -> PausedProgram | Non
 def program_with(
     paused: PausedProgram, lines: Iterable[Mapping[str, Any]], *, store_knows: bool = False
 ) -> PausedProgram:
-    """Return a paused program as far as it came by the lines of a journal that were written since.
+    """Return a paused program where it stopped, by the lines of a journal that were written since.
 
     Args:
         paused: The program.

@@ -68,7 +68,7 @@ class Listing:
 
     @property
     def has_tables(self) -> bool:
-        """Whether programs get tables as tables, and there is a tool that returns or takes one."""
+        """True if programs get tables as tables, and a tool returns or takes one."""
         return self.table != _ROWS and any(entry.tool.spec.table_names for entry in self.tools.values())
 
     def detail_of(self, name: str) -> Detail:

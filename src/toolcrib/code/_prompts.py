@@ -23,7 +23,7 @@ _RULES = (
     'Results are plain values: text, numbers, lists, dicts; dates are text like "2026-01-31".',
     "A call that fails raises an exception with the reason.",
 )
-_FILES = "`open` and whatever uses it find these files: {}."
+_FILES = "`open`, and everything that uses it, finds these files: {}."
 _PACKAGES = "Packages that can be imported: {}."
 _TABLES = "Tables are not lists: each is a `{}`, as a result and as an argument."
 _STREAMING = "What a streaming function returns is an iterator: take its values one by one, or `list(...)`."

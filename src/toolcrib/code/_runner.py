@@ -239,8 +239,7 @@ class ProgramRunner:
             raise PausedProgramError(f"{kind} cannot take up any program; it is one of {paused.engine}")
         if sandbox.engine != paused.engine:
             raise PausedProgramError(f"it was run by {paused.engine}, and this is {sandbox.engine}")
-        missing = [name for name in paused.functions if name not in self.function_names]
-        if missing:
+        if missing := [name for name in paused.functions if name not in self.function_names]:
             raise PausedProgramError(f"it calls `{missing[0]}`, and this toolkit has no such tool")
         found = answers_by_call(paused, answers)
         asked = [paused.question, *(entry.suspended for entry in paused.journal)]
@@ -277,11 +276,8 @@ class ProgramRunner:
             host = JournalHost(self.pipeline, run, self.tools, options.on_output, opened, activity)
             if options.journal is not None:
                 options.journal.write({"t": "program", **paused.to_dict()})
-            program = host.with_log(program)
-            if is_new:
-                running = sandbox.run(program, self._with_lookup(host, run))
-            else:
-                running = sandbox.resume(program, paused.state, self._with_lookup(host, run))
+            program, served = host.with_log(program), self._with_lookup(host, run)
+            running = sandbox.run(program, served) if is_new else sandbox.resume(program, paused.state, served)
             return activity.close(await self._journalled(program, host, sandbox, running, records, options))
 
     async def _not_begun(

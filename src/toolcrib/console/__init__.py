@@ -1,4 +1,4 @@
-"""Console: a web page that shows calls and runs as they happen, and takes answers to approval requests.
+"""Console: a web page that shows calls and runs as they happen, and on which people answer approval requests.
 
 It reads events and approvals from a database, and runs nothing itself. Needs the extra `console`: jsonschema, starlette
 and uvicorn.

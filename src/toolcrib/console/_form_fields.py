@@ -28,13 +28,13 @@ def bound_fields(request: ApprovalRequest) -> list[dict[str, Any]]:
     """Return a field for each argument and part of one, for what it may be in further calls; none for too many."""
     if len(request.arguments) > _MOST_FIELDS:
         return []
-    numbers = {name for name, value in request.arguments.items() if _is_number(value)}
+    numbers = GrantForm.numbers(request)
     return [
         {
             "name": name,
             "value": cut(json.dumps(value, ensure_ascii=False), _LONGEST_SHOWN),
             "is_number": name in numbers,
-            "suggestion": f"<= {value}" if name in numbers else "",
+            "suggestion": f"<= {value}" if name in request.arguments and _is_number(value) else "",
         }
         for name, value in GrantForm.places(request).items()
     ]

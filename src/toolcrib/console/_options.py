@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # it needs an extra of its own
     from toolcrib.console.openid import OpenIDLogin
 
 Role: TypeAlias = Literal["viewer", "approver", "administrator"]
-"""Whether a user looks alone, answers, or also ends the sessions of others."""
+"""The rights of a user: to look, to answer, or also to end the sessions of others."""
 
 
 class LoginRefused(Exception):
@@ -71,7 +71,7 @@ class ConsoleOptions:
 
     @property
     def is_open(self) -> bool:
-        """Whether everybody who reaches it may use it."""
+        """True if everyone who reaches the console may use it."""
         return not self.tokens and self.login is None
 
     def role(self, name: str) -> Role:

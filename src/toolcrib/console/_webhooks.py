@@ -52,8 +52,8 @@ class Webhook:
         shape: `json` for what `docs/console.md` describes, `slack` for a message as Slack takes it.
         reasons: Whether a notice has the reason of each request. A policy, a hook, a server that asks, and provenance
             quote arguments and the user's words in it.
-        groups: Groups of rules (`toolcrib.approvers`) whose people read there: they are told of what they may answer,
-            as soon as they may. When empty, it gets all notices.
+        groups: Groups of rules (`toolcrib.approvers`) whose people read there: they are notified of what they may
+            answer, as soon as they may. When empty, it gets all notices.
 
     Raises:
         ValueError: The address is not a URL, or the secret is short.

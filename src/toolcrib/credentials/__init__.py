@@ -1,6 +1,6 @@
-"""Credentials for other servers, for each principal: kept encrypted, obtained by OAuth, refreshed and revoked.
+"""Credentials of each principal for other servers: obtained by OAuth, stored encrypted, refreshed and revoked.
 
-Nothing here runs a tool or serves a page, and nothing here is shown to a model. The extra `credentials`.
+Nothing here runs a tool, serves a page, or is shown to a model. Needs the extra `credentials`.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ class PostgresCredentialStore(CredentialStore):
 
     Raises:
         CredentialKeyError: There is no key.
-        DatabaseError: It is not a Postgres database, or no connection can be had.
+        DatabaseError: It is not a Postgres database, or it cannot be connected to.
     """
 
     def __init__(self, database: str | Path | Database, keys: CredentialKeys | None = None) -> None:

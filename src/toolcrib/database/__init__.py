@@ -1,4 +1,4 @@
-"""Database: a SQLite file or a Postgres server, its connections, and the tables of the stores that are kept in it.
+"""Database: a SQLite file or a Postgres server, its connections, and the tables of the stores in it.
 
 A Postgres server needs the extra `postgres`.
 """

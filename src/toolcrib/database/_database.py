@@ -81,7 +81,7 @@ class Database:
             return name
         if name is not None:
             require_name(name)
-        text = str(name or os.environ.get(_VARIABLE) or DEFAULT_DATABASE)
+        text = str((os.environ.get(_VARIABLE) or DEFAULT_DATABASE) if name is None else name)
         database = cls(
             _url_of(text),
             schema or os.environ.get(_SCHEMA_VARIABLE) or None,
@@ -137,7 +137,7 @@ class Database:
             pool: How many connections this process may have open.
 
         Raises:
-            DatabaseError: No connection can be had; the message says why and what to do.
+            DatabaseError: It cannot be connected to; the message says why and what to do.
         """
         require_number("a database", "pool", pool, least=1)
         engine = self._sqlite_engine(pool) if self.kind == "sqlite" else self._postgres_engine(pool)
@@ -243,7 +243,7 @@ class PostgresTables:
         pool: The most connections at a time.
 
     Raises:
-        DatabaseError: It is not a Postgres database, or no connection can be had.
+        DatabaseError: It is not a Postgres database, or it cannot be connected to.
     """
 
     error: type[Exception] = DBAPIError
@@ -318,8 +318,8 @@ def _url_of(text: str) -> sa.URL:
 
 
 def _file_url(path: str, written: str) -> sa.URL:
-    if path in ("", ":memory:"):
-        raise DatabaseError(written, "durable work has to be kept in a file, or on a Postgres server", _FORMS)
+    if path.strip() in ("", ":memory:"):
+        raise DatabaseError(written or "''", "durable work has to be kept in a file, or on a Postgres server", _FORMS)
     return sa.URL.create("sqlite", database=path)
 
 

@@ -6,6 +6,7 @@ makes a difference. It costs a few milliseconds at most.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import weakref
@@ -16,6 +17,8 @@ from pathlib import Path
 from toolcrib.database._sqlite import BUSY_SECONDS, sqlite3, write_ahead
 from toolcrib.database._tables import Execute, StoreTables, TablesVersion
 from toolcrib.errors import DatabaseError
+
+_log = logging.getLogger("toolcrib.database")
 
 
 def connect_file(path: str | Path, *, shared: bool = False) -> sqlite3.Connection:
@@ -54,6 +57,7 @@ def make_file(path: Path, tables: StoreTables) -> None:
     """
     if not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        _log.info("made the new database %s", path.absolute())
     with closing(connect_file(path)) as connection:
         if tables.is_current(connection.execute, "sqlite", str(path)):
             return
@@ -93,9 +97,11 @@ class SqliteTables:
         if "://" in name:
             problem = f"{stores} are kept in a file here, and this is the URL of a server"
             raise DatabaseError(name, problem, "Use the Postgres store")
-        if name in ("", ":memory:"):
+        if name.strip() in ("", ":memory:"):
             problem = f"{stores} have to be kept in a file"
-            raise DatabaseError(name or "''", problem, "Name one, such as toolcrib.db, or use the Memory store")
+            raise DatabaseError(
+                name.strip() or repr(name), problem, "Name one, such as toolcrib.db, or use the Memory store"
+            )
         self.path, self._erase = Path(name), erase
         try:
             for store_tables in tables:

@@ -6,10 +6,11 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from toolcrib._processes import this_process
-from toolcrib.approvals import ApprovalEntry, WrappedApprovalStore
+from toolcrib.approvals import ApprovalEntry, Execution, WrappedApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Done, Grant
 from toolcrib.durable._answered import AnswerStore
 from toolcrib.durable._outage import WaitedTime, readable
@@ -55,13 +56,18 @@ class WorkStore(WrappedApprovalStore):
         super().__init__(store)
         self._work_id = work_id if execution is None else execution.work_id
         self._execution, self._tools, self._waits, self._fence = execution, tools, waits, fence
+        self._begun: set[str] = set()  # the calls that this execution has begun
 
     async def put(self, request: ApprovalRequest) -> None:
         """Keep a request until it is answered; one about a call in doubt is in the log, too."""
-        with self._without_clock():
+
+        async def put() -> None:
             if self._fence is not None:
-                await self._fence()
-            await readable(lambda: self.store.put(request))
+                await self._fence()  # the work may be handed over while the database is away
+            await self.store.put(request)
+
+        with self._without_clock():
+            await readable(put)
         if request.in_doubt:
             _log.warning(_IN_DOUBT, self._work_id, request.tool, request.id)
 
@@ -75,6 +81,9 @@ class WorkStore(WrappedApprovalStore):
             return None  # the workflow that goes on takes it, which records the call again before it begins
         with self._without_clock():
             answer = await readable(lambda: self.store.take(request))
+        if isinstance(answer, ApprovalEntry) and await self._cut_off(answer):
+            with self._without_clock():
+                answer = await readable(lambda: self.store.take(request))
         if isinstance(answer, Grant | Denial):
             self._note(request, answer)
         if (
@@ -108,12 +117,62 @@ class WorkStore(WrappedApprovalStore):
             return begun
 
         with self._without_clock():
-            return await readable(begin)
+            begun = await readable(begin)
+        if begun is not None and await self._cut_off(begun):
+            with self._without_clock():
+                begun = await readable(begin)
+        if begun is None:
+            self._begun.add(request.call_id)
+        return begun
+
+    async def _cut_off(self, entry: ApprovalEntry) -> bool:
+        """Record that the execution of an entry was cut off, and return whether it was.
+
+        What another execution of this work has begun and not ended was cut off when the work came here, though its
+        process may still live: the one that was handed over ends nothing any more.
+        """
+        if entry.execution_state != "running" or entry.request.call_id in self._begun:
+            return False
+        if self._fence is not None:
+            await self._fence()
+        await self.break_off(entry.request, entry.answer if isinstance(entry.answer, Grant) else None)
+        return True
 
     async def end(self, request: ApprovalRequest, grant: Grant | None, result: Mapping[str, Any] | None = None) -> None:
         """Record that a call has ended."""
         with self._without_clock():
             await readable(lambda: self.store.end(request, grant, result))
+
+    async def break_off(self, request: ApprovalRequest, grant: Grant | None) -> None:
+        """Record that a call which began here was broken off."""
+        with self._without_clock():
+            await readable(lambda: self.store.break_off(request, grant))
+
+    async def undo(self, request: ApprovalRequest) -> None:
+        """Forget that a call began, which asked for approval before it did anything."""
+        with self._without_clock():
+            await readable(lambda: self.store.undo(request))
+
+    async def like(self, request: ApprovalRequest) -> tuple[ApprovalEntry, ...]:
+        """Return the entries of other, equal calls."""
+        with self._without_clock():
+            return await readable(lambda: self.store.like(request))
+
+    async def digest_key(self) -> bytes | None:
+        """Return the key for the digests of secret arguments."""
+        with self._without_clock():
+            return await readable(super().digest_key)
+
+    async def claim(self, key: str) -> Execution | None:
+        """Claim another piece of work; None for a program, of which its journal says who goes on with it."""
+        with self._without_clock():
+            return None if self._execution is None else await readable(partial(super().claim, key))
+
+    async def release(self, key: str, *, ended: bool, result: Mapping[str, Any] | None = None) -> None:
+        """Release a claim."""
+        if self._execution is not None:
+            with self._without_clock():
+                await readable(partial(super().release, key, ended=ended, result=result))
 
     def _without_clock(self) -> AbstractContextManager[None]:
         if self._execution is not None:

@@ -1,4 +1,4 @@
-"""Every error Toolcrib raises or reports, in one tree.
+"""The errors that Toolcrib raises or reports, in one tree of classes.
 
 Each class has a stable `code`, builds its own message from its fields, names the tool where there is one, pickles, and
 keeps the standard-library parents a caller would catch. Nothing here imports the rest of the package.

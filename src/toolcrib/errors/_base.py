@@ -35,6 +35,11 @@ _ALL_OR_NONE: Final[Mapping[str, bool]] = {
     **dict.fromkeys(("false", "never", "no", "none", "off"), False),
 }
 _OF_WRITES: Final = frozenset({"unless_read_only", "writes"})
+_OF_OTHERS: Final = {  # words of other products, for the words that an option takes
+    **dict.fromkeys(("account", "caller", "client", "user"), "principal"),
+    **dict.fromkeys(("role", "team"), "group"),
+    **dict.fromkeys(("chat", "session", "thread"), "conversation"),
+}
 
 
 def nearest(name: str, names: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
@@ -168,7 +173,14 @@ def value_problem(details: Sequence[Mapping[str, Any]]) -> str:
     if isinstance(value, str):
         expected = [str(detail.get("ctx", {}).get("expected", "")) for detail in details]
         is_bool = any(detail["type"] == "bool_type" for detail in details)
-        meant = choice_meant(value, re.findall("'([^']*)'", " ".join(expected))) if is_bool else [value]
+        words = re.findall("'([^']*)'", " ".join(expected))
+        if is_bool:
+            meant = choice_meant(value, words)
+        elif words:  # a list has these words, too
+            near = [_OF_OTHERS.get(value.lower(), ""), *nearest(value, words)]
+            meant = next((word for word in near if word in words), None)
+        else:
+            meant = [value]
         meant = None if meant == [value] and not is_list else meant
     elif is_list and isinstance(value, dict) and all(flag is True for flag in cast("Any", value).values()):
         meant = [*cast("Any", value)]

@@ -125,7 +125,7 @@ class NotCallable(ToolcribError, TypeError):
 class HookError(ToolcribError):
     """A hook, or another function of the host around a tool, raised; `kind` says which, and `hook` its name.
 
-    The host has the error; a model is told that this kind failed, and no text of it.
+    The host has the error; a model is shown the kind of the hook, and no text of the error.
     """
 
     code = "hook_error"
@@ -196,7 +196,7 @@ def exception_of(error: BaseException) -> Exception:
 def raising_newer_forms() -> Generator[None]:
     """End the body with a NewerForm of a gate or a tool as it is, and no call by an outcome.
 
-    It is for what goes on with a stored call, which then stays stored. The signal of an engine comes first.
+    It is for code that continues a stored call, which then stays stored. The signal of an engine comes first.
     """
     if signal_of_newer_form.get() is not None:
         yield

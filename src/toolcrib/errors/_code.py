@@ -32,7 +32,7 @@ class SandboxLost(SandboxError):
 
 
 class SandboxUnavailable(ToolcribError, RuntimeError):
-    """No sandbox of the wanted strength can be had here; the message names the remedy, and `layer` what is missing."""
+    """No sandbox of the wanted strength is available; the message names the remedy, and `layer` what is missing."""
 
     code = "sandbox_unavailable"
 
@@ -45,7 +45,7 @@ class SandboxUnavailable(ToolcribError, RuntimeError):
 
 
 class PausedProgramError(ToolcribError, ValueError):
-    """A paused program cannot be read or taken up here: changed or cut, of another key, format, engine or toolkit."""
+    """A paused program cannot be read or resumed here: changed or cut, of another key, format, engine or toolkit."""
 
     code = "paused_program"
 
@@ -87,7 +87,7 @@ class SavedProgramError(ToolcribError, ValueError):
 
 
 class SessionStateError(ToolcribError, ValueError):
-    """The state of a session cannot be read or taken up here: changed, cut, of another key or format, or too large."""
+    """The state of a session cannot be read or resumed here: changed, cut, of another key or format, or too large."""
 
     code = "session_state"
 

@@ -1,6 +1,6 @@
 """Wire formats: definitions, replies, streams, results and transcripts as providers write them, to and from values.
 
-One module for each format and one table of them. Nothing here knows a tool, runs one or talks to a provider.
+There is one module for each format, and one table of them. Nothing here runs a tool or sends a request.
 """
 
 from __future__ import annotations

@@ -42,12 +42,12 @@ class _Block:
 
     @property
     def is_call(self) -> bool:
-        """Whether it waits for the client."""
+        """True if the block is a call of a tool of the host."""
         return self.item.get("type") == "tool_use"
 
     @property
     def takes_input(self) -> bool:
-        """Whether a piece of an input belongs to it: to an open call, and to what is neither text nor thought."""
+        """True if the block takes pieces of an input: it is an open call, or neither text nor thought."""
         kind = text_or_empty(self.item.get("type"))
         return self.is_open if self.is_call else bool(kind) and kind not in KEYS
 

@@ -92,7 +92,7 @@ def typed(blocks: Iterable[Mapping[str, Any]], kinds: Mapping[str, str]) -> list
 
 
 def arguments_text(raw: object) -> str:
-    """Return a call's arguments as the text of one JSON object: as they came where they are one, else `{}`."""
+    """Return a call's arguments as the text of one JSON object: unchanged where they are one, else `{}`."""
     if isinstance(raw, str) and isinstance(_read(raw), dict):
         return raw
     return json.dumps(canonical(arguments_object(raw)), ensure_ascii=False)
@@ -118,7 +118,7 @@ def _read(text: str) -> object:
 
 
 def raw_arguments(raw: object) -> str | Mapping[str, Any]:
-    """Return a call's arguments as they came: an object, or JSON text, in which a half character is an escape."""
+    """Return a call's arguments as received: an object, or JSON text, in which a half character is an escape."""
     if isinstance(raw, str):
         if raw.isascii():
             return raw

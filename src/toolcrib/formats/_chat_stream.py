@@ -264,7 +264,7 @@ class _StreamedCall:
         return bool(earlier == (_read(other) if isinstance(other, str) else other))
 
     def _is_whole(self) -> bool:
-        """Return whether what came of the arguments is one JSON object."""
+        """Return whether the received part of the arguments is one JSON object."""
         return is_object(_read("".join(self._texts)) if self._length else self._value)
 
 

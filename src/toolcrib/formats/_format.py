@@ -126,7 +126,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         stops: The provider's words for why a reply ended, and what they mean; any other word means `unknown`.
         text_stops: Those of them that end a text where the host asked for it, and cut a call.
         asks: The types of what the client answers in a reply: items, blocks, calls or parts, as the provider has them.
-        carried: The types of what goes back as it came, and waits for no answer of the client's.
+        carried: The types of items that are sent back unchanged, and wait for no answer of the client's.
         free_texts: The kinds of calls that bring a text in the place of arguments.
         usage: Where replies and chunks say how many tokens were used.
         client: The provider's own client; None where none is known.
@@ -235,7 +235,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         """Return a reply with the calls that are in its items, in canonical form, and with how it ended.
 
         Args:
-            reply: The reply as it was read: items as they came, and all of their calls where those were read already.
+            reply: The reply as it was read: items as received, and all of their calls where those were read already.
             taken: Ids of earlier calls.
             broken: Which of its calls may not run, by their place, and why.
         """

@@ -59,7 +59,7 @@ class PartialCall:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it came to its end, each text in it too, and every path led to a place."""
+        """True if the stream and each text in it came to an end, and every path led to a place."""
         return not (self.open or self._broken or self._arguments.open)
 
     @property

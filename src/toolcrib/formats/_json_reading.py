@@ -63,7 +63,7 @@ def object_or_empty(value: object) -> Mapping[str, Any]:
 
 
 def object_at(shape: Mapping[str, Any], key: str, misread: list[str]) -> Mapping[str, Any]:
-    """Return the JSON object under a key, or an empty one; what is there of another kind is noted in `misread`."""
+    """Return the JSON object under a key, or an empty one; a value of another kind is noted in `misread`."""
     value: object = shape.get(key)
     if is_object(value):
         return value
@@ -73,7 +73,7 @@ def object_at(shape: Mapping[str, Any], key: str, misread: list[str]) -> Mapping
 
 
 def objects_at(shape: Mapping[str, Any], key: str, misread: list[str]) -> list[Mapping[str, Any]]:
-    """Return the JSON objects in the list under a key; what is there of another kind is noted in `misread`."""
+    """Return the JSON objects in the list under a key; a value of another kind is noted in `misread`."""
     value: object = shape.get(key)
     if not isinstance(value, list | tuple):
         if value not in _NOTHING:
@@ -99,7 +99,7 @@ def fields_of(shape: Mapping[str, Any], kinds: Mapping[str, type], misread: list
 
 
 def number_at(shape: Mapping[str, Any], key: str, misread: list[str], otherwise: int = 0) -> int:
-    """Return the whole number under a key, or another; what is there of another kind is noted in `misread`."""
+    """Return the whole number under a key, or another; a value of another kind is noted in `misread`."""
     value: object = shape.get(key)
     if type(value) is int:
         return value

@@ -1,8 +1,8 @@
 """Arguments that are nearly JSON: single quotes, trailing commas, and Python's words for true, false and null.
 
-Each is changed where it stands outside of a text, and what comes of it has to be one JSON object. Nothing is added, so
+Each is changed where it stands outside of a text, and the result has to be one JSON object. Nothing is added, so
 that a text which was cut is never completed, and nothing is guessed: a quote too many, or a key that is there twice,
-leaves the arguments as they came.
+leaves the arguments unchanged.
 """
 
 from __future__ import annotations

@@ -489,7 +489,7 @@ def _grow(item: Item, kind: str, delta: str) -> None:
 
 
 def _cut(item: Item, arguments: list[str], stream: _Stream) -> Item | None:
-    """Return an item that was begun and never done, as far as it came; None for one that would not be taken back."""
+    """Return the received part of an item that was never done; None for one that the provider would not take back."""
     kind = text_or_empty(item.get("type"))
     if kind in _NAMED:
         stream.problems.append(f"the arguments of a call of `{text_or_empty(item.get('name'))}` were cut")

@@ -180,7 +180,7 @@ def _noted_in(holder: Mapping[str, Any]) -> Iterator[ProviderPart]:
 
 
 def _cites_results(note: Any) -> bool:
-    """Return whether a note cites results of the client's tools alone, as Cohere's do: these were read as they came."""
+    """Return whether a note cites results of the client's tools alone, as Cohere's do: read in their order."""
     sources = [source for cited in objects_in(note) for source in objects_in(cited.get("sources"))]
     is_whole = isinstance(note, list) and all(cited.get("sources") for cited in objects_in(cast("list[Any]", note)))
     return is_whole and bool(sources) and all(source.get("type") == "tool" for source in sources)

@@ -1,4 +1,4 @@
-"""Types of well-formed replies: what is in one goes into the transcript as it came. Others are read field by field."""
+"""Types of well-formed replies: its items go into the transcript unchanged. Others are read field by field."""
 
 from __future__ import annotations
 

@@ -58,6 +58,6 @@ def sent_schema(parameters: Mapping[str, Any], names: Mapping[str, str]) -> Mapp
 
 
 def own_arguments(arguments: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Return arguments under their own names, as they came under those that were sent."""
+    """Return arguments under their own names, given those under the names that were sent."""
     own_names = {sent: name for name, sent in names.items()}
     return {own_names.get(key, key): value for key, value in arguments.items()}

@@ -26,7 +26,7 @@ __all__ = [
 Item: TypeAlias = dict[str, Any]
 """One message, or another entry, of a transcript in the provider's format."""
 Choice: TypeAlias = Literal["optional", "at_least_one", "specific", "validated", "none"]
-"""Whether the model may call tools, and must: see `ToolRequirement`."""
+"""The tools that the model may or has to call: see `ToolRequirement`."""
 ProblemKind: TypeAlias = Literal["orphan", "missing", "duplicate", "misplaced", "order", "id", "blank"]
 """The kind of a fault in a transcript: a result without a call, a call without a result, and so on."""
 
@@ -41,7 +41,7 @@ class WireCall:
         arguments: As the model sent them: JSON text that may be malformed, or an object.
         kind: `function` for a call of a tool of the client's; else the provider's word for what waits for an answer.
         fault: Why it may not run, in words for the model, where its arguments did not come whole; else empty.
-        sent: The call as it came, where its kind is another, or the answer has to repeat some of it.
+        sent: The call as received, where its kind is another, or the answer has to repeat some of it.
         caller: The caller: `direct` is the model itself, another word a program of the model's in the provider's
             sandbox, as in `ProviderOptions.allowed_callers`.
         is_repaired: Whether its arguments came as what is nearly JSON, and were read so.
@@ -83,7 +83,7 @@ class WireReply:
     """The answer of a model.
 
     Attributes:
-        items: The items for the transcript: as it came, in the provider's canonical form, without what it does
+        items: The items for the transcript: as received, in the provider's canonical form, without what it does
             not take back.
         text: Its words, without its thoughts.
         calls: The calls that it asks for, in its order.

@@ -1,4 +1,4 @@
-"""Gateway: a file of MCP servers and APIs, as one toolset, and what holds for all of them. The extra `mcp`."""
+"""Gateway: a file that lists MCP servers and APIs, read as one toolset with options for all. Needs the extra `mcp`."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class CredentialsSection(Part):
 
     @property
     def is_kept(self) -> bool:
-        """Whether each principal has their own, which is kept."""
+        """True if each principal has credentials of their own, which are stored."""
         return bool(self.oauth or self.api_key)
 
     @model_validator(mode="after")

@@ -23,6 +23,8 @@ _OF_CODEX: Final = frozenset({"approval_mode", "approval_policy"})
 _OF_WHOLE_CLIENTS: Final = frozenset({"mcp", "name", "openapi", "toolcrib"}) | OF_CLIENTS
 """Names beside the servers that are read, or that clients have there."""
 _ASKED: Final = frozenset({"always", "approve", "ask", "confirm", "prompt", "required"})
+_OF_PEOPLE: Final = frozenset({"approver", "approvers", "by", "who"})
+"""Words beside names of tools for who approves their calls."""
 _NOT_OF_WORDS: Final = re.compile(r"[\W_]+")
 
 
@@ -59,7 +61,8 @@ def refuse_misplaced(
         if option in _GUARDS and not isinstance(meant, list) and _fits(defaults, option, meant):
             raise _misplaced(place, name, {"defaults": {option: meant}})
         if option in _GUARDS:
-            raise place.wrong(name, f"it has no effect here; write in {_of_servers(section, option, meant, prefixes)}")
+            where = _of_servers(section, option, meant, prefixes)
+            raise place.wrong(name, f"it has no effect here; write in {where}{_people(meant)}")
         _refuse_options_inside(place, name, value)
 
 
@@ -90,7 +93,7 @@ def refuse_misplaced_in_entry(place: FilePlace, given: Any, entry: type[BaseMode
             continue
         if meant is ...:
             raise _misplaced(place, name, {option: ...}, " with the tools to take")
-        raise _misplaced(place, name, _shown(section, option, meant))
+        raise _misplaced(place, name, _shown(section, option, meant), _people(meant))
 
 
 def _guard(name: str, value: Any, section: type[BaseModel]) -> tuple[str | None, Any]:
@@ -163,7 +166,9 @@ def refuse_options_of_servers(
                 continue
             for_all = '"defaults" here, for all servers, or in ' if _fits(defaults, option, meant) else ""
             where = _of_servers(section, option, meant, prefixes)
-            raise place.wrong(f"toolcrib.{prefix}{name}", f"it is an option of a server; write in {for_all}{where}")
+            raise place.wrong(
+                f"toolcrib.{prefix}{name}", f"it is an option of a server; write in {for_all}{where}{_people(meant)}"
+            )
 
 
 def refuse_options_of_file(place: FilePlace, given: Any, section: type[BaseModel]) -> None:
@@ -181,9 +186,20 @@ def _meant(option: str | None, value: Any) -> Any:
     if isinstance(value, str):
         return choice_meant(value, ("unless_read_only",))
     asked = cast("dict[str, Any]", value)
+    if _people(asked):
+        return asked
     if all(isinstance(how, bool | dict | str) for how in asked.values()) and not {"always", "never"} & asked.keys():
         return [name for name, how in asked.items() if (how in _ASKED if isinstance(how, str) else how is not False)]
     return asked
+
+
+def _people(asked: Any) -> str:
+    """Return where it is said who approves, where that stands beside names of tools."""
+    several = cast("list[Any]", asked) if isinstance(asked, list) else [asked]
+    names = {word_of(name) for entry in several if isinstance(entry, dict) for name in cast("dict[str, Any]", entry)}
+    if not names & _OF_PEOPLE:
+        return ""
+    return '. Who may approve is said beside the servers: "toolcrib": {"approvers": "approvers.toml"}, a file of rules'
 
 
 def _of_servers(section: type[BaseModel], option: str, value: Any, prefixes: Mapping[str, str]) -> str:

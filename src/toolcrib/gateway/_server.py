@@ -154,7 +154,7 @@ class ServerEntry(BaseModel):
 
     @property
     def is_sse(self) -> bool:
-        """Whether it is reached by the old transport over HTTP."""
+        """True if the server is reached by the old transport over HTTP (SSE)."""
         return (self.type or self.transport) == "sse"
 
 

@@ -1,7 +1,6 @@
 """Hooks (observers, middleware, decisions, descriptions), and the gates, deliveries and features of a call.
 
-Each kind's form and registration is here; when one runs is decided by `tools` (observers) and `pipeline`.
-Nothing here knows a tool or a toolset.
+The kinds of hooks and their registration are here; `tools` (observers) and `pipeline` decide when each runs.
 """
 
 from __future__ import annotations

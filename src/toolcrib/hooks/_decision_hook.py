@@ -8,6 +8,6 @@ from typing import Any, TypeAlias
 from toolcrib.calls import CallMetadata, Decision
 
 DecisionHook: TypeAlias = Callable[[CallMetadata, Any], Awaitable[Decision]]
-"""An async function from a call as it came, and its input, to a decision."""
+"""An async function of a call as received, and its input, that returns a decision."""
 DescriptionHook: TypeAlias = Callable[[Any], Awaitable[str | None]]
 """An async function from a tool's definition to the description that the model is shown; None for its own."""

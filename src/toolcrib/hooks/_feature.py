@@ -39,7 +39,7 @@ that one left.
 Further kinds: `tools` are those that a model knows: the value is the toolset (`Toolset`). A `transcript` is about
 to be read. In a transcript, the `model` said something before words of the user. The result of a `call` is read where
 the call runs, and is not `restored` when a transcript has it. A `warning` says, in a set, that the result of a call is
-`untrusted` or `private`, whatever its tool declares.
+`untrusted` or `private`, also where its tool declares another source.
 """
 
 

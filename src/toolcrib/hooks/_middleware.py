@@ -1,4 +1,4 @@
-"""Middleware: functions around a tool of a toolset that may edit what goes in and what comes out."""
+"""Middleware: functions around a tool of a toolset that may edit its arguments and its result."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""JSON schemas of other parties, and for providers: one visitor, references, composition, bounds, shapes.
+"""JSON Schema: functions that visit, resolve, merge, bound, repair and describe schemas.
 
-Nothing here knows a tool, a signature or a provider. The checker of values needs an extra, and is a module of its own:
-`toolcrib.jsonschema.checker`.
+The schemas are those of servers and documents, or go to providers. The checker of values, which needs the extra
+`schema`, is in `toolcrib.jsonschema.checker`.
 """
 
 from __future__ import annotations

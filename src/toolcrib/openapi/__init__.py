@@ -1,7 +1,7 @@
-"""OpenAPI: the operations of an HTTP API as a toolset. The extra `openapi`.
+"""OpenAPI: the operations of an HTTP API as a toolset. Needs the extra `openapi`.
 
-The code here reads a document, makes tools of its operations and turns calls to requests. It has no gate, no limit and
-no record of a call: those are the pipeline's.
+This package reads a document, makes a tool of each operation, and sends a request for each call. Gates, limits and the
+record of calls are in the pipeline.
 """
 
 from __future__ import annotations

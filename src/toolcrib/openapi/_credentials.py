@@ -86,7 +86,7 @@ class Signer:
 
     @property
     def may_need_consent(self) -> bool:
-        """Whether credentials of each principal are among those that it needs."""
+        """True if some of the required credentials are those of each principal."""
         return any(name in self._stored() for requirement in self.requirements for name in requirement)
 
     def _stored(self) -> dict[str, KeptCredentials]:

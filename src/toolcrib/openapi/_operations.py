@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, cast
 
@@ -114,8 +114,8 @@ class Endpoint:
     schema: dict[str, Any] = field(repr=False)
 
 
-def routes_of(document: Document, unreadable: dict[str, DocumentError]) -> Iterator[Route]:
-    """Yield each method of each path of a document; of one that cannot be read, `unreadable` is told why."""
+def routes_of(document: Document, refuse: Callable[[str, DocumentError], None]) -> Iterator[Route]:
+    """Yield each method of each path of a document; one that cannot be read is refused."""
     for path, item in mapping_of(document.root.get("paths")).items():
         if not path.startswith("/"):
             continue  # an extension
@@ -123,7 +123,7 @@ def routes_of(document: Document, unreadable: dict[str, DocumentError]) -> Itera
         try:
             items += _referred(document, item)
         except DocumentError as error:
-            unreadable[path] = error
+            refuse(path, error)
         for method in [*map(str.lower, METHODS), *_OTHERS]:
             found = next(((methods[method], base) for methods, base in items if mapping_of(methods.get(method))), None)
             if found is None:
@@ -131,7 +131,7 @@ def routes_of(document: Document, unreadable: dict[str, DocumentError]) -> Itera
             try:
                 yield _route(document, path, method, tuple(items), *found)
             except DocumentError as error:
-                unreadable[f"{method.upper()} {path}"] = error
+                refuse(f"{method.upper()} {path}", error)
 
 
 def _referred(document: Document, item: Any) -> list[tuple[Mapping[str, Any], str]]:

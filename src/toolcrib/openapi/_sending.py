@@ -186,7 +186,7 @@ class Sender:
 
 
 def bound_request(request: httpx2.Request, address: str | None) -> httpx2.Request:
-    """Return a request that goes to an address of its host that was checked, whatever its name leads to next."""
+    """Return a request that goes to an address of its host that was checked, even if its name leads elsewhere later."""
     if address is None:
         return request
     extensions = {**request.extensions, "sni_hostname": request.url.host}

@@ -113,7 +113,7 @@ class OperationTool(BaseTool):
 
     @property
     def may_need_consent(self) -> bool:
-        """Whether it needs credentials of each principal."""
+        """True if the operation needs credentials of each principal."""
         return self._signer.may_need_consent
 
     async def get_consent(self, ctx: RunContext[Any]) -> Consent | None:

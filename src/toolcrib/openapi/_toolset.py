@@ -71,32 +71,31 @@ def toolset(
     read = read_document(document, options.allow_refs)
     schemes = schemes_of(read)
     _require_schemes(credentials, schemes)
-    unreadable: dict[str, DocumentError] = {}
-    routes = list(routes_of(read, unreadable))
+    refused: dict[str, list[str]] = {}  # by problem
+
+    def refuse(place: str, error: Exception) -> None:
+        is_known = isinstance(error, DocumentError)
+        problem = error.problem if is_known else f"describes it in a way that cannot be read: {error}"
+        refused.setdefault(problem, []).append(place)
+        if options.refused == "raise":
+            raise _refused(read, problem, [place]) from error
+
+    routes = list(routes_of(read, refuse))
     names = operation_names([(route.operation_id, route.method, route.path) for route in routes], prefix)
     operations = {route.operation(name): route for name, route in zip(names, routes, strict=True)}
     wanted = chosen(operations, options)
-    if not wanted and not unreadable:
+    if not wanted and not refused:
         raise read.error("has no operation that could become a tool; look at `include` and `exclude`")
     name = options.name or read.title
     sender = Sender(name, dict(options.headers), options.timeout, options.max_bytes, options.retries, options.client)
     api = Api(read, options, schemes, sender)
     tools: list[Any] = []
-    refused: dict[str, list[str]] = {}  # by problem
-    for place, fault in unreadable.items():
-        refused.setdefault(fault.problem, []).append(place)
-        if options.refused == "raise":
-            raise _refused(read, fault.problem, [place]) from fault
     for operation in wanted:
         try:
             tools.append(OperationTool(api, operations[operation], operation).tool())
         except (DocumentError, SchemaError, AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
             # a document may be anything, and is not to take the tools along that can be used
-            is_known = isinstance(error, DocumentError)
-            problem = error.problem if is_known else f"describes it in a way that cannot be read: {error}"
-            refused.setdefault(problem, []).append(operation.name)
-            if options.refused == "raise":
-                raise _refused(read, problem, refused[problem]) from error
+            refuse(operation.name, error)
     if not tools and len(refused) == 1:
         raise read.error(f"has no operation that can be used: each {next(iter(refused))}")
     for problem, operations_left in refused.items():

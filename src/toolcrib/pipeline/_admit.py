@@ -39,7 +39,7 @@ from toolcrib.pipeline._run import Run
 from toolcrib.toolsets import ToolEntry
 
 
-def pass_at_once(call: LiveCall, *, read: bool = False) -> LiveCall | Outcome | None:
+def pass_at_once(call: LiveCall, read: bool = False) -> LiveCall | Outcome | None:
     """Return a call that no gate is asked about, admitted; or the outcome where its arguments do not fit.
 
     None for a call with a gate, which stays `received`: `pass_gates` asks it.
@@ -49,18 +49,18 @@ def pass_at_once(call: LiveCall, *, read: bool = False) -> LiveCall | Outcome | 
         read: The arguments were read before.
     """
     gates = gates_of(call)
-    if not gates.is_empty or call.approval.reasons or call.run.durability.store is not None:
+    if not gates.is_empty or call.run.durability.store is not None:
         return None
     try:
         if call.plan.wants_ctx or call.run.wants_ctx:
             call.enter()
-        refused = _read(call, gates, read=read)
+        refused = _read(call, gates, read)
     except BaseException as error:  # quicker than `with call:`, on the way of every call
         call.close_cancelled()
         raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause
     if refused is not None:
         return call.close(refused)
-    call.admit(gated=gates.read_host_arguments)
+    call.admit(gates.read_host_arguments)
     return call
 
 
@@ -81,9 +81,9 @@ async def pass_gates(
         if gates.before:
             refused = await ask_gates(call, gates.before)
             if refused is not None and call.trace is not None:
-                call.trace.received(_mismatch(call), came=describe_arrival(call))
+                call.trace.received(_mismatch(call), describe_arrival(call))
         if refused is None:
-            refused = _read(call, gates, read=read)
+            refused = _read(call, gates, read)
         if refused is None and call.run.approvals is not None:
             refused = await _load_digest_key(call)
         if refused is None and gates.after:
@@ -109,15 +109,15 @@ async def _load_digest_key(call: LiveCall) -> Outcome | None:
     return None
 
 
-def _read(call: LiveCall, gates: GateList, *, read: bool) -> Outcome | None:
+def _read(call: LiveCall, gates: GateList, read: bool) -> Outcome | None:
     """Read the arguments of a call and emit its arrival; return the outcome where they do not fit."""
     try:
         if not read:
-            call.read(gated=gates.read_host_arguments)
+            call.read(gates.read_host_arguments)
     except (InvalidArguments, SchemaError) as error:
         refused = failure(call, error)
         if call.trace is not None:
-            call.trace.received(_mismatch(call), came=describe_arrival(call))
+            call.trace.received(_mismatch(call), describe_arrival(call))
         return refused
     if call.plan.may_quote_secrets:
         call.hide_secrets()
@@ -157,7 +157,7 @@ def _admitted(call: LiveCall, refused: Outcome | None) -> LiveCall | Outcome:
     if refused is not None:
         return call.close(refused)
     if call.state != "executed":  # as the run's store or an approver says
-        call.admit(gated=gates_of(call).read_host_arguments)
+        call.admit(gates_of(call).read_host_arguments)
     return call
 
 
@@ -166,12 +166,9 @@ def _admitted(call: LiveCall, refused: Outcome | None) -> LiveCall | Outcome:
 
 def _note_arrival(trace: record.Trace, call: LiveCall) -> None:
     """Emit the arguments that came, which were read, and how the call came."""
-    first, arrival = call.args.original or call.args, describe_arrival(call)
-    requested = first.for_record
-    if type(requested) is partial:
-        trace.received(requested, came=partial(_with_given, call.args, arrival))
-    else:
-        trace.received(requested, came=_with_given(call.args, arrival))
+    requested = (call.args.original or call.args).for_record
+    came = partial(_with_given, call.args, describe_arrival(call))
+    trace.received(requested, came if type(requested) is partial else came())
 
 
 def _mismatch(call: LiveCall) -> Any:
@@ -439,7 +436,7 @@ async def _recover_in_doubt(
 async def _recheck(call: LiveCall, attached: Grant | Denial | None) -> Outcome | None:
     if call.state == "executed":
         if call.trace is not None:
-            call.trace.received(call.shown_request(), call.history.trace, earlier_runs=call.history.runs)
+            call.trace.received(call.shown_request(), None, call.history.trace, call.history.runs)
         return None
     refused = await _offered_again(call)
     if refused is not None:
@@ -494,7 +491,7 @@ async def _resolve_doubt(call: LiveCall, attached: Grant | Denial | None, used: 
 
 async def _offered_again(call: LiveCall) -> Outcome | None:
     if call.trace is not None:
-        call.trace.received(call.shown_request(), call.history.trace, earlier_runs=call.history.runs)
+        call.trace.received(call.shown_request(), None, call.history.trace, call.history.runs)
     if call.history.revealed:
         call.run.revealed[call.name] = None  # it was found in the run that asked, which this one goes on with
     gates = gates_of(call, "recovered")

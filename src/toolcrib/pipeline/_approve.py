@@ -477,8 +477,15 @@ def request_for(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
     earlier: Mapping[str, Any] = run.durability.begun.get(call.id, {}) if in_doubt else {}
     access, needed = run.channel.access, plan.tool.options.approvals_needed
     known_ids = (*(() if call.request is None else call.request.requester_ids), *(() if access is None else access.ids))
-    doubt = f"toolcrib:in-doubt:{call.counted_in}:{call.id}:{call.history.doubts}:{call.digest}"
-    request_id = uuid5(NAMESPACE_URL, doubt) if in_doubt else uuid4()
+    asked = f"{call.counted_in}:{call.id}:{call.history.doubts}:{call.digest}"
+    if in_doubt:
+        request_id = uuid5(NAMESPACE_URL, f"toolcrib:in-doubt:{asked}")
+    elif run.durability.fence is None:
+        request_id = uuid4()
+    else:  # two executions of one piece of work ask one question, however late the first of them is heard
+        request_id = uuid5(
+            NAMESPACE_URL, f"toolcrib:asked:{run.channel.program_id}:{asked}:{plan.definition}:{run.principal}"
+        )
     request = call.request_about(
         f"ask_{request_id.hex}",
         "; ".join(reason for reason in reasons if reason),

@@ -301,7 +301,7 @@ class LiveCall:
 
     # --- its arguments
 
-    def read(self, *, gated: bool = True) -> None:
+    def read(self, gated: bool = True) -> None:
         """Read the arguments as they came.
 
         Args:
@@ -392,7 +392,7 @@ class LiveCall:
         """Ask the run's approver something else than the call itself, for its tool."""
         return None if self.ctx is None else await tools.ask_approver(request, self.ctx, self.run.approver)
 
-    def admit(self, *, gated: bool) -> None:
+    def admit(self, gated: bool) -> None:
         """Move to `admitted`: from here on the arguments are final.
 
         Args:

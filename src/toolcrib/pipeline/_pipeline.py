@@ -316,7 +316,7 @@ class Pipeline:
         if live.state == "received":
             if read:
                 live.trace = self._trace(live.received, live.run, live.plan)
-            return pass_at_once(live, read=read) or await pass_gates(live, grant, read=read)
+            return pass_at_once(live, read) or await pass_gates(live, grant, read=read)
         if arguments is not None:
             return await pass_edited(live)
         return live if hooks is None else await pass_more(live, hooks)
@@ -330,7 +330,7 @@ class Pipeline:
         live = _live(call)
         if live.state != "received" or self._sinks or live.run.sinks or _logs_calls(logging.INFO):
             return False
-        return pass_at_once(live, read=True) is live
+        return pass_at_once(live, True) is live
 
     def restore(self, state: Mapping[str, Any], run: Run) -> Call | Failed:
         """Return the call that `Call.to_dict` described, no gate asked; Failed when the tool does not take it now.

@@ -160,7 +160,7 @@ class Run(RunState):
         self.wants_ctx = deps is not None or bool(provide or self.gate_steps)
         has_begin_steps = gates or features or not (approvals is None and durability is DEFAULT_DURABILITY)
         self.begin_steps = None if has_begin_steps else ()
-        has_gates = gates or features or not (deps is None and available is None and limits is None)
+        has_gates = gates or features or not (available is None and limits is None) or self.has_asking_deps
         self.compiled_gates = None if has_gates else ()
         self._state = SharedState()
         if id:
@@ -179,7 +179,7 @@ class Run(RunState):
             or channel is not DEFAULT_CHANNEL
             or durability is not DEFAULT_DURABILITY
         ):
-            require_options(self)
+            require_options(self, id)
             if approvals is None:
                 self.approvals = durability.store
             if limits is not None and limits.concurrency is not None:
@@ -268,16 +268,16 @@ class Run(RunState):
     @property
     def has_asking_deps(self) -> bool:
         """Whether the run's deps may say that a tool needs approval."""
-        return isinstance(self.deps, _approvals.AgentContext)
+        return self.deps is not None and isinstance(self.deps, _approvals.AgentContext)
 
     @property
     def asking_tools(self) -> tuple[str, ...]:
         """The tools that need approval as the run's deps say."""
-        return tuple(self.deps.need_user_approve_tools) if isinstance(self.deps, _approvals.AgentContext) else ()
+        return tuple(self.deps.need_user_approve_tools) if self.has_asking_deps else ()
 
     def asks_for(self, tool: str) -> bool:
         """Return whether the run's deps say that this tool needs approval."""
-        return isinstance(self.deps, _approvals.AgentContext) and tool in self.deps.need_user_approve_tools
+        return self.has_asking_deps and tool in self.deps.need_user_approve_tools
 
     def client_of(self, ctx: RunContext[Any]) -> schema.CallClient:
         """Return the client of a call, with the host in its place where it lacks something."""

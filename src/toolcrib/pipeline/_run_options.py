@@ -210,11 +210,16 @@ def changed(part: P, changes: Mapping[str, Any]) -> P:
     return copy
 
 
-def require_options(run: Any) -> None:
-    """Check that the options of a run are what they are for; raises TypeError for what would fail its calls later."""
+def require_options(run: Any, id: object) -> None:
+    """Check that the options of a run are what they are for; raises TypeError for what would fail its calls later.
+
+    Args:
+        run: The run.
+        id: The id that it is given, which is not made yet where it is empty.
+    """
     if run.approver is not None:
         _approvals.require_approver("Run", run.approver)
-    _require("Run", "id", run.id, str, "a text; what tools are given is deps=...")
+    _require("Run", "id", id, str, "a text; what tools are given is deps=...")
     _require("Run", "approvals", run.approvals, _approvals.ApprovalStore, _STORE_MEND)
     require_limits("Run", run.limits)
     _require("Run", "principal", run.principal, str, "a name")
@@ -223,7 +228,7 @@ def require_options(run: Any) -> None:
     if type(run.durability) is not Durability:
         _require("Run", "durability", run.durability, Durability, "Durability, as in Durability(store=...)")
     available: object = run.available
-    if isinstance(available, str | Iterator):
+    if available is not None and isinstance(available, str | Iterator):
         raise TypeError(f"Run: available is {available!r:.80}; give a set of names, as in available={{'pay'}}")
 
 
@@ -261,7 +266,7 @@ def _require(who: str, name: str, value: object, kind: type, mend: str) -> None:
 def _fits(value: object, kind: type) -> bool:
     if isinstance(value, type):  # which has the methods of its objects
         return False
-    return _is_subclass(type(value), kind) or isinstance(value, kind)
+    return type(value) is kind or _is_subclass(type(value), kind) or isinstance(value, kind)
 
 
 @lru_cache(maxsize=256)

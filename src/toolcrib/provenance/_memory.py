@@ -29,7 +29,17 @@ from toolcrib.provenance._origins import (
     words_named,
 )
 from toolcrib.provenance._private import PrivateValues
-from toolcrib.provenance._question import ASKED, ASKED_INSIDE, Origin, OriginKind, Question, argument_of, cut, path_of
+from toolcrib.provenance._question import (
+    ASKED,
+    ASKED_INSIDE,
+    Origin,
+    OriginKind,
+    Question,
+    argument_of,
+    cut,
+    digest_of,
+    path_of,
+)
 from toolcrib.provenance._texts import TextIndex, flat, words_in
 from toolcrib.provenance._writings import Binding, Moment, moments_in
 from toolcrib.tools import INSIDE, Effect, Labels, Place, Source, labelled
@@ -38,7 +48,6 @@ _log = logging.getLogger("toolcrib.provenance")
 _WORDS: Final = 200  # characters of what the user wrote that a question repeats
 _MOST_VALUES: Final = 2_000  # of one call
 _LONGEST_VALUE: Final = 200  # characters of what names a record
-_MOST_WORDS: Final = 100_000  # of what a run writes
 _MOST_NAMED: Final = 8  # of what was read, in a question
 _ANY: Final[tuple[OriginKind, ...]] = ("untrusted", "model", "private")  # what values may be that are not looked up
 _MOST_WRITTEN: Final = 100  # addresses, links and numbers in one argument
@@ -79,7 +88,6 @@ class Memory(Origins):
         self._warned: dict[str, tuple[bool, bool]] = {}
         self._waiting: deque[Callable[[], None]] = deque()
         self._lock = Lock()
-        self._left_to_write = _MOST_WORDS
 
     # --- what it has read
 
@@ -274,37 +282,33 @@ class Memory(Origins):
         count, values = len(self._sources), list(islice(_leaves(arguments), _MOST_VALUES))
         keys = _keys(arguments) if fields is not None else ()
         values += ((path, key) for path, key in islice(keys, _MOST_VALUES) if key not in (fields or ()))
-        letters, words = self._writings.add((str(value) for _, value in values), count)
-        self._left_to_write -= words
-        if self._left_to_write < 0:
+        self._writings.add((str(value) for _, value in values), count)
+        if self._writings.is_full:
             self.lose()
         if effect in INSIDE:
-            self._bind(origin, letters, values, content)
+            self._bind(origin, values, content)
         for path, value in values:
             self._write_value(origin, path, value, count, is_said=argument_of(path) in content)
 
-    def _bind(self, origin: Origin, letters: str, values: Sequence[tuple[str, Any]], content: frozenset[str]) -> None:
+    def _bind(self, origin: Origin, values: Sequence[tuple[str, Any]], content: frozenset[str]) -> None:
         """Keep the known names that a call gives to an unknown value, or to one that has such a name."""
-        names, unknown, texts, marks, is_said = list[str](), list[str](), list[str](), set[str](), False
+        names, unknown, said, marks, texts = list[str](), list[str](), list[str](), list[str](), list[str]()
         for path, value in values:
             text, least = str(value), self._least_trusted(value)
             is_unknown = least.kind in ASKED
             if argument_of(path) in content:
-                texts += [text] if is_unknown else []
+                said += [text] if is_unknown else []
                 continue
             if is_unknown:
-                marks.add(least.mark(origin.tool, path, _shown(value)))
+                marks.append(least.mark(origin.tool, path, _shown(value)))
                 unknown.append(text)
-            for bound in self._writings.named_in(text):
-                marks |= bound.marks
-                unknown += bound.unknown
-                is_said = is_said or bound.is_said
+            texts.append(text)
             names += self._names_in(text, is_unknown=is_unknown) if isinstance(value, str) else ()
-        is_said = is_said or bool(texts)
-        if unknown or is_said:
-            shown = tuple(dict.fromkeys(map(cut, unknown)))
-            binding = Binding(origin.tool, origin.call_id, letters, shown, is_said, frozenset(marks))
-            self._writings.bind(binding, names, [*unknown, *texts])
+        earlier = dict.fromkeys(bound for text in (*texts, *names) for bound in self._writings.named_in(text))
+        if unknown or said or earlier:
+            shown, digests = tuple(map(cut, unknown)), frozenset(digest_of([text]) for text in said)
+            binding = Binding(origin.tool, origin.call_id, shown, frozenset(marks), digests).with_earlier(earlier)
+            self._writings.bind(binding, names, [*unknown, *(text for each in earlier for text in each.unknown)], said)
 
     def _names_in(self, text: str, *, is_unknown: bool) -> Iterator[str]:
         """Yield the known names in a value, that of a file without its folder, and other names of the same object."""
@@ -319,6 +323,8 @@ class Memory(Origins):
 
     def _write_value(self, origin: Origin, path: str, value: Any, count: int, *, is_said: bool) -> None:
         """Keep the parts of a written value that only the model knows as a stranger's."""
+        if self._left < 0 or (not is_said and self._least_trusted(value).kind not in ASKED):
+            return  # what is known as a whole has no part that only the model knows
         moments = list(moments_in(str(value)))
         for moment in moments[:_MOST_WRITTEN]:
             if self._origin_of_moment(moment) == "model":
@@ -333,6 +339,7 @@ class Memory(Origins):
             unknown = [word for word in words[:_MOST_WRITTEN] if word and self._least_trusted(word).kind == "model"]
         text = str(value) if named > _MOST_WRITTEN else "\n".join(unknown)
         if text:
+            self._left -= len(text)
             reading = Reading(origin.tool, origin.call_id, {}, "", Place())
             self._untrusted.add(text, len(self._sources))
             self._sources.append(Piece(reading, Place(reading.root, path), text))
@@ -344,7 +351,7 @@ class Memory(Origins):
 
     def lose(self) -> None:
         """Record that the run read text of others that is not here: from now on no result counts as trusted."""
-        self._left, self.is_whole = -1, False
+        self._is_lost, self.is_whole = True, False
 
     @property
     def reads_others(self) -> bool:
@@ -381,7 +388,7 @@ class Memory(Origins):
         questions: list[Question] = []
         is_named = [value for _, value in leaves] in ([], [True]) and self._names_tool(tool)
         is_anchored = not self._reads_others or (is_named and not leaves)
-        whole, asked = self._whole_lists(effect, arguments), ASKED_INSIDE if effect in INSIDE else ASKED
+        whole, asked = self._whole_lists(effect, arguments), self._asked_for(effect)
         for path, value in deciding:
             shown, passed = _shown(value), list[Origin]()
             is_wanted = argument_of(path) in whole or (is_named and value is True)
@@ -425,12 +432,16 @@ class Memory(Origins):
             yield from _too_many(tool)
             return
         for path, key in keys:
-            found = [] if key in fields else self.cover(key)
+            found = [] if key in fields else [*self.cover(key)]
             if key not in fields and effect not in INSIDE:
-                found += islice(self._named_by_run(effect, key), 1)
+                found += self._named_by_run(effect, key)
             for origin in found:
-                if origin.kind in (ASKED_INSIDE if effect in INSIDE else ASKED):
+                if origin.kind in self._asked_for(effect):
                     yield from self._asked_unless_approved(tool, path, key, origin)
+
+    def _asked_for(self, effect: Effect) -> Collection[str]:
+        """Return the kinds that are asked about; where text of others is lost, an unknown value may be a stranger's."""
+        return ASKED if effect not in INSIDE or self.is_full else ASKED_INSIDE
 
     def judge_programs(self, arguments: Mapping[str, Any], content: frozenset[str] = frozenset()) -> list[Question]:
         """Return the questions for a person before a tool runs programs that were written late.
@@ -454,7 +465,7 @@ class Memory(Origins):
         read = ", ".join([*named, *([f"{more} more"] if more else [])]) or "in another process"
         return f"was written after text of others had been read: {read}"
 
-    def _origins_for(self, effect: Effect, path: str, value: Any, tool: str = "") -> list[Origin]:
+    def _origins_for(self, effect: Effect, path: str, value: Any, tool: str = "") -> Sequence[Origin]:
         """Return where the components of a deciding value come from; what is paid may not be chosen by others.
 
         The number of a record is chosen by nobody else where the user wrote what the tool does, such as "delete".
@@ -467,11 +478,11 @@ class Memory(Origins):
         does = tool.partition("_")[0]
         if tool and len(found) == 1 and found[0].kind in ("chosen", "untrusted"):
             is_wanted = key_of(value) not in self._untrusted.numbers or self._names_tool(does)
-            found = [(self._find_named_number(tool, path, value) if is_wanted else None) or found[0]]
+            found = [(self._find_named_number(effect, tool, path, value) if is_wanted else None) or found[0]]
         if tool and effect != "spend" and found[0].kind == "chosen" and self._is_record_number(value, path):
             return [replace(found[0], kind="trusted")] if self._names_tool(does) else found
         if effect not in INSIDE and all(origin.kind not in ASKED for origin in found):
-            found = [next(self._named_by_run(effect, str(value), found[0]), found[0]), *found[1:]]
+            found = [*(self._named_by_run(effect, str(value), found[0]) or found[:1]), *found[1:]]
         if effect != "spend":
             return found
         return [
@@ -479,13 +490,17 @@ class Memory(Origins):
             for origin in found
         ]
 
-    def _named_by_run(self, effect: Effect, value: str, found: Origin | None = None) -> Iterator[Origin]:
-        """Yield the origin of a value that names an unknown value of the run; of a program, also unknown text."""
+    def _named_by_run(self, effect: Effect, value: str, found: Origin | None = None) -> list[Origin]:
+        """Return the origins of a value that names unknown values of the run; of a program, also unknown texts."""
+        bindings = dict.fromkeys(self._writings.named_in(value))
         source = None if found is None else self._writings.made_by.get((found.tool, found.call_id))
-        for binding in (*self._writings.named_in(value), *([] if source is None else [source])):
-            if (binding.unknown and not binding.marks <= self._approved) or (binding.is_said and effect == "execute"):
-                about = ", ".join(binding.unknown)
-                yield Origin("bound", binding.tool, binding.call_id, about, source=(binding.letters,))
+        if source is not None:
+            bindings[source] = None
+        return [
+            Origin("bound", each.tool, each.call_id, ", ".join(each.unknown), source=(*sorted(each.marks | each.said),))
+            for each in bindings
+            if (each.unknown and not each.marks <= self._approved) or (each.said and effect == "execute")
+        ]
 
     def _chosen(self, origin: Origin, value: Any) -> Origin:
         """Return the origin of a trusted amount or payee: chosen, unless the user named its record."""

@@ -15,7 +15,7 @@ from toolcrib.provenance._kinds import Component, components, number_of, phrases
 from toolcrib.provenance._question import ASKED, Origin
 from toolcrib.provenance._texts import TextIndex, flat, is_long_number, words_in
 from toolcrib.provenance._writings import Writings, parts_of
-from toolcrib.tools import Place, Trust
+from toolcrib.tools import Effect, Place, Trust
 
 WORDS_OF_USER: Final = 0
 """The writer of a text of the user's: the user."""
@@ -124,10 +124,12 @@ class Origins:
     def __init__(self) -> None:
         self._user, self._trusted, self._untrusted = TextIndex(), TextIndex(), TextIndex(is_loose=True)
         self._sources: list[Piece] = []
-        self._left = _MOST_TEXT
+        self._left, self._is_lost = _MOST_TEXT, False
         self.is_told = False
         self._writings = Writings()
+        self._covers: dict[tuple[object, Any], Sequence[Origin]] = {}  # of values, for one call
         self._written: dict[str, float] = {}  # what was read before a text was written, for the values of one call
+        self._read_before: dict[str, bool] = {}  # words that were written: whether a trusted result had them before
         self._echoes: dict[int, set[str | float]] = {}  # of pieces: what their calls were given, and not by others
         self._values: dict[str | float, list[int]] = {}  # the trusted pieces that are a value, and no longer text
         self._looked_up: dict[str, tuple[int, int] | None] = {}  # in texts of others, for the values of one call
@@ -137,8 +139,8 @@ class Origins:
 
     @property
     def is_full(self) -> bool:
-        """Whether there was more to keep than is kept: then no result counts as trusted."""
-        return self._left < 0
+        """Whether text of others is not here: then no result counts as trusted, and what is unknown may be theirs."""
+        return self._is_lost or self._left < 0
 
     @property
     def _reads_others(self) -> bool:
@@ -153,7 +155,7 @@ class Origins:
     def _least_trusted(self, value: Any) -> Origin:
         return max(self.cover(value), key=lambda each: _BY_KIND.get(each.kind, 0))
 
-    def cover(self, value: Any) -> list[Origin]:
+    def cover(self, value: Any) -> Sequence[Origin]:
         """Return the origin of a text or a number as a whole, or else of each of its components.
 
         It is unknown where too much was looked up for the same call.
@@ -161,8 +163,15 @@ class Origins:
         Args:
             value: The text or number.
         """
-        if self._budget < 0:
+        self._forget_before_others()
+        key = (cast("object", type(value)), value)
+        if key not in self._covers and self._budget < 0:
             return [Origin("model")]
+        if key not in self._covers:
+            self._covers[key] = self._origins_of(value)
+        return self._covers[key]
+
+    def _origins_of(self, value: Any) -> list[Origin]:
         text = key_of(value)
         number = whole_of(text) if isinstance(text, str) else text
         if number is not None or not isinstance(text, str):
@@ -195,16 +204,21 @@ class Origins:
         found = self._find_trusted(phrase)
         return found is not None and found.kind == "trusted"
 
-    def _is_rewritten(self, text: str, number: int) -> bool:
+    def _is_rewritten(self, text: str, number: int, *, but_said: bool = False) -> bool:
         """Return whether a trusted value was read after the run had written it, in whatever spelling.
 
         So is one of an object that has a name which the run gave to something unknown, and one of such a call's result.
+
+        Args:
+            text: The value.
+            number: The number of its piece.
+            but_said: Whether an object of which the unknown is only said is none.
         """
-        if not self._writings:
+        if number < self._writings.first:
             return False
         if text not in self._written:
             self._written[text] = self._count_before(text)
-        return self._written[text] <= number or self._writings.has_bound(self._sources[number].place)
+        return self._written[text] <= number or self._writings.has_bound(self._sources[number].place, but_said=but_said)
 
     def _count_before(self, text: str) -> float:
         """Return how many values had been read before the run first wrote what a text stands for."""
@@ -215,7 +229,11 @@ class Origins:
 
     def _is_new(self, word: str, since: int) -> bool:
         """Return whether neither the user nor a trusted result read before so many values has a word."""
-        return self._user.find(word) is None and (self._trusted.find(word) or (since, 0))[0] >= since
+        if self._user.find(word) is not None:
+            return False
+        if word not in self._read_before:
+            self._read_before[word] = (self._trusted.find(word) or (since, 0))[0] < since
+        return not self._read_before[word]
 
     def _first_known(self, text: str, number: int | None) -> int | None:
         """Return the first trusted value that has what a text stands for; None for one that the run wrote before."""
@@ -314,14 +332,14 @@ class Origins:
             return self._find_meant(text) or replace(piece.located(line), kind="chosen")
         return piece.located(line)
 
-    def _places(self, text: str) -> Iterator[tuple[int, int]]:
+    def _places(self, text: str, *, but_said: bool = False) -> Iterator[tuple[int, int]]:
         """Yield the trusted pieces that have a text, with the line; of names those that are the text as a whole."""
         if self.is_full:
             return
         named = self._values.get(text, ()) if self._has_chosen else ()
         names = ((at, 0) for at in named if self._sources[at].trust == "name")
         for found in (self._trusted.places(text), names):
-            yield from (place for place in found if not self._is_rewritten(text, place[0]))
+            yield from (place for place in found if not self._is_rewritten(text, place[0], but_said=but_said))
 
     def _find_meant(self, text: str) -> Origin | None:
         """Return where a text is in a trusted result, in a record that the user named; None when in none."""
@@ -337,17 +355,23 @@ class Origins:
 
     def _find_of_others(self, text: str) -> tuple[int, int] | None:
         """Return the first untrusted text with a value, and the line; not one of a call that was given the value."""
-        if self._texts_of_others != len(self._untrusted):
-            self._texts_of_others = len(self._untrusted)
-            self._looked_up.clear()
+        self._forget_before_others()
         if text not in self._looked_up:
             found = next((at for at in self._untrusted.places(text) if text not in self._echoes.get(at[0], ())), None)
             self._looked_up[text] = found
             self._budget -= 1 if found is None else _COST_OF_FOUND
         return self._looked_up[text]
 
+    def _forget_before_others(self) -> None:
+        """Forget what was looked up before more texts of others were read."""
+        if self._texts_of_others != len(self._untrusted):
+            self._texts_of_others = len(self._untrusted)
+            self._looked_up.clear()
+            self._covers.clear()
+
     def _begin(self) -> None:
         """Begin to look up the values of a call."""
+        self._covers.clear()
         self._looked_up.clear()
         self._written.clear()
         self._budget = _BUDGET
@@ -374,17 +398,18 @@ class Origins:
         places = (at for at, _ in self._places(number_text(value)))
         return self._first_meant(at for at in places if number_of(flat(self._sources[at].text)) == value)
 
-    def _find_named_number(self, tool: str, path: str, value: Any) -> Origin | None:
+    def _find_named_number(self, effect: Effect, tool: str, path: str, value: Any) -> Origin | None:
         """Return the origin of the number of an object that the user named by another value; None where it is of none.
 
         A stranger may have written the same number by chance, as short as it is: the argument is named like the field,
-        and the tool like the one that gave the object.
+        and the tool like the one that gave the object. It is of none for `execute` where the run wrote text into it.
         """
         text = key_of(value)
         number = whole_of(text) if isinstance(text, str) else text
         if number is None or number not in self._trusted.numbers:
             return None
-        places = ((at, self._sources[at]) for at, _ in self._places(number_text(number)))
+        found = self._places(number_text(number), but_said=effect != "execute")
+        places = ((at, self._sources[at]) for at, _ in found)
         return self._first_meant(
             at
             for at, piece in places

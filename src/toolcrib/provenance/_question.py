@@ -82,10 +82,10 @@ class Origin:
             value: The value as text, not cut. The mark is of its component alone, but for a part of a path or a link.
             to: To whom it goes, where that counts.
         """
-        source = _digest(self.source) if self.source else ""
+        source = digest_of(self.source) if self.source else ""
         is_path = "/" in value or "\\" in value
         approved = [value, self.part] if is_path else [self.part or value]
-        return _digest([tool, _INDEX.sub("", path), *approved, self.kind, self.tool, source, *sorted(to)])
+        return digest_of([tool, _INDEX.sub("", path), *approved, self.kind, self.tool, source, *sorted(to)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,8 @@ class Question:
         return {"path": self.path, "value": self.value, "kind": self.kind, **{k: v for k, v in found.items() if v}}
 
 
-def _digest(shapes: Sequence[Any]) -> str:
+def digest_of(shapes: Sequence[Any]) -> str:
+    """Return a digest of JSON shapes."""
     return hashlib.sha256(json.dumps(shapes, sort_keys=True, default=str).encode()).hexdigest()
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate, islice, takewhile
 from math import inf
 from typing import Final
 
 from toolcrib.provenance._kinds import times_in
 from toolcrib.provenance._private import days_in, folded
+from toolcrib.provenance._question import digest_of
 from toolcrib.provenance._texts import flat, words_in
 from toolcrib.tools import Place
 
@@ -23,82 +24,102 @@ _SHORTEST_NUMBER: Final = 3  # digits; fewer stand in any text
 _HIGHEST_SHARE: Final = 2  # of how many characters one is a digit, in a number such as a telephone's
 _WORDS: Final = re.compile(r"\d+|[^\W\d_]+")
 _LONG: Final = 2_000  # characters of a text of which all stands beside a name
+_MOST_PARTS: Final = 500_000  # of words, that are kept
+_MOST_MARKS: Final = 100  # of one name
+_MOST_SHOWN: Final = 8  # unknown values, of one name
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Binding:
-    """Names that a call in the user's own space gave to unknown values.
+    """Unknown values to which calls in the user's own space gave a name.
 
     Attributes:
-        tool: The tool.
+        tool: The tool of the last call.
         call_id: The call's id.
-        letters: The letters and digits of all its values.
-        unknown: The unknown values among those that decide something, as a person reads them.
-        is_said: Whether a text of its content was unknown.
-        marks: The marks of the values that were asked about.
+        unknown: The unknown values among those that decide something, as a person reads them; of many the last ones.
+        marks: The marks of the values that were asked about; of many a digest, which nobody has approved.
+        said: Digests of the unknown texts of their content, or one of many.
     """
 
     tool: str
     call_id: str
-    letters: str
     unknown: tuple[str, ...] = ()
-    is_said: bool = False
     marks: frozenset[str] = frozenset()
+    said: frozenset[str] = frozenset()
+
+    def with_earlier(self, earlier: Iterable[Binding]) -> Binding:
+        """Return the binding with what earlier calls gave the same names to."""
+        bindings = [*earlier, self]
+        unknown = dict.fromkeys(value for each in bindings for value in each.unknown)
+        marks = _few(frozenset[str]().union(*(each.marks for each in bindings)))
+        said = _few(frozenset[str]().union(*(each.said for each in bindings)))
+        return Binding(self.tool, self.call_id, tuple(unknown)[-_MOST_SHOWN:], marks, said)
 
 
 class Writings:
-    """The values that the calls of a run wrote, in order, in one index: a look-up takes the same time after many."""
+    """The values that the calls of a run wrote, by their letters: a look-up takes the same time after many.
+
+    Attributes:
+        first: How many values had been read before the first one was written.
+        made_by: The bindings by tool and id of the call.
+        is_full: Whether more was written than is kept.
+    """
 
     def __init__(self) -> None:
-        self._letters, self._ends = "", set[int]()  # of all values; where words begin and end
-        self._starts, self._counts = list[int](), list[int]()  # of each call: its letters, and what was read before it
+        self._counts: dict[str, int] = {}  # by each eight letters, and by shorter words: what was read before them
         self._moments: dict[Moment, int] = {}  # by how many values were read before they were written
-        self._names: dict[str, list[Binding]] = {}  # by their letters
-        self._unknown: set[str] = set()  # letters of unknown texts: what stands beside one in a result was made with it
-        self.made_by: dict[tuple[str, str], Binding] = {}  # by tool and id of the call
-        self._bound: set[Place] = set()  # objects and texts of results that have such a name
-        self._longest = 0  # words of a name
+        self._names: dict[str, Binding] = {}  # by their letters
+        self._lengths: set[int] = set()  # of names, in words
+        self._unknown: dict[str, bool] = {}  # letters of unknown texts: whether one decides something
+        self._bound: dict[
+            Place, bool
+        ] = {}  # objects and texts of results with such a name, or text: whether it decides
+        self.first = inf
+        self.made_by: dict[tuple[str, str], Binding] = {}
+        self.is_full = False
 
-    def __bool__(self) -> bool:
-        return bool(self._starts)
-
-    def add(self, texts: Iterable[str], count: int) -> tuple[str, int]:
-        """Keep the values of a call, before which so many values were read; return its letters, and how many words."""
-        start, words = len(self._letters), [word for text in texts for word in _words_in(text)]
-        self._starts.append(start)
-        self._counts.append(count)
-        self._ends.add(start)
-        for word in words:
-            self._ends.add(start := start + len(word))
-        letters = "".join(words)
-        self._letters += f"{letters}\n"
-        return letters, len(words)
+    def add(self, texts: Iterable[str], count: int) -> None:
+        """Keep the values of a call, before which so many values were read."""
+        words = [word for text in texts for word in _words_in(text)]
+        letters, start = "".join(words), 0
+        self.first = min(self.first, count)
+        self.is_full = self.is_full or len(self._counts) + len(letters) > _MOST_PARTS
+        if self.is_full:
+            return
+        for at in range(len(letters) - _ANYWHERE + 1):
+            self._counts.setdefault(letters[at : at + _ANYWHERE], count)
+        for at, word in enumerate(words):
+            ends = takewhile(lambda size: size < _ANYWHERE, accumulate(map(len, islice(words, at, at + _ANYWHERE))))
+            for size in ends:
+                self._counts.setdefault(letters[start : start + size], count)
+            start += len(word)
 
     def add_moment(self, moment: Moment, count: int) -> None:
         """Keep a date or a time that only the model knew when it wrote it."""
         self._moments.setdefault(moment, count)
 
-    def bind(self, binding: Binding, names: Iterable[str], unknown: Iterable[str]) -> None:
+    def bind(self, binding: Binding, names: Iterable[str], unknown: Iterable[str], said: Iterable[str]) -> None:
         """Keep the known names that a call gave to unknown values, and the unknown texts."""
-        for name in names:
-            words = _words_in(name)
-            self._longest = max(self._longest, len(words))
-            self._names.setdefault("".join(words), []).append(binding)
-        self._unknown.update(letters for letters in map(letters_of, unknown) if len(letters) >= _SHORTEST_WORD)
+        for words in map(_words_in, names):
+            self._lengths.add(len(words))
+            self._names["".join(words)] = binding
+        for texts, decides in ((said, False), (unknown, True)):
+            kept = (text for text in map(letters_of, texts) if _SHORTEST_WORD <= len(text) <= _LONG)
+            self._unknown.update((text, decides or self._unknown.get(text, False)) for text in kept)
         self.made_by[binding.tool, binding.call_id] = binding
 
     def named_in(self, value: str) -> Iterator[Binding]:
         """Yield the bindings of the names in a value."""
         words = _words_in(value) if self._names else []
-        for at in range(len(words)):
-            for end in range(at + 1, min(at + self._longest, len(words)) + 1):
-                yield from self._names.get("".join(words[at:end]), ())
+        for size in self._lengths:
+            parts = ("".join(words[at : at + size]) for at in range(len(words) - size + 1))
+            yield from (self._names[part] for part in parts if part in self._names)
 
     def read_all(self, tool: str, call_id: str, arguments: Iterable[str], place: Place) -> None:
         """Mark a result as unknown that is of a call which made something of an unknown value, or is about its name."""
         binding = self.made_by.get((tool, call_id))
         if (binding is not None and binding.unknown) or self._has_name(arguments):
-            self._bound.add(place)
+            self._bound[place] = True
 
     def read(self, place: Place, text: str) -> None:
         """Mark the object or the text of a result that has a name, or an unknown text, which the run wrote."""
@@ -106,37 +127,50 @@ class Writings:
             return
         above = place.parent
         is_item = isinstance(place.key, int) and above is not None and isinstance(above.key, str)
-        if self._is_name(letters_of(text)):
-            self._bound.add((above.parent if is_item and above else above) or above or place)
+        decides = self._decides(letters_of(text))
+        if decides is not None:
+            self._mark((above.parent if is_item and above else above) or above or place, decides=decides)
         elif self._has_name([text]):
-            self._bound.add(place)
-        while place.parent is not None and place not in self._bound:
-            if isinstance(place.key, str) and self._is_name(letters_of(place.key)):
-                self._bound.add(place)
+            self._mark(place, decides=True)
+        while place.parent is not None:
+            decides = self._decides(letters_of(place.key)) if isinstance(place.key, str) else None
+            if decides is not None:
+                self._mark(place, decides=decides)
             place = place.parent
+
+    def _mark(self, place: Place, *, decides: bool) -> None:
+        self._bound[place] = decides or self._bound.get(place, False)
 
     def _has_name(self, texts: Iterable[str]) -> bool:
         return any(binding.unknown for text in texts for binding in self.named_in(text))
 
-    def _is_name(self, letters: str) -> bool:
-        return letters in self._names or letters in self._unknown
+    def _decides(self, letters: str) -> bool | None:
+        """Return whether what a name, or an unknown text, stands for decides something; None for another text."""
+        binding, is_unknown = self._names.get(letters), self._unknown.get(letters)
+        return is_unknown if binding is None else bool(binding.unknown) or bool(is_unknown)
 
-    def has_bound(self, place: Place | None) -> bool:
-        """Return whether a value of a result stands beside a name of an unknown value."""
+    def has_bound(self, place: Place | None, *, but_said: bool = False) -> bool:
+        """Return whether a value of a result stands beside a name of an unknown value.
+
+        Args:
+            place: The place of the value.
+            but_said: Whether a name of what was only said is no such name.
+        """
         while self._bound and place is not None:
-            if place in self._bound:
+            if place in self._bound and (self._bound[place] or not but_said):
                 return True
             place = place.parent
         return False
 
     def count_before(self, part: str) -> float:
         """Return how many values had been read before letters were first written; as whole words unless many."""
-        at = self._letters.find(part)
-        while at >= 0:
-            if len(part) >= _ANYWHERE or (at in self._ends and at + len(part) in self._ends):
-                return self._counts[bisect_right(self._starts, at) - 1]
-            at = self._letters.find(part, at + 1)
-        return inf
+        eights = (part[at : at + _ANYWHERE] for at in range(max(len(part) - _ANYWHERE, 0) + 1))
+        count = 0
+        for letters in eights:
+            if letters not in self._counts:
+                return inf
+            count = max(count, self._counts[letters])
+        return count
 
     def count_before_moments(self, text: str) -> float:
         """Return how many values had been read before a date or a time of a text was first written."""
@@ -146,6 +180,10 @@ class Writings:
 
 def _words_in(text: str) -> list[str]:
     return _WORDS.findall(folded(text))
+
+
+def _few(marks: frozenset[str]) -> frozenset[str]:
+    return marks if len(marks) <= _MOST_MARKS else frozenset([digest_of(sorted(marks))])
 
 
 def letters_of(text: str) -> str:

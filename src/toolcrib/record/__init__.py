@@ -1,6 +1,6 @@
 """The record: call and activity events, the sinks that receive them, and the event log that keeps them.
 
-A room below the pipeline: nothing here knows a toolset, a gate or a tool.
+The pipeline writes events here; this package imports neither the pipeline nor tools.
 """
 
 from __future__ import annotations

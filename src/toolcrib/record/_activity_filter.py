@@ -35,7 +35,7 @@ class ActivityFilter:
         parent_id: Activities inside this run or call.
         parent_ids: Activities inside any of these.
         ids: These calls or runs.
-        top: Only what goes on inside nothing else.
+        top: Only activities that are inside no other.
         since: Activities that began then or later.
         until: Activities that began before.
     """

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from toolcrib import schema
@@ -35,6 +35,7 @@ _LINE_CHARS = 10_000  # of one line that a tool logs
 _MAX_ASKED = 100  # questions of one call that are kept
 _PROGRESS_SECONDS = 0.1  # between two reports
 _MAX_LINES = 1_000  # of one call that are kept
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 _log = logging.getLogger("toolcrib.calls")
 
 
@@ -56,7 +57,8 @@ class Trace:
         self._call, self._run, self._sinks, self._description = call, run, sinks, description
         self._run_id = run.id
         self._parent, self._tracing = parent_of(run), tracing_sinks(sinks)
-        self._begun, self._started_at = time.perf_counter(), datetime.now(UTC)
+        self._begun = time.perf_counter()
+        self._started_at: Any = time.time()  # a time is made of it where one is read
         self.decisions: tuple[DecisionNote, ...] = ()
         self.approval: dict[str, Any] | None = None
         self.arguments: Any = None
@@ -70,27 +72,25 @@ class Trace:
     def received(
         self,
         requested: Any,
-        resumed: Mapping[str, str] | None = None,
         came: Any = None,
+        resumed: Mapping[str, str] | None = None,
         earlier_runs: tuple[str, ...] = (),
     ) -> None:
         """Record the arguments, and how the call came.
 
         Args:
             requested: The arguments, as they may be shown; like `came`, it may be a `partial` that returns them.
-            resumed: The value of `carry` when the call was suspended, if it was.
             came: The other facts that a replay needs: those of the host, and not of the tool.
+            resumed: The value of `carry` when the call was suspended, if it was.
             earlier_runs: The ids of the runs that the call came through before this one.
         """
         self.requested = requested
         if earlier_runs:
             self._earlier_runs = tuple(run_id for run_id in earlier_runs if run_id != self._run_id)
-        more: dict[str, Any] = {}
-        if resumed is not None:
-            more["resumed"] = resumed
-        elif line := calling_line.get():
+        more = _NOTHING if resumed is None else {"resumed": resumed}
+        if resumed is None and (line := calling_line.get()):
             calling_line.set(0)  # what the tool calls in turn is not made there
-            more["line"] = line
+            more = {"line": line}
         self._emit("received", partial(_arrival, requested, came, more), self._started_at)
 
     def within(self) -> Within:
@@ -131,7 +131,7 @@ class Trace:
         if type(value) is schema.Progress:
             self._progressed(value)
             return
-        self._emit("yielded", partial(_with_value, lenient_later(value, limit=_VALUE_CHARS, hide=self.hide)))
+        self._emit("yielded", partial(_with_value, lenient_later(value, _VALUE_CHARS, self.hide)))
 
     def _progressed(self, progress: schema.Progress) -> None:
         at, is_last = time.perf_counter(), progress.progress == progress.total
@@ -187,7 +187,8 @@ class Trace:
             return
         self.closed = True
         run, call, arguments, requested = self._run, self._call, self.arguments, self.requested
-        ended_at, duration_ms = datetime.now(UTC), (time.perf_counter() - self._begun) * 1000
+        ended_at: Any = time.time()
+        duration_ms = (time.perf_counter() - self._begun) * 1000
         record = CallRecord(  # by position, which costs half
             call.id,
             call.name,
@@ -213,8 +214,8 @@ class Trace:
         answered = self.approval is not None and outcome.get("code") != ApprovalError.code
         return answered or self.arguments is not None or outcome["kind"] in ("completed", "suspended")
 
-    def _emit(self, kind: EventKind, data: Any, at: datetime | None = None, record: CallRecord | None = None) -> None:
-        call, run, at = self._call, self._run, at or datetime.now(UTC)
+    def _emit(self, kind: EventKind, data: Any, at: Any = None, record: CallRecord | None = None) -> None:
+        call, run, at = self._call, self._run, at or time.time()
         event = CallEvent(
             kind, call.id, call.name, self._run_id, run.channel.entry, at, data, record, self._parent, self._description
         )

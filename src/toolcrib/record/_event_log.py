@@ -147,9 +147,9 @@ class EventLog:
         return found[0] if found else None
 
     def last_event_at(self, activity: Activity) -> str:
-        """Return the time of the last event of a call or run, or of what goes on inside it; ISO text.
+        """Return the time of the last event of a call or run, or of an activity inside it; ISO text.
 
-        Of what goes on inside, the twenty that began last are looked at; and twenty inside those that have not ended.
+        Of the activities inside, the twenty that began last are looked at; and twenty inside those that have not ended.
         """
         latest, inside, known = activity.last_position, {activity.id}, set[str]()
         for _ in range(_DEEPEST):
@@ -331,7 +331,7 @@ def _ancestors(id: str, run_id: str, by_id: Mapping[str, Sequence[Activity]], de
 class LostWork:
     """Closes the calls and runs of processes that are gone, every few seconds at most.
 
-    A process of another machine may still be at work, and durable work is taken up by another worker: neither is lost.
+    A process of another machine may still be at work, and another worker continues durable work: neither is lost.
     """
 
     def __init__(self) -> None:

@@ -32,7 +32,7 @@ class PostgresSink(BatchSink):
         process: The process whose end is the end of the calls and runs; this one when None, empty for durable work.
 
     Raises:
-        DatabaseError: It is not a Postgres database, or no connection can be had.
+        DatabaseError: It is not a Postgres database, or it cannot be connected to.
     """
 
     process: str | None = None
@@ -91,6 +91,6 @@ def postgres_events(database: str | Path | Database) -> EventLog:
     """Return the events that the sinks of all processes keep on a Postgres server; missing tables are made.
 
     Raises:
-        DatabaseError: It is not a Postgres database, or no connection can be had.
+        DatabaseError: It is not a Postgres database, or it cannot be connected to.
     """
     return event_log(PostgresTables(database, *POSTGRES_EVENT_TABLES, pool=2), POSTGRES_WORDS)

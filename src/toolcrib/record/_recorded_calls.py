@@ -13,10 +13,10 @@ from toolcrib.record._event_log import EventLog, KeptEvent
 
 @dataclass(slots=True)
 class RecordedAttempt:
-    """One time that a call came: at first, or when it was taken up after a person was asked.
+    """One arrival of a call: the first, or one with which it was resumed after a person was asked.
 
     Attributes:
-        resumed: Whether it was taken up.
+        resumed: Whether it was resumed.
         arguments: The arguments as the record has them when it came; None where it has none.
         arrival: The host's facts about it; see `Trace.received`.
         notes: The decisions of hooks, in order.
@@ -121,7 +121,7 @@ def _take_activity(recording: RecordedCalls, event: KeptEvent, runs: Iterable[st
 
 
 def _take(recording: RecordedCalls, latest: dict[tuple[str, str], RecordedCall], event: KeptEvent) -> None:
-    """Merge one event of a call; an id that came before, and was not taken up, is of another call."""
+    """Merge one event of a call; an id that came before, and was not resumed, is of another call."""
     data: Mapping[str, Any] = event.data["data"]
     call = latest.get((event.run_id, event.id))
     ended = call is not None and call.attempts[-1].outcome is not None

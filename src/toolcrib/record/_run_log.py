@@ -372,7 +372,7 @@ def trace_nodes(log: EventLog, id: str) -> TraceNode | None:
 
 
 def _inside(log: EventLog, outer: Sequence[Activity]) -> Mapping[str, list[Activity]]:
-    """Return these and what goes on inside them, by the id of what each goes on in."""
+    """Return these and the activities inside them, by the id of the one that each is in."""
     by_parent: dict[str, list[Activity]] = {}
     for activity in (*outer, *log.inside(outer, limit=_MOST_NODES)[0]):
         if activity.parent_id is not None:

@@ -1,6 +1,6 @@
 """Replays: recorded calls under other tools, hooks or rules. Every gate is asked again, no tool is executed.
 
-A room above the pipeline, which asks its gates; the record is read here, and never written.
+A replay uses the gates of the pipeline. It reads the record and never writes it.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class Rehearsal:
         return Rehearsed(result, notes, result.shown_arguments if is_call(result) else None)
 
     def stand_in(self, call: Call, value: Any = None, error: Exception | None = None) -> Outcome:
-        """Close an admitted call with what came of it when it was made: it counts, and the run reads its result.
+        """Close an admitted call with the outcome that it had: it counts, and the run reads its result.
 
         Raises:
             CallStateError: It has a result already, or did not pass its gates.

@@ -1,4 +1,4 @@
-"""Verdicts: what became of a call at its gates, as recorded and as predicted, and how the two differ."""
+"""Verdicts: the decision of the gates about a call, as recorded and as predicted, and how the two differ."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _of(outcome: Mapping[str, Any], by: str, reason: str) -> ReplayVerdict | Non
 
 
 def _retry(outcome: Mapping[str, Any] | None) -> str:
-    """Return the code of an answer that has the model try again, or says that it may not any more."""
+    """Return the code of an answer that has the model try again, or says that it may no longer."""
     code = str((outcome or {}).get("code") or "")
     return code if code in RETRIES else ""
 

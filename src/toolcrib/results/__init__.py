@@ -1,7 +1,7 @@
 """Results that are too long for a model: kept in a database, and read by their handle.
 
-The stores, what is shown of a kept result, and the tool `read_result`. Which results are kept is decided by the
-pipeline; nothing here runs a tool.
+Here are the stores, the short text that stands for a stored result, and the tool `read_result`. The pipeline decides
+which results are stored.
 """
 
 from __future__ import annotations

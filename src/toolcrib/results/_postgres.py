@@ -17,7 +17,7 @@ class PostgresResultStore(ResultStore):
         options: Those of `ResultStore`.
 
     Raises:
-        DatabaseError: It is not a Postgres database, or no connection can be had.
+        DatabaseError: It is not a Postgres database, or it cannot be connected to.
     """
 
     def __init__(self, database: str | Path | Database, **options: Unpack[ResultStoreOptions]) -> None:

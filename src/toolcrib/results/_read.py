@@ -42,7 +42,7 @@ class ResultQuery:
 
     @property
     def is_for_all(self) -> bool:
-        """Whether it asks for all of the result as it is."""
+        """True if all of the result is read as it is."""
         part = self.path or self.search or self.offset
         return self.whole and self.limit is None and not part
 

@@ -343,7 +343,8 @@ class Session(SessionState):
                 return Waiting.of(plan)
             await self._save()
         if not self.transcript:
-            raise RoundError(("nothing was said in this session: call `session.say(...)` first",))
+            lacking = "" if self._keeper is None else f"; no session is kept as {self._keeper}"
+            raise RoundError((f"nothing was said in this session: call `session.say(...)` first{lacking}",))
         require_number("Session.run", "max_rounds", max_rounds, least=1)
         for _ in range(max_rounds):
             step = await self._step(keywords)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import cast
 
-from toolcrib.approvals import ApprovalStore, KeepsSessions, SavedSession, SqliteApprovalStore
+from toolcrib.approvals import ApprovalStore, KeepsSessions, SavedSession, SqlApprovalStore, SqliteApprovalStore
 from toolcrib.errors import RoundError
 from toolcrib.pipeline import Run
 
@@ -26,6 +26,10 @@ class SessionKeeper:
         self.store, self.id, self.is_loaded = store, id, False
         self._number = 0
         self._state = ""
+
+    def __str__(self) -> str:
+        """The id of the session, and where it is kept."""
+        return f"{self.id!r} in {self.store.place if isinstance(self.store, SqlApprovalStore) else repr(self.store)}"
 
     @asynccontextmanager
     async def claim(self) -> AsyncGenerator[None]:

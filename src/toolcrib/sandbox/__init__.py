@@ -1,7 +1,7 @@
-"""Sandboxes, in which programs run apart from everything of the host's.
+"""Sandboxes: engines that run programs of models, isolated from the host.
 
-One protocol, one engine for each way to isolate a program, and functions to read a program or measure a value. Nothing
-here knows of tools, a pipeline or a record: a `Host` answers the calls of a program.
+There is one protocol, with an engine for each way to isolate a program. A `Host` answers the calls that a program
+makes, so nothing here imports tools or the pipeline.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class WaitFrame:
     """The program does nothing until a frame of the host's, or until that many seconds are over.
 
     Attributes:
-        after: The batches of the host's that it had read by then, where it has threads: another may be on its way.
+        after: The batches of the host's that it had read, where it has threads: another may be on its way.
     """
 
     seconds: float | None

@@ -260,7 +260,7 @@ class Dialect:
 
     @property
     def listed_modules(self) -> str:
-        """Ten of the modules that a model is told of, and how many more there are."""
+        """Ten of the modules that a model is shown, and the number of the others."""
         return some_of((self.modules or frozenset()) - self.unlisted, self.packages)
 
     @property

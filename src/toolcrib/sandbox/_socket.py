@@ -145,7 +145,7 @@ class Wire:
 
     @property
     def is_sending(self) -> bool:
-        """Whether the worker has yet to read a part of what was sent."""
+        """True if the worker has not read all data that was sent."""
         return bool(self._unsent)
 
     def send(self, pieces: Iterable[Buffer]) -> None:

@@ -70,7 +70,7 @@ class Stopwatch:
 
     @property
     def is_over(self) -> bool:
-        """Whether the program has had all its time."""
+        """True if the program has used all its time."""
         return self._remaining <= 0 and not self._goes_on()
 
     def _goes_on(self) -> bool:
@@ -152,5 +152,5 @@ class WallClock:
 
     @property
     def is_over(self) -> bool:
-        """Whether it was this that left the body."""
+        """True if the time was over, or `end` was called."""
         return self._timeout.expired()

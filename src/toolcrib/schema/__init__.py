@@ -1,6 +1,6 @@
-"""Specs of tools, made of signatures and docstrings: schemas, validation, canonical arguments, stubs; and markers.
+"""Specs of tools, made from signatures and docstrings: schemas, validation, canonical arguments, stubs; and markers.
 
-Nothing here runs a tool or knows a provider.
+Nothing here runs a tool or depends on a provider.
 """
 
 from __future__ import annotations

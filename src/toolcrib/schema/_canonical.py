@@ -75,7 +75,7 @@ class CanonicalArguments:
 
     @property
     def has_secrets(self) -> bool:
-        """Whether something in them is hidden as they are shown."""
+        """True if a value is hidden where the arguments are shown."""
         return self.shown is not self.values
 
     def digest(self, tool: str, key: bytes = b"") -> str:

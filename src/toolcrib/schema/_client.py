@@ -48,7 +48,7 @@ class Elicited(Generic[T]):
 
     @property
     def accepted(self) -> bool:
-        """Whether there is an answer."""
+        """True if the person filled in the form, or went to the page."""
         return self.action == "accept"
 
 
@@ -64,7 +64,7 @@ class SampleRequest:
 
     @property
     def has_tools(self) -> bool:
-        """Whether the model is offered tools."""
+        """True if the model is offered tools."""
         return bool(self.params.get("tools"))
 
     @property

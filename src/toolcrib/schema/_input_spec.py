@@ -119,7 +119,7 @@ class InputSpec:
 
     @property
     def plain(self) -> bool:
-        """Whether `fn(**arguments)` is right as it is."""
+        """True if the function can be called with the arguments as they are, by `fn(**arguments)`."""
         return self._binder.plain
 
     @cached_property
@@ -260,7 +260,7 @@ class InputSpec:
         """Return a model's arguments by parameter name, as Python objects; raises what `validate_model` does."""
         model = self.validate_json(raw) if type(raw) is str else self.validate_model(raw)
         inputs = self._input or self._input_model()
-        return model.__dict__ if inputs.plain else inputs.arguments(model)  # nobody else has the model
+        return vars(model) if inputs.plain else inputs.arguments(model)  # nobody else has the model
 
     def validate_python(self, values: Mapping[str, Any]) -> BaseModel:
         """Return the input with these values, converted where pydantic can.
@@ -317,7 +317,7 @@ class InputSpec:
 
     @property
     def has_secrets(self) -> bool:
-        """Whether anything in the input is secret, at any depth."""
+        """True if a part of the input is secret, at any depth."""
         return bool((self._input or self._input_model()).secrets)
 
     def canonical(self, arguments: Mapping[str, Any]) -> CanonicalArguments:
@@ -365,7 +365,7 @@ class InputSpec:
 
     @property
     def has_validators(self) -> bool:
-        """Whether an argument goes through code, so that validating its value again may give another value."""
+        """True if code reads an argument, so that validating its value again may give another value."""
         try:
             return (self._input or self._input_model()).has_validators
         except SchemaError:  # nothing is validated

@@ -99,7 +99,7 @@ class InputModel:
 
     @cached_property
     def has_validators(self) -> bool:
-        """Whether a value goes through code, so that validating it again may give another."""
+        """True if code reads a value, so that validating it again may give another."""
         return runs_code(self.core_schema)
 
     @property

@@ -94,7 +94,7 @@ class _Misfit(NamedTuple):
 
 
 def problems_of(error: ValidationError, values: Any, asked: Asked) -> tuple[FieldProblem, ...]:
-    """Return a problem for each argument that does not fit; `values` is the input as it came, parsed."""
+    """Return a problem for each argument that does not fit; `values` is the input as received, parsed."""
     count = error.error_count()
     if count > _TOO_MANY:  # to have them listed takes seconds
         return (FieldProblem("", f"{count} values in them do not fit; send fewer at a time to see which"),)
@@ -153,7 +153,7 @@ def let_through(inputs: InputModel, model: BaseModel, values: Any, asked: Asked)
     """Return a problem for each argument that a valid input should not have: unknown ones, and those of the host.
 
     Args:
-        values: The input as it came; looked at only where the model ignores what it does not know.
+        values: The input as received; read only where the model ignores what it does not know.
     """
     names = set(model.__pydantic_extra__ or {}) & asked.hidden
     if inputs.lenient and isinstance(values, Mapping):
@@ -180,7 +180,7 @@ def wrong_kinds(error: ValidationError, values: Any, read: BaseModel) -> Validat
 
     Args:
         error: Pydantic's error for the input in its strict mode.
-        values: The input as it came, parsed.
+        values: The input as received, parsed.
         read: The input as it is read otherwise.
     """
     found: list[InitErrorDetails] = []

@@ -162,7 +162,7 @@ class ToolSpec(InputSpec):
 
     @property
     def is_of_schema(self) -> bool:
-        """Whether it was made of a JSON schema, whose types have no names in Python."""
+        """True if the tool was made from a JSON schema, whose types have no names in Python."""
         return self._given_schema is not None
 
     # --- words and schemas -----------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         ReplyBegan,
         ReplyText,
     )
-    from toolcrib.serving._guard_policy import GuardPolicy, require_theirs, takes_policy
+    from toolcrib.serving._guard_policy import GuardPolicy, require_plain_function, require_theirs, takes_policy
     from toolcrib.serving._open_calls import (
         ClientQuestion,
         Flight,
@@ -47,7 +47,7 @@ else:
                 "ApprovalAsked CallEnded CallShown ExchangeEnded FrontEndAnswer FrontEndEvent FrontEndRequest "
                 "ReplyBegan ReplyText"
             ),
-            "._guard_policy": "GuardPolicy require_theirs takes_policy",
+            "._guard_policy": "GuardPolicy require_plain_function require_theirs takes_policy",
             "._open_calls": "ClientQuestion Flight OpenCall OpenCallState OpenCalls OpenLimit SingleFlight",
             "._pending_limit": "ListsRequests PendingApprovals check_countable",
             "._principals": "Principal Principals acting_as claimed_groups",
@@ -86,6 +86,7 @@ __all__ = [
     "acting_as",
     "check_countable",
     "claimed_groups",
+    "require_plain_function",
     "require_theirs",
     "run_reporting",
     "shown_entries",

@@ -84,6 +84,13 @@ class _LastCheck:
     gates: tuple[GateStep, ...] = ()
 
 
+def require_plain_function(who: str, run: object) -> None:
+    """Raise TypeError for an async function as `run=`, whose run would come later than the first call."""
+    if iscoroutinefunction(run):
+        name = getattr(run, "__name__", "run")
+        raise TypeError(f"{who}: run is `{name}`, an async function; write it as a plain `def`, which returns the run")
+
+
 @explain_options(
     {
         "requires_approval": "approve",
@@ -143,7 +150,8 @@ class GuardPolicy:
                 raise TypeError(f"GuardPolicy: sinks has {sink!r:.80}; give sinks, as in sinks=[ListSink()]")
         require_hooks("GuardPolicy", self.hooks)
         require_limits("GuardPolicy", self.limits)
-        is_function = callable(self.run) and not isinstance(self.run, type) and not iscoroutinefunction(self.run)
+        require_plain_function("GuardPolicy", self.run)
+        is_function = callable(self.run) and not isinstance(self.run, type)
         if self.run is not None and not isinstance(self.run, Run) and not (is_function and _takes(self.run, 1)):
             raise TypeError("GuardPolicy: run is a function of the framework's own context: run=lambda ctx: Run(...)")
         if callable(self.approve) and _first_parameter(self.approve) in _NAMES_OF_TOOLS:

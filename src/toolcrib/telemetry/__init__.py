@@ -1,6 +1,6 @@
 """OpenTelemetry: a sink that makes spans and metrics of the events of calls and runs, and nothing else.
 
-It reads events and changes nothing; what is not in an event cannot get into a span.
+It reads events and changes nothing; a span has only data that is in an event.
 """
 
 from toolcrib._extras import Extra

@@ -174,7 +174,7 @@ def decision(data: Mapping[str, Any], reasons: bool) -> tuple[str, dict[str, Att
 
 
 def note(data: Mapping[str, Any], texts: bool) -> dict[str, AttributeValue]:
-    """Return the attributes of the event for what a tool asks or logs, and for what comes of a question.
+    """Return the attributes of the event for what a tool asks or logs, and for the answer to a question.
 
     Args:
         data: The data of the event.

@@ -95,7 +95,7 @@ class OtelSink:
 
     @property
     def has_provider(self) -> bool:
-        """Whether there is somewhere for spans to go: a provider was given, or the process has one by now."""
+        """True if spans are exported: a provider was given, or the process has one by now."""
         return not isinstance(self._providers[0] or get_tracer_provider(), ProxyTracerProvider)
 
     def flush(self) -> None:
@@ -283,8 +283,8 @@ class _OpenSpan:
     """A span that is open, and the context that what is inside of it runs in.
 
     Attributes:
-        values: How many values of a stream have come.
-        notes: How many events have come of what the tool asks and logs.
+        values: The number of values of a stream so far.
+        notes: The number of events of questions and log lines of the tool so far.
         is_ours: Whether the span is the sink's own; one of other instrumentation is added to, and ended by that.
         data: The data of the event that it began with.
     """

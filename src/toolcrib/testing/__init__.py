@@ -1,7 +1,7 @@
-"""Public fakes, recorded runs, and ways of calling a tool as one parametrised test.
+"""Fakes for tests of tools, recorded runs, and one test over many ways of calling a tool.
 
-`Recording` is a run as it was recorded; `Way` is a way of calling; `every_way` runs a test over one of each kind.
-The one package that imports pytest.
+`Recording` is a recorded run; `Way` is a way of calling a tool; `every_way` runs a test over one way of each kind.
+No other package imports pytest.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class Begun:
     save: Callable[[], str]
 
     async def go_on(self) -> Outcome:
-        """Run it to its end, unless a person is needed, and return what came of the call."""
+        """Run it to its end, unless a person is needed, and return the outcome of the call."""
         results = await self.plan.run_pending()
         if self.plan.suspended:
             [call] = json.loads(self.plan.to_json())["calls"]

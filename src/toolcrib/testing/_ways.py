@@ -122,7 +122,7 @@ class Way(ABC):
 
     @abstractmethod
     async def carry(self, request: WayRequest) -> Outcome:
-        """Make the call as this way in makes one, and return what came of it."""
+        """Make the call as this way in makes one, and return its outcome."""
 
     def __repr__(self) -> str:
         return self.title

@@ -109,7 +109,7 @@ class ToolEntry:
 
     @property
     def may_ask(self) -> bool:
-        """Whether one of its gates may have a person approve a call."""
+        """True if a gate of the tool may ask a person to approve a call."""
         return bool(self.approvals or self.hook_sets or self.gates)
 
     @property

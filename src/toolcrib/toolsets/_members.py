@@ -60,7 +60,7 @@ def require(found: Mapping[Step, Mapping[str, ToolEntry]]) -> None:
 
 
 EntryFilter: TypeAlias = Callable[[RunContext[Any], ToolEntry], Any]
-"""Whether a tool is available in a run; sync or async."""
+"""A function that returns True if a tool is available in a run; sync or async."""
 
 
 def listed(tools: object) -> Iterable[Any]:

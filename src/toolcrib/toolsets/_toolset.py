@@ -199,8 +199,8 @@ class Toolset:
             self._admit(item)
         if results is not None:
             self._apply(lambda entries: (keeping(e, results) for e in entries))
-            if not any(entry.tool is _results.reader_of(results) for entry in self):
-                self._admit(_results.reader_of(results))
+            if (reader := _results.reader_of(results)) not in (entry.tool for entry in self):
+                self._admit(reader)
         if timeout is not None:  # also for the members of other toolsets, unless these say otherwise
             self._apply(lambda entries: (e.with_timeout(e.timeout or timeout) for e in entries))
         pre, post, wide = pre_hooks or {}, post_hooks or {}, global_hooks or GlobalHooks()
@@ -216,8 +216,7 @@ class Toolset:
         if toolset_id:
             self._apply(lambda entries: (replace(e, toolsets=(toolset_id, *e.toolsets)) for e in entries))
         if type(self)._call_tool_func is not Toolset._call_tool_func:
-            runner = self._call_tool_func
-            self._apply(lambda entries: (replace(e, runners=(runner, *e.runners)) for e in entries))
+            self._apply(lambda entries: (replace(e, runners=(self._call_tool_func, *e.runners)) for e in entries))
 
     @classmethod
     def from_object(
@@ -269,7 +268,7 @@ class Toolset:
 
     @property
     def is_open(self) -> bool:
-        """Whether every tool is known; a toolset with sources has to be opened first."""
+        """True if every tool is known; a toolset with sources has to be opened first."""
         return not self._sources
 
     def require_open(self) -> None:

@@ -1,6 +1,6 @@
 """Turns and agents: a tool with its arguments as a unit of work, and a queue of such units.
 
-A turn gives its call to `pipeline.Pipeline`, which decides about it; an agent runs turns.
+An agent runs its turns; each turn makes its call through `pipeline.Pipeline`.
 `AgentRun`, `TurnBinding` and `TurnQueue` are for adapters that run an agent's turns in its place.
 """
 

@@ -187,12 +187,12 @@ class Agent(Observed):
 
     @property
     def is_paused(self) -> bool:
-        """Whether it starts no turn until `resume`."""
+        """True if the agent starts no turn until `resume`."""
         return self._is_paused
 
     @property
     def is_running(self) -> bool:
-        """Whether a caller iterates over `run()`."""
+        """True if a caller iterates over `run()`."""
         return self._is_running
 
     def busy(self) -> str:

@@ -84,7 +84,7 @@ class TurnQueue:
         """Put back in front what was interrupted, when nothing runs any more.
 
         Args:
-            left: The caller left of its own accord, so that a stream it has seen values of is not to begin again.
+            left: The caller stopped the iteration itself, so that a stream it has seen values of is not to begin again.
         """
         for turn, progress in reversed(list(self.running.items())):
             if progress is Progress.ENDED:

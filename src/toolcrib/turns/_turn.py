@@ -207,7 +207,7 @@ class Turn(Observed, Generic[T, V]):
 
     @property
     def has_id(self) -> bool:
-        """Whether the id was asked for, set or restored; a turn without one may still be given one."""
+        """True if the id was read, set or restored; another turn may still be given one."""
         return self._uuid is not None
 
     @property
@@ -248,7 +248,7 @@ class Turn(Observed, Generic[T, V]):
 
     @property
     def is_running(self) -> bool:
-        """Whether it runs now."""
+        """True if the turn runs now."""
         return self._is_running
 
     @property
@@ -286,7 +286,7 @@ class Turn(Observed, Generic[T, V]):
 
         Args:
             run: The run it is part of, with its deps, approver, limits; a plain one when None.
-            grant: The answer to `turn.request`, when the turn is suspended; the call is taken up where it was.
+            grant: The answer to `turn.request`, when the turn is suspended; the call continues where it was.
             pipeline: Adds the gates of a toolset; without one, only those of the tool itself count.
 
         Raises:

@@ -366,17 +366,21 @@ async def test_a_turn_that_failed_before_its_call_begins_anew(tmp_path: Path) ->
 
 async def test_a_turn_that_ran_out_of_time_is_retried(tmp_path: Path) -> None:
     ran: list[str] = []
+    begun, clock = asyncio.Event(), FakeClock(speed=1.0)
 
     @ez_tool(idempotent=True)
     async def wait() -> str:
         ran.append("wait")
+        begun.set()
         if len(ran) == 1:
             await asyncio.Event().wait()
         return "waited"
 
     agent = durable(wait)
-    async with engine_of(str(tmp_path / "work.db"), agent) as engine:
-        handle = await agent.put(Turn(wait), timeout=1.0)
+    async with engine_of(str(tmp_path / "work.db"), agent, clock=clock) as engine:
+        handle = await agent.put(Turn(wait), timeout=600.0)
+        await begun.wait()
+        clock.advance(600.0)
         with pytest.raises(DurableFailure):
             await handle.outcome()
         await asyncio.to_thread(retry_work, engine.client, handle.id)
@@ -456,23 +460,28 @@ async def test_a_failed_program_is_retried_without_its_calls_that_were_done(data
 
 
 async def test_the_request_of_a_retried_program_that_ran_out_of_time_says_so(file: str) -> None:
+    begun, clock = asyncio.Event(), FakeClock(speed=1.0)
+
     @ez_tool
     async def charge(amount: int) -> str:
+        begun.set()
         await asyncio.Event().wait()
         return "never"
 
     toolkit = DurableToolkit(
         Toolkit([charge], sandbox=FakeSandbox(("charge", {"amount": 3}))), Queue("late", polling=QUICK), name="late"
     )
-    async with engine_of(file, toolkit) as engine:
-        program = await toolkit.start("...", placement=Placement("late", timeout=1.0))
+    async with engine_of(file, toolkit, clock=clock) as engine:
+        program = await toolkit.start("...", placement=Placement("late", timeout=600.0))
+        await begun.wait()
+        clock.advance(600.0)
         with pytest.raises(DurableFailure):
             await program.settled(polling=QUICK)
         await asyncio.to_thread(retry_work, engine.client, program.id)
         (call,) = (await program.settled(polling=QUICK)).suspended_calls
 
     assert call.request.in_doubt
-    assert 'failed: "WorkTimeoutError: it did not end within 1 s"' in call.request.reason
+    assert 'failed: "WorkTimeoutError: it did not end within 600 s"' in call.request.reason
     assert list(call.request.metadata) == ["begun", "failed with"]
 
 

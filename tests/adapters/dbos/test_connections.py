@@ -108,7 +108,7 @@ def test_a_statement_without_an_answer_is_given_up(network: Network, postgres: P
 
     with engine.connect() as connection:
         network.swallow()
-        with pytest.raises(ConnectionError, match="the server has not answered for 0 s"):
+        with pytest.raises(ConnectionError, match=r"the server has not answered for \d+ s"):
             connection.execute(sa.text("SELECT 1"))
     with engine.connect() as connection:
         again = connection.execute(sa.text("SELECT 2")).scalar_one()
@@ -205,7 +205,7 @@ async def test_a_worker_ends_when_it_is_told_to_though_the_network_swallows_what
         process, said = await shop.start()
         network.swallow(later=True)
         shop.let_go()
-        await asyncio.to_thread(process.join, 90)
+        await asyncio.to_thread(process.join)
 
     assert said == "ready"
     assert process.exitcode == 0

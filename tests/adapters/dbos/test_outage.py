@@ -23,7 +23,7 @@ from toolcrib.database import Database, DatabaseAway, is_outage, is_unavailable
 from toolcrib.database._outage import Notice, name_outages
 from toolcrib.database._sqlite import sqlite3
 from toolcrib.durable import WaitedTime, outlast
-from toolcrib.sandbox import SandboxLimits
+from toolcrib.sandbox import SandboxLimits, SandboxName
 from toolcrib.tools import ez_tool, tool
 from toolcrib.turns import Turn
 
@@ -148,9 +148,10 @@ async def test_the_time_of_an_outage_is_no_time_of_the_turn(tmp_path: Path) -> N
     assert store.failures == -1
 
 
-def _toolkit(*tools: Any) -> DurableToolkit:
+def _toolkit(tool: Any, sandbox: SandboxName = "unsafe_inline") -> DurableToolkit:
+    """Return a toolkit whose programs begin at once, in no process of their own."""
     name = f"kit_{uuid4().hex[:8]}"
-    toolkit = Toolkit(list(tools), sandbox="process", limits=SandboxLimits(wall_time=0.5))
+    toolkit = Toolkit([tool], sandbox=sandbox, limits=SandboxLimits(wall_time=0.5))
     return DurableToolkit(toolkit, Queue(name, polling=QUICK), name=name)
 
 
@@ -187,7 +188,7 @@ async def test_a_program_is_given_no_time_for_its_own_waiting(tmp_path: Path) ->
     async def wait() -> None:
         await asyncio.sleep(60)
 
-    toolkit = _toolkit(wait)
+    toolkit = _toolkit(wait, "process")
     async with engine_of(str(tmp_path / "crib.db"), toolkit):
         result = await (await toolkit.start("wait()")).result(polling=QUICK)
 

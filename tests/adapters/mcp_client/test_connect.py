@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -226,6 +227,15 @@ async def test_an_error_of_the_server_s_tool_is_shown_in_its_words() -> None:
 async def test_a_command_that_does_not_start(words: list[str], problem: str) -> None:
     with pytest.raises(ServerError, match=problem):
         async with connect(words).open():
+            pass
+
+
+@pytest.mark.parametrize("folder", ["gone/folder", "file.txt"])
+async def test_a_command_whose_working_folder_is_not_there_names_the_option(folder: str, tmp_path: Path) -> None:
+    (tmp_path / "file.txt").touch()
+
+    with pytest.raises(ServerError, match=rf"did not start: .*: cwd is {re.escape(str(tmp_path / folder))}"):
+        async with connect([sys.executable, "-c", "1"], cwd=tmp_path / folder).open():
             pass
 
 

@@ -81,7 +81,7 @@ async def test_a_storm_of_lines_fills_no_log(caplog: pytest.LogCaptureFixture) -
         caplog.set_level(logging.WARNING, "toolcrib.mcp")
         await streamed(tools)
 
-    left_out = "storming: left out here, as it came too fast: 200 lines"
+    left_out = "storming: left out here, because too many came at once: 200 lines"
     assert (len(first), first[-1]) == (1_000, "storming: line 1000")
     assert [record.getMessage() for record in caplog.records][1_000:1_002] == [left_out, "storming: line 1"]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
+import signal
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -58,15 +60,18 @@ class Shop:
         """Serve an agent for the body, at a port that is registered."""
         port, ended = port or free_port(), asyncio.Event()
         work = asyncio.create_task(restate.serve([agent], port=port, answers=0.05, until=ended.wait))
-        while True:
-            try:
-                await self.client.register(f"http://127.0.0.1:{port}")
-                break
-            except EngineError:  # it does not listen yet
-                await asyncio.sleep(0.05)
+        await self.register(port)
         yield port
         ended.set()
         await work
+
+    async def register(self, port: int) -> None:
+        """Register the worker at a port, as soon as it listens."""
+        while True:
+            try:
+                return await self.client.register(f"http://127.0.0.1:{port}")
+            except EngineError:
+                await asyncio.sleep(0.05)
 
     async def journal(self, turn_id: str) -> list[str]:
         """Return the names of what the journal of a turn has, in order."""
@@ -269,6 +274,18 @@ async def test_a_turn_goes_on_though_a_look_for_its_answer_failed(
             while failing[fault]:  # noqa: ASYNC110 -- a look of the worker counts it down
                 await asyncio.sleep(0.05)
             assert (await handle.outcome(through=True)).text() == "paid 1"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_worker_that_has_run_a_turn_ends_at_a_signal(shop: Shop, number: signal.Signals) -> None:
+    agent, port = shop.agent(), free_port()
+    work = asyncio.create_task(restate.serve([agent], port=port))
+    await shop.register(port)
+    await (await agent.put(Turn(charge, kwargs={"amount": 1}))).outcome()
+
+    os.kill(os.getpid(), number)
+
+    await asyncio.wait_for(work, 60)
 
 
 async def test_an_unknown_turn_is_an_error_that_names_it(shop: Shop) -> None:

@@ -1,6 +1,6 @@
 """AG-UI: a session's runs, calls and approvals as events of the protocol, for its clients in people's own front ends.
 
-What is here translates: requests to what counts of them, events to the protocol's. It has no gate and no state.
+This package translates requests to inputs of a session, and its events to those of the protocol. It has no state.
 The extra `ag-ui`.
 """
 

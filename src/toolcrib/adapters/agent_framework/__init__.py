@@ -1,6 +1,6 @@
-"""Microsoft Agent Framework: our tools in its agents, its tools as members, gates around what an agent has.
+"""Microsoft Agent Framework: our tools in its agents, its tools as members, gates around the tools of an agent.
 
-What is here translates: their calls to ours, our outcomes to theirs, approval both ways. It has no gate and no retry.
+This package translates calls, outcomes and approvals between the two. It has no gates and no retries.
 The extra `agent-framework`.
 """
 

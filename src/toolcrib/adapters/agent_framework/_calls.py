@@ -113,7 +113,7 @@ class Gates(ABC):
         return wants_usage or bool(run.features) or any(of == session.session_id for of, _ in self._denied)
 
     async def before_model(self, context: ChatContext, run: Run) -> None:
-        """Inject the reasons of denied calls into the model's messages, and record what the model is told."""
+        """Inject the reasons of denied calls into the model's messages, and record what it is given."""
         session = "" if context.session is None else context.session.session_id
         for content in [content for message in context.messages for content in message.contents]:
             reason = self._denied.get((session, content.call_id or ""))

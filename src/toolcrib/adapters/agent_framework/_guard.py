@@ -130,7 +130,7 @@ def _name_of(tool: Any) -> str:
 
 
 class _Handling:
-    """One call of a guarded tool: what makes it, and what came of that."""
+    """One call of a guarded tool: its arguments and its outcome."""
 
     def __init__(self, context: FunctionInvocationContext, call_next: Next, arguments: dict[str, Any]) -> None:
         self._context, self._call_next, self._arguments = context, call_next, arguments

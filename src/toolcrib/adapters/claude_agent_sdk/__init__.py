@@ -1,6 +1,6 @@
-"""Claude Agent SDK: our tools in its agents, its tools as members, gates around what Claude Code runs.
+"""Claude Agent SDK: our tools in its agents, its tools as members, gates around the tools that Claude Code runs.
 
-What is here translates: their calls to ours, our outcomes to theirs, approval both ways. It has no gate and no retry.
+This package translates calls, outcomes and approvals between the two. It has no gates and no retries.
 The extra `claude-agent-sdk`.
 """
 

@@ -1,6 +1,6 @@
-"""LangChain and LangGraph: our tools in their agents and graphs, their tools as members, gates around what is there.
+"""LangChain and LangGraph: our tools in their agents and graphs, their tools as members, gates around an agent's tools.
 
-What is here translates: their calls to ours, our outcomes to theirs, approval both ways. It has no gate and no retry.
+This package translates calls, outcomes and approvals between the two. It has no gates and no retries.
 The extra `langchain`.
 """
 

@@ -69,7 +69,7 @@ class CallOfGraph:
 
     @property
     def has_deliveries(self) -> bool:
-        """Whether its result passes deliveries, and what came beside its value has not."""
+        """True if the result passes deliveries, which the artifact beside its value does not."""
         return self._tools.pipeline.has_deliveries(self._call.name, self._run)
 
     async def outcome(self) -> Outcome:

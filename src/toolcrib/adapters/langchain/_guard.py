@@ -195,7 +195,7 @@ def _require_last(handler: Callable[..., object]) -> None:
 
 
 class _Handling:
-    """One call of a guarded tool: what makes it, and what came of that."""
+    """One call of a guarded tool: its arguments and its outcome."""
 
     def __init__(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> None:
         self.request, self._handler = request, handler

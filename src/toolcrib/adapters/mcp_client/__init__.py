@@ -1,7 +1,7 @@
 """MCP client: the tools, resources and prompts of any MCP server as a toolset. The extra `mcp`.
 
-The code here translates a server's listing to tools, calls to its requests, and its questions to those for a person. It
-has no gate and no retry, and nothing that a server says changes one.
+This package translates the lists of a server to tools, calls to requests, and the questions of a server to questions
+for a person. It has no gates and no retries, and no text of a server changes a gate.
 """
 
 from __future__ import annotations

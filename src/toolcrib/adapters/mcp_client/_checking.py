@@ -137,7 +137,7 @@ class _ToolByTool:
         return getattr(self._dispatcher, name)
 
     async def send_raw_request(self, method: str, *rest: Any) -> dict[str, Any]:
-        """Send a request, and return the result as it came, but for what cannot be read of it."""
+        """Send a request, and return the result as received, without the parts that cannot be read."""
         raw = _with_short_lists(await self._sent(method, *rest))
         if method in HANDSHAKES:
             return readable_handshake(method, raw)
@@ -415,7 +415,7 @@ _MOST = 100  # members that are mended
 
 
 def readable_handshake(method: str, raw: dict[str, Any]) -> dict[str, Any]:
-    """Return the result of a handshake without what cannot be read; as it came where its versions cannot."""
+    """Return the result of a handshake without the parts that cannot be read; unchanged if its versions cannot."""
     mended, places = deepcopy(raw), list[str]()
     while (place := _wrong_in(method, mended)) is not None:
         if len(places) == _MOST or not _mend(mended, place):

@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, TextIO
 
 import anyio
@@ -213,12 +214,20 @@ async def _lines(stream: Any, most: int) -> AsyncGenerator[bytes | None]:
 
 async def _started(command: StdioServerParameters, errors: TextIO) -> Any:
     env = get_default_environment() | (command.env or {})
+    if command.cwd is not None:
+        await asyncio.to_thread(_require_folder, Path(command.cwd))
     if sys.platform == "win32":
         path = await asyncio.to_thread(get_windows_executable_command, command.command)
         return await create_windows_process(path, command.args, env, errors, command.cwd)
     words = [command.command, *command.args]
     folder = None if command.cwd is None else str(command.cwd)  # its error shows it
     return await anyio.open_process(words, env=env, stderr=errors, cwd=folder, start_new_session=True)
+
+
+def _require_folder(folder: Path) -> None:
+    """Raise NotADirectoryError, which names the option: the system's error is the same for a missing command."""
+    if not folder.is_dir():
+        raise NotADirectoryError(f"its working folder is not there: cwd is {folder.absolute()}")
 
 
 class ErrorOutput:

@@ -152,7 +152,7 @@ class Member(Offering):
         return True
 
     def keep_original(self, ctx: RunContext[Any] | None, value: Any, result: Any) -> Any:
-        """Return the value of a result, which is kept for a server that passes it on as it came."""
+        """Return the value of a result, which is kept for a server that passes it on unchanged."""
         originals = None if ctx is None else ctx.provided.get(OriginalResults)
         if ctx is not None and isinstance(originals, OriginalResults):
             originals.keep(ctx.call_id, value, result)

@@ -87,7 +87,7 @@ class RemoteServer:
 
     @property
     def is_locked(self) -> bool:
-        """Whether its tools cannot be listed yet, because no principal has given access."""
+        """True if the server's tools cannot be listed yet, because no principal has given access."""
         return False
 
     async def consent_for(self, ctx: RunContext[Any]) -> Consent | None:

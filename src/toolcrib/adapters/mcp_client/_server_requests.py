@@ -293,7 +293,7 @@ class ServerRequests:
             return
         if self._unlogged:
             lines = count_text(self._unlogged, "line")
-            _log.warning("%s: left out here, as it came too fast: %s", self._server, lines)
+            _log.warning("%s: left out here, because too many came at once: %s", self._server, lines)
             self._unlogged = 0
         _log.log(level, "%s: %s", self._server, cut_line(data))
 

@@ -1,6 +1,6 @@
 """MCP server: a toolset served to clients of the Model Context Protocol, in both of its generations. The extra `mcp`.
 
-The code here translates requests to calls, outcomes to results, and approval both ways. It has no gate and no retry.
+This package translates requests to calls, outcomes to results, and approvals both ways. It has no gates, no retries.
 """
 
 from __future__ import annotations

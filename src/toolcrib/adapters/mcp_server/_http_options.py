@@ -104,7 +104,7 @@ class HttpOptions:
 
     @property
     def known_callers(self) -> bool:
-        """Whether every client has to present a token."""
+        """True if every client has to present a token."""
         return bool(self.tokens) or self.authorization_server is not None or self.token_verifier is not None
 
     @property

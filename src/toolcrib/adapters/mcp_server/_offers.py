@@ -94,7 +94,7 @@ class Offers:
 
     @property
     def has_scopes(self) -> bool:
-        """Whether any of them needs scopes."""
+        """True if one of the resources or prompts needs scopes."""
         return any(entry.scopes for entry in (*self._reading, *self.prompts.values()))
 
     async def scopes_of_uri(self, uri: str, run: Run) -> Mapping[str, frozenset[str]]:
@@ -272,7 +272,7 @@ def resource_reply(
 
 
 def prompt_reply(name: str, entry: ToolEntry, outcome: Outcome, original: Any) -> types.GetPromptResult:
-    """Return the messages of a prompt; those of another server as they came, as `resource_reply` does.
+    """Return the messages of a prompt; those of another server unchanged, as `resource_reply` does.
 
     Raises:
         MCPError: There is no such prompt, or the call has no result.

@@ -13,6 +13,7 @@ from toolcrib.errors import explain_options
 from toolcrib.pipeline import CallLimits, ErrorPolicy, Executor, Run
 from toolcrib.record import Sink
 from toolcrib.sandbox import Sandbox, SandboxName
+from toolcrib.serving import require_plain_function
 
 
 @explain_options()
@@ -148,6 +149,7 @@ class ServerOptions:
         unknown = set(self.ask_client) - set(get_args(AskClient))
         if isinstance(self.ask_client, str) or unknown:
             raise ValueError(f"ask_client has some of {', '.join(get_args(AskClient))}, and is {self.ask_client!r}")
+        require_plain_function("ServerOptions", self.run)
         if self.run is not None and not callable(self.run):
             raise TypeError("ServerOptions: run is a function of the principal's name: run=lambda principal: Run(...)")
         sizes = {"max_asking": 1, "page": 1, "max_pending": 1}

@@ -49,7 +49,7 @@ def reply_to(outcome: Outcome, listed: ListedTool | None) -> types.CallToolResul
 def original_reply(
     outcome: Outcome, listed: ListedTool, original: types.CallToolResult, *, stateless: bool
 ) -> types.CallToolResult | None:
-    """Return the result of another server as it came, but for what that server says of itself.
+    """Return the result of another server unchanged, but without its statements about itself.
 
     Structured content for which clients were shown no schema may be of any type for those of the stateless generation.
     Numbers that JSON does not have are texts in it, as in a result of any tool: "NaN", "Infinity", "-Infinity".
@@ -93,7 +93,7 @@ def original_error(outcome: Outcome, entry: ToolEntry) -> MCPError | None:
 
 
 def is_untouched(outcome: Outcome, entry: ToolEntry, original: BaseModel) -> bool:
-    """Return whether a client may get the result of another server as it came: all of the host's has seen the whole."""
+    """Return whether no hook, runner or limit of the host has changed the result of another server."""
     most = entry.max_result_chars
     is_others = isinstance(outcome, Completed) and (outcome.source != "tool" or outcome.kept is not None)
     if entry.post or entry.runners or is_others:

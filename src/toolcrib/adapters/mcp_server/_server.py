@@ -174,6 +174,10 @@ class McpServer(Server[Served]):
     """
 
     def __init__(self, toolset: Toolset, options: ServerOptions) -> None:
+        of_calls = Run(limits=options.limits, deps=options.deps)
+        if options.run is None and not (options.code_mode or options.search):  # so that there are no other tools
+            limited = () if options.limits is None else options.limits.tool_names
+            toolset = toolset.requiring((*limited, *of_calls.asking_tools), "limits or deps of ServerOptions")
         self.toolset, self.options = toolset, options
         self.approvals: ApprovalStore = MemoryApprovalStore() if options.approvals is None else options.approvals
         self.suspended_calls: SuspendedCallStore = (
@@ -184,18 +188,17 @@ class McpServer(Server[Served]):
             raise ValueError(f"{type(self.approvals).__name__} cannot be waited for; leave `wait` out")
         check_countable(self.approvals, options.max_pending)
         if toolset.is_open:
-            Pipeline(toolset).check_run(Run(limits=options.limits, deps=options.deps))
+            Pipeline(toolset).check_run(of_calls)
         local = options.principal or local_user()
         self.principals = Principals(
             self.approvals, self._open_run, lambda: _caller() or (local, None), options.max_pending, options.kept_for
         )
         self.changes, self.levels = ToolChanges(), LogLevels()
-        tasks = options.tasks
         limits = {ASKING: OpenLimit(options.max_asking, _MOST_ASKING)}
-        if tasks is not None:
-            limits[TASK] = OpenLimit(tasks.most, _MOST_TASKS)
+        if options.tasks is not None:
+            limits[TASK] = OpenLimit(options.tasks.most, _MOST_TASKS)
         self.calls = OpenCalls(self.suspended_calls, limits)
-        self.tasks = None if tasks is None else Tasks(tasks, options, self.calls)
+        self.tasks = None if options.tasks is None else Tasks(options.tasks, options, self.calls)
         self._task_methods = None if self.tasks is None else TaskMethods(self.tasks, self.principals)
         self._scopes = RequestScopes(self.tasks, self.principals)
         self._has_sources = bool(sources_of(toolset))
@@ -209,13 +212,8 @@ class McpServer(Server[Served]):
             on_list_tools=self._list,
             on_call_tool=self._call,
         )
-        self.middleware += [
-            _hide_errors,
-            _explain_state,
-            RequestStateBoundary(self._state_security(), default_audience=options.name),
-            self._add_instructions,
-            self._scopes.hold,
-        ]
+        state = RequestStateBoundary(self._state_security(), default_audience=options.name)
+        self.middleware += [_hide_errors, _explain_state, state, self._add_instructions, self._scopes.hold]
         if self._task_methods is not None:
             self._task_methods.add_to(self)
         self.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._set_level)

@@ -56,7 +56,7 @@ class Task(OpenCall):
 
     @property
     def is_known(self) -> bool:
-        """Whether a client has its id: its request is answered."""
+        """True if the request was answered, so that a client has the id of the task."""
         return self.ctx is None
 
     @property

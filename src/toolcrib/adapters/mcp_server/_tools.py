@@ -120,7 +120,7 @@ class DirectToolServer(ToolServer):
     async def _run(
         self, request: ToolRequest, call: ToolCall | Suspended, answer: Grant | Denial | None = None
     ) -> CallReply | Suspension:
-        """Run a call, and return what the client gets; the result of another server goes to it as it came."""
+        """Run a call, and return what the client gets; the result of another server goes to it unchanged."""
         listed, run = self._listed[is_stateless(request.ctx)].get(request.params.name), request.run
         sees_all = not run.features and not self.pipeline.has_deliveries(request.params.name, run)
         if listed is None or listed.entry.tool.source is None or not sees_all:

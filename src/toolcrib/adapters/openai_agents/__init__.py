@@ -1,6 +1,6 @@
-"""OpenAI Agents SDK: our tools in its agents, its tools as members of a toolset, gates around what an agent has.
+"""OpenAI Agents SDK: our tools in its agents, its tools as members of a toolset, gates around the tools of an agent.
 
-What is here translates: their calls to ours, our outcomes to theirs, approval both ways. It has no gate and no retry.
+This package translates calls, outcomes and approvals between the two. It has no gates and no retries.
 The extra `openai-agents`.
 """
 

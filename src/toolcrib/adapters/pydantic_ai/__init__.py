@@ -1,6 +1,6 @@
 """Pydantic AI: a toolset inside one of its agents, and its toolsets inside one of ours. The extra `models`.
 
-What is here translates: their calls to ours, our outcomes to theirs, approval both ways. It has no gate and no retry.
+This package translates calls, outcomes and approvals between the two. It has no gates and no retries.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class PydanticChatModel:
 
     @property
     def is_instrumented(self) -> bool:
-        """Whether Pydantic AI makes a span for each request itself."""
+        """True if Pydantic AI itself makes a span for each request."""
         default: Any = Agent._instrument_default  # pyright: ignore[reportPrivateUsage] -- it cannot be asked for
         return bool(default) or isinstance(self._model, InstrumentedModel)
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import restate
 from hypercorn.asyncio import serve as serve_http  # pyright: ignore[reportUnknownVariableType] -- its types are partial
 from hypercorn.config import Config
+from restate.server import install_shutdown_hook
 
 from toolcrib._numbers import require_seconds
 from toolcrib.adapters.restate._agent import RestateAgent
@@ -67,11 +70,20 @@ async def serve(
     looks = [asyncio.create_task(_keep_continuing(client, answers, clock)) for client in clients.values()]
     try:
         app = endpoint(agents, identity_keys)
-        await serve_http(app, config, mode="asgi", **({} if until is None else {"shutdown_trigger": until}))
+        await serve_http(app, config, mode="asgi", shutdown_trigger=until or _stopped)
     finally:
         for look in looks:
             look.cancel()
         await asyncio.gather(*looks, return_exceptions=True)
+
+
+async def _stopped() -> None:
+    """Wait for SIGINT or SIGTERM, beside the SDK, whose handler takes the place of one that is not a hook of it."""
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError):  # on Windows Ctrl-C ends it at once
+            install_shutdown_hook(asyncio.get_running_loop(), stopped.set, number)
+    await stopped.wait()
 
 
 async def _keep_continuing(client: RestateClient, seconds: float, clock: Clock) -> None:

@@ -1,6 +1,6 @@
-"""smolagents: our tools in its agents, its tools as members of a toolset, gates around what an agent has, our sandbox.
+"""smolagents: our tools in its agents, its tools as members of a toolset, gates around an agent's tools, our sandbox.
 
-What is here translates: their calls to ours, our outcomes to theirs, approval both ways. It has no gate and no retry.
+This package translates calls, outcomes and approvals between the two. It has no gates and no retries.
 The extra `smolagents`.
 """
 

@@ -24,7 +24,7 @@ def approval_requests(agent: MultiStepAgent) -> list[ApprovalRequest]:
 
 
 def answers(agent: MultiStepAgent, *given: Given) -> str:
-    """Make the calls that are answered, and return what came of them as a task: `agent.run(task, reset=False)`.
+    """Make the calls that are answered, and return their outcomes as a task: `agent.run(task, reset=False)`.
 
     Args:
         agent: The agent that made them, or one with the same tools in another process.
@@ -53,7 +53,7 @@ async def run_agent(agent: MultiStepAgent, task: str = "", *, given: Iterable[Gi
 
     Args:
         task: The task; with answers, a text that the agent gets after them.
-        given: Answers to suspended calls, as `answers` takes them: the agent goes on with what comes of these.
+        given: Answers to suspended calls, as `answers` takes them: the agent continues with their outcomes.
         options: More for `agent.run`, but for `stream`, whose steps are taken in the caller's own thread.
 
     Raises:
@@ -82,7 +82,7 @@ async def run_agent(agent: MultiStepAgent, task: str = "", *, given: Iterable[Gi
 
 
 async def _take_up(tool: AgentTool, answered: Given) -> str | None:
-    """Make a call that is answered, and return what came of it; None where it is not known to these tools."""
+    """Make a call that is answered, and return its outcome; None for a call that these tools do not know."""
     run = tool.calls.run_of(tool.tools)
     tool.calls.count_steps(tool.tools, run)
     known = next((request for request in tool.calls.waiting.values() if _is_for(answered, request)), None)

@@ -40,7 +40,7 @@ _log = logging.getLogger("toolcrib.tools")
 ENTRY = "smolagents"
 
 ANSWERED = "A person has decided on the calls that waited:"
-"""Begins a task that says what came of answered calls; its text is not the user's."""
+"""The first words of a task with the outcomes of answered calls; its text is not the user's."""
 
 FINAL_ANSWER = "final_answer"
 """The tool by which an agent of smolagents ends its run."""

@@ -62,7 +62,7 @@ class SandboxExecutor(PythonExecutor):
                 ) from error
 
     def __call__(self, code_action: str) -> CodeOutput:
-        """Run a program, and return what came of it.
+        """Run a program, and return its result.
 
         Raises:
             InterpreterError: The program failed; the text says why.

@@ -1,6 +1,6 @@
 """Vercel AI SDK: a session's text, calls and approvals as its UI message stream, for `useChat` and other clients.
 
-What is here translates: requests to what counts of them, events to chunks of the stream. It has no gate and no state.
+This package translates requests to inputs of a session, and its events to chunks of the stream. It has no state.
 The extra `vercel-ai`.
 """
 

@@ -1,4 +1,4 @@
-"""The confined process: the seal around it, the zygote it is forked from, and the interpreter of programs inside.
+"""The isolated process: its seal (the layers of isolation), the zygote that it is forked from, and its interpreter.
 
 Loaded by a fresh interpreter as `toolcrib_worker`: the standard library only, relative imports, nothing of toolcrib.
 The modules without an underscore (`awaiting`, `date_hints`, `export`, `imports`, `launch`, `messages`) are for the

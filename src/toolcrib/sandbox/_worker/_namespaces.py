@@ -61,7 +61,7 @@ def separate(*, processes: bool) -> bool:
     """Enter namespaces of its own.
 
     As root, the process changes its user first and keeps the way back, so that it enters the user namespace as a user
-    that owns nothing; where no user namespace can be had, root makes the others without.
+    that owns nothing; where no user namespace is available, root makes the others without.
 
     Args:
         processes: Whether this process's next child is the first of a new process namespace.

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar, cast
 
 from toolcrib import schema
-from toolcrib.approvals import meant_by, misfit, require_fit
+from toolcrib.approvals import meant_by, misfit, require_agreement, require_fit
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Run
@@ -69,7 +69,7 @@ def answered(asked: Iterable[tuple[T, ApprovalRequest]], answers: Iterable[Given
         answers: The answers of a person, and requests whose answers the store has.
 
     Raises:
-        ApprovalError: An answer is for nothing that is asked, or one request has a grant and a denial.
+        ApprovalError: An answer is for nothing that is asked, or one request has two answers that differ.
     """
     waiting, found = [*asked], list[tuple[T, Given]]()
     for answer in answers:
@@ -80,8 +80,9 @@ def answered(asked: Iterable[tuple[T, ApprovalRequest]], answers: Iterable[Given
             )
         named = answer.deny() if isinstance(answer, ApprovalRequest) else answer  # a denial names the request
         for match in meant_by(named, waiting):
-            if any(other is match and {type(before), type(answer)} == {Grant, Denial} for other, before in found):
-                raise ApprovalError(answer.tool, "a grant and a denial of one request are given; give one of them")
+            if not isinstance(answer, ApprovalRequest):
+                before = (other for of, other in found if of is match)
+                require_agreement(answer, (other for other in before if not isinstance(other, ApprovalRequest)))
             if isinstance(answer, Grant):
                 require_fit(next(request for asked_by, request in waiting if asked_by is match), answer)
             found.append((match, answer))

@@ -1,0 +1,127 @@
+"""The approval store of one piece of durable work: a database that is away is waited for, whatever is asked of it."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import Any
+
+import pytest
+
+from toolcrib.approvals import ApprovalEntry, MemoryApprovalStore, WrappedApprovalStore
+from toolcrib.calls import ApprovalRequest, Suspended, ToolCall
+from toolcrib.database import DatabaseAway
+from toolcrib.durable import TurnExecution, WorkStore
+from toolcrib.errors import WorkerError
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.tools import ez_tool
+from toolcrib.toolsets import Toolset
+
+REQUEST = ApprovalRequest("ask_1", "call_1", "pay", {"cents": 3}, "d1")
+ARGUMENTS: dict[str, Any] = {
+    "request": REQUEST,
+    "grant": REQUEST.grant("ann"),
+    "answer": REQUEST.grant("ann"),
+    "key": "program:1",
+    "ended": True,
+}
+VERBS = [name for name, _ in inspect.getmembers(WrappedApprovalStore, inspect.iscoroutinefunction)]
+
+
+def away_once(verb: str) -> Any:
+    """Return a store that is away the first time that one thing is asked of it, and a list of what was asked."""
+    asked: list[str] = []
+
+    async def ask(self: MemoryApprovalStore, *args: Any, **kwargs: Any) -> Any:
+        asked.append(verb)
+        if len(asked) == 1:
+            raise DatabaseAway("connection failed")
+        return await getattr(super(Store, self), verb)(*args, **kwargs)
+
+    class Store(MemoryApprovalStore):
+        pass
+
+    setattr(Store, verb, ask)
+    return Store(), asked
+
+
+@pytest.mark.parametrize("is_turn", [True, False])
+@pytest.mark.parametrize("verb", VERBS)
+async def test_a_database_that_is_away_is_waited_for(verb: str, *, is_turn: bool) -> None:
+    store, asked = away_once(verb)
+    await MemoryApprovalStore.put(store, REQUEST)
+    work = WorkStore(store, TurnExecution("work_1", None) if is_turn else None)
+    parameters = inspect.signature(getattr(WrappedApprovalStore, verb)).parameters
+    given = {name: ARGUMENTS[name] for name in parameters if name in ARGUMENTS}
+
+    await asyncio.wait_for(getattr(work, verb)(**given), 30)
+
+    is_claim = verb in ("claim", "release")
+    assert len(asked) == (0 if is_claim and not is_turn else 2)
+
+
+async def test_a_program_is_not_claimed_beside_its_journal() -> None:
+    """A worker that was cut off and still lives has no claim that keeps the next one from going on."""
+    store = MemoryApprovalStore()
+    await store.claim("program:1")
+
+    assert await WorkStore(store).claim("program:1") is None
+
+
+async def test_a_worker_whose_work_is_handed_over_while_the_database_is_away_asks_nothing() -> None:
+    store, asked = away_once("put")
+
+    async def fence() -> None:
+        if asked:
+            raise WorkerError("w1", "its work was handed over")
+
+    with pytest.raises(WorkerError, match="handed over"):
+        await WorkStore(store, fence=fence).put(REQUEST)
+
+    assert await store.list() == ()
+
+
+@pytest.mark.parametrize("is_turn", [True, False])
+@pytest.mark.parametrize("verb", ["take", "begin"])
+async def test_what_another_execution_of_the_work_has_begun_is_in_doubt_though_its_process_lives(
+    verb: str, *, is_turn: bool
+) -> None:
+    store, grant = MemoryApprovalStore(), REQUEST.grant("ann")
+    works = [WorkStore(store, TurnExecution("work_1", None) if is_turn else None) for _ in range(2)]
+    await works[0].use(REQUEST, grant)
+    assert await works[0].begin(REQUEST, grant) is None
+
+    own = await works[0].take(REQUEST)
+    own_state = own.execution_state if isinstance(own, ApprovalEntry) else None
+    other = await (works[1].take(REQUEST) if verb == "take" else works[1].begin(REQUEST, grant))
+
+    assert isinstance(other, ApprovalEntry)
+    assert (own_state, other.execution_state) == ("running", "in doubt")
+
+
+async def test_a_call_of_an_idempotent_tool_begins_again_though_the_process_that_began_it_lives() -> None:
+    store, grant = MemoryApprovalStore(), REQUEST.grant("ann")
+    await WorkStore(store).use(REQUEST, grant)
+    await WorkStore(store).begin(REQUEST, grant)
+
+    assert await WorkStore(store).begin(REQUEST, grant, again=True) is None
+
+
+async def test_two_executions_of_one_piece_of_work_ask_one_question() -> None:
+    """One that was cut off may be heard after the next has asked, and even been answered."""
+
+    @ez_tool(requires_approval=True)
+    async def pay(cents: int) -> int:
+        return cents
+
+    async def may_begin() -> None:
+        return None
+
+    async def ask(**options: Any) -> str:
+        run = Run(id="work").view(approvals=WorkStore(MemoryApprovalStore()), **options)
+        outcome = await Pipeline(Toolset([pay])).run(ToolCall("pay", {"cents": 3}, "call_1"), run)
+        assert isinstance(outcome, Suspended)
+        return outcome.request.id
+
+    assert await ask(fence=may_begin) == await ask(fence=may_begin)
+    assert await ask() != await ask()
