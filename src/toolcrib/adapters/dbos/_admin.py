@@ -379,7 +379,9 @@ def _works(client: Client, found: Sequence[WorkflowStatus]) -> list[Work]:
 def _stalled(client: Client, works: Sequence[Work]) -> list[Work]:
     """Return work with what it waits for besides a person: a worker, if its own is lost or its request is answered."""
     lost = lost_among(client, {work.worker for work in works if work.state == "running" and work.worker})
-    answered = _answered(client) if any(work.waits_for for work in works) else frozenset[str]()
+    answered = set[str]()  # the requests whose work can go on
+    if any(work.waits_for for work in works):
+        answered = {entry.request.id for entry in _run_aside(partial(answered_entries, client.approvals))}
     return [
         replace(work, error=_LOST.format(work.worker))
         if work.state == "running" and work.worker in lost
@@ -388,11 +390,6 @@ def _stalled(client: Client, works: Sequence[Work]) -> list[Work]:
         else work
         for work in works
     ]
-
-
-def _answered(client: Client) -> frozenset[str]:
-    """Return the ids of the requests whose work can go on."""
-    return frozenset(entry.request.id for entry in _run_aside(partial(answered_entries, client.approvals)))
 
 
 def _run_aside(work: Callable[[], Coroutine[Any, Any, T]]) -> T:

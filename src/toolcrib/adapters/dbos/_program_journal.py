@@ -199,7 +199,10 @@ def program_run(client: Client, run: str) -> ProgramRun | None:
     """Return how a program stands; None when no workflow has taken it up yet."""
     with client.engine.begin() as connection:
         row = connection.execute(sa.select(_runs).where(_runs.c.run == run)).first()
-    return None if row is None else _run_of(row)
+    if row is None:
+        return None
+    result = json.loads(row.result) if row.result else None
+    return ProgramRun(row.run, row.toolkit, row.queue, row.generation, row.state, result)
 
 
 def has_paused(client: Client) -> bool:
@@ -305,8 +308,3 @@ def _cut_off(lines: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the ids of the calls that ran when their program failed: begun, not ended, and not asked about."""
     latest = {line["id"]: line["t"] for line in lines if "id" in line and line["t"] != "value"}
     return [call_id for call_id in open_calls(lines) if latest[call_id] in ("started", "retried")]
-
-
-def _run_of(row: Any) -> ProgramRun:
-    result = json.loads(row.result) if row.result else None
-    return ProgramRun(row.run, row.toolkit, row.queue, row.generation, row.state, result)

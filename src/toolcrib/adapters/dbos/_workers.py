@@ -88,7 +88,8 @@ class Lease:
         *,
         queues: Iterable[str] = (),
     ) -> None:
-        self._engine, self.worker_id, self.token = client.engine, worker_id, _token()
+        self._engine, self.worker_id = client.engine, worker_id
+        self.token = f"{uuid4().hex}@{_place()}@{_born(os.getpid())}"
         self.seen_before = 0.0
         self._clock, self._renewed = clock, clock()
         row = {"token": self.token, "host": socket.gethostname(), "pid": os.getpid(), "state": "running"}
@@ -349,10 +350,6 @@ def _lives(row: Any, at: float) -> bool:
 
 def _has_lapsed(row: Any, at: float) -> bool:
     return abs(at - row.seen_at) > LEASE_SECONDS  # a clock may also be set back
-
-
-def _token() -> str:
-    return f"{uuid4().hex}@{_place()}@{_born(os.getpid())}"
 
 
 def _is_here(row: Any) -> bool:

@@ -6,6 +6,7 @@ import logging
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any, cast
@@ -174,11 +175,8 @@ class McpServer(Server[Served]):
     """
 
     def __init__(self, toolset: Toolset, options: ServerOptions) -> None:
-        of_calls = Run(limits=options.limits, deps=options.deps)
-        if options.run is None and not (options.code_mode or options.search):  # so that there are no other tools
-            limited = () if options.limits is None else options.limits.tool_names
-            toolset = toolset.requiring((*limited, *of_calls.asking_tools), "limits or deps of ServerOptions")
-        self.toolset, self.options = toolset, options
+        self.toolset = toolset = _checked(toolset, options)
+        self.options = options
         self.approvals: ApprovalStore = MemoryApprovalStore() if options.approvals is None else options.approvals
         self.suspended_calls: SuspendedCallStore = (
             suspended_calls_beside(self.approvals) if options.suspended_calls is None else options.suspended_calls
@@ -187,12 +185,8 @@ class McpServer(Server[Served]):
         if options.wait and not isinstance(self.approvals, WaitableApprovalStore):
             raise ValueError(f"{type(self.approvals).__name__} cannot be waited for; leave `wait` out")
         check_countable(self.approvals, options.max_pending)
-        if toolset.is_open:
-            Pipeline(toolset).check_run(of_calls)
-        local = options.principal or local_user()
-        self.principals = Principals(
-            self.approvals, self._open_run, lambda: _caller() or (local, None), options.max_pending, options.kept_for
-        )
+        caller = partial(_caller, options.principal or local_user())
+        self.principals = Principals(self.approvals, self._open_run, caller, options.max_pending, options.kept_for)
         self.changes, self.levels = ToolChanges(), LogLevels()
         limits = {ASKING: OpenLimit(options.max_asking, _MOST_ASKING)}
         if options.tasks is not None:
@@ -335,10 +329,21 @@ class McpServer(Server[Served]):
         return {**result, "instructions": joined} if joined else result
 
 
-def _caller() -> tuple[str, Access | None] | None:
-    """Return the principal of the request's token, and what the token allows; None where there is no token."""
+def _checked(toolset: Toolset, options: ServerOptions) -> Toolset:
+    """Return the tools of a server, among which have to be those that its limits and deps name."""
+    of_calls = Run(limits=options.limits, deps=options.deps)
+    if options.run is None and not (options.code_mode or options.search):  # so that there are no other tools
+        limited = () if options.limits is None else options.limits.tool_names
+        toolset = toolset.requiring((*limited, *of_calls.asking_tools), "limits or deps of ServerOptions")
+    if toolset.is_open:
+        Pipeline(toolset).check_run(of_calls)
+    return toolset
+
+
+def _caller(local: str) -> tuple[str, Access | None]:
+    """Return the principal of the request's token, and what the token allows; the local user where there is none."""
     token: AccessToken | None = get_access_token()
-    return None if token is None else (principal_of(token), access_of(token))
+    return (local, None) if token is None else (principal_of(token), access_of(token))
 
 
 async def _hide_errors(ctx: _Context, call_next: CallNext) -> HandlerResult:
