@@ -80,8 +80,9 @@ def answered(asked: Iterable[tuple[T, ApprovalRequest]], answers: Iterable[Given
             )
         named = answer.deny() if isinstance(answer, ApprovalRequest) else answer  # a denial names the request
         for match in meant_by(named, waiting):
-            before = [other for of, other in found if of is match and isinstance(other, Grant | Denial)]
-            require_agreement(answer, before if isinstance(answer, Grant | Denial) else ())
+            if not isinstance(answer, ApprovalRequest):
+                before = (other for of, other in found if of is match)
+                require_agreement(answer, [other for other in before if not isinstance(other, ApprovalRequest)])
             if isinstance(answer, Grant):
                 require_fit(next(request for asked_by, request in waiting if asked_by is match), answer)
             found.append((match, answer))
