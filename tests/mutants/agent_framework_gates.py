@@ -64,8 +64,8 @@ AGENT_FRAMEWORK_GATES: tuple[Gate, ...] = (
     Gate(
         "a denial of one session of Agent Framework",
         _CALLS,
-        'reason = self._denied.get((session, content.call_id or ""))',
-        "reason = next((text for (_, id), text in self._denied.items() if id == content.call_id), None)",
+        'told = self._denied.get((session, content.call_id or ""))',
+        "told = next((text for (_, id), text in self._denied.items() if id == content.call_id), None)",
         _TESTS,
     ),
     Gate(

@@ -21,7 +21,7 @@ LANGCHAIN_GATES: tuple[Gate, ...] = (
     Gate(
         "an answer of LangChain's for what was shown",
         _CALLS,
-        "or not (isinstance(answer, Denial) or _is_bound(resumed) or is_as_seen(request))",
+        "or not (isinstance(answer, Denial) or _is_bound(said) or is_as_seen(request))",
         "or False",
         _TESTS,
     ),

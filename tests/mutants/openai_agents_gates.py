@@ -38,8 +38,8 @@ OPENAI_AGENTS_GATES: tuple[Gate, ...] = (
     Gate(
         "an answer to what the Agents SDK asked",
         _ANSWERS,
-        "earlier or [*answered(waiting, [reply])]",
-        "[(one, reply) for one, _ in waiting]",
+        "earlier or [*answered(waiting, [each])]",
+        "[(one, each) for one, _ in waiting]",
         _TESTS,
     ),
     Gate(

@@ -1,7 +1,7 @@
 """Sandboxes: engines that run programs of models, isolated from the host.
 
-There is one protocol, with an engine for each way to isolate a program. A `Host` answers the calls of a program, so
-nothing here imports tools or the pipeline.
+There is one protocol, with an engine for each way to isolate a program. A `Host` answers the calls that a program makes,
+so nothing here imports tools or the pipeline.
 """
 
 from __future__ import annotations

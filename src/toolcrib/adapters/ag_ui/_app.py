@@ -78,8 +78,8 @@ class _Payload(BaseModel):
     def _check_one_answer(self) -> Self:
         if len({"approved", "result"} & self.model_fields_set) != 1:
             raise ValueError("it says either whether the call is approved, or what it came to")
-        extras = {"further": self.further is not None, "words": bool(self.words)}
-        if self.approved and not all(extras[name] for name in extras.keys() & self.model_fields_set):
+        given = {"further": self.further is not None, "words": bool(self.words)}
+        if self.approved and not all(given[name] for name in given.keys() & self.model_fields_set):
             raise ValueError("a yes for further calls says which, and a plain yes leaves that out")
         return self
 
@@ -276,8 +276,8 @@ def _input_in(body: Mapping[str, Any]) -> RunAgentInput:
         return RunAgentInput.model_validate(body)
     except (ValidationError, RecursionError) as error:
         is_wrong = isinstance(error, ValidationError)
-        problem = f"it has {count_text(error.error_count(), 'wrong field')}" if is_wrong else "it is too deep"
-        raise FrontEndError(f"the request is not a RunAgentInput of AG-UI: {problem}", 422) from None
+        what = f"it has {count_text(error.error_count(), 'wrong field')}" if is_wrong else "it is too deep"
+        raise FrontEndError(f"the request is not a RunAgentInput of AG-UI: {what}", 422) from None
 
 
 async def _texts(sent: RunAgentInput, exchange: Exchange) -> AsyncGenerator[str]:

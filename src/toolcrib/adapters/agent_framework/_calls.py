@@ -116,9 +116,9 @@ class Gates(ABC):
         """Inject the reasons of denied calls into the model's messages, and record what it is given."""
         session = "" if context.session is None else context.session.session_id
         for content in [content for message in context.messages for content in message.contents]:
-            reason = self._denied.get((session, content.call_id or ""))
-            if reason is not None and content.type == "function_result" and content.result == _THEIR_DENIAL:
-                content.result, content.items = reason, [Content.from_text(reason)]
+            told = self._denied.get((session, content.call_id or ""))
+            if told is not None and content.type == "function_result" and content.result == _THEIR_DENIAL:
+                content.result, content.items = told, [Content.from_text(told)]
         if run.features:
             recall_transcript(run, self.known(context), transcript_of(context.messages))
 

@@ -198,10 +198,10 @@ def member_of(value: object) -> Toolset | Tool[..., Any] | None:
 @asynccontextmanager
 async def _opened(agent: Agent[Any], ctx: RunContext[Any]) -> AsyncGenerator[Toolset]:
     async with AsyncExitStack() as stack:
-        offered: list[Any] = [*(agent.default_options.get("tools") or ())]
+        given: list[Any] = [*(agent.default_options.get("tools") or ())]
         for server in agent.mcp_tools:
-            offered += (await stack.enter_async_context(server)).functions
-        theirs = [tool for tool in offered if isinstance(tool, FunctionTool) and not tool.declaration_only]
+            given += (await stack.enter_async_context(server)).functions
+        theirs = [tool for tool in given if isinstance(tool, FunctionTool) and not tool.declaration_only]
         ours = [provider.toolset for provider in agent.context_providers if isinstance(provider, ToolProvider)]
         tools = Toolset([*from_tools(theirs), *ours])
         for provider in agent.context_providers:

@@ -89,8 +89,8 @@ class Gates(ABC):
 
     async def ask(self, tools: FrameworkTools, call: ToolCall, run: Run) -> Suspended | str | None:
         """Return the suspended call where a person has to answer, the text for the model of a denial, or None."""
-        denial = await self.denial_of(tools, call, run)
-        return denial if denial is not None else await tools.admit(call, run, answer=self.runs.answer_to)
+        told = await self.denial_of(tools, call, run)
+        return told if told is not None else await tools.admit(call, run, answer=self.runs.answer_to)
 
     def run_of(self, data: Mapping[str, Any]) -> Run:
         """Return the run of a prompt's calls, given what a hook is given."""

@@ -149,12 +149,12 @@ class _GuardGates(Gates):
         admitted = await self._begin(tools, call, run)
         if not is_call(admitted):
             return decision("deny", admitted.text())
-        updated: dict[str, Any] = (
+        given: dict[str, Any] = (
             {} if admitted.arguments == call.arguments else {"updatedInput": dict(admitted.arguments)}
         )
         if admitted.grant is not None:
-            return decision("allow", "", **updated)
-        return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **updated}} if updated else {}
+            return decision("allow", "", **given)
+        return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **given}} if given else {}
 
     async def post_tool_use(self, data: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
         """Finish a call with what its tool gave, or with how it failed."""

@@ -89,8 +89,8 @@ def hooked(options: ClaudeAgentOptions, **more: Any) -> dict[Any, list[HookMatch
 
 def asking(options: ClaudeAgentOptions, names: Iterable[str]) -> str:
     """Return the settings of options with a rule that Claude Code asks about each call of these tools."""
-    written: Any = options.settings or "{}"
-    text = str(written).strip()
+    given: Any = options.settings or "{}"
+    text = str(given).strip()
     read: Any = json.loads(text if text.startswith("{") else Path(text).read_text("utf-8"))
     settings = cast("dict[str, Any]", read)
     rules = {**settings.get("permissions", {})}

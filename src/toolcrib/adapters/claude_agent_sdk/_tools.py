@@ -112,9 +112,9 @@ class ToolGates(Gates):
         meta = cast("Mapping[str, Any]", params.meta or {})
         call = ToolCall(params.name, params.arguments or {}, str(meta.get(_CALL_ID) or new_call_id()))
         run = self.run_of_call(call.id)
-        denial = await self.denial_of(self._tools, call, run)
-        if denial is not None:
-            return types.CallToolResult(content=[types.TextContent(text=denial)], is_error=True)
+        told = await self.denial_of(self._tools, call, run)
+        if told is not None:
+            return types.CallToolResult(content=[types.TextContent(text=told)], is_error=True)
         outcome = await self._tools.call(call, run, answer=self.runs.answer_to)
         if isinstance(outcome, Suspended):
             self.note(run.channel.conversation_id or "", outcome.request)

@@ -140,6 +140,6 @@ def run_of(tools: FrameworkTools, theirs: ToolContext, provide: Mapping[Any, Any
     )
     if run.features:
         shapes = [event.content.model_dump(mode="json", exclude_none=True) for event in session.events if event.content]
-        messages = [shape for shape in shapes if CONFIRMATION not in str(shape.get("parts"))]
-        recall_transcript(run, tools.pipeline.toolset, messages, "gemini")
+        told = [shape for shape in shapes if CONFIRMATION not in str(shape.get("parts"))]
+        recall_transcript(run, tools.pipeline.toolset, told, "gemini")
     return run

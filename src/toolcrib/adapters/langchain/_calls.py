@@ -108,14 +108,14 @@ class CallOfGraph:
         `answers` does.
         """
         value = _value_of(request, self._call.id)
-        resumed, answer = _said(request, value)
+        said, answer = _said(request, value)
         follows = request.replaces is not None or request.in_doubt
-        while follows and not (_is_for(request, resumed) or isinstance(answer, Denial)):
-            resumed, answer = _said(request, value)  # a plain yes may be one from before, which LangGraph gives again
+        while follows and not (_is_for(request, said) or isinstance(answer, Denial)):
+            said, answer = _said(request, value)  # a plain yes may be one from before, which LangGraph gives again
         if known:
             return answer
         fitting = rebound(answer, request, self._run)
-        if fitting is None or not (isinstance(answer, Denial) or _is_bound(resumed) or is_as_seen(request)):
+        if fitting is None or not (isinstance(answer, Denial) or _is_bound(said) or is_as_seen(request)):
             return _said(request, value)[1]  # another process was asked, and for something else
         return fitting
 

@@ -157,7 +157,7 @@ async def pages(ask: Callable[..., Awaitable[Any]], of: Callable[[Any], list[T]]
     """Return all pages of a list as one, empty where the server does not know the request."""
     found: list[T] = []
     cursor: str | None = None
-    cursors: set[str | None] = {None}
+    seen: set[str | None] = {None}
     for _ in range(_MAX_PAGES):
         try:
             page = await ask(params=types.PaginatedRequestParams(cursor=cursor))
@@ -167,7 +167,7 @@ async def pages(ask: Callable[..., Awaitable[Any]], of: Callable[[Any], list[T]]
             raise
         found += of(page)
         cursor = page.next_cursor
-        if cursor in cursors or len(found) >= _MAX_ITEMS:
+        if cursor in seen or len(found) >= _MAX_ITEMS:
             break
-        cursors.add(cursor)
+        seen.add(cursor)
     return tuple(found[:_MAX_ITEMS])

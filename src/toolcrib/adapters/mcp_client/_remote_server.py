@@ -230,8 +230,8 @@ class RemoteServer:
     async def unsubscribe(self, uri: str, listener: Callable[[str], None]) -> None:
         """Call the listener no more."""
         connection = self.kept.connection
-        is_lost = connection is None or connection.broken
-        await self.kept.subscriptions.remove(None if is_lost else connection, uri, listener)
+        gone = connection is None or connection.broken
+        await self.kept.subscriptions.remove(None if gone else connection, uri, listener)
 
     async def _request_again(
         self, ask: Callable[[Connection], Awaitable[T]], when: str, ctx: RunContext[Any] | None = None

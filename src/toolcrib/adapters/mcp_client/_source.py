@@ -121,8 +121,8 @@ class _ServerTools:
             tools = {member: before.get(member) or member.tool() for member in self._readable(members)}
             self.live.renew([*tools.values()])
             self._made = tools
-            for member in before:
-                member.listed = member in tools
+            for gone in before:
+                gone.listed = gone in tools
 
     def _wanted(self) -> list[Member]:
         if self._remote.is_locked:

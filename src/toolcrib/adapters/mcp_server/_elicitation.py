@@ -222,18 +222,11 @@ def answers_from_forms(
         unconfirmed: The standing grants that the client was shown, by request.
     """
     filled, shown = responses or {}, unconfirmed or {}
-    answers = [
-        shown[request.id]
-        for request in requests
-        if request.id in shown and _confirms(filled.get(_confirmation_key(request)))
-    ]
-    asked = [(request, filled.get(request.id)) for request in requests if request.id not in shown]
-    found = [_answer(request, result, longest) for request, result in asked if isinstance(result, types.ElicitResult)]
-    standing = {answer.request_id or "": answer for answer in found if isinstance(answer, Grant) and answer.standing}
-    return [
-        *answers,
-        *(answer for answer in found if answer is not None and answer.request_id not in standing),
-    ], standing
+    answers = [shown[one.id] for one in requests if one.id in shown and _confirms(filled.get(_confirmation_key(one)))]
+    asked = [(one, filled.get(one.id)) for one in requests if one.id not in shown]
+    found = [_answer(one, result, longest) for one, result in asked if isinstance(result, types.ElicitResult)]
+    standing = {one.request_id or "": one for one in found if isinstance(one, Grant) and one.standing}
+    return [*answers, *(one for one in found if one is not None and one.request_id not in standing)], standing
 
 
 def _answer(request: ApprovalRequest, result: types.ElicitResult, longest: timedelta | None) -> Grant | Denial | None:
@@ -256,12 +249,12 @@ def _why_not(request: ApprovalRequest, result: types.ElicitResult, longest: time
     """Return the reason for which a form does not count as an answer; empty for one that does."""
     if result.action == "decline":
         return f"The user of the client declined to answer whether `{request.tool}` may run; it did not run."
-    decision, known = (result.content or {}).get("decision"), _schema_for(request, longest)["properties"]["decision"]
-    if decision in known["enum"]:
+    given, known = (result.content or {}).get("decision"), _schema_for(request, longest)["properties"]["decision"]
+    if given in known["enum"]:
         return ""
     words = ", ".join(repr(word) for word in known["enum"])
     return (
-        f"The form that the client sent is not valid: `decision` is {decision!r:.40}, and has to be one of {words}. "
+        f"The form that the client sent is not valid: `decision` is {given!r:.40}, and has to be one of {words}. "
         f"Nobody denied `{request.tool}`, and it did not run."
     )
 

@@ -163,8 +163,8 @@ class SessionLimit:
     ) -> None:
         async def note_end(message: Message) -> None:
             if message["type"] == "http.response.start":
-                is_unknown = message["status"] == 404 and session.principal == self._principal()
-                if is_unknown or (scope["method"] == "DELETE" and message["status"] < 300):
+                gone = message["status"] == 404 and session.principal == self._principal()
+                if gone or (scope["method"] == "DELETE" and message["status"] < 300):
                     self._sessions.pop(session_id, None)
             request.note(message)
             await send(message)

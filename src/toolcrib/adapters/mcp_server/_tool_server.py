@@ -391,7 +391,7 @@ class ToolServer(ABC):
         if may_answer:
             responses, longest = request.params.input_responses, self._options.elicit_always
             answers, unconfirmed = answers_from_forms(asked, responses, longest, shown)
-        request.continues = tuple(suspended.id for suspended in asked)
+        request.continues = tuple(one.id for one in asked)
         result = await self._stored(request, await self.resume(request, state, answers))
         goes_on = bool(answers or unconfirmed)
         return await self._reply(request, result, may_elicit=goes_on, until=sealed["until"], unconfirmed=unconfirmed)

@@ -43,10 +43,10 @@ async def answers(state: RunState[Any, Any], *given: Given) -> RunState[Any, Any
     """
     interruptions = await _interruptions(state)
     waiting = [(interruption, interruption.asked.request) for interruption in interruptions]
-    for reply in given:
-        is_answer = isinstance(reply, Grant | Denial)
-        earlier = [(item, reply) for item, request in waiting if is_answer and is_to_earlier(reply, request)]
-        for item, answer in earlier or [*answered(waiting, [reply])]:
+    for each in given:
+        is_answer = isinstance(each, Grant | Denial)
+        earlier = [(item, each) for item, request in waiting if is_answer and is_to_earlier(each, request)]
+        for item, answer in earlier or [*answered(waiting, [each])]:
             if not isinstance(answer, ApprovalRequest):
                 item.decide(state, await item.take(answer))
     for item in interruptions:

@@ -47,7 +47,7 @@ def from_tools(tools: Iterable[Any]) -> list[Tool[..., Any]]:
         TypeError: One of them is not a function tool, so that there is nothing that the pipeline could run.
     """
     found = require_tools("from_tools", tools, FunctionTool)
-    other = next((tool for tool in found if not isinstance(tool, FunctionTool)), None)
+    other = next((each for each in found if not isinstance(each, FunctionTool)), None)
     if other is not None:
         raise TypeError(
             f"{getattr(other, 'name', other)!r} is not a FunctionTool: the SDK or a provider runs it itself"

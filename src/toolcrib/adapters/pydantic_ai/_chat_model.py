@@ -225,12 +225,12 @@ def _completion(answer: ModelResponse) -> Item:
         # text stays as the model sent it, cut or not: theirs makes an object of what is not JSON, or nothing at all
         arguments = call.args_as_json_str() if isinstance(call.args, dict) else call.args or ""
         item["function"] = {"name": call.tool_name, "arguments": arguments}
-        parts: _KEPT = [
+        kept: _KEPT = [
             *([] if calls else thoughts),
             *([call] if call.id or call.provider_name or call.provider_details else []),
         ]
-        if parts:
-            item[_EXTRA] = {_OURS: json.loads(_stored_calls.dump_json(parts))}
+        if kept:
+            item[_EXTRA] = {_OURS: json.loads(_stored_calls.dump_json(kept))}
         calls.append(item)
     text = answer.text or ""
     message: Item = {"role": "assistant", "content": text or None}

@@ -75,11 +75,11 @@ class Waiting:
     is_stored: bool = False
 
     def edited(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments that a person put in the place of the model's; those they left, as they were shown."""
+        """Return the arguments that a person put in the place of the model's; those they left, as they were seen."""
         state: dict[str, Any] = self.suspended.to_dict()["call"] or {}
-        originals = state.get("arguments", {})
+        seen = state.get("arguments", {})
         left = {name for name, value in arguments.items() if name in self.arguments and self.arguments[name] == value}
-        return {name: originals.get(name, value) if name in left else value for name, value in arguments.items()}
+        return {name: seen.get(name, value) if name in left else value for name, value in arguments.items()}
 
     def metadata(self) -> dict[str, Any]:
         """Return it as the metadata of a deferred call, in JSON shapes; it holds the real arguments."""

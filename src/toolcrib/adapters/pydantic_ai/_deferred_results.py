@@ -66,8 +66,8 @@ async def answers(
 
 def _waiting(requests: DeferredToolRequests) -> dict[str, Waiting]:
     if not isinstance(cast("object", requests), DeferredToolRequests):
-        kind = type(requests).__name__
-        raise TypeError(f"the requests are the `output` of a run that stopped, DeferredToolRequests, and not a {kind}")
+        what = type(requests).__name__
+        raise TypeError(f"the requests are the `output` of a run that stopped, DeferredToolRequests, and not a {what}")
     found = {call.tool_call_id: Waiting.of(requests.metadata.get(call.tool_call_id)) for call in requests.approvals}
     return {call_id: waiting for call_id, waiting in found.items() if waiting is not None}
 

@@ -145,9 +145,9 @@ class _Messages(ProviderFormat):
         return tuple(
             WireResult(
                 WireCall(_word(part, "tool_call_id"), _word(part, "tool_name"), ""),
-                content
-                if isinstance(content := part.get("content"), str)
-                else json.dumps(content, ensure_ascii=False, default=str),
+                said
+                if isinstance(said := part.get("content"), str)
+                else json.dumps(said, ensure_ascii=False, default=str),
                 part.get("outcome") in _FAILED or part.get("part_kind") == "retry-prompt",
             )
             for part in _answered(item)
@@ -251,7 +251,7 @@ def _prompts(part: Item) -> list[Any]:
     """Return the parts of a user's prompt; a text may be an object of a kind of its own."""
     content = part.get("content")
     found = [content] if isinstance(content, str) else cast("list[str | Item]", content or [])
-    return [piece["content"] if isinstance(piece, dict) and piece.get("kind") == "text" else piece for piece in found]
+    return [one["content"] if not isinstance(one, str) and one.get("kind") == "text" else one for one in found]
 
 
 def _word(part: Mapping[str, Any], key: str) -> str:

@@ -85,7 +85,7 @@ async def _take_up(tool: AgentTool, each: Given) -> str | None:
     """Make a call that is answered, and return its outcome; None for a call that these tools do not know."""
     run = tool.calls.run_of(tool.tools)
     tool.calls.count_steps(tool.tools, run)
-    known = next((waiting for waiting in tool.calls.waiting.values() if _is_for(each, waiting)), None)
+    known = next((one for one in tool.calls.waiting.values() if _is_for(each, one)), None)
     request_id = _request_id(each) if known is None else known.id
     answer = None if isinstance(each, ApprovalRequest) else each
     found = await tool.tools.take_up(request_id, answer, run)

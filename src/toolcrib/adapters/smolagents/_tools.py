@@ -109,16 +109,16 @@ def inputs_of(parameters: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def parameters_of(inputs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the JSON schema of the parameters of one of their tools."""
     properties: dict[str, Any] = {}
-    for name, described in inputs.items():
-        types = [described["type"]] if isinstance(described["type"], str) else list(described["type"])
+    for name, given in inputs.items():
+        types = [given["type"]] if isinstance(given["type"], str) else list(given["type"])
         known = [kind for kind in types if kind in _TYPES]
-        schema = {key: value for key, value in described.items() if key not in ("type", "nullable")}
-        if described.get("nullable") and "enum" in schema:
+        schema = {key: value for key, value in given.items() if key not in ("type", "nullable")}
+        if given.get("nullable") and "enum" in schema:
             schema["enum"] = [*schema["enum"], None]
         if len(known) == len(types):
-            schema["type"] = [*dict.fromkeys([*known, *(["null"] if described.get("nullable") else [])])]
+            schema["type"] = [*dict.fromkeys([*known, *(["null"] if given.get("nullable") else [])])]
         properties[name] = schema
-    required = [name for name, described in inputs.items() if not described.get("nullable")]
+    required = [name for name, given in inputs.items() if not given.get("nullable")]
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 

@@ -76,8 +76,8 @@ def request_in(body: Mapping[str, Any]) -> FrontEndRequest:
         chat = _Chat.model_validate(body)
     except (ValidationError, RecursionError) as error:
         is_wrong = isinstance(error, ValidationError)
-        problem = f"it has {count_text(error.error_count(), 'wrong field')}" if is_wrong else "it is too deep"
-        raise FrontEndError(f"the request is not of the Vercel AI SDK's chat transport: {problem}", 422) from None
+        what = f"it has {count_text(error.error_count(), 'wrong field')}" if is_wrong else "it is too deep"
+        raise FrontEndError(f"the request is not of the Vercel AI SDK's chat transport: {what}", 422) from None
     answers = _answers(chat)
     last = next((message for message in reversed(chat.messages) if message.role == "user"), None)
     if last is None:
@@ -89,27 +89,27 @@ def request_in(body: Mapping[str, Any]) -> FrontEndRequest:
 
 def _answers(chat: _Chat) -> dict[str, FrontEndAnswer]:
     """Return the last answer to each request, or a no that is among them."""
-    latest: dict[str, _Approval] = {}
+    said: dict[str, _Approval] = {}
     for part in (part for message in chat.messages for part in message.parts):
         approval = part.approval
         if part.state == "approval-responded" and approval is not None and approval.approved is not None:
-            before = latest.get(approval.id)
-            latest[approval.id] = approval if before is None or before.approved else before
-    return {id: _answer(id, approval.approved is True, approval.reason or "") for id, approval in latest.items()}
+            before = said.get(approval.id)
+            said[approval.id] = approval if before is None or before.approved else before
+    return {id: _answer(id, approval.approved is True, approval.reason or "") for id, approval in said.items()}
 
 
 def _answer(id: str, approved: bool, reason: str) -> FrontEndAnswer:
     """Return an answer; the reason of a yes may be JSON that says more: `result`, `further` or `words`."""
     try:
-        details: Any = json.loads(reason) if approved else None
-        match details:
-            case {"result": result} if len(details) == 1:
+        said: Any = json.loads(reason) if approved else None
+        match said:
+            case {"result": result} if len(said) == 1:
                 return FrontEndAnswer(approved, done=Done(result))
-            case {"words": str(words)} if len(details) == 1 and words:
+            case {"words": str(words)} if len(said) == 1 and words:
                 return FrontEndAnswer(approved, words=words)
-            case {"further": dict()} if len(details) == 1:
-                return FrontEndAnswer(approved, further=GrantForm.from_dict(details["further"]))
-            case dict() if names := _SAYS_MORE & {name.strip().casefold() for name in cast("dict[str, Any]", details)}:
+            case {"further": dict()} if len(said) == 1:
+                return FrontEndAnswer(approved, further=GrantForm.from_dict(said["further"]))
+            case dict() if names := _SAYS_MORE & {name.strip().casefold() for name in cast("dict[str, Any]", said)}:
                 raise ValueError(f"`{min(names)}` is not what it should be, or does not stand alone")
             case _:
                 return FrontEndAnswer(approved, reason)
