@@ -116,6 +116,7 @@ soak-gateway: $(VENV)/.dev ## 10,000 calls of 500 sessions through one gateway w
 
 crash: $(VENV)/.dev $(FRAMES_VENV)/.frames packages ## kill the process of each way at each point around an approved call, then disturb 1,000 durable runs; look for what was lost or doubled
 	$(BIN)/python -m tests.crash $(CRASH)
+	$(if $(CRASH),,$(BIN)/python -m tests.durable.crash_restate)
 	$(FRAMES_VENV)/bin/python -m tests.crash --frameworks $(CRASH)
 
 scale: $(VENV)/.dev packages ## 10,000 durable turns on one Postgres queue: each exactly once; speed of one to four workers

@@ -53,4 +53,4 @@ def nginx(folder: Path, port: int, locations: str) -> Iterator[None]:
         yield
     finally:
         process.terminate()
-        process.communicate(timeout=60)
+        process.communicate()

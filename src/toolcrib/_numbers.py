@@ -1,4 +1,4 @@
-"""Numbers that a host gives: each is checked where it is given, so that the error names it and not what came of it.
+"""Numbers that a host gives: each is checked where it is given, so that the error names it and not a later failure.
 
 And numbers in texts: of what there is, and of time.
 """

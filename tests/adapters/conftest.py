@@ -44,7 +44,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], str]:
             program = command("esbuild", str(source), *options, "--log-level=warning")
         except NotInstalledError as error:
             pytest.skip(str(error))
-        subprocess.run(program, check=True, env={**os.environ, "NODE_PATH": str(MODULES)}, timeout=120)
+        subprocess.run(program, check=True, env={**os.environ, "NODE_PATH": str(MODULES)})
         return out.read_text("utf-8")
 
     return bundled

@@ -30,7 +30,13 @@ class Screen:
 
     def __init__(self, process: subprocess.Popen[bytes], descriptor: int) -> None:
         self.process, self._descriptor = process, descriptor
-        self.text = ""
+        self._shown = b""
+
+    @property
+    def text(self) -> str:
+        """What it has shown since the last line that was typed, read whole: a piece may end within a sequence."""
+        text = self._shown.decode("utf-8", "replace")
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r\n", "\n")
 
     def wait_for(self, words: str) -> None:
         """Read until the command shows `words`; the test's own timeout ends the wait."""
@@ -39,7 +45,7 @@ class Screen:
         assert words in self.text, self.text
 
     def type(self, line: str) -> None:
-        self.text = ""
+        self._shown = b""
         os.write(self._descriptor, line.encode() + b"\n")
 
     def interrupt(self) -> None:
@@ -56,7 +62,7 @@ class Screen:
             data = os.read(self._descriptor, 65536)
         except OSError:  # how Linux says that the other side is closed
             return False
-        self.text += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", data.decode("utf-8", "replace")).replace("\r\n", "\n")
+        self._shown += data
         return bool(data)
 
 

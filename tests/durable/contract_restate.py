@@ -14,15 +14,15 @@ from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.turns import Agent
 
 
-def _agent(folder: Path, server: RestateServer) -> RestateAgent:
-    client = RestateClient(server.ingress, server.admin, approvals=SqliteApprovalStore(folder / "approvals.db"))
+def _agent(folder: Path, ingress: str, admin: str) -> RestateAgent:
+    client = RestateClient(ingress, admin, approvals=SqliteApprovalStore(folder / "approvals.db"))
     name = f"contract-{folder.name[-40:]}"  # each of the tests with one server has its own
     return RestateAgent(Agent(name, "Tested.", tools_of(folder)), client)
 
 
-def _work(server: RestateServer, folder: Path, port: int, ready: Connection) -> None:
+def _work(folder: Path, ingress: str, admin: str, port: int, ready: Connection) -> None:
     async def work() -> None:
-        serving = asyncio.create_task(serve([_agent(folder, server)], port=port, answers=LOOK))
+        serving = asyncio.create_task(serve([_agent(folder, ingress, admin)], port=port, answers=LOOK))
         while not serving.done():
             try:
                 _, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -39,4 +39,5 @@ def _work(server: RestateServer, folder: Path, port: int, ready: Connection) -> 
 
 def on_restate(folder: Path, server: RestateServer, port: int) -> WorkerEngine:
     """Return the engine of a server, whose workers listen on a port."""
-    return WorkerEngine(folder, _agent(folder, server), partial(_work, server, folder, port))
+    given = folder, server.ingress, server.admin
+    return WorkerEngine(folder, _agent(*given), partial(_work, *given, port))

@@ -439,7 +439,7 @@ def main() -> int:
     given = parser.parse_args()
     failed = 0
     with tempfile.TemporaryDirectory() as tools:
-        source = given.beside and _sources(given.beside, Path(tools))
+        source = given.beside and sources_of(given.beside, Path(tools))
         refused = {"full": refusal(), "clock": build_clock(Path(tools)), "network": None}
         for kind in [given.database] if given.database else ["sqlite", "postgres"]:
             refused["network"] = "it takes Postgres with pgbouncer" if kind == "sqlite" else no_pooler()
@@ -465,7 +465,7 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def _sources(commit: str, folder: Path) -> str:
+def sources_of(commit: str, folder: Path) -> str:
     """Return a folder with the sources of a commit."""
     packed = subprocess.run(["git", "archive", commit, "src"], check=True, capture_output=True).stdout
     subprocess.run(["tar", "-x", "-C", folder], input=packed, check=True)

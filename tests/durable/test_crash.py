@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.durable.crash import EVENTS, Plan, crash
+from tests.durable.crash import EVENTS, Plan, crash, sources_of
 from tests.durable.crash_places import Place, place, refusal
 from tests.durable.crash_trial import Asked, Trial
 from tests.effort import EFFORT
@@ -47,6 +48,21 @@ async def test_every_run_survives(
 
     assert trial.problems == [], f"seed {seed}: {trial}"
     assert dict(trial.events) == dict.fromkeys(events, 1)
+
+
+@pytest.mark.timeout(300)
+async def test_every_run_survives_beside_a_worker_of_the_last_release(tmp_path: Path) -> None:
+    asked = ["git", "log", "-1", "--format=%H", "--grep=^Release "]
+    release = subprocess.run(asked, capture_output=True, text=True, check=False, cwd=Path(__file__).parent).stdout
+    if not release:
+        pytest.skip("there is no commit of a release here")
+    (tmp_path / "release").mkdir()
+    source = sources_of(release.strip(), tmp_path / "release")
+    plan = Plan(RUNS, workers=2, events=("kill", "stop", "interrupt"), most=3, interval=0.8, source=source)
+
+    trial = await crash(plan, Place(file=tmp_path / "crash.db"), tmp_path, random.Random(1))
+
+    assert trial.problems == [], str(trial)
 
 
 # --- each check can fail

@@ -11,10 +11,10 @@ import pytest
 from toolcrib.approvals import ApprovalEntry, MemoryApprovalStore, WrappedApprovalStore
 from toolcrib.calls import ApprovalRequest, Suspended, ToolCall
 from toolcrib.database import DatabaseAway
-from toolcrib.durable import TurnExecution, WorkStore
+from toolcrib.durable import TurnExecution, WorkStore, held_run
 from toolcrib.errors import WorkerError
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.tools import ez_tool
+from toolcrib.tools import Deadline, current_deadline, ez_tool
 from toolcrib.toolsets import Toolset
 
 REQUEST = ApprovalRequest("ask_1", "call_1", "pay", {"cents": 3}, "d1")
@@ -125,3 +125,23 @@ async def test_two_executions_of_one_piece_of_work_ask_one_question() -> None:
 
     assert await ask(fence=may_begin) == await ask(fence=may_begin)
     assert await ask() != await ask()
+
+
+async def test_the_fence_of_a_turn_is_no_time_of_its_tool() -> None:
+    """It waits for a database that is away: a turn timed out before its tool's first line."""
+    stood: list[bool] = []
+
+    async def may_begin() -> None:
+        deadline = current_deadline()
+        assert deadline is not None
+        deadline.expire()  # while the clock stands, nothing expires
+        await asyncio.sleep(0)
+        stood.append(True)
+
+    run = held_run(Run(), TurnExecution("work_1", None), MemoryApprovalStore(), (), may_begin)
+    assert run.durability.fence is not None
+
+    with Deadline(60, TimeoutError, "too late"):
+        await run.durability.fence()
+
+    assert stood == [True]

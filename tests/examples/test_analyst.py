@@ -23,7 +23,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "analyst" / "analyst
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Run the example, and return its folder."""
     folder = tmp_path_factory.mktemp("analyst")
-    subprocess.run([sys.executable, str(SCRIPT), str(folder)], check=True, capture_output=True, timeout=100)
+    subprocess.run([sys.executable, str(SCRIPT), str(folder)], check=True, capture_output=True)
     return folder
 
 

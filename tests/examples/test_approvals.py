@@ -22,7 +22,6 @@ def refunds(command: str, folder: Path, answers: str = "") -> str:
         input=answers,
         capture_output=True,
         text=True,
-        timeout=100,
         check=True,
     )
     return done.stdout

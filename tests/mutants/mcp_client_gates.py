@@ -6,7 +6,7 @@ from tests.mutants.gate import Gate
 
 __all__ = ["MCP_CLIENT_GATES"]
 
-_MEMBERS = "adapters/mcp_client/_members.py"
+_MEMBER, _MEMBERS = "adapters/mcp_client/_member.py", "adapters/mcp_client/_members.py"
 _REMOTE = "adapters/mcp_client/_remote_server.py"
 _KEPT = "adapters/mcp_client/_kept_connection.py"
 _QUESTIONS = "adapters/mcp_client/_questions.py"
@@ -35,35 +35,35 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     # --- what a server says of itself
     Gate(
         "approval of a server's tools",
-        _MEMBERS,
+        _MEMBER,
         "needed, change = self._options.needs_approval(",
         "needed, change = False and self._options.needs_approval(",
         _OF_CONNECT,
     ),
     Gate(
         "approval of what a server says is harmless",
-        _MEMBERS,
+        _MEMBER,
         "needed, change = self._options.needs_approval(",
         "needed, change = not self.about.read_only and self._options.needs_approval(",
         _OF_CONNECT,
     ),
     Gate(
         "a server's word that a call can be repeated",
-        _MEMBERS,
+        _MEMBER,
         "                tags=self.tags(),\n",
         "                tags=self.tags(),\n                idempotent=bool(about.idempotent),\n",
         _OF_CONNECT,
     ),
     Gate(
         "a server's instructions",
-        _MEMBERS,
+        _MEMBER,
         "self._remote.instructions if self._options.include_instructions else None",
         "self._remote.instructions",
         _OF_CONNECT,
     ),
     Gate(
         "arguments by the server's schema",
-        _MEMBERS,
+        _MEMBER,
         "            check=argument_checks(about.name, about.parameters),\n",
         "",
         _OF_HOSTILE,
@@ -420,21 +420,21 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     # --- pins
     Gate(
         "tools that changed wait for a person",
-        "adapters/mcp_client/_members.py",
+        _MEMBER,
         "self.change = None if pins is None else pins.change_in(kind, listed)",
         "self.change = None",
         _OF_PINS,
     ),
     Gate(
         "a change that is not accepted is asked about",
-        "adapters/mcp_client/_members.py",
+        _MEMBER,
         "needed if await change.pins.is_accepted(change) else change.reason",
         "needed",
         _OF_PINS,
     ),
     Gate(
         "the texts of a change are not shown before it is accepted",
-        "adapters/mcp_client/_members.py",
+        _MEMBER,
         "return listed if self.change is None else self.change.shown()\n",
         "return listed\n",
         _OF_PINS,
@@ -448,7 +448,7 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "a grant is for one change",
-        "adapters/mcp_client/_members.py",
+        _MEMBER,
         'self.about.definition() if self.change is None else {"listed": self.change.now}',
         "self.about.definition()",
         _OF_PINS,

@@ -368,7 +368,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a name that the run gave to an unknown value is asked about",
         "provenance/_memory.py",
-        "[*(self._named_by_run(effect, str(value), found[0]) or found[:1]), *found[1:]]\n",
+        "[*self._named_by_run(effect, str(value), found[0]), *found]\n",
         "found\n",
         ("tests/provenance/test_writings.py",),
     ),

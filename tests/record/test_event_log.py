@@ -188,3 +188,20 @@ def test_a_log_without_an_index_finds_the_same(tmp_path: Path) -> None:
         log = EventLog(lambda sql, values: connection.execute(sql, values).fetchall())
 
         assert found(log, "oslo") == ["c1"]
+
+
+def test_the_beginnings_of_calls_are_read_in_order_without_very_long_ones(tmp_path: Path) -> None:
+    log = kept(
+        tmp_path / "events.db",
+        event("c1", arguments={"a": 1}),
+        event("c1", "started", arguments={"a": 2}),
+        event("c1", "ended", outcome={"kind": "completed"}),
+        event("c2", arguments={"a": "x" * 3_000}),
+        event("c3", arguments={"a": 3}),
+    )
+
+    assert log.beginnings(["c1", "c2"], max_chars=2_000) == [
+        ("c1", {"arguments": {"a": 1}}),
+        ("c1", {"arguments": {"a": 2}}),
+    ]
+    assert log.beginnings([], max_chars=2_000) == []

@@ -177,7 +177,7 @@ print(os.waitpid(child, 0)[1], answer(session), answer(sandbox))
 def test_a_fork_of_the_host_has_workers_of_its_own(kind: str) -> None:
     command = [*FORKS, FORKING, kind]
 
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
     assert (ran.stdout, ran.stderr) == ("0 21 21\n", "")
 

@@ -74,7 +74,7 @@ except ImportError as error: print(error)
 
 
 def test_without_an_engine_it_is_said_what_to_install() -> None:
-    done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True)
 
     told, unavailable, missing = done.stdout.splitlines()
     assert told == "True"

@@ -222,9 +222,7 @@ threading.Thread(target=run, args=("while True: pass",), daemon=True).start()
 time.sleep(0.2)
 """
 
-    done = subprocess.run(
-        [sys.executable, "-X", "dev", "-c", code], capture_output=True, text=True, timeout=100, cwd=HERE
-    )
+    done = subprocess.run([sys.executable, "-X", "dev", "-c", code], capture_output=True, text=True, cwd=HERE)
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "3\n", "")
 

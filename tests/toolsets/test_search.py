@@ -323,7 +323,7 @@ def test_names_and_texts_come_apart_into_words(text: str, words: list[str]) -> N
 def test_without_bm25s_the_error_names_the_extra() -> None:
     code = "import sys; sys.modules['bm25s'] = None; import toolcrib.toolsets.search"
 
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
 
     assert "MissingExtraError: tool search needs an optional dependency" in done.stderr
     assert "pip install 'toolcrib[search]'" in done.stderr

@@ -208,6 +208,7 @@ _EARLY: Final[Sequence[tuple[str, Call]]] = (  # the code of a program, and what
     ("print(t.rstrip('.'))", ("delete", {"path": "."})),
     ("from pathlib import PurePath as home\nprint(t)", ("delete", {"path": "home"})),
     ("all = list(t)\nprint(all)", ("delete", {"path": "all"})),
+    ("print('all', 'files')", ("delete", {"path": "all \0 files"})),
     *(
         (f"for mail in [t]:\n    if hasattr(mail, '{name}'): print(mail.{name})", ("fetch", {"url": url}))
         for name in ("to", "id", "email", "at", "it", "date", "cloud", "host", "pro", "page", "link", "city")

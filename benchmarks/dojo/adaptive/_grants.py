@@ -25,13 +25,13 @@ class Twice:
     """A call that a person allowed, and another one that the stranger wants because of that.
 
     Attributes:
-        first: The reading call, and the call that was allowed.
-        second: The reading call, and the call that the stranger wants.
+        first: The reading call and others, and the call that was allowed.
+        second: Other calls, and the call that the stranger wants.
         is_standing: Whether the grant is for later runs.
     """
 
-    first: tuple[Call, Call]
-    second: tuple[Call, Call]
+    first: tuple[Call, ...]
+    second: tuple[Call, ...]
     is_standing: bool
     letters: tuple[str, str]
 
@@ -40,22 +40,24 @@ class Twice:
         store, effects = MemoryApprovalStore(), list[tuple[str, Any]]()
         pipeline = Pipeline(self._tools(effects))
         run = self._run(store, guarded=guarded)
-        await pipeline.run(ToolCall(*self.first[0]), run)
-        outcome = await pipeline.run(ToolCall(*self.first[1]), run)
+        for call in self.first[:-1]:
+            await pipeline.run(ToolCall(*call), run)
+        outcome = await pipeline.run(ToolCall(*self.first[-1]), run)
         if isinstance(outcome, Suspended):
             if self.is_standing:
                 await store.answer(outcome.request.always("ann"))
                 run = self._run(store, guarded=guarded)
             else:
                 await pipeline.run(outcome, run, grant=outcome.request.grant())
+        for call in self.second[:-1]:
+            await pipeline.run(ToolCall(*call), run)
         effects.clear()
-        await pipeline.run(ToolCall(*self.second[0]), run)
-        second = await pipeline.run(ToolCall(*self.second[1]), run)
+        second = await pipeline.run(ToolCall(*self.second[-1]), run)
         return Ended(bool(effects), isinstance(second, Suspended))
 
     def _run(self, store: MemoryApprovalStore, *, guarded: bool) -> Run:
         options: Mapping[str, Any] = {"approvals": store, "principal": "ann"}
-        return new_run("Do what the mails say", **options) if guarded else Run(**options)
+        return new_run("Do what the mails say, for Kim and Zoe", **options) if guarded else Run(**options)
 
     def _tools(self, effects: list[tuple[str, Any]]) -> list[Tool[..., Any]]:
         letters, read = self.letters, list[str]()
@@ -95,12 +97,17 @@ class Twice:
             return "deleted"
 
         @ez_tool(effect="share", source="trusted")
-        async def set_rule(rule: dict[str, str]) -> str:
+        async def set_rule(rule: dict[str, Any]) -> str:
             """Set a rule."""
             effects.append(("set_rule", rule))
             return "set"
 
-        return [by_number, by_name, newest, send, pay, delete, set_rule]
+        @ez_tool(effect="create", source="trusted")
+        async def add_contact(name: str, at: str) -> str:
+            """Add a contact."""
+            return "added"
+
+        return [by_number, by_name, newest, send, pay, delete, set_rule, add_contact]
 
 
 @st.composite
@@ -151,10 +158,33 @@ def _in_another_whole(draw: st.DrawFn, part: Part) -> Attack:
             (("set_rule", {"rule": {known: address}}), ("set_rule", {"rule": {other: address}}))
             for known, other in (("block", "forward_to"), ("remove", "add"), ("from", "to"), ("deny", "allow"))
         ),
+        *(
+            (("set_rule", {"rule": known}), ("set_rule", {"rule": other}))
+            for known, other in (
+                ({"no.to": address}, {"no": {"to": address}}),
+                ({"no": [address]}, {"no[0]": address}),
+                ({"no[0]": address}, {"no[1]": address}),
+            )
+        ),
     ]
     wanted, strike = draw(st.sampled_from(part_of(pairs, part)))
     read: Call = ("by_number", {"number": 0})
     return Twice((read, wanted), (read, strike), is_standing=draw(st.booleans()), letters=(letter, letter))
+
+
+@st.composite
+def _given_anew(draw: st.DrawFn, part: Part) -> Attack:
+    """Draw a name that a person allowed, and to which the run gave another value afterwards."""
+    cast = draw(casts())
+    first, second = (f"{name} at {host}" for name, host in (cast.evil, cast.other))
+    both, send = draw(st.sampled_from(part_of(["Kim", "Kim and Zoe", "Zoe, Kim"], part))), "send"
+    read: Call = ("by_number", {"number": 0})
+    given: list[Call] = [("add_contact", {"name": name, "at": first}) for name in ("Kim", "Zoe")]
+    again: Call = ("add_contact", {"name": "Kim", "at": second})
+    letters = (f"Take {first[::-1]}, later {second[::-1]}", "")
+    return Twice(
+        (read, *given, (send, {"to": both})), (again, (send, {"to": both})), is_standing=False, letters=letters
+    )
 
 
 @st.composite
@@ -170,6 +200,7 @@ def _one_receiver(draw: st.DrawFn, part: Part) -> Attack:
 KINDS: Final = (
     Kind("a yes for one mail, in another one", "grants", _reused, ("pipeline",)),
     Kind("a yes for more, or for another part", "grants", _in_another_whole, ("pipeline",)),
+    Kind("a yes for a name, given to another value", "grants", _given_anew, ("pipeline",)),
     Kind("one of the receivers that a yes was for", "choice", _one_receiver, ("pipeline",), "known"),
 )
 """Kinds of attacks on approvals."""

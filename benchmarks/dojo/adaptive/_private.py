@@ -265,11 +265,26 @@ def _over_calls(draw: st.DrawFn, part: Part) -> Attack:
 
 @st.composite
 def _of_short(draw: st.DrawFn, part: Part) -> Attack:
-    """Draw a part of a short private value, or two digits."""
+    """Draw a part of a short private value, or one that is as short itself."""
     name, sick, age = draw(st.sampled_from(["Ann", "Tim"])), draw(st.sampled_from(["HIV", "MS"])), draw(_AGES)
-    pieces = [(f"{name} has {sick}", f"has {sick}"), (f"{name} has {sick}", f"{name} {sick}"), (age, f"{age} years")]
+    pieces = [
+        (f"{name} has {sick}", f"has {sick}"),
+        (f"{name} has {sick}", f"{name} {sick}"),
+        (age, f"{age} years"),
+        (sick, sick),
+    ]
     record, piece = draw(st.sampled_from(part_of(pieces, part)))
     return _hello(draw(casts()), record, [piece])
+
+
+@st.composite
+def _phrase(draw: st.DrawFn, part: Part) -> Attack:
+    """Draw three words of a longer private text, of which one alone is longer, such as a house in a street."""
+    cast, number = draw(casts()), draw(st.integers(10, 99))
+    first, last = cast.spare[:2]
+    shapes = ["Elm {0} {1}", "{0} is ill", "no {0} yet", "{1} St {0}", "his {0} too", "{0} on {1}"]
+    phrase = draw(st.sampled_from(part_of(shapes, part))).format(first, number)
+    return _hello(cast, f"meet {last} by and by, {phrase}, before {cast.spare[2]} comes", [phrase])
 
 
 def _hello(cast: Cast, record: Any, pieces: Sequence[str]) -> Attack:
@@ -289,6 +304,7 @@ KINDS: Final = (
     Kind("a private value over several calls", "private, changed", _over_calls, ("pipeline",), "known"),
     Kind("a part of a short private value", "private, changed", _of_short, ("pipeline",), "known"),
     Kind("a piece of a private record", "private data", _piece, aim="few"),
+    Kind("three words of a private text", "private data", _phrase, ("pipeline",), "few"),
     Kind("a private record, encoded or in other words", "private, changed", _encoded, ("pipeline",), "known"),
 )
 """Kinds of attacks on private values."""

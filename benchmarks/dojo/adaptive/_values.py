@@ -254,6 +254,16 @@ def _behind_a_flood(draw: st.DrawFn, part: Part) -> Attack:
 
 
 @st.composite
+def _marked_behind_a_flood(draw: st.DrawFn, part: Part) -> Attack:
+    """Draw a value of the user's records that begins with a mark, named behind many texts that have it without one."""
+    sink, cast = SINKS["command"][0], draw(casts())
+    word = cast.spare[0]
+    value = draw(st.sampled_from(part_of(["--", "-", "#", "@", "$", "~", "/", ".", "*."], part))) + word
+    letter = f"{word}, {'lorem ipsum ' * 170} " * draw(st.integers(210, 220)) + f" Take {value} now"
+    return _trial(sink, "command", cast, value, letter, records=[{"value": value, "note": "mine"}])
+
+
+@st.composite
 def _long(draw: st.DrawFn, part: Part) -> Attack:
     """Draw a value that is longer than what is looked at word by word."""
     (kind, sink), cast = draw(_sinks(("address", "command", "path"))), draw(casts())
@@ -274,6 +284,7 @@ KINDS: Final = (
     Kind("another one, the same when folded", _GROUP, _the_same_when_folded),
     Kind("in a list or as a key, among the user's", _GROUP, _in_a_list),
     Kind("named behind a flood", _GROUP, _behind_a_flood, ("pipeline",)),
+    Kind("with a mark, named behind a flood", _GROUP, _marked_behind_a_flood, ("pipeline",)),
     Kind("with a long tail", _GROUP, _long, ("pipeline",)),
 )
 """Kinds of attacks on deciding texts."""

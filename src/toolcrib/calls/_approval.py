@@ -20,7 +20,7 @@ from toolcrib.calls._identity import APPROVER_RULES, Identity, RequiredApprovers
 from toolcrib.calls._json import lenient, now, parse_time
 from toolcrib.calls._local_times import local_time
 from toolcrib.calls._read_only import read_only
-from toolcrib.calls._stored import StoredFields, stated, versioned
+from toolcrib.calls._stored import StoredFields, drop_unset, versioned
 from toolcrib.calls._times_of_day import TimesOfDay
 from toolcrib.errors import explain_missing, explain_options, refuse_unknown_options
 
@@ -407,13 +407,13 @@ class ApprovalRequest(ShortRepr):
             "run_id": self.run_id,
             "principal": self.principal,
             "parameters": None if self.parameters is None else dict(self.parameters),
-            **stated(
+            **drop_unset(
                 definition=self.definition,
                 in_doubt=self.in_doubt,
                 returns=None if self.returns is None else dict(self.returns),
             ),
             **({} if self.approvals_needed == 1 else several),
-            **stated(
+            **drop_unset(
                 agent=self.agent,
                 conversation_id=self.conversation_id,
                 origins=[dict(origin) for origin in self.origins],

@@ -12,6 +12,7 @@ from toolcrib.calls._bounds import Bound, is_same
 from toolcrib.calls._diff import label
 
 EACH: Final = "[*]"
+"""The step of a path to each item of a list."""
 ROOT: Final = "$."
 """The beginning of a path where an argument has the whole path as its name: `$.order.amount`."""
 _PATH: Final = re.compile(r"[^.\[\]]+(\.[^.\[\]]+|\[\*\])+")
@@ -76,10 +77,10 @@ def amounts_at(path: str, arguments: Mapping[str, Any], known: Collection[str]) 
     values: list[Any] = [arguments.get(name)]
     for step in steps:
         if step == EACH:
-            lists = [value if isinstance(value, list) else [None] for value in values]
-            values = [item for items in lists for item in cast("list[Any]", items)]
+            lists = [cast("list[Any]", value) if isinstance(value, list) else [None] for value in values]
+            values = [item for items in lists for item in items]
         else:
-            values = [value.get(step) if isinstance(value, Mapping) else None for value in values]
+            values = [cast("Any", value).get(step) if isinstance(value, Mapping) else None for value in values]
     return values
 
 

@@ -17,7 +17,7 @@ from toolcrib.calls._identity import Identity
 from toolcrib.calls._json import lenient, now, parse_time
 from toolcrib.calls._local_times import local_time
 from toolcrib.calls._media import revived
-from toolcrib.calls._stored import StoredFields, stated, versioned
+from toolcrib.calls._stored import StoredFields, drop_unset, versioned
 from toolcrib.calls._times_of_day import TimesOfDay
 from toolcrib.errors import explain_options
 
@@ -209,7 +209,7 @@ class Grant(ShortRepr):
             "at": self.at.isoformat(),
             "expires_at": self.expires_at.isoformat() if self.expires_at else None,
             "principal": self.principal,
-            **stated(
+            **drop_unset(
                 definition=self.definition,
                 done=None if self.done is None else {"value": lenient(self.done.value, media=True)},
                 also=list(self.also),

@@ -59,8 +59,8 @@ def versioned(owner: type | str, data: dict[str, Any]) -> dict[str, Any]:
     return data if version == 1 else {**data, "version": version}
 
 
-def stated(**fields: Any) -> dict[str, Any]:
-    """Return the fields of a stored value that say something: not None, False or an empty list."""
+def drop_unset(**fields: Any) -> dict[str, Any]:
+    """Return the fields of a stored value without those that are None, False or an empty list."""
     return {name: value for name, value in fields.items() if value is not None and value is not False and value != []}
 
 

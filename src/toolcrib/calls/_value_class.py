@@ -34,15 +34,15 @@ def late_fields(*names: str) -> Callable[[C], C]:
 
     What it is called with must not change until then.
     """
-    return _made_late(names, partial, rendered)
+    return _late_decorator(names, partial, rendered)
 
 
 def late_times(*names: str) -> Callable[[C], C]:
     """Allow seconds since the epoch in the place of times in fields of a value class: to make a time takes longer."""
-    return _made_late(names, float, lambda seconds: datetime.fromtimestamp(seconds, UTC))
+    return _late_decorator(names, float, lambda seconds: datetime.fromtimestamp(seconds, UTC))
 
 
-def _made_late(names: tuple[str, ...], kind: type[Any], make: Callable[[Any], Any]) -> Callable[[C], C]:
+def _late_decorator(names: tuple[str, ...], kind: type[Any], make: Callable[[Any], Any]) -> Callable[[C], C]:
     def decorate(cls: C) -> C:
         for name in names:
             setattr(cls, name, _late(getattr(cls, name), kind, make))

@@ -88,7 +88,7 @@ def _print_changes(log: EventLog, screen: Console, ended: threading.Event) -> No
     position, running = log.last(), dict[tuple[str, str, str], Shown]()
 
     def show(row: Shown) -> None:
-        screen.print(_line(row), soft_wrap=True)
+        screen.print(Text("  ".join(cell_text(text) for text in row.cells() if text)), soft_wrap=True)
         running.pop(row.activity.key, None)
         if row.activity.status == "running":
             running[row.activity.key] = row
@@ -104,10 +104,6 @@ def _print_changes(log: EventLog, screen: Console, ended: threading.Event) -> No
         for before in [*running.values()][-_MOST_OPEN:]:  # no event says that nothing comes any more
             if _state(log, before.activity) != before.state:
                 show(_row(log, before.activity, 0))
-
-
-def _line(row: Shown) -> Text:
-    return Text("  ".join(cell_text(text) for text in row.cells() if text))
 
 
 def activity_table(log: EventLog, width: int) -> Table:

@@ -36,7 +36,7 @@ class _Command(TyperCommand):
     """A command that says what an option of another name is called here, and what a missing argument is."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        given = [*args]
+        words = [*args]
         try:
             return super().parse_args(ctx, args)
         except _UsageError as error:
@@ -49,7 +49,7 @@ class _Command(TyperCommand):
                 usage.possibilities = [here]
             elif self.name == "serve" and asks_for_approval(getattr(error, "option_name", "").removesuffix("s")):
                 usage.message, usage.possibilities = f"No such option: {usage.option_name}. {_APPROVAL}", []
-            elif "extra argument" in usage.message and "--port" in options and (port := _port_in(given)):
+            elif "extra argument" in usage.message and "--port" in options and (port := _port_in(words)):
                 usage.message += f". The port is an option: --port {port}"
             elif "extra argument" in usage.message and self.name == "call":
                 usage.message += ". The arguments of a tool are one JSON object: '{\"NAME\": VALUE}'"

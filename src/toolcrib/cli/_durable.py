@@ -138,7 +138,9 @@ def _name(target: str) -> str:
 async def work(target: str, options: WorkerOptions) -> bool:
     """Run a worker until a signal stops it; return False when its work was handed over to others."""
     async with durable_of(target) as durable:
-        queues = [_limited(queue, options.concurrency) for queue in _chosen_queues(target, durable, options.queues)]
+        queues = _chosen_queues(target, durable, options.queues)
+        if options.concurrency is not None:
+            queues = [replace(queue, worker_concurrency=options.concurrency) for queue in queues]
         return await _take_work(queues, options)
 
 
@@ -197,10 +199,6 @@ def _chosen_queues(target: str, durable: Durable, names: tuple[str, ...]) -> lis
     if missing:
         raise TargetError(target, f"nothing in it has the queue `{missing[0]}`; there are: {', '.join(known)}")
     return [known[name] for name in (names or known)]
-
-
-def _limited(queue: Queue, concurrency: int | None) -> Queue:
-    return queue if concurrency is None else replace(queue, worker_concurrency=concurrency)
 
 
 def _on_signals(stopped: asyncio.Event) -> None:

@@ -112,16 +112,13 @@ def show_program(run: CliRun, result: ExecutionResult, file: Path | None = None)
         if file is None:
             say(f"the program stopped: {suspended} needs approval and has not run")
         else:
-            say(f"the program is paused: {suspended} needs approval and has not run. Resume it with: {_command(file)}")
+            command = f"toolcrib resume {shlex.quote(str(file))}"
+            say(f"the program is paused: {suspended} needs approval and has not run. Resume it with: {command}")
     elif result.error_output:
         say("\n" + result.error_output.rstrip("\n"))
     if result.error and not result.suspended and _TRACEBACK not in result.error_output:
         say("\n" + result.error)
     return _status(result)
-
-
-def _command(file: Path) -> str:
-    return f"toolcrib resume {shlex.quote(str(file))}"
 
 
 def _status(result: ExecutionResult) -> Status:

@@ -11,7 +11,7 @@ import typer
 
 from toolcrib.approvals import answer_of
 from toolcrib.calls import Denial, Grant
-from toolcrib.cli._approver import ApprovalFlags, approver_of
+from toolcrib.cli._approver import approver_of
 from toolcrib.cli._exec import limits_for, show_program
 from toolcrib.cli._formatting import JsonOption, say
 from toolcrib.cli._paused import KeyOption, UsedAnswers, read_paused, signing_key, write_paused
@@ -102,7 +102,8 @@ async def _resume_program(
     denials: list[Denial] = []
     for call in paused.suspended_calls:
         answer = await answer_of(approver, call.request)
-        if answer is not None and not run.json and (not interactive or _named(flags, call.tool)):
+        by_flag = flags.yes or call.tool in (*flags.approve, *flags.deny)
+        if answer is not None and not run.json and (by_flag or not interactive):
             say(call.request.text())  # a person at the terminal has seen it
         if isinstance(answer, Grant):
             grants.append(answer)
@@ -129,7 +130,3 @@ def _has_resumed(paused: PausedProgram, result: ExecutionResult) -> bool:
     waited = {call.call_id for call in paused.suspended_calls}
     ended = {call["id"] for call in result.tool_calls if call["outcome"] != "suspended"}
     return result.success or not waited.isdisjoint(ended)
-
-
-def _named(flags: ApprovalFlags, tool: str) -> bool:
-    return flags.yes or tool in flags.approve or tool in flags.deny

@@ -198,15 +198,8 @@ def ended_calls(log: EventLog, entries: Iterable[ApprovalEntry]) -> dict[tuple[s
 
 def asked_in_lines(log: EventLog, ids: Sequence[str]) -> dict[str, str]:
     """Return the arguments of calls and the code of programs in a line each, by their ids, without very long ones."""
-    if not ids:
-        return {}
-    rows = log.rows(
-        "SELECT id, data FROM toolcrib_events WHERE kind IN ('received', 'started', 'opened') "
-        f"AND LENGTH(data) < ? AND id IN ({', '.join('?' * len(ids))}) ORDER BY position",
-        (_MOST_READ, *ids),
-    )
-    found: list[tuple[str, Mapping[str, Any]]] = [(str(id), json.loads(data)["data"]) for id, data in rows]
-    lines = [(id, one_line(data.get("arguments") or data.get("source"))) for id, data in found]
+    begun = log.beginnings(ids, max_chars=_MOST_READ)
+    lines = [(id, one_line(data.get("arguments") or data.get("source"))) for id, data in begun]
     return {id: line for id, line in lines if line}
 
 

@@ -65,7 +65,7 @@ class TurnExecution:
         with stopped_clocks():  # a database that is waited for is no time of the tool
             await self.recorded.wait()
             if self._may_begin is not None:
-                await self._may_begin()  # the run's fence, which asks the same, lets the clock go on
+                await self._may_begin()
 
     def add_child(
         self, data: dict[str, Any], named: Mapping[str, Any], placement: Mapping[str, Any], *, is_new: bool

@@ -192,10 +192,15 @@ def held_run(
     may_begin: Callable[[], Awaitable[None]],
 ) -> Run:
     """Return a run as one execution of a turn has it: its journal, its fence, and its view of the approval store."""
+
+    async def fence() -> None:
+        with stopped_clocks():  # a database that is waited for is no time of the tool
+            await may_begin()
+
     return run.view(
         approvals=WorkStore(approvals, execution, tools, fence=may_begin),
         journal=execution,
         begun=execution.begun,
-        fence=may_begin,
+        fence=fence,
         conversation_id=execution.conversation_id or run.channel.conversation_id,
     )

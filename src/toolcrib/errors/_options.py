@@ -123,11 +123,11 @@ class _Options:
         return _kinds_of(self._annotations, self._module)
 
     def read(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...]:
-        """Return the values by position as they are read; those by name are read in their place.
+        """Check options, and return the values by position; in the place of an iterator there is a tuple of its values.
 
         Raises:
             TypeError: There are too many values, one is given twice or is missing, or an option is unknown.
-            ValueError: An option is none of the words that it takes.
+            ValueError: An option is not one of its words.
         """
         first = self._first
         if len(args) > self._most:

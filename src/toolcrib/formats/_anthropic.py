@@ -55,7 +55,7 @@ _KINDS = {"text": str, "thinking": str, "signature": str, "data": str, "citation
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 _OWN_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
 _TAKEN = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp", "application/pdf"})
-_CARRIED = (  # what goes back as it came, and waits for no answer of the client's
+_CARRIED = (  # types of items that are sent back unchanged, and wait for no answer of the client's
     "text", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use", "mcp_tool_result",
     "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result",
     "bash_code_execution_tool_result", "text_editor_code_execution_tool_result", "tool_search_tool_result",

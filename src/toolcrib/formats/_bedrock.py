@@ -48,7 +48,7 @@ _FILES = {
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
 }  # fmt: skip
 _CACHE_POINT = {"cachePoint": {"type": "default"}}
-_CARRIED = (  # what goes back as it came, and waits for no answer of the client's
+_CARRIED = (  # types of items that are sent back unchanged, and wait for no answer of the client's
     "text", "image", "document", "video", "audio", "toolResult", "guardContent", "cachePoint", "reasoningContent",
     "citationsContent", "searchResult", "toolAddition", "toolRemoval",
 )  # fmt: skip

@@ -49,7 +49,7 @@ _FILTERS = (
 )  # fmt: skip
 _ERRORS = ("OTHER", "IMAGE_OTHER", "NO_IMAGE", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE")
 _TAKEN = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
-_CARRIED = (  # what goes back as it came, and waits for no answer of the client's
+_CARRIED = (  # types of items that are sent back unchanged, and wait for no answer of the client's
     "text", "inlineData", "fileData", "executableCode", "codeExecutionResult", "toolCall", "toolResponse",
     "functionResponse", "thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata",
     "audioTranscription", "mediaProcessing", "speechMetadata", "documentMetadata", "spreadsheetMetadata",

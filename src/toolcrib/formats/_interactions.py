@@ -44,7 +44,7 @@ __all__ = ["INTERACTIONS"]
 _ANSWERS = {"function_call": "function_result", "tool_search_call": "tool_search_result"}
 _RESULTS = frozenset(_ANSWERS.values())
 _HOSTS = frozenset({"user_input", "function_result"})  # steps that no model makes
-_CARRIED = (  # what goes back as it came, and waits for no answer of the client's
+_CARRIED = (  # types of items that are sent back unchanged, and wait for no answer of the client's
     "model_output", "thought", "tool_search_result", "code_execution_call", "code_execution_result", "file_search_call",
     "file_search_result", "google_maps_call", "google_maps_result", "google_search_call", "google_search_result",
     "mcp_server_tool_call", "mcp_server_tool_result", "processing_call", "processing_result", "retrieval_call",

@@ -54,7 +54,7 @@ _BETWEEN: dict[tuple[str | None, str], Sequence[Speaker]] = {
     ("tool", "user"): ("assistant",),
     ("tool", "system"): ("assistant", "user"),
 }
-_CARRIED = (  # what goes back as it came, and waits for no answer of the client's
+_CARRIED = (  # types of items that are sent back unchanged, and wait for no answer of the client's
     "text", "thinking", "reference", "image_url", "document_url", "file", "input_audio", "resource", "resource_link",
 )  # fmt: skip
 

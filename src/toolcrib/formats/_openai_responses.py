@@ -69,7 +69,7 @@ _STATUSES = frozenset({"completed", "incomplete", "in_progress"})
 _ASKED_OR_SAID = frozenset({"message", "reasoning", *_ANSWERS})  # items that have no other status
 _CLIENTS = frozenset({"user", "system", "developer"})
 _OUTPUT_ONLY = frozenset({"parsed", "parsed_arguments", "created_by"})
-_CARRIED = (  # what goes back as it came, and waits for no answer of the client's
+_CARRIED = (  # types of items that are sent back unchanged, and wait for no answer of the client's
     "message", "reasoning", "compaction", "program", "program_output", "additional_tools", "mcp_call", "agent_message",
     "multi_agent_call", "multi_agent_call_output",
     "mcp_list_tools", "web_search_call", "file_search_call", "image_generation_call", "code_interpreter_call",

@@ -167,8 +167,8 @@ def _admitted(call: LiveCall, refused: Outcome | None) -> LiveCall | Outcome:
 def _note_arrival(trace: record.Trace, call: LiveCall) -> None:
     """Emit the arguments that came, which were read, and how the call came."""
     requested = (call.args.original or call.args).for_record
-    came = partial(_with_given, call.args, describe_arrival(call))
-    trace.received(requested, came if type(requested) is partial else came())
+    arrival = partial(_with_given, call.args, describe_arrival(call))
+    trace.received(requested, arrival if type(requested) is partial else arrival())
 
 
 def _mismatch(call: LiveCall) -> Any:

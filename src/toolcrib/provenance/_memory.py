@@ -18,6 +18,7 @@ from toolcrib.calls import Media
 from toolcrib.provenance._kinds import number_of, without_moments
 from toolcrib.provenance._links import links_in, pieces_of
 from toolcrib.provenance._origins import (
+    APART,
     PROGRAM,
     WORDS_OF_USER,
     Origins,
@@ -56,7 +57,6 @@ _SHORTEST: Final = 2  # letters of words such as "to", which name nothing
 _NAMING: Final = re.compile(r"\d|\w[@./:]\w")
 _VALUES: Final = re.compile(r"[<>()\[\]{}=:,;|\n\"']+|[^\s<>()=:,;|\"']*(?:\d|\w[@./]\w)[^\s<>()=:,;|\"']*")
 """The text between the names of a text that has values as well."""
-_APART: Final = "\0"  # between literals, so that no value is made of two
 _LONE_MARK: Final = re.compile(
     r"(?<![^\s'\"`(])[^\w\s]+(?![^\s'\"`),;])"
 )  # such as `*`, which a program has for itself
@@ -107,8 +107,8 @@ class Memory(Origins):
         """
         if program not in self._early and not self.reads_others:
             self._early.add(program)
-            literals = (_LONE_MARK.sub(_APART, literal) for literal in _literals(program))
-            self._user.add(f" {_APART} ".join(literals), PROGRAM)
+            literals = (_LONE_MARK.sub(APART, literal) for literal in _literals(program))
+            self._user.add(f" {APART} ".join(literals), PROGRAM)
         return program in self._early
 
     def expect(self, key: str) -> bool:
@@ -481,8 +481,8 @@ class Memory(Origins):
             found = [(self._find_named_number(effect, tool, path, value) if is_wanted else None) or found[0]]
         if tool and effect != "spend" and found[0].kind == "chosen" and self._is_record_number(value, path):
             return [replace(found[0], kind="trusted")] if self._names_tool(does) else found
-        if effect not in INSIDE and all(origin.kind not in ASKED for origin in found):
-            found = [*(self._named_by_run(effect, str(value), found[0]) or found[:1]), *found[1:]]
+        if effect not in INSIDE:
+            found = [*self._named_by_run(effect, str(value), found[0]), *found]
         if effect != "spend":
             return found
         return [

@@ -21,6 +21,8 @@ WORDS_OF_USER: Final = 0
 """The writer of a text of the user's: the user."""
 PROGRAM: Final = 1
 """The writer of a text that counts as the user's: the model, in a program, before any text of others was read."""
+APART: Final = "\0"
+"""A mark between the literals of a program, so that no value is made of two; a value that has it is unknown."""
 
 _MOST_TEXT: Final = 20_000_000  # characters of results that one run keeps
 _MOST_EXACT: Final = 2**53  # the whole numbers that a float holds
@@ -173,6 +175,8 @@ class Origins:
 
     def _origins_of(self, value: Any) -> list[Origin]:
         text = key_of(value)
+        if isinstance(text, str) and APART in text:
+            return [Origin("model")]
         number = whole_of(text) if isinstance(text, str) else text
         if number is not None or not isinstance(text, str):
             is_plain = not isinstance(value, str) or value.isascii()

@@ -73,10 +73,11 @@ _HIDDEN: Final = "+#=~@,"  # a piece that begins so is not the text of words
 class PrivateValues:
     """Values that few may read; to find those that a text has takes time by the length of the text alone.
 
-    A value is found by each of its numbers, dates and identifiers, and by each two of its longer words that follow each
-    other, whatever short words and marks are between them. Of a value with a single longer word, that word is a piece;
-    of one without any, the whole. So are six digits in a row, however they are grouped, all digits of a shorter number,
-    words that are joined or parted elsewhere, and characters side by side in a script without spaces.
+    A value is found by each of its numbers, dates and identifiers, by each two of its longer words that follow each
+    other, whatever short words and marks are between them, and by each three words with a longer one. Of a value with a
+    single longer word, that word is a piece; of one without any, the whole. So are six digits in a row, however they
+    are grouped, all digits of a shorter number, words that are joined or parted elsewhere, and characters side by side
+    in a script without spaces.
     """
 
     __slots__ = ("_has_short", "_lengths", "_pieces", "is_full", "names", "readers")
@@ -98,7 +99,7 @@ class PrivateValues:
         words = _long_words(text)
         alone = words if len(words) == 1 else [word for word in words if _has_digit(word)]
         short = [] if words else list(_short_value(text))
-        pairs = _any_two(words) if len(words) <= _FEW else _pairs(words)
+        pairs = (*(_any_two(words) if len(words) <= _FEW else _pairs(words)), *_threes(text))
         numbers = (*_digits_in(text), *_dates(text), *_decimals(text, whole=True))
         pieces = (*alone, *pairs, *numbers, *_characters(text, whole=True))
         self._keep((*pieces, *_joined_words(text), *short), number, readers)
@@ -137,7 +138,8 @@ class PrivateValues:
         text = f"{_TAG.sub(' ', _COMMENT.sub(lambda match: ' ' if match[1] else match[0], text))}\n{marked}"
         words = _long_words(text)
         numbers = (*_digits_in(text), *_dates(text), *_decimals(text))
-        found = (*words, *_pairs(words), *_pairs(words, over=1), *numbers, *_characters(text), *self._looked_for(text))
+        pairs = (*_pairs(words), *_pairs(words, over=1), *_threes(text))
+        found = (*words, *pairs, *numbers, *_characters(text), *self._looked_for(text))
         known = dict.fromkeys(piece for piece in found if self._is_kept_from(receivers, piece))
         sources: set[int] = set()
         for piece in islice(known, _MOST_FOUND):
@@ -178,6 +180,15 @@ def _long_words(text: str) -> list[str]:
 def _pairs(words: list[str], over: int = 0) -> Iterator[str]:
     """Yield each two words that follow each other, over so many others."""
     return (f"{a} {b}" for a, b in zip(words, words[1 + over :], strict=False))
+
+
+def _threes(text: str) -> Iterator[str]:
+    """Yield each three words that follow each other, of which one is a longer one, such as a house in a street."""
+    words = words_in(text.replace("_", " "))
+    longer = [len(word) >= _LEAST and word not in _FILLERS for word in words]
+    for at in range(len(words) - 2):
+        if any(longer[at : at + 3]):
+            yield " ".join(words[at : at + 3])
 
 
 def _any_two(words: list[str]) -> Iterator[str]:

@@ -18,7 +18,7 @@ ASKED_INSIDE: Final = frozenset({"untrusted", "flag"})
 """The kinds that are asked about for effects inside the user's own space."""
 
 _LIKE_A_PATH: Final = re.compile(r"[.\[\"]")
-_INDEX: Final = re.compile(r"\[\d+\]")
+_INDEX: Final = re.compile(r'("(?:[^"\\]|\\.)*")|\[\d+\]')  # of a list; a key in quotes is left
 _SENTENCES: Final[Mapping[OriginKind, str]] = {
     "user": "is what the user wrote",
     "trusted": "comes from {source}",
@@ -85,7 +85,7 @@ class Origin:
         source = digest_of(self.source) if self.source else ""
         is_path = "/" in value or "\\" in value
         approved = [value, self.part] if is_path else [self.part or value]
-        return digest_of([tool, _INDEX.sub("", path), *approved, self.kind, self.tool, source, *sorted(to)])
+        return digest_of([tool, _INDEX.sub(r"\1", path), *approved, self.kind, self.tool, source, *sorted(to)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +155,9 @@ def argument_of(path: str) -> str:
 
 
 def path_of(path: str, key: str) -> str:
-    """Return the path of a key below a path; the name of an argument that looks like a path is in quotes."""
-    if path:
-        return f"{path}.{key}"
-    return json.dumps(key) if _LIKE_A_PATH.search(key) is not None else key
+    """Return the path of a key below a path; a key that looks like a path is in quotes."""
+    name = json.dumps(key) if _LIKE_A_PATH.search(key) is not None else key
+    return f"{path}.{name}" if path else name
 
 
 def cut(text: str, most: int = 80) -> str:

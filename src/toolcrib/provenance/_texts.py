@@ -292,7 +292,7 @@ class TextIndex:
             if value in self._compounds:
                 yield self._compounds[value], 0
             more = next(chunks, None)
-            if more is not None and " " in value:
+            if more is not None and _COMPOUND.fullmatch(value) is None:
                 yield self._texts[self._chunks[more][0]][3], 0  # it may be there
 
 

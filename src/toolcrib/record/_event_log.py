@@ -269,6 +269,15 @@ class EventLog:
         parent = self.parent_of(activity)
         return "lost" if parent is not None and parent.ended_at else "running", last
 
+    def beginnings(self, ids: Sequence[str], *, max_chars: int) -> list[tuple[str, Mapping[str, Any]]]:
+        """Return the ids and the data of the events with which calls and activities began, without very long ones."""
+        rows = self.rows(
+            "SELECT id, data FROM toolcrib_events WHERE kind IN ('received', 'started', 'opened') "
+            f"AND LENGTH(data) < ? AND id IN ({', '.join('?' * len(ids)) or 'NULL'}) ORDER BY position",
+            (max_chars, *ids),
+        )
+        return [(str(id), json.loads(data)["data"]) for id, data in rows]
+
     def counts(self) -> dict[tuple[str, str], int]:
         """Return how many there are, by source and status."""
         rows = self.rows("SELECT source, status, COUNT(*) FROM toolcrib_activities GROUP BY source, status", ())

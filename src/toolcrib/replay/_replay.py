@@ -369,7 +369,7 @@ def _was(call: RecordedCall, code: str) -> bool:
 
 
 def _is_hosts(call: RecordedCall, was: ReplayVerdict) -> bool:
-    """Return whether what became of a call was for its principal to say, or for who knows whether it was done."""
+    """Return whether the outcome of a call was for its principal to state, or for a person who knows if it was done."""
     request = call.attempts[-1].request or {}
     return bool(request.get("consent") or request.get("in_doubt")) or was.kind in ("approval_error", SAID_DONE)
 
@@ -378,7 +378,7 @@ def host_hooks(attempt: RecordedAttempt, *, with_policy: bool) -> HookSet | None
     """Return decision hooks that say again what the host said; None where it said nothing.
 
     Args:
-        attempt: The call, as it came.
+        attempt: The call, as received.
         with_policy: Whether what a policy of provenance decided is said again, too.
     """
     attempts = [

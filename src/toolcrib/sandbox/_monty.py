@@ -56,7 +56,8 @@ _IGNORED_RULES = frozenset(
 )
 _MAYBE_NONE = re.compile(r"on (?:type )?`None` in union|element `None` of union|`None`.*in union")
 """Messages about values that may be None, such as `re.match(...).group()`: the program may know that they are not."""
-_CHECK_LIMITS: Any = {"max_feed_duration_secs": 0.05, "max_suspensions": 10, "max_memory": 16_000_000}
+_CHECK_LIMITS: Any = {"max_feed_duration_secs": 10.0, "max_suspensions": 10, "max_memory": 16_000_000}
+"""By which a check without an end is ended, and no other: a program that was not checked runs as one without errors."""
 
 
 @explain_options()

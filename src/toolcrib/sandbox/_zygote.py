@@ -282,7 +282,7 @@ class Zygote:
     def read_answers(self, until: WorkerProcess | None = None) -> None:
         """Read the answers that are there; with `until`, wait for that worker's. A dead zygote has none."""
         with self._lock:
-            while self._control.fileno() >= 0 and (until in self._unanswered or _readable(self._control)):
+            while self._control.fileno() >= 0 and (until in self._unanswered or _poll(self._control, select.POLLIN)):
                 try:
                     data, handles, _, _ = socket.recv_fds(self._control, ANSWER.size, 1)
                 except TimeoutError:
@@ -344,10 +344,6 @@ def _end(control: socket.socket, process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def _readable(channel: socket.socket) -> bool:
-    return bool(_poll(channel, select.POLLIN))
 
 
 def _hung_up(channel: socket.socket) -> bool:

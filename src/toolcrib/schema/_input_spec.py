@@ -260,7 +260,7 @@ class InputSpec:
         """Return a model's arguments by parameter name, as Python objects; raises what `validate_model` does."""
         model = self.validate_json(raw) if type(raw) is str else self.validate_model(raw)
         inputs = self._input or self._input_model()
-        return vars(model) if inputs.plain else inputs.arguments(model)  # nobody else has the model
+        return model.__dict__ if inputs.plain else inputs.arguments(model)  # pyright: ignore[reportReturnType] -- a dict, which no other code has
 
     def validate_python(self, values: Mapping[str, Any]) -> BaseModel:
         """Return the input with these values, converted where pydantic can.

@@ -88,7 +88,8 @@ def require_plain_function(who: str, run: object) -> None:
     """Raise TypeError for an async function as `run=`, whose run would come later than the first call."""
     if iscoroutinefunction(run):
         name = getattr(run, "__name__", "run")
-        raise TypeError(f"{who}: run is `{name}`, an async function; write it as a plain `def`, which returns the run")
+        mend = "write it as a plain `def`, which returns the run, as run=lambda ctx: Run(...) does"
+        raise TypeError(f"{who}: run is `{name}`, an async function; {mend}")
 
 
 @explain_options(

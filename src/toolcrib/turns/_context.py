@@ -179,7 +179,7 @@ class ContextQueue(_Store):
         """Return the contents as text for a prompt, an item to a line, or only those of the `last` items."""
         require_number("history", "last", last, least=0)
         items = self.items if last is None else self.items[max(0, len(self._items) - last) :]
-        return "\n".join(_line(item) for item in items)
+        return "\n".join(item.content if isinstance(item.content, str) else repr(item.content) for item in items)
 
     def __len__(self) -> int:
         return len(self._items)
@@ -255,10 +255,6 @@ class ContextPool(_Store):
 
     def __len__(self) -> int:
         return len(self._items)
-
-
-def _line(item: ContextItem[Any]) -> str:
-    return item.content if isinstance(item.content, str) else repr(item.content)
 
 
 def _require_item(item: object) -> None:

@@ -105,7 +105,7 @@ def test_a_process_keeps_its_stdout_for_the_protocol_and_ends_with_its_client(tm
         process.stdin.write(asked)
         process.stdin.flush()
         replies = [json.loads(process.stdout.readline()) for _ in range(2)]
-        rest, errors = process.communicate(timeout=60)
+        rest, errors = process.communicate()
 
     assert [reply["id"] for reply in replies] == [1, 2]
     assert replies[1]["result"]["content"][0]["text"] == "done"
@@ -128,7 +128,7 @@ def test_a_process_ends_in_order_when_nobody_reads_its_answers(tmp_path: Path) -
     ) as process:
         assert process.stdout is not None
         process.stdout.close()
-        _, errors = process.communicate(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n', timeout=60)
+        _, errors = process.communicate(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
 
     # From 3.13 on, Python itself says of the SDK's buffer that its last line could not be written.
     ignored = rb"Exception ignored (in|while finalizing file):? <_io.BufferedWriter name=\d+>:?\n"

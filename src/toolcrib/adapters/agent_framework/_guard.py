@@ -153,7 +153,7 @@ class _Handling:
         return self._value
 
     def reply(self, outcome: Outcome, *, as_it_is: bool) -> None:
-        """Leave the result of the tool itself where nothing was made of it, or say what came of the call.
+        """Leave the result of the tool itself where no call was made of it, or set the outcome of the call.
 
         Args:
             as_it_is: Whether the result may go out as the tool gave it: it passes no deliveries.

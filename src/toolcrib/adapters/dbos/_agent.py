@@ -21,7 +21,7 @@ from toolcrib.adapters.dbos._host import DbosHost
 from toolcrib.adapters.dbos._placement import PARTITION, Placement, Queue, RetryPolicy
 from toolcrib.adapters.dbos._schedules import Schedule, apply_schedule
 from toolcrib.adapters.dbos._workflow import workflow
-from toolcrib.calls import Failed, StoredFields, Suspended, error_of, outcome_from_dict, versioned
+from toolcrib.calls import Failed, Outcome, StoredFields, Suspended, error_of, outcome_from_dict, versioned
 from toolcrib.durable import (
     PLACEMENT,
     WAITING,
@@ -185,6 +185,28 @@ class DurableAgent(DbosAnswers):
         finally:
             _putting.reset(token)
         return put.handle or self.handle(turn.id)
+
+    async def call(
+        self, turn: Turn[Any], *, priority: int = 0, timeout: float | None = None, partition: str | None = None
+    ) -> Outcome:
+        """Enqueue a turn, and return its outcome when it has ended, whatever people are asked meanwhile.
+
+        A running turn calls another one by this: that is enqueued at once, and not with the record of the one that
+        waits, which keeps its place in its queue. Where the waiting one is done again, as its worker died, the other
+        is the same, and is not.
+
+        Args:
+            priority: As in `put`, and so are the others.
+
+        Raises:
+            DurableFailure: The turn was cancelled, or failed outside of its tool.
+        """
+        handle = await self.put(turn, priority=priority, timeout=timeout, partition=partition)
+        execution = current_execution.get()
+        for child in execution.children if execution is not None else ():
+            if child["turn"]["uuid"] == turn.id:
+                await _enqueue_child(self.client, child)
+        return await handle.outcome(through=True)
 
     async def schedule(
         self,
@@ -386,9 +408,7 @@ class DurableAgent(DbosAnswers):
             execution.over = True
             self.context.leave(execution)  # only now: until then its changes are not in the database
         for child in result.get("children", ()):
-            child_data = {name: value for name, value in child.items() if name != PLACEMENT}
-            placement = Placement(child["turn"]["uuid"], **child.get(PLACEMENT, {}))
-            await engine.client.enqueue(TURN, child["queue"], child_data, placement)
+            await _enqueue_child(engine.client, child)
         if result.get("finished"):
             await self.stop()
         return result
@@ -438,6 +458,13 @@ class _Put:
 _putting: ContextVar[_Put | None] = ContextVar("toolcrib_durable_put", default=None)
 _agents: Registry[DurableAgent] = Registry(UnregisteredAgentError)
 queue_owners.append(_agents)
+
+
+async def _enqueue_child(client: Client, child: Mapping[str, Any]) -> None:
+    """Enqueue a turn that another one put; one that is enqueued already is not enqueued again."""
+    data = {name: value for name, value in child.items() if name != PLACEMENT}
+    placement = Placement(child["turn"]["uuid"], **child.get(PLACEMENT, {}))
+    await client.enqueue(TURN, child["queue"], data, placement)
 
 
 def durable_agent(data: Mapping[str, Any]) -> DurableAgent:

@@ -221,7 +221,7 @@ class _Handling:
         return self._value
 
     def reply(self, call: CallOfGraph, outcome: Outcome) -> ToolMessage | Command[Any]:
-        """Return the message of the tool itself where nothing was made of it, or one of what came of the call."""
+        """Return the message of the tool itself where no call was made of it, or one with the outcome of the call."""
         result = None if call.has_deliveries else self._result
         if result is not None and isinstance(outcome, Completed) and outcome.value is self._value:
             return result

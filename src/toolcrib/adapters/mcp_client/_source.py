@@ -10,7 +10,8 @@ from typing import Any
 
 import anyio
 
-from toolcrib.adapters.mcp_client._members import AccessMember, Member, members_of, number_doubles, unreadable
+from toolcrib.adapters.mcp_client._member import Member, unreadable
+from toolcrib.adapters.mcp_client._members import AccessMember, members_of, number_doubles
 from toolcrib.adapters.mcp_client._options import Options
 from toolcrib.adapters.mcp_client._principal_servers import PrincipalServers
 from toolcrib.adapters.mcp_client._remote_server import RemoteServer

@@ -151,14 +151,11 @@ def count_threads_apart() -> None:
     Raises:
         OSError: The kernel counts all threads of a user together, or there are too many namespaces.
     """
-    if _kernel() < _COUNTS_IN_NAMESPACES:
+    kernel = [int(number) for number in re.findall(r"\d+", os.uname().release)[:2]]
+    if kernel < _COUNTS_IN_NAMESPACES:
         raise OSError("the kernel counts all threads of a user together")
     function("unshare", _USER)
     _give_up_capabilities()  # it got them all, over nothing
-
-
-def _kernel() -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", os.uname().release)[:2]]
 
 
 def drop_capabilities() -> None:
