@@ -54,14 +54,16 @@ async def test_of_several_turns_of_a_key_the_last_is_done_once(database: str) ->
 async def test_of_several_programs_of_a_key_the_last_is_done_once(database: str) -> None:
     name = f"kit_{uuid4().hex[:8]}"
     toolkit = DurableToolkit(Toolkit([count], sandbox=FakeSandbox()), Queue(name, polling=QUICK), name=name)
-    async with engine_of(database, toolkit) as engine:
+    async with Client(database) as client:  # without a worker yet: none begins the first while the others are put
+        toolkit.use(client)
         programs = [
             await toolkit.start(f"# {n}", placement=Placement(f"program-{n}", key="doc", debounce=0.3))
             for n in range(3)
         ]
-        result = await programs[2].result(polling=QUICK)
-        status = await engine.client.status(programs[2].id)
-        (found,) = await asyncio.to_thread(list_work, engine.client)
+        async with engine_of(database, toolkit):
+            result = await programs[2].result(polling=QUICK)
+        status = await client.status(programs[2].id)
+        (found,) = await asyncio.to_thread(list_work, client)
 
     assert {program.id for program in programs} == {found.id} == {"program-0"}
     assert (result.success, found.state) == (True, "done")
