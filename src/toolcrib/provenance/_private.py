@@ -183,11 +183,11 @@ def _pairs(words: list[str], over: int = 0) -> Iterator[str]:
 
 
 def _threes(text: str) -> Iterator[str]:
-    """Yield each three words that follow each other, of which one is a longer one, such as a house in a street."""
+    """Yield each three words that follow each other, of which one alone is longer, such as a house in a street."""
     words = words_in(text.replace("_", " "))
     longer = [len(word) >= _LEAST and word not in _FILLERS for word in words]
     for at in range(len(words) - 2):
-        if any(longer[at : at + 3]):
+        if sum(longer[at : at + 3]) == 1:
             yield " ".join(words[at : at + 3])
 
 
