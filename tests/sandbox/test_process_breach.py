@@ -256,7 +256,7 @@ async def test_replies_that_are_not_read_hold_back_further_calls() -> None:
                 more = frame.get("more", False)
         worker.send("done", v=len(answered))
 
-    result = await result_of(call_first, host, limits=SandboxLimits(calls_in_flight=10))
+    result = await result_of(call_first, host, limits=SandboxLimits(calls_in_flight=10, program_time=250))
 
     assert seen[-1] < 80
     assert (result.value, result.error) == (200, None)
