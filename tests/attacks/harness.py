@@ -29,6 +29,7 @@ NOBODY = 65534
 _PROGRAMS = Path(__file__).parent / "programs"
 _ROOT = Path(__file__).parents[2]
 _LATE = 20.0  # seconds past every limit after which a host without an answer counts as hung
+_STARTED = 300.0  # seconds in which a host has to start; one that dies at it is seen at once
 _MEMORY = 400_000_000  # bytes by which the host may not grow
 _PROCESSES = 20
 _STARTS = {"bubblewrap": 10.0, "gvisor": 60.0}  # seconds that a program may take to start behind a wall
@@ -213,7 +214,7 @@ class _Victim:
         buffer, ready, over = b"", False, False
         base = _Seen()
         last = time.monotonic()
-        patience = 30.0
+        patience = _STARTED
         while True:
             readable, _, _ = select.select([reader], [], [], 0.1)
             if readable:

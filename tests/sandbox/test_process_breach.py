@@ -256,7 +256,7 @@ async def test_replies_that_are_not_read_hold_back_further_calls() -> None:
                 more = frame.get("more", False)
         worker.send("done", v=len(answered))
 
-    result = await result_of(call_first, host, limits=SandboxLimits(calls_in_flight=10))
+    result = await result_of(call_first, host, limits=SandboxLimits(calls_in_flight=10, program_time=250))
 
     assert seen[-1] < 80
     assert (result.value, result.error) == (200, None)
@@ -273,7 +273,7 @@ async def test_a_call_for_which_the_program_stands_still_is_not_held_back() -> N
         answer = worker.read()
         worker.send("done", v=answer["id"])
 
-    result = await result_of(call_first, host, limits=SandboxLimits(calls_in_flight=10, wall_time=20))
+    result = await result_of(call_first, host, limits=SandboxLimits(calls_in_flight=10, program_time=200, wall_time=200))
 
     assert result.error is None
     assert result.value == 201
