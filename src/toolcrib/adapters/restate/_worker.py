@@ -76,8 +76,10 @@ async def serve(
             await (until or _signal)()
             ends.set()
             asyncio.get_running_loop().call_later(_GRACE, ended.set)
+            asyncio.get_running_loop().call_later(3 * _GRACE, _cut, requests)
 
-        app = _until(ended, endpoint(agents, identity_keys))
+        requests = set[asyncio.Task[Any]]()
+        app = _until(ended, endpoint(agents, identity_keys), requests)
         try:
             await serve_http(app, config, mode="asgi", shutdown_trigger=stopped)
         except ExceptionGroup as errors:
@@ -90,10 +92,22 @@ async def serve(
         await asyncio.gather(*looks, return_exceptions=True)
 
 
-def _until(ended: asyncio.Event, app: Any) -> Any:
+def _cut(requests: set[asyncio.Task[Any]]) -> None:
+    """Cancel requests until none is left: one that was cancelled before may wait once more, to say so to the server."""
+    for request in requests:
+        request.cancel()
+    if requests:
+        asyncio.get_running_loop().call_later(1.0, _cut, requests)
+
+
+def _until(ended: asyncio.Event, app: Any, requests: set[asyncio.Task[Any]]) -> Any:
     """Return an application that disconnects its requests once it ends: the SDK waits for that, also when cancelled."""
 
     async def run(scope: Any, receive: Callable[[], Awaitable[Any]], send: Any) -> None:
+        if (task := asyncio.current_task()) is not None:
+            requests.add(task)
+            task.add_done_callback(requests.discard)
+
         async def received() -> Any:
             waits = [asyncio.ensure_future(receive()), asyncio.ensure_future(ended.wait())]
             try:
