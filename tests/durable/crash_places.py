@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -108,6 +109,11 @@ class Pooler:
         if self._owner is not None:
             os.chown(self._file, *self._owner)
         self.control = Control(self._start, self._owner)
+        for _ in range(600):
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
+                return
+            time.sleep(0.1)
+        raise RuntimeError("the pooler did not start")
 
     def _start(self) -> subprocess.Popen[bytes]:
         who = {} if self._owner is None else {"user": self._owner[0], "group": self._owner[1], "extra_groups": []}

@@ -50,15 +50,20 @@ async def test_every_run_survives(
     assert dict(trial.events) == dict.fromkeys(events, 1)
 
 
-@pytest.mark.timeout(300)
-async def test_every_run_survives_beside_a_worker_of_the_last_release(tmp_path: Path) -> None:
+@pytest.fixture
+def last_release(tmp_path: Path) -> str:
+    """A folder with the sources of the last release."""
     asked = ["git", "log", "-1", "--format=%H", "--grep=^Release "]
-    release = subprocess.run(asked, capture_output=True, text=True, check=False, cwd=Path(__file__).parent).stdout
-    if not release:
+    commit = subprocess.run(asked, capture_output=True, text=True, check=False, cwd=Path(__file__).parent).stdout
+    if not commit:
         pytest.skip("there is no commit of a release here")
     (tmp_path / "release").mkdir()
-    source = sources_of(release.strip(), tmp_path / "release")
-    plan = Plan(RUNS, workers=2, events=("kill", "stop", "interrupt"), most=3, interval=0.8, source=source)
+    return sources_of(commit.strip(), tmp_path / "release")
+
+
+@pytest.mark.timeout(300)
+async def test_every_run_survives_beside_a_worker_of_the_last_release(tmp_path: Path, last_release: str) -> None:
+    plan = Plan(RUNS, workers=2, events=("kill", "stop", "interrupt"), most=3, interval=0.8, source=last_release)
 
     trial = await crash(plan, Place(file=tmp_path / "crash.db"), tmp_path, random.Random(1))
 

@@ -23,6 +23,7 @@ from toolcrib.errors import explain_options
 
 _log = logging.getLogger("toolcrib.durable")
 _MANY = 2**31 - 1
+_GRACE = 3.0  # seconds that turns have to end once the worker is stopped
 
 
 def endpoint(agents: Sequence[RestateAgent], identity_keys: Sequence[str] = ()) -> Any:
@@ -65,19 +66,63 @@ async def serve(
     config = Config()
     config.bind, config.loglevel = [f"{host}:{port}"], "WARNING"
     config.h2_max_concurrent_streams = config.keep_alive_max_requests = _MANY
-    config.keep_alive_timeout = _MANY
+    config.keep_alive_timeout, config.graceful_timeout = _MANY, 2 * _GRACE
     clients = {id(agent.client): agent.client for agent in agents}
     looks = [asyncio.create_task(_keep_continuing(client, answers, clock)) for client in clients.values()]
     try:
-        app = endpoint(agents, identity_keys)
-        await serve_http(app, config, mode="asgi", shutdown_trigger=until or _stopped)
+        ends, ended = asyncio.Event(), asyncio.Event()
+
+        async def stopped() -> None:
+            await (until or _signal)()
+            ends.set()
+            asyncio.get_running_loop().call_later(_GRACE, ended.set)
+            asyncio.get_running_loop().call_later(3 * _GRACE, _cut, requests)
+
+        requests = set[asyncio.Task[Any]]()
+        app = _until(ended, endpoint(agents, identity_keys), requests)
+        try:
+            await serve_http(app, config, mode="asgi", shutdown_trigger=stopped)
+        except ExceptionGroup as errors:
+            if not ends.is_set():
+                raise
+            _log.debug("connections broke as the worker ended: %s", errors)
     finally:
         for look in looks:
             look.cancel()
         await asyncio.gather(*looks, return_exceptions=True)
 
 
-async def _stopped() -> None:
+def _cut(requests: set[asyncio.Task[Any]]) -> None:
+    """Cancel requests until none is left: one that was cancelled before may wait once more, to say so to the server."""
+    for request in requests:
+        request.cancel()
+    if requests:
+        asyncio.get_running_loop().call_later(1.0, _cut, requests)
+
+
+def _until(ended: asyncio.Event, app: Any, requests: set[asyncio.Task[Any]]) -> Any:
+    """Return an application that disconnects its requests once it ends: the SDK waits for that, also when cancelled."""
+
+    async def run(scope: Any, receive: Callable[[], Awaitable[Any]], send: Any) -> None:
+        if (task := asyncio.current_task()) is not None:
+            requests.add(task)
+            task.add_done_callback(requests.discard)
+
+        async def received() -> Any:
+            waits = [asyncio.ensure_future(receive()), asyncio.ensure_future(ended.wait())]
+            try:
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+                return waits[0].result() if waits[0].done() else {"type": "http.disconnect"}
+            finally:
+                for wait in waits:
+                    wait.cancel()
+
+        await app(scope, received, send)
+
+    return run
+
+
+async def _signal() -> None:
     """Wait for SIGINT or SIGTERM, beside the SDK, whose handler takes the place of one that is not a hook of it."""
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
