@@ -113,7 +113,13 @@ GRANT_GATES: tuple[Gate, ...] = (
     Gate("an argument that is named like a path", _PARTS, "path in known or not", "not", _OF_PARTS),
     Gate("how many calls a grant is for", _GRANT, "use.calls >= self.uses", "False", _OF_BOUNDS),
     Gate("up to which sum a grant is", _GRANT, '"" if spent <= most else', '"" if True else', _OF_BOUNDS),
-    Gate("an amount below 0", _GRANT, "if amount is None or amount < 0:", "if amount is None:", _OF_BOUNDS),
+    Gate(
+        "an amount below 0",
+        _BOUNDS,
+        "return found if found is not None and found >= 0 else None",
+        "return found",
+        _OF_BOUNDS,
+    ),
     Gate(
         "a grant that covers its own call",
         "calls/_approval.py",
@@ -198,7 +204,7 @@ GRANT_GATES: tuple[Gate, ...] = (
     Gate(
         "the argument that a form sums up",
         _FORM,
-        "if len(names) != 1 or names[0] not in request.arguments:",
+        "if len(names) != 1 or names[0] not in self.places(request):",
         "if False:",
         _OF_FORMS,
     ),

@@ -298,7 +298,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "type of the result that a program is given",
         "code/_runner.py",
-        "            self.pipeline.check_answer(answer.tool, answer)\n",
+        "            self.pipeline.check_answer(answer.tool, answer, suspended.get(call_id), options.run)\n",
         "            pass\n",
         ("tests/code/test_journal.py",),
     ),
