@@ -33,11 +33,11 @@ from toolcrib.adapters.mcp_server import (
 from toolcrib.cli._clients import serve_command
 from toolcrib.cli._database import (
     absolute_database,
+    database_name,
     database_or,
     database_url,
     open_approvals,
     open_server_states,
-    shown_name,
 )
 from toolcrib.cli._find_toolset import file_and_endpoint, is_file_of_servers, name_of, tools_of
 from toolcrib.cli._formatting import say
@@ -155,13 +155,16 @@ def _options(given: ServeOptions, file: GatewayOptions, sinks: tuple[Sink, ...])
     policy, approvals = file.policy, open_approvals(given.database)
     store, features = approvals if given.store else None, () if policy is None else (policy,)
     limits = file.limits.of_calls
+    database = hide_passwords(
+        database_name(given.database)
+    )  # as it was given: a client is told no path of this machine
     options = ServerOptions(
         name=given.name or name_of(given.target),
         instructions=file.instructions or "",
         approve_by=given.approve_by or "store",
         elicit_always=file.approvals.elicit_always,
         approvals=approvals,
-        answered_in=file.approvals.place or f"the console, or the approvals of {shown_name(given.database)}",
+        answered_in=file.approvals.place or f"the console, or the approvals of {database}",
         wait=given.wait or 0.0,
         run=None
         if policy is None and store is None
