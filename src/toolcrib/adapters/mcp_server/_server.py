@@ -175,8 +175,8 @@ class McpServer(Server[Served]):
     """
 
     def __init__(self, toolset: Toolset, options: ServerOptions) -> None:
-        self.toolset = toolset = _checked(toolset, options)
-        self.options = options
+        toolset = _checked(toolset, options)
+        self.toolset, self.options = toolset, options
         self.approvals: ApprovalStore = MemoryApprovalStore() if options.approvals is None else options.approvals
         self.suspended_calls: SuspendedCallStore = (
             suspended_calls_beside(self.approvals) if options.suspended_calls is None else options.suspended_calls
