@@ -273,7 +273,9 @@ async def test_a_call_for_which_the_program_stands_still_is_not_held_back() -> N
         answer = worker.read()
         worker.send("done", v=answer["id"])
 
-    result = await result_of(call_first, host, limits=SandboxLimits(calls_in_flight=10, program_time=200, wall_time=200))
+    result = await result_of(
+        call_first, host, limits=SandboxLimits(calls_in_flight=10, program_time=200, wall_time=200)
+    )
 
     assert result.error is None
     assert result.value == 201
