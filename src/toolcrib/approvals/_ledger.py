@@ -390,8 +390,8 @@ def _closed_with(*entries: ApprovalEntry | None) -> list[ApprovalEntry]:
 def _close_earlier(ledger: Ledger, request: ApprovalRequest) -> None:
     """Close the earlier requests of a call in doubt, as its approver says what became of it.
 
-    The execution that it asks about has ended, and no answer to an earlier request of the call is used any more: one that
-    was cut off before it used its answer up left it behind.
+    The execution that it asks about has ended, and no answer to an earlier request is used any more: one that was cut
+    off before it used its answer up left it behind.
     """
     before = None if request.follows is None else ledger.entry(request.follows)
     if before is not None and before.execution is not None and before.execution.ended_at is None:
