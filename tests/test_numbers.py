@@ -189,6 +189,7 @@ CURSORS = {"record.EventLog.activities.before", "record.EventLog.events.after", 
 VALUES = (
     # what is checked by another of these, which takes it
     *(
+        "adapters.dbos.DurableAgent.call",
         "adapters.dbos.DurableAgent.put",
         "adapters.dbos.DurableAgent.schedule",
         "adapters.dbos.WorkOperator.works",

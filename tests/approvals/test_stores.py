@@ -153,7 +153,8 @@ async def test_an_answer_about_a_call_in_doubt_closes_the_earlier_ones_that_were
     """A process that died between its own note of the beginning and the store's has left its answer behind."""
     first, second = asked("ask_1"), asked("ask_2", in_doubt=True, follows="ask_1")
     third, other = asked("ask_3", in_doubt=True, follows="ask_1"), asked("ask_4", call_id="call_4")
-    for request in (first, second, third, other):
+    later = asked("ask_5", in_doubt=True, follows="ask_1")  # of an execution that is not cut off
+    for request in (first, second, third, other, later):
         await store.put(request)
         await store.answer(request.deny(by="ann") if is_denied and request is third else request.grant("ann"))
 
@@ -162,7 +163,7 @@ async def test_an_answer_about_a_call_in_doubt_closes_the_earlier_ones_that_were
     else:
         assert await store.begin(third, third.grant("ann")) is None
 
-    assert [entry.request.id for entry in await store.answered()] == ["ask_4"]
+    assert [entry.request.id for entry in await store.answered()] == ["ask_4", "ask_5"]
     with pytest.raises(ApprovalError):
         await store.begin(first, first.grant("ann"))
 

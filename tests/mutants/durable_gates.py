@@ -512,8 +512,8 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "an execution whose work was handed over asks about nothing",
         _WORK_STORE,
-        "            if self._fence is not None:\n                await self._fence()\n",
-        "",
+        "await self._fence()  # asked at each try",
+        "pass  # asked at each try",
         _OF_WORKERS,
     ),
     # --- the store on Postgres

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import takewhile
 from secrets import token_hex
 from typing import Any, Protocol
 
@@ -393,15 +394,15 @@ def _closed_with(*entries: ApprovalEntry | None) -> list[ApprovalEntry]:
 def _close_earlier(ledger: Ledger, request: ApprovalRequest) -> None:
     """Close the earlier requests of a call in doubt, as its approver says what became of it.
 
-    The execution that it asks about has ended, and no answer to another request of the call is used any more: one that
-    was cut off before it used its answer up left it behind.
+    The execution that it asks about has ended, and no answer to an earlier request is used any more: one that was cut
+    off before it used its answer up left it behind.
     """
     before = None if request.follows is None else ledger.entry(request.follows)
     if before is not None and before.execution is not None and before.execution.ended_at is None:
         ledger.write(replace(before, execution=replace(before.execution, ended_at=now(), process="")))
-    for entry in list(ledger.entries_of(request.call_id)) if request.in_doubt else ():
-        is_left = entry.state == "answered" and entry.request.id != request.id
-        if is_left and _is_same_call(entry.request, request):
+    entries = list(ledger.entries_of(request.call_id)) if request.in_doubt else []
+    for entry in takewhile(lambda entry: entry.request.id != request.id, entries):
+        if entry.state == "answered" and _is_same_call(entry.request, request):
             ledger.write(replace(entry, used_at=now()))
 
 

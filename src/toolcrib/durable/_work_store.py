@@ -63,7 +63,7 @@ class WorkStore(WrappedApprovalStore):
 
         async def put() -> None:
             if self._fence is not None:
-                await self._fence()  # the work may be handed over while the database is away
+                await self._fence()  # asked at each try, as the work may be handed over while the database is away
             await self.store.put(request)
 
         with self._without_clock():
