@@ -29,7 +29,6 @@ _EVENTS = 200
 _FIRST = 20  # events of a call, among them `received`
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _MOST_CHANGES, _CHANGE_CHARS = 100, 2_000  # lines of a request, and characters of each
-_MOST_READ = 20_000  # characters of an event that is read for a line in a list
 _SHORT_FACT = 100  # characters of a value in a line
 
 
@@ -198,7 +197,7 @@ def ended_calls(log: EventLog, entries: Iterable[ApprovalEntry]) -> dict[tuple[s
 
 def asked_in_lines(log: EventLog, ids: Sequence[str]) -> dict[str, str]:
     """Return the arguments of calls and the code of programs in a line each, by their ids, without very long ones."""
-    begun = log.beginnings(ids, max_chars=_MOST_READ)
+    begun = log.beginnings(ids)
     lines = [(id, one_line(data.get("arguments") or data.get("source"))) for id, data in begun]
     return {id: line for id, line in lines if line}
 

@@ -33,6 +33,7 @@ _RUNNING = "SELECT DISTINCT process FROM toolcrib_activities WHERE status = 'run
 _CLOSE = """UPDATE toolcrib_activities SET status = 'lost', ended_at =
     (SELECT at FROM toolcrib_events WHERE position = toolcrib_activities.last_position)
     WHERE status = 'running' AND process = ? RETURNING id"""
+_LONGEST = 20_000  # characters of an event whose data is read with those of many others
 _PRUNE_BATCH = 500  # calls and runs removed in one transaction, for which a writer of events may have to wait
 # What ended before, and holds nothing that did not. What was suspended and is not taken up again has not ended.
 _OLD = """FROM toolcrib_activities a WHERE a.ended_at < ? AND NOT EXISTS (
@@ -269,12 +270,12 @@ class EventLog:
         parent = self.parent_of(activity)
         return "lost" if parent is not None and parent.ended_at else "running", last
 
-    def beginnings(self, ids: Sequence[str], *, max_chars: int) -> list[tuple[str, Mapping[str, Any]]]:
+    def beginnings(self, ids: Sequence[str]) -> list[tuple[str, Mapping[str, Any]]]:
         """Return the ids and the data of the events with which calls and activities began, without very long ones."""
         rows = self.rows(
             "SELECT id, data FROM toolcrib_events WHERE kind IN ('received', 'started', 'opened') "
             f"AND LENGTH(data) < ? AND id IN ({', '.join('?' * len(ids)) or 'NULL'}) ORDER BY position",
-            (max_chars, *ids),
+            (_LONGEST, *ids),
         )
         return [(str(id), json.loads(data)["data"]) for id, data in rows]
 
