@@ -466,7 +466,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a value of others behind a flood is found",
         "provenance/_texts.py",
-        '            if more is not None and _COMPOUND.fullmatch(value) is None:\n',
+        "            if more is not None and _COMPOUND.fullmatch(value) is None:\n",
         "            if False:\n",
         _MEMORY,
     ),
