@@ -292,12 +292,12 @@ class Memory(Origins):
 
     def _bind(self, origin: Origin, values: Sequence[tuple[str, Any]], content: frozenset[str]) -> None:
         """Keep the known names that a call gives to an unknown value, or to one that has such a name."""
-        names, unknown, said, marks, texts = list[str](), list[str](), list[str](), list[str](), list[str]()
+        names, unknown, stated, marks, texts = list[str](), list[str](), list[str](), list[str](), list[str]()
         for path, value in values:
             text, least = str(value), self._least_trusted(value)
             is_unknown = least.kind in ASKED
             if argument_of(path) in content:
-                said += [text] if is_unknown else []
+                stated += [text] if is_unknown else []
                 continue
             if is_unknown:
                 marks.append(least.mark(origin.tool, path, _shown(value)))
@@ -305,10 +305,12 @@ class Memory(Origins):
             texts.append(text)
             names += self._names_in(text, is_unknown=is_unknown) if isinstance(value, str) else ()
         earlier = dict.fromkeys(bound for text in (*texts, *names) for bound in self._writings.named_in(text))
-        if unknown or said or earlier:
-            shown, digests = tuple(map(cut, unknown)), frozenset(digest_of([text]) for text in said)
+        if unknown or stated or earlier:
+            shown, digests = tuple(map(cut, unknown)), frozenset(digest_of([text]) for text in stated)
             binding = Binding(origin.tool, origin.call_id, shown, frozenset(marks), digests).with_earlier(earlier)
-            self._writings.bind(binding, names, [*unknown, *(text for each in earlier for text in each.unknown)], said)
+            self._writings.bind(
+                binding, names, [*unknown, *(text for bound in earlier for text in bound.unknown)], stated
+            )
 
     def _names_in(self, text: str, *, is_unknown: bool) -> Iterator[str]:
         """Yield the known names in a value, that of a file without its folder, and other names of the same object."""
@@ -497,9 +499,15 @@ class Memory(Origins):
         if source is not None:
             bindings[source] = None
         return [
-            Origin("bound", each.tool, each.call_id, ", ".join(each.unknown), source=(*sorted(each.marks | each.said),))
-            for each in bindings
-            if (each.unknown and not each.marks <= self._approved) or (each.said and effect == "execute")
+            Origin(
+                "bound",
+                bound.tool,
+                bound.call_id,
+                ", ".join(bound.unknown),
+                source=(*sorted(bound.marks | bound.stated),),
+            )
+            for bound in bindings
+            if (bound.unknown and not bound.marks <= self._approved) or (bound.stated and effect == "execute")
         ]
 
     def _chosen(self, origin: Origin, value: Any) -> Origin:

@@ -216,7 +216,7 @@ class Origins:
         Args:
             text: The value.
             number: The number of its piece.
-            but_said: Whether an object of which the unknown is only said is none.
+            but_said: Whether objects count as known whose unknown texts are only content.
         """
         if number < self._writings.first:
             return False

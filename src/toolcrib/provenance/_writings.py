@@ -38,22 +38,22 @@ class Binding:
         call_id: The call's id.
         unknown: The unknown values among those that decide something, as a person reads them; of many the last ones.
         marks: The marks of the values that were asked about; of many a digest, which nobody has approved.
-        said: Digests of the unknown texts of their content, or one of many.
+        stated: Digests of the unknown texts of their content, or one of many.
     """
 
     tool: str
     call_id: str
     unknown: tuple[str, ...] = ()
     marks: frozenset[str] = frozenset()
-    said: frozenset[str] = frozenset()
+    stated: frozenset[str] = frozenset()
 
     def with_earlier(self, earlier: Iterable[Binding]) -> Binding:
         """Return the binding with what earlier calls gave the same names to."""
         bindings = [*earlier, self]
-        unknown = dict.fromkeys(value for each in bindings for value in each.unknown)
-        marks = _few(frozenset[str]().union(*(each.marks for each in bindings)))
-        said = _few(frozenset[str]().union(*(each.said for each in bindings)))
-        return Binding(self.tool, self.call_id, tuple(unknown)[-_MOST_SHOWN:], marks, said)
+        unknown = dict.fromkeys(value for binding in bindings for value in binding.unknown)
+        marks = _few(frozenset[str]().union(*(binding.marks for binding in bindings)))
+        stated = _few(frozenset[str]().union(*(binding.stated for binding in bindings)))
+        return Binding(self.tool, self.call_id, tuple(unknown)[-_MOST_SHOWN:], marks, stated)
 
 
 class Writings:
@@ -98,14 +98,14 @@ class Writings:
         """Keep a date or a time that only the model knew when it wrote it."""
         self._moments.setdefault(moment, count)
 
-    def bind(self, binding: Binding, names: Iterable[str], unknown: Iterable[str], said: Iterable[str]) -> None:
+    def bind(self, binding: Binding, names: Iterable[str], unknown: Iterable[str], stated: Iterable[str]) -> None:
         """Keep the known names that a call gave to unknown values, and the unknown texts."""
         for words in map(_words_in, names):
             self._lengths.add(len(words))
             self._names["".join(words)] = binding
-        for texts, decides in ((said, False), (unknown, True)):
-            kept = (text for text in map(letters_of, texts) if _SHORTEST_WORD <= len(text) <= _LONG)
-            self._unknown.update((text, decides or self._unknown.get(text, False)) for text in kept)
+        for texts, decides in ((stated, False), (unknown, True)):
+            letters = (text for text in map(letters_of, texts) if _SHORTEST_WORD <= len(text) <= _LONG)
+            self._unknown.update((text, decides or self._unknown.get(text, False)) for text in letters)
         self.made_by[binding.tool, binding.call_id] = binding
 
     def named_in(self, value: str) -> Iterator[Binding]:
