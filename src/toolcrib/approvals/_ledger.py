@@ -392,7 +392,7 @@ def _closed_with(*entries: ApprovalEntry | None) -> list[ApprovalEntry]:
 
 
 def _close_earlier(ledger: Ledger, request: ApprovalRequest) -> None:
-    """Close the earlier requests of a call in doubt, as its approver says what became of it.
+    """Close the earlier requests of a call in doubt, for which its approver gives a result or says no.
 
     The execution that it asks about has ended, and no answer to an earlier request is used any more: one that was cut
     off before it used its answer up left it behind.
