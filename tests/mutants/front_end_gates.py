@@ -57,7 +57,7 @@ FRONT_END_GATES: tuple[Gate, ...] = (
     Gate(
         "front end: of two processes one goes on",
         "serving/_front_end.py",
-        "if stored is not None and not await self.kept.drop(key, stored.requests):",
+        "if not await self.kept.replace(claim, stored):",
         "if False:",
         _SESSIONS,
     ),

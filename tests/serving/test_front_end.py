@@ -230,6 +230,35 @@ async def test_of_two_processes_one_goes_on(tmp_path: Path) -> None:
     assert sorted(trips.did) == ["book Oslo", "weather Oslo"]
 
 
+async def test_of_two_processes_that_read_one_state_one_goes_on(tmp_path: Path) -> None:
+    trips, path = Trips([WEATHER, BOOK], "Booked."), tmp_path / "approvals.db"
+    fronts, both_read = [FrontEnd(trips, SqliteApprovalStore(path)) for _ in range(2)], asyncio.Barrier(2)
+    for front in fronts:
+        front.sessions.kept = ReadTogether(front.sessions.kept, both_read)
+
+    begun = await asyncio.gather(*(front.say("Book.", message="m0") for front in fronts), return_exceptions=True)
+    (request,) = [id for events in begun if isinstance(events, list) for id in asked(events)]
+    done = await asyncio.gather(*(front.answer((request, True)) for front in fronts), return_exceptions=True)
+
+    assert [sum(isinstance(each, FrontEndError) for each in tries) for tries in (begun, done)] == [1, 1]
+    assert sorted(trips.did) == ["book Oslo", "weather Oslo"]
+
+
+class ReadTogether:
+    """A store of conversations, of which two processes read the same state before either of them goes on."""
+
+    def __init__(self, store: Any, both_read: asyncio.Barrier) -> None:
+        self._store, self._both_read = store, both_read
+
+    async def find(self, key: str) -> Any:
+        found = await self._store.find(key)
+        await self._both_read.wait()
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
 async def test_an_answer_that_was_given_elsewhere_counts() -> None:
     trips, store = Trips(BOOK, "Then not."), MemoryApprovalStore()
     front = FrontEnd(trips, store)

@@ -49,3 +49,14 @@ async def test_a_call_that_waits_for_later_requests_is_not_dropped(store: Suspen
     await store.drop("key", ["ask_1"])
 
     assert (kept, await store.find("key"), await store.tools()) == (CALL, None, frozenset())
+
+
+async def test_of_two_that_read_one_state_one_replaces_it(store: SuspendedCallStore) -> None:
+    states = [SuspendedCall("key", "ann", "book", (), {"by": name}) for name in ("a", "b", "c", "d")]
+
+    first = [await store.replace(state, None) for state in states[:2]]
+    found = await store.find("key")
+    later = [await store.replace(state, found) for state in states[2:]]
+
+    assert (first, later) == ([True, False], [True, False])
+    assert await store.find("key") == states[2]

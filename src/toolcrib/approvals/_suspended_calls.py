@@ -69,6 +69,18 @@ class SuspendedCallStore(Protocol):
         """Keep a call, in place of the one with its key."""
         ...
 
+    async def replace(self, call: SuspendedCall, before: SuspendedCall | None) -> bool:
+        """Keep a call in place of an earlier state of it, if that is still the one with its key.
+
+        Args:
+            call: The call.
+            before: Its earlier state, as it was found; None where there was none.
+
+        Returns:
+            Whether it is kept: of several callers at once, in any processes, one gets True.
+        """
+        ...
+
     async def find(self, key: str) -> SuspendedCall | None:
         """Return the call with this key."""
         ...
@@ -118,11 +130,22 @@ class MemorySuspendedCalls:
     async def keep(self, call: SuspendedCall) -> None:
         """Keep a call, in place of the one with its key."""
         with self._lock:
-            self._calls.pop(call.key, None)
-            self._calls[call.key] = call
-            mine = [key for key, stored in self._calls.items() if stored.principal == call.principal]
-            for key in mine[:-MAX_SUSPENDED]:
-                del self._calls[key]
+            self._put(call)
+
+    async def replace(self, call: SuspendedCall, before: SuspendedCall | None) -> bool:
+        """Keep a call in place of an earlier state of it, if that is still there; return whether it was."""
+        with self._lock:
+            if self._calls.get(call.key) != before:
+                return False
+            self._put(call)
+            return True
+
+    def _put(self, call: SuspendedCall) -> None:
+        self._calls.pop(call.key, None)
+        self._calls[call.key] = call
+        mine = [key for key, stored in self._calls.items() if stored.principal == call.principal]
+        for key in mine[:-MAX_SUSPENDED]:
+            del self._calls[key]
 
     async def find(self, key: str) -> SuspendedCall | None:
         """Return the call with this key."""
@@ -169,13 +192,27 @@ class SqlSuspendedCalls:
                 "since = excluded.since",
                 call.to_row(),
             )
-            execute(
-                f"DELETE FROM {_TABLE} WHERE principal = ? AND key NOT IN "
-                f"(SELECT key FROM {_TABLE} WHERE principal = ? ORDER BY since DESC LIMIT ?)",
-                (call.principal, call.principal, MAX_SUSPENDED),
-            )
+            _forget_oldest(execute, call.principal)
 
         await self._run(write, write=True)
+
+    async def replace(self, call: SuspendedCall, before: SuspendedCall | None) -> bool:
+        """Keep a call in place of an earlier state of it, if that is still there; return whether it was."""
+        key, principal, tool, *changed = call.to_row()
+
+        def write(execute: Execute) -> bool:
+            if before is not None:
+                earlier = before.to_row()
+                update = f"UPDATE {_TABLE} SET requests = ?, state = ?, since = ? WHERE key = ? AND requests = ? "
+                values = (*changed, key, earlier[3], earlier[5])
+                return execute(f"{update}AND since = ? RETURNING key", values).fetchone() is not None
+            insert = f"INSERT INTO {_TABLE} (key, principal, tool, requests, state, since) VALUES (?, ?, ?, ?, ?, ?) "
+            values = (key, principal, tool, *changed)
+            is_kept = execute(f"{insert}ON CONFLICT (key) DO NOTHING RETURNING key", values).fetchone() is not None
+            _forget_oldest(execute, principal)
+            return is_kept
+
+        return await self._run(write, write=True)
 
     async def find(self, key: str) -> SuspendedCall | None:
         """Return the call with this key."""
@@ -212,6 +249,14 @@ class SqlSuspendedCalls:
                 return work(execute)
 
         return await asyncio.to_thread(run)
+
+
+def _forget_oldest(execute: Execute, principal: str) -> None:
+    execute(
+        f"DELETE FROM {_TABLE} WHERE principal = ? AND key NOT IN "
+        f"(SELECT key FROM {_TABLE} WHERE principal = ? ORDER BY since DESC LIMIT ?)",
+        (principal, principal, MAX_SUSPENDED),
+    )
 
 
 def _first(execute: Execute, where: str, *values: str) -> SuspendedCall | None:

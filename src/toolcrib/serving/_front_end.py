@@ -163,9 +163,9 @@ class FrontEndSessions:
             exchange.message = state["message"]
         else:
             raise FrontEndError("a call waits for approval: answer it first, then write again", 409)
-        if stored is not None and not await self.kept.drop(key, stored.requests):
+        claim = await exchange.state(claimed=True, text=state["session"] if session.open_round is not None else None)
+        if not await self.kept.replace(claim, stored):
             raise FrontEndError("this conversation is being answered elsewhere; ask again later", 409)
-        await exchange.save(claimed=True, text=state["session"] if session.open_round is not None else None)
         return exchange
 
     async def _session(self, exchange: Exchange, state: Mapping[str, Any]) -> Session:
@@ -281,10 +281,15 @@ class Exchange:
         except ResultNotSerializable:
             _log.warning("the call %s begins unrecorded: a result beside it has no JSON form", call.id)
 
-    async def save(self, *, claimed: bool, text: str | None = None) -> None:
-        """Keep the session; of a claimed one, no other process may go on with it.
+    async def save(self, *, claimed: bool) -> None:
+        """Keep the session; of a claimed one, no other process may go on with it."""
+        await self._sessions.kept.keep(await self.state(claimed=claimed))
+
+    async def state(self, *, claimed: bool, text: str | None = None) -> SuspendedCall:
+        """Return the session as it is kept.
 
         Args:
+            claimed: No other process may go on with it.
             text: Its stored text, if there is one: writing it again tells sinks that it is paused.
         """
         session = self.session
@@ -303,8 +308,7 @@ class Exchange:
         }
         requests = (f"claim_{uuid4().hex}",) if claimed else tuple(waiting.id for waiting in asked)
         tool = asked[0].tool if asked else ""
-        stored = SuspendedCall(self._key, self.principal, tool, requests, json.loads(json.dumps(state)))
-        await self._sessions.kept.keep(stored)
+        return SuspendedCall(self._key, self.principal, tool, requests, json.loads(json.dumps(state)))
 
     # --- the loop
 

@@ -171,6 +171,10 @@ class _CallsOfPath:
     async def keep(self, call: SuspendedCall) -> None:
         await self._store.keep(replace(call, key=self._prefix + call.key))
 
+    async def replace(self, call: SuspendedCall, before: SuspendedCall | None) -> bool:
+        own, earlier = (item and replace(item, key=self._prefix + item.key) for item in (call, before))
+        return own is not None and await self._store.replace(own, earlier)
+
     async def find(self, key: str) -> SuspendedCall | None:
         return self._own(await self._store.find(self._prefix + key))
 
