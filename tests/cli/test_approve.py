@@ -179,7 +179,7 @@ async def test_parts_of_an_argument_are_asked_about_where_it_has_no_bound_itself
     typed: tuple[str, ...], words: str
 ) -> None:
     request = ApprovalRequest("a", "c", "buy", {"order": {"to": "ada", "items": [{"price": 5}]}}, "d")
-    script = Script("w", *typed, "", "", "", "y")
+    script = Script("w", *typed, "", "", "", "", "y")
 
     grant = await approver_of(ApprovalFlags(), Toolset(), script)(request)
 
