@@ -114,7 +114,7 @@ def test_unknown_workflows_workers_and_states_are_said(toolcrib: Command, tools:
 
     assert "there is no workflow w9" in toolcrib("workflows", "show", "w9").stderr
     assert "there is no such worker" in toolcrib("workers", "recover", "w9").stderr
-    for state, hint in (("over", ""), ("suspended", ". Did you mean paused?")):
+    for state, hint in (("over", ""), ("paused", ". Did you mean suspended?")):
         told = " ".join(toolcrib("workflows", "list", "--state", state).stderr.replace("│", " ").split())
         assert "is not one of cancelled, delayed, done" in told
         assert f"waiting{hint}" in told

@@ -1043,7 +1043,7 @@ class Desk:
         text: str | None = None,
     ) -> list[Any]:
         mine = "cancelled" if "t1" in self.done else "waiting"
-        about = {"kind": "turn", "what": "support: refund", "queue": "mail", "worker": "w1", "attempts": 2}
+        about = {"kind": "turn", "target": "support: refund", "queue": "mail", "worker": "w1", "attempts": 2}
         one = {**about, "id": "t1", "state": mine, "created_at": time.time() - 60, "error": None}
         return [one] if not states or mine in states else []
 
@@ -1116,7 +1116,7 @@ class Paused(Desk):
         start: int = 0,
         text: str | None = None,
     ) -> list[Any]:
-        return [{**one, "kind": "program", "state": "paused", "waits_for": self.asked} for one in super().works()]
+        return [{**one, "kind": "program", "state": "suspended", "waits_for": self.asked} for one in super().works()]
 
 
 @dataclass
@@ -1133,7 +1133,7 @@ class Crowd(Desk):
     ) -> list[Any]:
         (one,) = super().works()
         ids = [n for n in range(1_000) if text is None or text in f"number {n}"][start : start + limit]
-        return [{**one, "state": "paused", "id": f"t{n}", "what": f"number {n}", "waits_for": (f"a{n}",)} for n in ids]
+        return [{**one, "state": "suspended", "id": f"t{n}", "target": f"number {n}", "waits_for": (f"a{n}",)} for n in ids]
 
 
 def test_a_thousand_pieces_of_work_are_turned_over_to_the_last(path: Path, visit: Callable[..., Page]) -> None:

@@ -73,7 +73,7 @@ def _facts(work: Any, more: Mapping[str, Any]) -> dict[str, str]:
         "why": work.error or "",
         "part of": f"the conversation {work.conversation_id}" if work.conversation_id else "",
         "schedule": work.schedule or "",
-        "waits for": asks if work.state == "paused" else "",
+        "waits for": asks if work.state == "suspended" else "",
         "queue": work.queue or "",
         "priority": str(work.priority or ""),
         "key": work.key or "",

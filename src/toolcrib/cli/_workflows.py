@@ -56,7 +56,7 @@ BeforeOption = Annotated[
 ]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="With --all: do it without saying how many and asking.")]
 _STATES = {
-    "cancel": ("delayed", "waiting", "running", "paused"),
+    "cancel": ("delayed", "waiting", "running", "suspended"),
     "resume": ("cancelled", "given up"),
     "retry": ("failed",),
 }
@@ -67,7 +67,7 @@ _STYLES = {
     "rejected": "yellow",
     "given up": "red",
     "cancelled": "red",
-    "paused": "yellow",
+    "suspended": "yellow",
     "lost": "red",
 }
 _WIDE = 60  # characters of one cell
@@ -92,7 +92,7 @@ def list_workflows(
         typer.Option(
             "--state",
             metavar="STATE",
-            help="Only the delayed, waiting, running, paused, done, rejected, failed, cancelled, given up.",
+            help="Only the delayed, waiting, running, suspended, done, rejected, failed, cancelled, given up.",
         ),
     ] = None,
     queue: Annotated[str | None, typer.Option("--queue", metavar="NAME", help="Only those of this queue.")] = None,
@@ -124,7 +124,7 @@ def list_workflows(
     with _client(database) as (module, client):
         known = sorted(module.WORK_STATES)
         if state is not None and state not in known:
-            hint = ". Did you mean paused?" if state in ("suspended", "pending") else ""
+            hint = ". Did you mean suspended?" if state in ("paused", "pending") else ""
             raise typer.BadParameter(f"{state!r} is not one of {', '.join(known)}{hint}", param_hint="--state")
         found = module.list_work(
             client,
@@ -175,7 +175,7 @@ def result(
     until = None if timeout is None else time.monotonic() + timeout
     with _client(database) as (module, client):
         work = module.find_work(client, work_id)
-        while work.state in _OPEN or (through and work.state == "paused"):
+        while work.state in _OPEN or (through and work.state == "suspended"):
             if until is not None and time.monotonic() >= until:
                 say(f"{work.id} is {work.state} after {timeout:g} s")
                 raise typer.Exit(Status.FAILED)
@@ -188,7 +188,7 @@ def result(
         write(printed_result(work, more))
     else:
         say(f"{work.id} is {work.state}" + (f": {why}" if (why := _why(work)) else ""))
-    raise typer.Exit({"done": Status.DONE, "paused": Status.SUSPENDED}.get(work.state, Status.FAILED))
+    raise typer.Exit({"done": Status.DONE, "suspended": Status.SUSPENDED}.get(work.state, Status.FAILED))
 
 
 def _add_change(verb: str, about: str) -> None:

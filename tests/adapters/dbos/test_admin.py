@@ -44,11 +44,11 @@ async def test_a_turn_that_waited_is_one_piece_of_work_under_one_id(tmp_path: Pa
         handle = await agent.put(Turn(pay, kwargs={"cents": 3}))
         asked = await handle.outcome()
         assert isinstance(asked, Suspended)
-        before = [work.id for work in list_work(engine.client, state="paused", limit=1)]
+        before = [work.id for work in list_work(engine.client, state="suspended", limit=1)]
         await engine.client.approvals.answer(asked.request.grant("ann"))
         await handle.outcome(through=True)
         after = [(work.id, work.state) for work in list_work(engine.client)]
-        listed = [list_work(engine.client, state=state) for state in ("paused", "done")]
+        listed = [list_work(engine.client, state=state) for state in ("suspended", "done")]
         work, more = show_work(engine.client, handle.id)
         by_part, _ = show_work(engine.client, asked.request.id)
 
@@ -90,7 +90,7 @@ async def test_work_is_found_by_words_and_by_time(tmp_path: Path) -> None:
             list_work(engine.client, text=delayed[0].id[:20]),
             list_work(engine.client, text="ann count"),
             list_work(engine.client, since=later),
-            list_work(engine.client, until=later, state="paused"),
+            list_work(engine.client, until=later, state="suspended"),
         ]
 
     assert [{work.id for work in found} for found in chosen] == [
@@ -138,7 +138,7 @@ async def test_a_program_that_waited_is_one_piece_of_work_as_well(tmp_path: Path
         after = [(work.id, work.state) for work in list_work(engine.client)]
         work, more = show_work(engine.client, program.id)
 
-    assert (before, after) == (["paused"], [(program.id, "done")])
+    assert (before, after) == (["suspended"], [(program.id, "done")])
     assert (work.state, more["result"]["output"]) == ("done", "paid 4\n")
 
 
@@ -156,7 +156,7 @@ async def test_answered_work_waits_for_a_worker_and_for_no_person(database: str,
         before = list_work(engine.client)
         for request in (outcome.request, of_program):
             await engine.client.approvals.answer(getattr(request, answer)(by="ann"))
-        after = list_work(engine.client, state="paused")
+        after = list_work(engine.client, state="suspended")
 
     assert {work.waits_for for work in before} == {(outcome.request.id,), (of_program.id,)}
     assert [(work.waits_for, work.error) for work in after] == [((), "answered; waits for a worker")] * 2
@@ -173,7 +173,7 @@ async def test_work_that_a_standing_grant_allows_meanwhile_waits_for_a_worker_an
         await program.settled(polling=QUICK)
         await engine.client.result(program.id)
         await engine.client.approvals.answer(outcome.request.always("ann", scope="tool"))
-        after = list_work(engine.client, state="paused")
+        after = list_work(engine.client, state="suspended")
 
     assert [(work.waits_for, work.error) for work in after] == [((), "answered; waits for a worker")] * 2
 
@@ -233,7 +233,7 @@ async def test_a_worker_that_hands_nothing_over_logs_once_what_a_lost_one_holds(
     ]
 
 
-async def test_a_paused_turn_that_is_cancelled_cannot_be_approved_into_running(tmp_path: Path) -> None:
+async def test_a_suspended_turn_that_is_cancelled_cannot_be_approved_into_running(tmp_path: Path) -> None:
     agent = durable(pay)
 
     async with engine_of(str(tmp_path / "work.db"), agent) as engine:
@@ -245,7 +245,7 @@ async def test_a_paused_turn_that_is_cancelled_cannot_be_approved_into_running(t
             assert isinstance(outcome, Suspended)
             with pytest.raises(ApprovalError, match="was answered before by cancel"):
                 await engine.client.approvals.answer(outcome.request.grant("ann"))
-        listed = list_work(engine.client, state="paused")
+        listed = list_work(engine.client, state="suspended")
         for handle in (by_id, by_handle):
             with pytest.raises(DurableFailure, match="was cancelled"):
                 await handle.outcome()

@@ -220,7 +220,7 @@ async def test_a_request_says_which_agent_and_conversation_asks_also_after_a_tur
         after = list_work(engine.client)
 
     assert (request.agent, request.conversation_id) == (agent.name, "conv_7")
-    assert {(work.conversation_id, work.state) for work in works} == {("conv_7", "paused"), ("conv_7", "done")}
+    assert {(work.conversation_id, work.state) for work in works} == {("conv_7", "suspended"), ("conv_7", "done")}
     assert [work.conversation_id for work in after] == ["conv_7"] * 2
 
 

@@ -67,7 +67,7 @@ async def test_work_that_is_cancelled_while_it_waits_for_an_answer_never_goes_on
         for one in {work_id, cancelled.id}:
             with pytest.raises(EngineError, match=r"was cancelled while it waited for an answer.*enqueue it again"):
                 await asyncio.to_thread(resume_work, engine.client, one)
-        left = [work for state in ("paused", "waiting", "running") for work in list_work(engine.client, state=state)]
+        left = [work for state in ("suspended", "waiting", "running") for work in list_work(engine.client, state=state)]
         pending = await engine.client.approvals.list(pending=True)
         looked_at = await engine.client.approvals.answered()
 

@@ -91,7 +91,7 @@ async def test_what_goes_on_after_an_answer_waits_for_its_key(database: str, kin
         await asyncio.to_thread(engine.client.go, work.worker.queue)
         (found,) = await ended(engine, "done")
 
-    assert before == {work_id: "paused", other: "delayed"}
+    assert before == {work_id: "suspended", other: "delayed"}
     assert (waiting.id, waiting.key) == (found.id, "one")
 
 

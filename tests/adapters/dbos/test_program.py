@@ -55,7 +55,7 @@ async def test_a_program_waits_for_a_person_and_goes_on_without_repeating_a_call
         result = await program.result(polling=QUICK)
         states.append(await program.state())
 
-    assert states == ["paused", "done"]
+    assert states == ["suspended", "done"]
     assert "goes on when a person has decided" in waiting.text()
     assert (result.output, result.return_value) == ("paid 6\n", 18)
     assert ran == [0, 1, 2, "paid", 9]

@@ -186,7 +186,7 @@ async def test_work_names_every_request_that_its_program_waits_for(file: str) ->
         program = await toolkit.start("import asyncio\nawait asyncio.gather(pay(3), pay(4))")
         asked = (await program.settled(polling=QUICK)).suspended
         await engine.client.result(program.id, polling=QUICK)
-        (work,) = list_work(engine.client, state="paused")
+        (work,) = list_work(engine.client, state="suspended")
 
     assert len(asked) == 2
     assert work.waits_for == tuple(one.id for one in asked)

@@ -77,7 +77,7 @@ async def test_what_ended_is_removed_and_what_waits_stays(database: str) -> None
     assert removed["programs"] == 1
     assert removed["requests"] == 1
     assert removed["calls and runs"] == 6
-    assert left == {waits.id: "paused", paused.id: "paused"}
+    assert left == {waits.id: "suspended", paused.id: "suspended"}
     assert (after["workflows"], after["toolcrib_programs"]) == (2, 1)
     assert done.id not in left
     assert through.value == "paid 2"

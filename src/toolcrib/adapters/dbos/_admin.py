@@ -31,11 +31,11 @@ from toolcrib.durable import WAITING, WAITS_FOR, answered_entries
 from toolcrib.errors import EngineError, explain_options
 
 T = TypeVar("T")
-State = Literal["delayed", "waiting", "running", "paused", "done", "rejected", "failed", "cancelled", "given up"]
+State = Literal["delayed", "waiting", "running", "suspended", "done", "rejected", "failed", "cancelled", "given up"]
 WORK_STATES: tuple[str, ...] = get_args(State)
 """The states of a piece of work."""
 
-_CONTINUED = "continued"  # of a workflow that was paused: another one goes on with the work
+_CONTINUED = "continued"  # of a suspended workflow: another one goes on with the work
 
 _STATES: Mapping[str, str] = {
     "DELAYED": "delayed",
@@ -48,10 +48,10 @@ _STATES: Mapping[str, str] = {
 }
 """Our words for the states in DBOS."""
 
-_PAUSED = (("SUCCESS", '%"waits_for":%'), ("SUCCESS", '{"state":"paused"%'))
+_SUSPENDED = (("SUCCESS", '%"waits_for":%'), ("SUCCESS", '{"state":"paused"%'))
 _ENDED: Mapping[str, Sequence[tuple[str, str]]] = {
     "waiting": (("ENQUEUED", ""), ("DELAYED", "")),  # for a worker that can run it
-    "paused": _PAUSED,
+    "suspended": _SUSPENDED,
     "rejected": (("SUCCESS", '%"kind":"rejected"%'),),
     "failed": (
         ("ERROR", ""),
@@ -78,19 +78,19 @@ class Work:
         id: The id that it was enqueued with, that of its first workflow.
         kind: `turn` or `program`, or what else DBOS runs in this database.
         target: The agent and the tool of a turn, the toolkit of a program.
-        state: `paused` is one that waits for a person. `failed` is one whose tool or program raised or had no more
+        state: `suspended` is one that waits for a person. `failed` is one whose tool or program raised or had no more
             time, or whose worker raised.
         worker: Who runs it, or ran it last.
         attempts: How often its last workflow was begun.
         error: The error, the reason why its tool did not run, or that it waits for a worker: its own is lost, or its
             request is answered.
-        waits_for: The ids of the requests that paused work waits for, until one is answered; a program may make several
+        waits_for: The ids of the requests that suspended work waits for, until one is answered; a program may make several
             calls at once.
         in_doubt: Whether one of them is about a call in doubt.
         conversation_id: The conversation that it is part of, where it was put with one.
         schedule: The schedule that it comes from, where it comes from one.
         partition: The partition of its queue that it is part of, where it was put with one.
-        principal: On whose behalf a program, or a turn that has paused, makes its calls, where that is known.
+        principal: On whose behalf a program, or a suspended turn, makes its calls, where that is known.
         created_at: When its last workflow was enqueued, in seconds since the epoch, like the other times.
     """
 
@@ -361,7 +361,7 @@ def _found(client: Client, work_id: str) -> WorkflowStatus:
 
 def _works(client: Client, found: Sequence[WorkflowStatus]) -> list[Work]:
     works = [_work_of(status) for status in found]
-    after = [_after(status) if work.state == "paused" else None for status, work in zip(found, works, strict=True)]
+    after = [_after(status) if work.state == "suspended" else None for status, work in zip(found, works, strict=True)]
     asked = [other for other in after if other is not None]
     there = client.dbos.list_workflows(workflow_ids=asked, load_input=False, load_output=False) if asked else ()
     gone_on = {status.workflow_id for status in there}
@@ -386,7 +386,7 @@ def _stalled(client: Client, works: Sequence[Work]) -> list[Work]:
         replace(work, error=_LOST.format(work.worker))
         if work.state == "running" and work.worker in lost
         else replace(work, error=_TO_GO_ON, waits_for=(), in_doubt=False)
-        if work.state == "paused" and not answered.isdisjoint(work.waits_for)
+        if work.state == "suspended" and not answered.isdisjoint(work.waits_for)
         else work
         for work in works
     ]
@@ -399,8 +399,8 @@ def _run_aside(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def _unless_cancelled(client: Client, work: Work, status: WorkflowStatus) -> Work:
-    """Return a program that was cancelled while it was paused as what it is; its workflow had ended before."""
-    if work.state != "paused" or status.name != PROGRAM:
+    """Return a program that was cancelled while it was suspended as what it is; its workflow had ended before."""
+    if work.state != "suspended" or status.name != PROGRAM:
         return work
     run = program_run(client, str(data_of(status)["run"]))
     if run is None:
@@ -413,7 +413,7 @@ def _unless_cancelled(client: Client, work: Work, status: WorkflowStatus) -> Wor
 
 
 def _after(status: WorkflowStatus) -> str:
-    """Return the id of the workflow that goes on after one that was paused, once there is an answer."""
+    """Return the id of the workflow that goes on after a suspended one, once there is an answer."""
     if status.name == PROGRAM:
         data = data_of(status)
         return stretch_id(str(data["run"]), int(data["generation"]) + 1)
@@ -457,7 +457,7 @@ def _ended(result: Mapping[str, Any]) -> tuple[str, str | None]:
     """Return the state of a workflow that came to this result, and what went wrong."""
     outcome: Mapping[str, Any] = result.get("outcome") or {}
     if result.get("state") == "paused" or result.get(WAITS_FOR):
-        return "paused", None
+        return "suspended", None
     if outcome.get("kind") == "rejected":
         return "rejected", outcome.get("reason")
     if result.get("stop_reason") == "timeout":

@@ -249,15 +249,15 @@ class DurableProgram:
     id: str
     client: Client
 
-    async def state(self) -> Literal["waiting", "running", "paused", "done", "cancelled", "failed"]:
-        """Return the state: `waiting` in its queue, `paused` for a person, `failed` when its worker raised, and others.
+    async def state(self) -> Literal["waiting", "running", "suspended", "done", "cancelled", "failed"]:
+        """Return the state: `waiting` in its queue, `suspended` until a person answers, `failed` when its worker raised, and others.
 
         Raises:
             EngineError: Nothing has this id.
         """
         run = await asyncio.to_thread(program_run, self.client, self.id)
-        if run is not None and run.state in ("paused", "done", "cancelled"):
-            return run.state
+        if run is not None and run.state != "running":
+            return "suspended" if run.state == "paused" else run.state
         found = await self.client.status(self.id if run is None else stretch_id(self.id, run.generation))
         if run is None and found is None:
             raise EngineError(f"there is no program {self.id} in {self.client.database}")
@@ -306,7 +306,7 @@ class DurableProgram:
         """
         before = await self.state()
         await cancel_program(self.client, self.id)
-        return before in ("waiting", "running", "paused")
+        return before in ("waiting", "running", "suspended")
 
 
 async def cancel_program(client: Client, program_id: str) -> str:

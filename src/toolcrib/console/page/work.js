@@ -8,14 +8,14 @@ const AGAIN = 3_000;
 const PAGE = 50;
 const AT_ONCE = 50;  // workflows that one answer of the server is about
 const COUNTED = 1_000;
-const CHANGES = { cancel: ["delayed", "waiting", "running", "paused"], resume: ["cancelled", "given up"], retry: ["failed"] };  // by the states of the work
+const CHANGES = { cancel: ["delayed", "waiting", "running", "suspended"], resume: ["cancelled", "given up"], retry: ["failed"] };  // by the states of the work
 const WORDS = { cancel: "Cancel", resume: "Resume", retry: "Retry" };
 const MEANT = {
   cancel: "What it did stays done.",
   resume: "What it has recorded is not done again.",
   retry: "What it is known to have done is not done again; a call that had begun asks a person.",
 };
-const DOTS = { done: "completed", failed: "failed", rejected: "rejected", "given up": "failed", lost: "failed", cancelled: "cancelled", paused: "suspended", running: "running", recovered: "cancelled", "in doubt": "suspended" };
+const DOTS = { done: "completed", failed: "failed", rejected: "rejected", "given up": "failed", lost: "failed", cancelled: "cancelled", suspended: "suspended", running: "running", recovered: "cancelled", "in doubt": "suspended" };
 
 /** The view of durable work. */
 export class Work {
