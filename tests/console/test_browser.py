@@ -1133,7 +1133,9 @@ class Crowd(Desk):
     ) -> list[Any]:
         (one,) = super().works()
         ids = [n for n in range(1_000) if text is None or text in f"number {n}"][start : start + limit]
-        return [{**one, "state": "suspended", "id": f"t{n}", "target": f"number {n}", "waits_for": (f"a{n}",)} for n in ids]
+        return [
+            {**one, "state": "suspended", "id": f"t{n}", "target": f"number {n}", "waits_for": (f"a{n}",)} for n in ids
+        ]
 
 
 def test_a_thousand_pieces_of_work_are_turned_over_to_the_last(path: Path, visit: Callable[..., Page]) -> None:

@@ -84,8 +84,8 @@ class Work:
         attempts: How often its last workflow was begun.
         error: The error, the reason why its tool did not run, or that it waits for a worker: its own is lost, or its
             request is answered.
-        waits_for: The ids of the requests that suspended work waits for, until one is answered; a program may make several
-            calls at once.
+        waits_for: The ids of the requests that suspended work waits for, until one is answered; a program may make
+            several calls at once.
         in_doubt: Whether one of them is about a call in doubt.
         conversation_id: The conversation that it is part of, where it was put with one.
         schedule: The schedule that it comes from, where it comes from one.

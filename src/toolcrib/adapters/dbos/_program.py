@@ -250,7 +250,7 @@ class DurableProgram:
     client: Client
 
     async def state(self) -> Literal["waiting", "running", "suspended", "done", "cancelled", "failed"]:
-        """Return the state: `waiting` in its queue, `suspended` until a person answers, `failed` when its worker raised, and others.
+        """Return the state: `waiting` in its queue, `suspended` until it has an answer, `failed`, and others.
 
         Raises:
             EngineError: Nothing has this id.

@@ -172,8 +172,8 @@ class _CallsOfPath:
         await self._store.keep(replace(call, key=self._prefix + call.key))
 
     async def replace(self, call: SuspendedCall, before: SuspendedCall | None) -> bool:
-        own, earlier = (item and replace(item, key=self._prefix + item.key) for item in (call, before))
-        return own is not None and await self._store.replace(own, earlier)
+        earlier = None if before is None else replace(before, key=self._prefix + before.key)
+        return await self._store.replace(replace(call, key=self._prefix + call.key), earlier)
 
     async def find(self, key: str) -> SuspendedCall | None:
         return self._own(await self._store.find(self._prefix + key))
