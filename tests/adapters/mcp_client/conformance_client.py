@@ -19,7 +19,8 @@ from mcp.client.auth.extensions.identity_assertion import IdentityAssertionOAuth
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata
 from pydantic import AnyUrl
 
-from tests.adapters.mcp_client.test_oauth import Browser, Kept
+from tests.adapters.mcp_client.test_oauth import Browser
+from tests.adapters.tokens import MemoryTokens
 from toolcrib import Pipeline, ToolCall, Toolset
 from toolcrib.adapters.mcp_client import Elicitation, connect
 
@@ -79,7 +80,7 @@ async def _sample(context: Any, params: types.CreateMessageRequestParams) -> typ
 
 
 async def _signing(scenario: str, url: str, context: Mapping[str, Any]) -> httpx2.Auth:
-    kept, browser = Kept(), Browser()
+    kept, browser = MemoryTokens(), Browser()
     match scenario:
         case "auth/client-credentials-basic":
             own = context["client_id"], context["client_secret"]
