@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from toolcrib._processes import this_process
 from toolcrib.approvals import ApprovalEntry, Execution, WrappedApprovalStore
@@ -18,6 +18,8 @@ from toolcrib.durable._result_turns import result_with_turns
 from toolcrib.durable._turn_execution import TurnExecution
 from toolcrib.pipeline import Run
 from toolcrib.tools import Tool, stopped_clocks
+
+T = TypeVar("T")
 
 _log = logging.getLogger("toolcrib.durable")
 _IN_DOUBT = (
@@ -66,8 +68,7 @@ class WorkStore(WrappedApprovalStore):
                 await self._fence()  # asked at each try, as the work may be handed over while the database is away
             await self.store.put(request)
 
-        with self._without_clock():
-            await readable(put)
+        await self._patiently(put)
         if request.in_doubt:
             _log.warning(_IN_DOUBT, self._work_id, request.tool, request.id)
 
@@ -79,11 +80,9 @@ class WorkStore(WrappedApprovalStore):
         """Return the answer to this request; None for a call in doubt whose answer this work did not wait for."""
         if self._execution is not None and request.in_doubt and request.id != self._execution.asked:
             return None  # the workflow that goes on takes it, which records the call again before it begins
-        with self._without_clock():
-            answer = await readable(lambda: self.store.take(request))
+        answer = await self._patiently(lambda: self.store.take(request))
         if isinstance(answer, ApprovalEntry) and await self._cut_off(answer):
-            with self._without_clock():
-                answer = await readable(lambda: self.store.take(request))
+            answer = await self._patiently(lambda: self.store.take(request))
         if isinstance(answer, Grant | Denial):
             self._note(request, answer)
         if (
@@ -98,8 +97,7 @@ class WorkStore(WrappedApprovalStore):
     async def use(self, request: ApprovalRequest, answer: Grant | Denial) -> ApprovalEntry | None:
         """Keep an answer that came with the call."""
         self._note(request, answer)
-        with self._without_clock():
-            return await readable(lambda: self.store.use(request, answer))
+        return await self._patiently(lambda: self.store.use(request, answer))
 
     async def begin(
         self, request: ApprovalRequest, grant: Grant | None, *, again: bool = False
@@ -116,11 +114,9 @@ class WorkStore(WrappedApprovalStore):
                 return await self.store.begin(request, grant, again=True)
             return begun
 
-        with self._without_clock():
-            begun = await readable(begin)
+        begun = await self._patiently(begin)
         if begun is not None and await self._cut_off(begun):
-            with self._without_clock():
-                begun = await readable(begin)
+            begun = await self._patiently(begin)
         if begun is None:
             self._begun.add(request.call_id)
         return begun
@@ -140,44 +136,38 @@ class WorkStore(WrappedApprovalStore):
 
     async def end(self, request: ApprovalRequest, grant: Grant | None, result: Mapping[str, Any] | None = None) -> None:
         """Record that a call has ended."""
-        with self._without_clock():
-            await readable(lambda: self.store.end(request, grant, result))
+        await self._patiently(lambda: self.store.end(request, grant, result))
 
     async def break_off(self, request: ApprovalRequest, grant: Grant | None) -> None:
         """Record that a call which began here was broken off."""
-        with self._without_clock():
-            await readable(lambda: self.store.break_off(request, grant))
+        await self._patiently(lambda: self.store.break_off(request, grant))
 
     async def undo(self, request: ApprovalRequest) -> None:
         """Forget that a call began, which asked for approval before it did anything."""
-        with self._without_clock():
-            await readable(lambda: self.store.undo(request))
+        await self._patiently(lambda: self.store.undo(request))
 
     async def like(self, request: ApprovalRequest) -> tuple[ApprovalEntry, ...]:
         """Return the entries of other, equal calls."""
-        with self._without_clock():
-            return await readable(lambda: self.store.like(request))
+        return await self._patiently(lambda: self.store.like(request))
 
     async def digest_key(self) -> bytes | None:
         """Return the key for the digests of secret arguments."""
-        with self._without_clock():
-            return await readable(super().digest_key)
+        return await self._patiently(super().digest_key)
 
     async def claim(self, key: str) -> Execution | None:
         """Claim another piece of work; None for a program, of which its journal says who goes on with it."""
-        with self._without_clock():
-            return None if self._execution is None else await readable(partial(super().claim, key))
+        return None if self._execution is None else await self._patiently(partial(super().claim, key))
 
     async def release(self, key: str, *, ended: bool, result: Mapping[str, Any] | None = None) -> None:
         """Release a claim."""
         if self._execution is not None:
-            with self._without_clock():
-                await readable(partial(super().release, key, ended=ended, result=result))
+            await self._patiently(partial(super().release, key, ended=ended, result=result))
 
-    def _without_clock(self) -> AbstractContextManager[None]:
-        if self._execution is not None:
-            return stopped_clocks()
-        return nullcontext() if self._waits is None else self._waits.counted()
+    async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Return the result of a verb of the store once its database answers; no clock of the work runs meanwhile."""
+        waits: AbstractContextManager[None] = nullcontext() if self._waits is None else self._waits.counted()
+        with waits if self._execution is None else stopped_clocks():
+            return await readable(work)
 
     def _note(self, request: ApprovalRequest, answer: Grant | Denial) -> None:
         if self._execution is not None:
