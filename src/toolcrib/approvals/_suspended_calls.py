@@ -19,6 +19,8 @@ MAX_SUSPENDED = 1_000
 """The most suspended calls of one principal that are kept; of more, the oldest are forgotten."""
 
 _TABLE = "toolcrib_suspended_calls"
+_COLUMNS = "key, principal, tool, requests, state, since"
+_INSERT = f"INSERT INTO {_TABLE} ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
 SUSPENDED_CALL_TABLES = StoreTables(
     "suspended calls",
     (
@@ -187,8 +189,7 @@ class SqlSuspendedCalls:
 
         def write(execute: Execute) -> None:
             execute(
-                f"INSERT INTO {_TABLE} (key, principal, tool, requests, state, since) VALUES (?, ?, ?, ?, ?, ?) "
-                "ON CONFLICT (key) DO UPDATE SET requests = excluded.requests, state = excluded.state, "
+                f"{_INSERT} ON CONFLICT (key) DO UPDATE SET requests = excluded.requests, state = excluded.state, "
                 "since = excluded.since",
                 call.to_row(),
             )
@@ -198,18 +199,16 @@ class SqlSuspendedCalls:
 
     async def replace(self, call: SuspendedCall, before: SuspendedCall | None) -> bool:
         """Keep a call in place of an earlier state of it, if that is still there; return whether it was."""
-        key, principal, tool, *changed = call.to_row()
+        row = call.to_row()
 
         def write(execute: Execute) -> bool:
             if before is not None:
                 earlier = before.to_row()
                 update = f"UPDATE {_TABLE} SET requests = ?, state = ?, since = ? WHERE key = ? AND requests = ? "
-                values = (*changed, key, earlier[3], earlier[5])
+                values = (*row[3:], call.key, earlier[3], earlier[5])
                 return execute(f"{update}AND since = ? RETURNING key", values).fetchone() is not None
-            insert = f"INSERT INTO {_TABLE} (key, principal, tool, requests, state, since) VALUES (?, ?, ?, ?, ?, ?) "
-            values = (key, principal, tool, *changed)
-            is_kept = execute(f"{insert}ON CONFLICT (key) DO NOTHING RETURNING key", values).fetchone() is not None
-            _forget_oldest(execute, principal)
+            is_kept = execute(f"{_INSERT} ON CONFLICT (key) DO NOTHING RETURNING key", row).fetchone() is not None
+            _forget_oldest(execute, call.principal)
             return is_kept
 
         return await self._run(write, write=True)
@@ -260,6 +259,5 @@ def _forget_oldest(execute: Execute, principal: str) -> None:
 
 
 def _first(execute: Execute, where: str, *values: str) -> SuspendedCall | None:
-    columns = "key, principal, tool, requests, state, since"
-    row = execute(f"SELECT {columns} FROM {_TABLE} WHERE {where} ORDER BY since LIMIT 1", values).fetchone()
+    row = execute(f"SELECT {_COLUMNS} FROM {_TABLE} WHERE {where} ORDER BY since LIMIT 1", values).fetchone()
     return None if row is None else SuspendedCall.from_row(row)

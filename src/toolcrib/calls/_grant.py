@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias, get_args
 from toolcrib._numbers import count_text
 from toolcrib._short_repr import ShortRepr
 from toolcrib.calls._bound_parts import ROOT, amounts_at, path_text
-from toolcrib.calls._bounds import Bound, GrantUse, amount_of, bounds_problem, number_of, require_bounds
+from toolcrib.calls._bounds import Bound, GrantUse, amount_of, bounds_problem, require_bounds
 from toolcrib.calls._diff import label, printable, shown
 from toolcrib.calls._identity import Identity
 from toolcrib.calls._json import lenient, now, parse_time
@@ -259,8 +259,8 @@ class Grant(ShortRepr):
 
 def amount_limit(name: str, most: Any) -> Decimal:
     """Return the most that an argument may come to; raises ValueError for what is not a number of 0 or more."""
-    limit = number_of(str(most) if isinstance(most, Decimal) else most)
-    if limit is None or limit < 0:
+    limit = amount_of(most)
+    if limit is None:
         raise ValueError(f"the total of `{name}` is a number of 0 or more, and is {most!r:.80}")
     return limit
 
