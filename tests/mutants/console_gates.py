@@ -154,14 +154,14 @@ CONSOLE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "console: edited arguments fit",
-        "approvals/_answers.py",
+        "approvals/_answer_problems.py",
         "return [] if fields is None else [",
         "return [] if fields is None or request.asked_by is None else [",
         _API,
     ),
     Gate(
         "console: hidden values in edited arguments",
-        "approvals/_answers.py",
+        "approvals/_answer_problems.py",
         "if hidden := hidden_paths(changed):",
         "if hidden := list[str]():",
         _API,

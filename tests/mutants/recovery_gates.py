@@ -339,7 +339,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "type of a result in the console",
-        "approvals/_answers.py",
+        "approvals/_answer_problems.py",
         "misfits(request.returns or {}, answer.done.value)",
         "misfits({}, answer.done.value)",
         ("tests/console/test_api.py",),

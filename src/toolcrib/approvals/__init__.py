@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from toolcrib.approvals._answer_problems import answer_problems
     from toolcrib.approvals._answers import (
-        answer_problems,
         answered_fields,
         field_choices,
         field_value,
@@ -80,7 +80,8 @@ else:
         __name__,
         {
             "._used_answers": "used_answers",
-            "._answers": "answer_problems answered_fields field_choices field_value require_fit typed_bounds",
+            "._answer_problems": "answer_problems",
+            "._answers": "answered_fields field_choices field_value require_fit typed_bounds",
             "._entry": "ApprovalEntry answer_row grant_row",
             "._executions": "Execution ExecutionState",
             "._fit": "counts_before is_answer_to meant_by misfit require_agreement",

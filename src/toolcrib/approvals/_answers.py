@@ -1,15 +1,15 @@
-"""Answers of a person: the fields that they filled in, and the problems of what does not fit the request."""
+"""Answers of a person: the fields that they filled in, and edits that do not fit the tool."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any, Final, cast
 
+import toolcrib.approvals as approvals
 from toolcrib._json_writer import RepeatedKeyError, read_json
-from toolcrib.calls import ApprovalRequest, Bound, Grant, lenient
+from toolcrib.calls import ApprovalRequest, Bound, Grant
 from toolcrib.errors import ApprovalError
-from toolcrib.jsonschema.checker import misfits
-from toolcrib.schema import hidden_paths
 
 _YES: Final = frozenset({"y", "yes", "true"})
 _NO: Final = frozenset({"n", "no", "false"})
@@ -105,27 +105,12 @@ def _chosen(part: Mapping[str, Any], text: str) -> Any:
     return next((value for value, title in choices if text.strip() in (str(value), title)), text)
 
 
-def answer_problems(request: ApprovalRequest, answer: Grant) -> list[str]:
-    """Return the problems of the arguments, fields or result in an answer, a sentence each."""
-    fields = answer.override_args
-    try:
-        shown = request.arguments  # an argument that is left as it was shown keeps its real value
-        changed = {name: value for name, value in (fields or {}).items() if name not in shown or shown[name] != value}
-        if hidden := hidden_paths(changed):
-            return [f"{path}: type the real value in place of the hidden one" for path in hidden]
-    except RecursionError:
-        return ["The arguments are too deeply nested."]
-    if answer.done is not None:
-        return [str(problem) for problem in misfits(request.returns or {}, answer.done.value)]
-    if request.asked_by is not None:
-        try:
-            fields = answered_fields(request, answer)
-        except RepeatedKeyError as error:
-            return [str(error)]
-    return [] if fields is None else [str(problem) for problem in misfits(request.parameters or {}, lenient(fields))]
-
-
 def require_fit(request: ApprovalRequest, answer: Grant) -> None:
-    """Raise ApprovalError for an edit that does not fit the tool: the call waits on, and nobody's yes is used up."""
-    if answer.override_args is not None and (problems := answer_problems(request, answer)):
+    """Raise ApprovalError for an edit that does not fit the tool: the call waits on, and nobody's yes is used up.
+
+    Without the extra `schema` nothing is checked here; the pipeline refuses such an edit when it is used.
+    """
+    if answer.override_args is None or find_spec("jsonschema") is None:
+        return
+    if problems := approvals.answer_problems(request, answer):  # loaded now, with the checker of schemas
         raise ApprovalError(request.tool, f"the edit does not fit the tool: {'; '.join(problems)}")

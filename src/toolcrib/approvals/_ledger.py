@@ -10,7 +10,7 @@ from itertools import takewhile
 from secrets import token_hex
 from typing import Any, Protocol
 
-import toolcrib.approvals as approvals
+from toolcrib.approvals._answers import require_fit
 from toolcrib.approvals._entry import ApprovalEntry
 from toolcrib.approvals._executions import Execution
 from toolcrib.approvals._fit import misfit
@@ -224,7 +224,7 @@ def keep_answer(ledger: Ledger, answer: Grant | Denial, at: datetime) -> None:
         raise _answered(entry)
     request = entry.request
     if isinstance(answer, Grant):
-        approvals.require_fit(request, answer)  # asked of the package, which then loads the checker of schemas
+        require_fit(request, answer)
     if isinstance(answer, Grant) and answer.identity is not None and (request.required or request.required_if_edited):
         answer = replace(answer, identity=replace(answer.identity, at=at))
     if isinstance(answer, Grant) and answer.done is None and not answer.standing:
