@@ -288,8 +288,15 @@ class _Question:
 
 async def _stored_execution(call: LiveCall, store: approvals.ApprovalStore) -> approvals.ApprovalEntry | None:
     """Return the store's entry of the execution of a call that comes back as begun; None without one."""
-    if call.state != "executing" or call.request is None:
+    if call.state != "executing":
         return None
+    if call.request is None:  # a journal kept its arguments alone
+        if call.tool.options.idempotent:
+            return None
+        asked = request_for(call, [])
+        equal = reversed(await store.like(asked))
+        of_call = (asked.call_id, asked.run_id)
+        return next((entry for entry in equal if (entry.request.call_id, entry.request.run_id) == of_call), None)
     try:
         entry = await store.take(call.request)
     except ApprovalError:  # its request is closed, and no execution by it was noted
