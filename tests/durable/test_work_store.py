@@ -82,6 +82,22 @@ async def test_a_worker_whose_work_is_handed_over_while_the_database_is_away_ask
 
 
 @pytest.mark.parametrize("is_turn", [True, False])
+async def test_a_worker_whose_work_was_handed_over_leaves_the_answer_to_the_next(*, is_turn: bool) -> None:
+    """It would use the answer up and begin nothing, and a person would be asked about its call once more."""
+    store, grant = MemoryApprovalStore(), REQUEST.grant("ann")
+
+    async def fence() -> None:
+        raise WorkerError("w1", "its work was handed over")
+
+    await store.put(REQUEST)
+    await store.answer(grant)
+    with pytest.raises(WorkerError, match="handed over"):
+        await WorkStore(store, TurnExecution("work_1", None) if is_turn else None, fence=fence).begin(REQUEST, grant)
+
+    assert (await store.show(REQUEST.id)).state == "answered"
+
+
+@pytest.mark.parametrize("is_turn", [True, False])
 @pytest.mark.parametrize("verb", ["take", "begin"])
 async def test_what_another_execution_of_the_work_has_begun_is_in_doubt_though_its_process_lives(
     verb: str, *, is_turn: bool
