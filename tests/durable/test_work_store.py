@@ -187,6 +187,27 @@ async def test_two_executions_ask_one_question_about_a_call_in_doubt(grant: Gran
     assert await store.unended() == ()
 
 
+async def test_a_call_that_was_denied_is_not_asked_about_though_its_journal_has_it_as_begun() -> None:
+    """A program's journal has a call before it asks for approval."""
+    store, call = MemoryApprovalStore(), ToolCall("pay", {"cents": 3}, "call_1")
+
+    @ez_tool(requires_approval=True)
+    async def pay(cents: int) -> None: ...
+
+    async def may_begin() -> None:
+        return None
+
+    pipeline = Pipeline(Toolset([pay]))
+    run = Run(id="work").view(approvals=WorkStore(store, fence=may_begin), fence=may_begin)
+    asked = await pipeline.run(call, run)
+    assert isinstance(asked, Suspended)
+    await store.answer(asked.request.deny(message="no"))
+    outcomes = [await pipeline.recover(call, run, begun=1) for _ in range(2)]
+
+    assert [outcome.kind for outcome in outcomes if not is_call(outcome)] == ["rejected", "rejected"]
+    assert len(await store.list()) == 1
+
+
 async def test_the_fence_of_a_turn_is_no_time_of_its_tool() -> None:
     """It waits for a database that is away: a turn timed out before its tool's first line."""
     stood: list[bool] = []

@@ -150,12 +150,8 @@ class WorkStore(WrappedApprovalStore):
         await self._patiently(lambda: self.store.undo(request))
 
     async def like(self, request: ApprovalRequest) -> tuple[ApprovalEntry, ...]:
-        """Return the entries of other, equal calls, and of earlier requests of this one."""
-        entries = await self._patiently(lambda: self.store.like(request))
-        earlier = [entry for entry in entries if entry.request.call_id == request.call_id]
-        if any([await self._cut_off(entry) for entry in earlier]):
-            return await self._patiently(lambda: self.store.like(request))
-        return entries
+        """Return the entries of other, equal calls."""
+        return await self._patiently(lambda: self.store.like(request))
 
     async def digest_key(self) -> bytes | None:
         """Return the key for the digests of secret arguments."""
