@@ -28,7 +28,7 @@ from toolcrib.calls import (
 )
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError, exception_of
 from toolcrib.hooks import HookSet, ModelInput
-from toolcrib.pipeline._approve import answered, approve, override, reason_of_doubt, wrong_edit
+from toolcrib.pipeline._approve import answered, approve, began_by, override, reason_of_doubt, wrong_edit
 from toolcrib.pipeline._arguments import Arguments, changed_since, restored_arguments, unread_arguments
 from toolcrib.pipeline._call import Approval, Call, History
 from toolcrib.pipeline._compiled_tool import CompiledTool, GateList
@@ -425,7 +425,10 @@ async def _recover_in_doubt(
         return admitted
     with call:
         call.state = "executing"
-        call.update_history(doubts=0 if call.tool.options.idempotent else begun - 1)
+        if call.run.durability.fence is None:
+            call.update_history(doubts=0 if call.tool.options.idempotent else begun - 1)
+        elif not call.tool.options.idempotent:  # its request has the same id in each execution of the work
+            call.update_approval(request=began_by(call, used))
         edited = None if used is None or call.tool.options.idempotent else used.override_args
         refused = None if edited is None else await override(call, edited)  # it began with these
         if refused is None:

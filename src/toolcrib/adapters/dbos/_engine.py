@@ -348,11 +348,13 @@ class Engine:
         """End the work and close the connections; of a database that does not answer, `silence` gives it up."""
         instance = _instance()
         if instance is not None:
+            ends = [_destroy()]
             if await self._drain(instance):
                 limit_answers(self.client.engine.url, _END_SECONDS)  # other connections may be lost
             else:
                 silence.enter_context(given_up(self.client.engine.url))
-            await _destroy()
+                ends += [] if self.sink is None else [asyncio.to_thread(self.sink.sink.close)]  # it waits as long
+            await asyncio.gather(*ends)
         if self._living is not None:  # until here: what others take for dead, they take over
             self._living.cancel()
             await asyncio.gather(self._living, return_exceptions=True)
@@ -374,10 +376,7 @@ class Engine:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._grace):
                 await _ended(instance)
-        running = list(instance._workflow_tasks)  # DBOS leaves them running
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await _cut_off(list(instance._workflow_tasks))  # DBOS leaves them running
         client = self.client
         ours: Any = client.dbos
         for database in (instance._sys_db, ours._sys_db):
@@ -403,6 +402,16 @@ async def _destroy() -> None:
         await loop.run_in_executor(thread, DBOS.destroy)
     # DBOS has put a pool of its own, which is gone now, behind this loop's asyncio.to_thread
     loop.set_default_executor(ThreadPoolExecutor(thread_name_prefix="asyncio"))
+
+
+async def _cut_off(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel tasks until they end: one that notes what it broke off may wait for a database that is away."""
+    running = set(tasks)
+    while running:
+        for task in running:
+            task.cancel()
+        ended, running = await asyncio.wait(running, timeout=_END_SECONDS)
+        await asyncio.gather(*ended, return_exceptions=True)
 
 
 async def _tried(work: Callable[[], object]) -> bool:
