@@ -10,7 +10,16 @@ from uuid import uuid4
 import pytest
 
 from tests.adapters.dbos.durable import QUICK, count, durable, engine_of, pay
-from toolcrib.adapters.dbos import Client, DurableProgram, DurableToolkit, Engine, Placement, Queue, fork_work, show_work
+from toolcrib.adapters.dbos import (
+    Client,
+    DurableProgram,
+    DurableToolkit,
+    Engine,
+    Placement,
+    Queue,
+    fork_work,
+    show_work,
+)
 from toolcrib.calls import Completed, Suspended
 from toolcrib.code import Toolkit
 from toolcrib.errors import EngineError
@@ -60,9 +69,7 @@ def calls_of(engine: Engine, work_id: str) -> list[Mapping[str, Any]]:
 
 
 @pytest.mark.parametrize("sandbox", ["process", "monty"])
-async def test_a_program_is_forked_from_a_call_and_has_the_results_of_those_before(
-    database: str, sandbox: str
-) -> None:
+async def test_a_program_is_forked_from_a_call_and_has_the_results_of_those_before(database: str, sandbox: str) -> None:
     shop = Shop(sandbox)
     async with engine_of(database, shop.toolkit) as engine:
         program = await shop.toolkit.start(CODE, placement=Placement("order-7"))
