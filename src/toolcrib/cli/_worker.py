@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -13,6 +14,8 @@ from toolcrib.cli._database import DatabaseOption
 from toolcrib.cli._formatting import print_json, write
 from toolcrib.cli._status import Status, exit_on_error, text_of
 from toolcrib.cli._telemetry import TelemetryOption
+
+_NAME = re.compile(r"[\w.:/-]+")
 
 TargetArgument = Annotated[
     str,
@@ -92,8 +95,12 @@ def _place(given: str) -> tuple[str, int]:
 def attributes_of(given: Sequence[str] | None) -> dict[str, str] | None:
     """Return the attributes that an option names, each as NAME=TEXT; None without any."""
     pairs = [text.partition("=") for text in given or ()]
-    if missing := next((name for name, sign, _ in pairs if not (name and sign)), None):
-        raise typer.BadParameter(f"give NAME=TEXT, as customer=acme; it was {missing}", param_hint="--attribute")
+    for name, sign, text in pairs:
+        if not (sign and _NAME.fullmatch(name)):
+            raise typer.BadParameter(
+                f"give NAME=TEXT, as customer=acme, with a name of letters, digits and `_.:/-`; it was {name}{sign}{text}",
+                param_hint="--attribute",
+            )
     return {name: text for name, _, text in pairs} or None
 
 

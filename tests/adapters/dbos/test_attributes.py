@@ -58,7 +58,7 @@ async def test_work_that_went_on_after_an_answer_has_them_still(file: str, kind:
         request = await work.asked(engine, work_id)
         before = ids(engine.client, attributes=ACME, state="suspended")
         await engine.client.approvals.answer(request.grant("ann"))
-        while (await asyncio.to_thread(find_work, engine.client, work_id)).state != "done":
+        while (await asyncio.to_thread(find_work, engine.client, work_id)).state != "done":  # noqa: ASYNC110
             await asyncio.sleep(QUICK)
         after = ids(engine.client, attributes=ACME, state="done")
 
@@ -153,5 +153,5 @@ async def test_work_is_found_by_its_name_and_its_principal(file: str) -> None:
     [({"tries": "3"}, ValueError), ({"a b": "x"}, ValueError), ({"a": 3}, TypeError), (["a"], TypeError)],
 )
 def test_attributes_are_texts_by_name(attributes: Any, kind: type[Exception]) -> None:
-    with pytest.raises(kind, match="put: .*attribute"):
+    with pytest.raises(kind, match=r"put: .*attribute"):
         Placement("", attributes=attributes)

@@ -176,6 +176,8 @@ class Placement:
 
     def __post_init__(self) -> None:
         require_attributes("put", self.attributes)
+        if notes := NOTES.intersection(self.attributes or ()):
+            raise ValueError(f"put: `{min(notes)}` cannot be the name of an attribute: workers note something by it")
         if self.partition is not None and not self.partition:
             raise ValueError("put: partition must be a text that is not empty")
         if self.partition is not None and self.key is not None:
@@ -211,11 +213,8 @@ def require_attributes(who: str, attributes: object) -> None:
         if not (isinstance(name, str) and isinstance(value, str)):
             shown = "attributes={'customer': 'acme'}"
             raise TypeError(f"{who}: attributes are texts by name, as in {shown}, and not {attributes!r:.80}")
-        if not _NAME.fullmatch(name) or name in NOTES:
-            raise ValueError(
-                f"{who}: the name of an attribute has letters, digits and `_ . : / -`, and is not one of "
-                f"{', '.join(sorted(NOTES))}; this is {name!r:.80}"
-            )
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{who}: the name of an attribute is of letters, digits and `_.:/-`, not {name!r:.80}")
 
 
 def turn_id_of(id: str) -> str:
