@@ -98,7 +98,8 @@ def attributes_of(given: Sequence[str] | None) -> dict[str, str] | None:
     for name, sign, text in pairs:
         if not (sign and _NAME.fullmatch(name)):
             raise typer.BadParameter(
-                f"give NAME=TEXT, as customer=acme, with a name of letters, digits and `_.:/-`; it was {name}{sign}{text}",
+                "give NAME=TEXT, as customer=acme, with a name of letters, digits and `_.:/-`; it was "
+                f"{name}{sign}{text}",
                 param_hint="--attribute",
             )
     return {name: text for name, _, text in pairs} or None

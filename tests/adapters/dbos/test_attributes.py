@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from tests.adapters.dbos.durable import QUICK, Step, Work, count, durable, engine_of, pay
 from toolcrib.adapters.dbos import (
     Client,
+    DurableAgent,
     DurableToolkit,
     Placement,
     Queue,
@@ -21,7 +23,7 @@ from toolcrib.adapters.dbos import (
 from toolcrib.calls import Failed, Suspended
 from toolcrib.pipeline import Run
 from toolcrib.tools import ez_tool
-from toolcrib.turns import Turn
+from toolcrib.turns import Agent, Turn
 
 ACME = {"customer": "acme", "region": "north:1"}
 
@@ -121,10 +123,9 @@ async def test_debounced_work_has_the_attributes_of_the_last(database: str) -> N
 
 
 async def test_work_is_found_by_its_name_and_its_principal(file: str) -> None:
-    agent, work = durable(pay, count), Work("program", Step(count))
-    toolkit = work.worker
+    plain, work = Agent(f"agent_{uuid4().hex[:8]}", "Tested.", (pay, count)), Work("program", Step(count))
+    agent, toolkit = DurableAgent(plain, Queue(plain.name, polling=QUICK), run=Run(principal="ann")), work.worker
     assert isinstance(toolkit, DurableToolkit)
-    agent._run = Run(principal="ann")
     async with engine_of(file, agent) as engine:
         asked = await agent.put(Turn(pay, kwargs={"cents": 5}))
         counted = await agent.put(Turn(count), delay=3600)

@@ -382,7 +382,7 @@ class DurableAgent(DbosAnswers):
             if data["agent"] == self.name and WAITING not in data:
                 copied = {**data["turn"], "uuid": str(uuid4())}
                 again = Turn.from_dict(copied, branched.agent.tools)
-                options = {name: data.get(name) for name in (PARTITION, ATTRIBUTES, "conversation_id")}
+                options: dict[str, Any] = {name: data.get(name) for name in (PARTITION, ATTRIBUTES, "conversation_id")}
                 await branched.put(again, **options)
         return branched
 

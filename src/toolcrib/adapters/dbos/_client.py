@@ -16,14 +16,9 @@ from typing import Any, TypeAlias, cast
 
 import dbos._sys_db as dbos_database
 import sqlalchemy as sa
-from dbos import DBOSClient, WorkflowStatus
-from dbos._error import (
-    DBOSAwaitedWorkflowCancelledError,
-    DBOSNonExistentWorkflowError,
-    DBOSQueueDeduplicatedError,
-)
-from dbos._queue import QueueRateLimit
-from dbos._serialization import Serializer, serialize_args
+from dbos import DBOSClient, Serializer, WorkflowStatus
+from dbos import error as dbos_error
+from dbos._serialization import serialize_args
 from dbos._sys_db import db_retry
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 from sqlalchemy.orm import Session
@@ -116,7 +111,7 @@ def _in_ms(seconds: float) -> int:
     return int((time.time() + seconds) * 1000)
 
 
-def _limiter(rate: tuple[int, float] | None) -> QueueRateLimit | None:
+def _limiter(rate: tuple[int, float] | None) -> Any:
     return None if rate is None else {"limit": rate[0], "period": rate[1]}
 
 
@@ -340,7 +335,7 @@ class Client:
                 return work_id
             try:
                 return self.dbos._enqueue_debounced(cast("Any", options), limit, data)  # pyright: ignore[reportPrivateUsage] -- as above
-            except DBOSQueueDeduplicatedError:  # another process was quicker
+            except dbos_error.DBOSQueueDeduplicatedError:  # another process was quicker
                 continue
 
     def _replace_delayed(self, options: dict[str, Any], data: Mapping[str, Any], seconds: float) -> str | None:
@@ -397,11 +392,11 @@ class Client:
         require_seconds("result", "polling", polling)
         try:
             handle: Any = await self.dbos.retrieve_workflow_async(workflow_id)
-        except DBOSNonExistentWorkflowError:
+        except dbos_error.DBOSNonExistentWorkflowError:
             raise EngineError(f"there is no workflow {workflow_id} in {self.database}") from None
         try:
             return await handle.get_result(polling_interval_sec=polling)
-        except DBOSAwaitedWorkflowCancelledError as error:
+        except dbos_error.DBOSAwaitedWorkflowCancelledError as error:
             raise DurableFailure("Cancelled", f"{workflow_id} was cancelled") from error
 
     async def stream(self, workflow_id: str, key: str, *, polling: float = 0.25) -> AsyncGenerator[Any, None]:

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import sqlalchemy as sa
 from dbos import error as dbos_error
+from sqlalchemy.exc import IntegrityError
 
 from toolcrib._numbers import count_text, require_number
 from toolcrib.adapters.dbos._admin import find_work, parts_of
@@ -58,7 +59,7 @@ def fork_work(client: Client, work_id: str, step: int = 1, *, id: str | None = N
     """
     require_number("fork_work", "step", step, least=1)
     status, work = parts_of(client, work_id)[0]
-    data = {name: value for name, value in data_of(status).items() if name not in _OF_OTHER_WORK}
+    data: dict[str, Any] = {name: value for name, value in data_of(status).items() if name not in _OF_OTHER_WORK}
     if status.name == PROGRAM:
         fork_id = id or f"program-{uuid4().hex}"
         lines = _lines_before(journal_lines(client, work.id), step, work.id)
@@ -120,7 +121,7 @@ def _enqueue(
                 connection.execute(sa.insert(programs).values(**run, **begun))
                 connection.execute(sa.insert(program_lines), rows)
             client.dbos.enqueue_in_transaction(connection, cast("Any", options), dict(data))
-    except (dbos_error.DBOSWorkflowIDInUseError, sa.exc.IntegrityError):
+    except (dbos_error.DBOSWorkflowIDInUseError, IntegrityError):
         raise EngineError(f"other work has the id {placement.id}; a fork needs one of its own") from None
     except dbos_error.DBOSQueueDeduplicatedError:
         raise EngineError(
