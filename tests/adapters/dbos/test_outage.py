@@ -210,12 +210,13 @@ async def test_the_time_in_which_its_calls_cannot_be_kept_is_no_time_of_the_prog
     assert (result.error, result.return_value) == (None, "locked")
 
 
-async def test_a_program_is_given_no_time_for_its_own_waiting(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sandbox", ["process", "monty", "subprocess", "unsafe_inline"])
+async def test_a_program_is_given_no_time_for_its_own_waiting(tmp_path: Path, sandbox: SandboxName) -> None:
     @ez_tool
     async def wait() -> None:
         await asyncio.sleep(60)
 
-    toolkit = _toolkit(wait, "process")
+    toolkit = _toolkit(wait, sandbox)
     async with engine_of(str(tmp_path / "crib.db"), toolkit):
         result = await (await toolkit.start("wait()")).result(polling=QUICK)
 

@@ -19,7 +19,7 @@ from typing import Any, Literal, cast
 
 import dbos._dbos as dbos_module
 from dbos import DBOS
-from dbos._error import DBOSAwaitedWorkflowCancelledError, DBOSWorkflowCancelledError
+from dbos import error as dbos_error
 
 from toolcrib._numbers import require_seconds
 from toolcrib.adapters.dbos._client import Client, JsonSerializer
@@ -475,7 +475,9 @@ def _is_trouble(record: logging.LogRecord) -> bool:
     if record.levelno < logging.ERROR:
         return False
     error = record.exc_info[1] if record.exc_info else None
-    return not isinstance(error, DBOSWorkflowCancelledError | DBOSAwaitedWorkflowCancelledError | WorkTimeoutError)
+    return not isinstance(
+        error, dbos_error.DBOSWorkflowCancelledError | dbos_error.DBOSAwaitedWorkflowCancelledError | WorkTimeoutError
+    )
 
 
 class WorkTimeoutError(TimeoutError):
