@@ -54,12 +54,15 @@ def pass_at_once(call: LiveCall, read: bool = False) -> LiveCall | Outcome | Non
     try:
         if call.plan.wants_ctx or call.run.wants_ctx:
             call.enter()
-        refused = _read(call, gates, read)
+        if not read:
+            call.read(gates.read_host_arguments)
+        if call.trace is not None or call.plan.may_quote_secrets:
+            _note_arrival(call)
+    except (InvalidArguments, SchemaError) as error:
+        return call.close(_refuse_arguments(call, error))
     except BaseException as error:  # quicker than `with call:`, on the way of every call
         call.close_cancelled()
         raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause
-    if refused is not None:
-        return call.close(refused)
     call.admit(gates.read_host_arguments)
     return call
 
@@ -115,15 +118,17 @@ def _read(call: LiveCall, gates: GateList, read: bool) -> Outcome | None:
         if not read:
             call.read(gates.read_host_arguments)
     except (InvalidArguments, SchemaError) as error:
-        refused = failure(call, error)
-        if call.trace is not None:
-            call.trace.received(_mismatch(call), describe_arrival(call))
-        return refused
-    if call.plan.may_quote_secrets:
-        call.hide_secrets()
-    if call.trace is not None:
-        _note_arrival(call.trace, call)
+        return _refuse_arguments(call, error)
+    _note_arrival(call)
     return None
+
+
+def _refuse_arguments(call: LiveCall, error: InvalidArguments | SchemaError) -> Failed:
+    """Return the outcome for arguments that do not fit, and emit the arrival of the call."""
+    refused = failure(call, error)
+    if call.trace is not None:
+        call.trace.received(_mismatch(call), describe_arrival(call))
+    return refused
 
 
 async def pass_edited(call: LiveCall) -> LiveCall | Outcome:
@@ -164,11 +169,14 @@ def _admitted(call: LiveCall, refused: Outcome | None) -> LiveCall | Outcome:
 # --- the record of its arrival
 
 
-def _note_arrival(trace: record.Trace, call: LiveCall) -> None:
-    """Emit the arguments that came, which were read, and how the call came."""
-    requested = (call.args.original or call.args).for_record
-    arrival = partial(_with_given, call.args, describe_arrival(call))
-    trace.received(requested, arrival if type(requested) is partial else arrival())
+def _note_arrival(call: LiveCall) -> None:
+    """Emit the arrival of a call whose arguments were read, with the secrets in them hidden."""
+    if call.plan.may_quote_secrets:
+        call.hide_secrets()
+    if call.trace is not None:
+        requested = (call.args.original or call.args).for_record
+        arrival = partial(_with_given, call.args, describe_arrival(call))
+        call.trace.received(requested, arrival if type(requested) is partial else arrival())
 
 
 def _mismatch(call: LiveCall) -> Any:

@@ -57,14 +57,16 @@ class Arguments:
         original: The arguments that the call came with, where these are an edit; None where they are not.
         earlier_secrets: The secrets of those that they were edited from.
         canonical: The canonical form: shown, digested, recorded and sent.
+        for_record: `for_display`, or a `partial` that returns it where nobody can change an argument until it is read.
         secrets: The texts and numbers in them, and in those that they were edited from, which may be quoted nowhere.
     """
 
     __slots__ = (
-        "_for_record", "canonical", "earlier_secrets", "is_host", "is_unread", "original", "plan", "raw", "secrets",
+        "canonical", "earlier_secrets", "for_record", "is_host", "is_unread", "original", "plan", "raw", "secrets",
         "values",
     )  # fmt: skip
     canonical: schema.CanonicalArguments
+    for_record: Any
     secrets: frozenset[str]
 
     def __init__(
@@ -83,7 +85,6 @@ class Arguments:
         self.is_host, self.is_unread = is_host, is_unread
         self.original = original
         self.earlier_secrets = earlier_secrets
-        self._for_record: Any = None
 
     def __getattr__(self, name: str) -> Any:
         """Make a form when it is first read: most calls need none."""
@@ -109,12 +110,8 @@ class Arguments:
     def _make_canonical(self) -> schema.CanonicalArguments:
         return self.plan.spec.canonical(self.values)
 
-    @property
-    def for_record(self) -> Any:
-        """`for_display`, or a `partial` that returns it where nobody can change an argument until it is read."""
-        if self._for_record is None:
-            self._for_record = partial(getattr, self, "for_display") if self._is_open else self.for_display
-        return self._for_record
+    def _make_for_record(self) -> Any:
+        return partial(getattr, self, "for_display") if self._is_open else self.for_display
 
     def _make_secrets(self) -> frozenset[str]:
         secrets = frozenset[str]() if self._is_open else self.plan.spec.secrets_in(self.canonical)
@@ -322,7 +319,7 @@ class Arguments:
 
 
 _FORMS: Final[Mapping[str, Callable[[Arguments], Any]]] = {
-    name: getattr(Arguments, f"_make_{name}") for name in ("canonical", "secrets")
+    name: getattr(Arguments, f"_make_{name}") for name in ("canonical", "for_record", "secrets")
 }
 NOT_READ: Final = Arguments(cast("CompiledTool", None), {}, {})
 """The arguments of a call that were not read so far."""

@@ -20,7 +20,6 @@ from toolcrib.calls import (
     Outcome,
     Suspended,
     ToolCall,
-    charge_time,
     jsonable,
     lenient,
     versioned,
@@ -312,17 +311,16 @@ class LiveCall:
             SchemaError: The tool has no schema to check a model's arguments against.
         """
         received, plan = self.received, self.plan
-        raw, spec = received.arguments, plan.spec
+        raw = received.arguments
         if received.fault:
-            text = calls.fault_text(received.fault, raw, quoted=not spec.has_secrets)
+            text = calls.fault_text(received.fault, raw, quoted=not plan.spec.has_secrets)
             raise InvalidArguments(plan.name, (FieldProblem("", text),))
         if received.origin == "model":
-            values = spec.read(raw) if charge_time.get() is None else calls.charged(spec.read, raw)
-            self.args = Arguments(plan, raw, values)
+            self.args = Arguments(plan, raw, plan.read(raw))
             return
         unread = not gated and self.trace is None and self.run.durability.journal is None
         if isinstance(raw, str | bytes):  # validated once: a validator may change what it is given again
-            values = plan.tool.bind((), spec.arguments(spec.validate_json(raw)))
+            values = plan.tool.bind((), plan.spec.arguments(plan.spec.validate_json(raw)))
         else:
             values = plan.tool.bind((), raw)
             values = values if unread else plan.validated(values)
