@@ -526,8 +526,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "secret in an error of a hook",
         "pipeline/_failures.py",
-        "HookError.of(tool, kind, hook, call.hiding.hide_error(exception_of(raised)))",
-        "HookError.of(tool, kind, hook, exception_of(raised))",
+        "HookError.of(tool, kind, hook, call.hiding.hide_error(raised))",
+        "HookError.of(tool, kind, hook, raised)",
         _OF_SECRETS,
     ),
     Gate(
