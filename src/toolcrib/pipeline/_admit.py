@@ -180,7 +180,7 @@ def _note_arrival(call: LiveCall) -> None:
 
 
 def _mismatch(call: LiveCall) -> Any:
-    """Return arguments that do not fit, as they came; None when they might hold a secret."""
+    """Return arguments that do not fit, as received; None when they might hold a secret."""
     try:
         return None if call.plan.spec.has_secrets else lenient(call.received.arguments)
     except SchemaError:  # what is secret cannot be known

@@ -50,7 +50,7 @@ class Arguments:
 
     Attributes:
         plan: The tool that takes them.
-        raw: The text or values from which they were read: as they came, or JSON text after an edit.
+        raw: The text or values from which they were read: as received, or JSON text after an edit.
         values: The arguments by parameter name, as the tool takes them.
         is_host: Whether a host gave them.
         is_unread: Whether they are a host's objects, which were not validated: nothing has looked at them.
@@ -119,7 +119,7 @@ class Arguments:
 
     @property
     def has_secrets(self) -> bool:
-        """Whether something in them is secret."""
+        """True if something in the arguments is secret."""
         return not self._is_open and self.canonical.has_secrets
 
     def keep_secrets(self) -> frozenset[str]:
@@ -134,7 +134,7 @@ class Arguments:
 
     @property
     def without_defaults(self) -> Mapping[str, Any]:
-        """The arguments as they came or were edited, without defaults and not validated."""
+        """The arguments as received or edited, without defaults and not validated."""
         raw = self.raw
         if not isinstance(raw, str | bytes):
             return raw
@@ -145,12 +145,12 @@ class Arguments:
 
     @property
     def is_shared(self) -> bool:
-        """Whether others may have an object in their hands that is among the arguments."""
+        """True if other code may hold an object that is among the arguments."""
         return not (isinstance(self.raw, str | bytes) or self._is_atomic)
 
     @property
     def _is_open(self) -> bool:
-        """Whether nothing in them can be secret, and nobody can change them."""
+        """True if nothing in the arguments can be secret, and nobody can change them."""
         return type(self.raw) is str and self._is_atomic and not self.plan.has_secrets
 
     @property

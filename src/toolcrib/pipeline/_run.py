@@ -239,7 +239,7 @@ class Run(RunState):
 
     @property
     def is_executing(self) -> bool:
-        """Whether the code that asks is part of an execution of the run."""
+        """True if the code that asks is part of an execution of the run."""
         outer = current_run()
         return outer is not None and outer.run is self.run
 
@@ -266,7 +266,7 @@ class Run(RunState):
 
     @property
     def has_asking_deps(self) -> bool:
-        """Whether the run's deps may say that a tool needs approval."""
+        """True if the run's deps may say that a tool needs approval."""
         return self.deps is not None and isinstance(self.deps, _approvals.AgentContext)
 
     @property

@@ -258,7 +258,9 @@ class InputSpec:
 
     def read(self, raw: str | bytes | Mapping[str, Any]) -> dict[str, Any]:
         """Return a model's arguments by parameter name, as Python objects; raises what `validate_model` does."""
-        return self.arguments(self.validate_model(raw))
+        model = self.validate_model(raw)
+        inputs = self._input or self._input_model()
+        return model.__dict__ if inputs.plain else inputs.arguments(model)  # a dict, which no other code has
 
     @cached_property
     def reader(self) -> Callable[[str | bytes | Mapping[str, Any]], dict[str, Any]]:
@@ -277,7 +279,7 @@ class InputSpec:
                 try:
                     model = validate(raw, strict=True)
                     if raw.count(":") <= len(model.__pydantic_fields_set__):  # else a key may be repeated
-                        return model.__dict__  # which no other code has
+                        return model.__dict__  # as above
                 except ValidationError:  # `read` says what is wrong, or reads it after all
                     pass
             return read(raw)

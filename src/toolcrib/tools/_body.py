@@ -101,7 +101,7 @@ class Body:
 
     @property
     def plain(self) -> bool:
-        """Whether an execution is nothing but `await fn(**arguments)`."""
+        """True if an execution is nothing but `await fn(**arguments)`."""
         if self._plain is None:
             spec = self._spec
             extra = bool(self._fixed) or bool(spec.injected) or not spec.plain or self._gate is not None
