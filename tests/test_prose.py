@@ -34,7 +34,18 @@ PHRASES = re.compile(
 """Phrases that no text has: say "is not a path", "no key is configured"."""
 UNNAMED = re.compile(r"\b[Ww]hat (?:came|comes|became) of\b|\bas (?:it|they) came\b|\bcan be had\b")
 """Phrases that do not name their thing: say "True if the call has ended", "the outcome", "as received", "available"."""
-_UNNAMED_STILL = frozenset({"dbos", "durable", "provenance", "restate", "serving"})
+SHOWN = re.compile(
+    r"\b(?:is|are|was|were) of (?!course|the same|no use)|\bdo(?:es)? not count\b|\b(?:is|are) said\b"
+    r"|\banew\b|\bany more\b|\b[Mm]end (?:its|the|it)\b"
+    r"|\b(?:with|has|sent|asks|takes|read|to) what (?:is|are|cannot)\b"
+)
+"""Phrases that errors, commands and logs do not have: say "belongs to", "is declared", "again", "correct"."""
+RULES = re.compile(
+    r"^(?!.*\bmust\b).*\b(?:(?:is|are|has|have) (?!not)[^.;]*, and (?:is|are|has|have) value"
+    r"|(?:is|are) (?:an?|the|one of) [^.;]*, and not value)"
+)
+"""Errors that state a rule as a fact and deny it: say that a value "must be" what it is not."""
+_UNNAMED_STILL = frozenset({"dbos", "durable", "provenance", "restate"})
 """Folders in which such phrases still are."""
 QUESTIONS = re.compile(r"\A\s*(?:What|Which|Who|Whom|Whose|Where|When|Why|How)\b|^ +\w+: What\b", re.MULTILINE)
 """First words of no text about a thing: say "The tools in force" of it, and not "What tools are in force"."""
@@ -94,9 +105,11 @@ def attributes_in(cls: ast.ClassDef) -> set[str]:
     return found
 
 
-def sentences(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Yield each text of a module with its line: docstrings, and what its code says to somebody."""
+def sentences(tree: ast.Module, *, but: frozenset[int] = frozenset()) -> Iterator[tuple[int, str]]:
+    """Yield each text of a module with its line, but for those that begin in some lines."""
     for node in ast.walk(tree):
+        if isinstance(node, ast.Constant | ast.JoinedStr) and node.lineno in but:
+            continue
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.lineno, " ".join(node.value.split())
         elif isinstance(node, ast.JoinedStr):
@@ -119,6 +132,11 @@ def test_texts_and_names_are_those_of_a_reference_manual(path: Path) -> None:
     if _UNNAMED_STILL.isdisjoint(short(path).split("/")):
         openers += [(line, text) for line, text in documented(tree) if text.startswith("Whether ")]
         phrases += [(line, text) for line, text in sentences(tree) if UNNAMED.search(text)]
+
+    docs = frozenset(
+        node.lineno for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    )
+    phrases += [(line, text) for line, text in sentences(tree, but=docs) if SHOWN.search(text) or RULES.search(text)]
 
     assert (openers, names, phrases) == ([], [], [])
 

@@ -287,7 +287,7 @@ async def test_edited_arguments_and_further_calls_are_not_approved_together() ->
 @over_both
 @pytest.mark.parametrize(
     ("always", "why"),
-    [(None, "answered for its call alone"), (timedelta(minutes=5), "it may hold for 5 minutes at most; choose anew")],
+    [(None, "answered for its call alone"), (timedelta(minutes=5), "it may hold for 5 minutes at most; choose again")],
 )
 async def test_words_count_by_the_limit_of_when_they_come_back(
     person: OpenFrontEnd, always: timedelta | None, why: str, tmp_path: Path

@@ -60,7 +60,7 @@ def test_a_request_that_is_answered_for_its_call_alone_has_no_form(request_of: d
         ({"hours": 0}, "the number of hours is '0', and has to be a number of more than 0"),
         ({"hours": 10**5}, "the number of hours is '100000'"),
         ({"hours": 2}, "it may hold for 1 hour at most, and not for 2 hours"),
-        ({"total": 50, "summed": "all"}, "a sum is of one argument: say which, of euros"),
+        ({"total": 50, "summed": "all"}, "a sum counts one argument: say which, of euros"),
     ],
 )
 def test_a_form_says_what_is_wrong_with_it(fields: dict[str, Any], why: str) -> None:
@@ -71,7 +71,7 @@ def test_a_form_says_what_is_wrong_with_it(fields: dict[str, Any], why: str) -> 
 def test_of_two_numbers_the_form_says_which_is_summed_up() -> None:
     request = replace(ASKED, arguments={"euros": 20, "items": 2})
 
-    with pytest.raises(ValueError, match="a sum is of one argument: say which, of euros, items"):
+    with pytest.raises(ValueError, match="a sum counts one argument: say which, of euros, items"):
         GrantForm(total="50").grant(request, "ben")
     assert GrantForm(total="50", summed="euros").grant(request, "ben").text().endswith("50 of euros in all")
     assert GrantForm.schema(request, HOUR)["properties"]["summed"]["enum"] == ["euros", "items"]

@@ -145,6 +145,6 @@ async def test_a_grant_for_other_times_does_not_answer_the_call_at_hand() -> Non
 
     with pytest.raises(ValueError, match="it does not cover this call: it was given for calls from"):
         request.always("bob", times=around(2 * HOUR, 3 * HOUR))
-    with pytest.raises(ValueError, match="`times` are of a standing grant"):
+    with pytest.raises(ValueError, match="`times` belongs to a standing grant"):
         request.grant("bob", times=around(-HOUR, HOUR))
     assert "on behalf of ann; from " in request.always("bob", times=around(-HOUR, HOUR)).text()

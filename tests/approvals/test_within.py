@@ -300,9 +300,9 @@ def test_the_words_of_a_grant_have_all_that_it_covers(monkeypatch: pytest.Monkey
         ({"total": ("amount", 5)}, "`amount` would come to 20 in all, and it was given for 5"),
         ({"total": ("order", 5)}, 'it counts `order`, which is "A", and no number'),
         ({"total": ("debit", 5)}, "it counts `debit`, which is -3, and no number of 0 or more"),
-        ({"total": ("amount", -1)}, "the total of `amount` is a number of 0 or more"),
-        ({"uses": 0}, "uses is a number of calls, 1 or more"),
-        ({"uses": True}, "uses is a number of calls, 1 or more"),
+        ({"total": ("amount", -1)}, "the total of `amount` must be a number of 0 or more"),
+        ({"uses": 0}, "uses must be a number of calls, 1 or more"),
+        ({"uses": True}, "uses must be a number of calls, 1 or more"),
     ],
 )
 def test_a_grant_that_does_not_cover_its_own_call_is_refused(options: dict[str, Any], why: str) -> None:
@@ -312,7 +312,7 @@ def test_a_grant_that_does_not_cover_its_own_call_is_refused(options: dict[str, 
 
 def test_limits_are_of_a_standing_grant() -> None:
     for limits in ({"uses": 2}, {"total": ("amount", Decimal(5))}, {"within": {"amount": Bound.any()}}):
-        with pytest.raises(ValueError, match="are of a standing grant"):
+        with pytest.raises(ValueError, match=r"belongs? to a standing grant"):
             asked({"amount": 1}).grant("bob", **limits)
 
 

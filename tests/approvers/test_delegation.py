@@ -336,5 +336,5 @@ def test_many_ways_on_which_a_right_is_given_on_are_each_looked_at_once() -> Non
 
 
 def test_a_delegation_in_place_of_a_list_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"delegations is a list, as in delegations=\[Delegation\(\.\.\.\)\]"):
+    with pytest.raises(TypeError, match=r"delegations must be a list, as in delegations=\[Delegation\(\.\.\.\)\]"):
         Groups(PEOPLE, delegations=given())  # type: ignore[arg-type]

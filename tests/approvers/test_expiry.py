@@ -78,9 +78,7 @@ async def test_an_answer_that_comes_after_is_refused_and_named_so(
     waiting = await asked(pipeline, run)
     clock.advance(3 * HOUR)
 
-    with pytest.raises(
-        ApprovalError, match=r"expired at .* by the rule within two hours; the call has to be made anew"
-    ):
+    with pytest.raises(ApprovalError, match=r"expired at .* by the rule within two hours; make the call again"):
         await store.answer(answer(waiting.request))
     entry = await store.show(waiting.request.id)
 

@@ -129,10 +129,10 @@ async def test_a_rule_that_does_not_ask_says_who_answers_where_another_gate_asks
         ({"of": {"finance": 4}}, "its groups have too few people for it: x: 4 of finance"),
         ({"of": {"finance": 3, "legal": 1}}, "too few people"),
         ({"of": "finanse"}, "there is no group 'finanse'"),
-        ({"of": {}}, "of is a group, or a number of people from 1 on"),
-        ({"of": {"finance": 0}}, "of is a group, or a number of people from 1 on"),
+        ({"of": {}}, "of must be a group, or a number of people from 1 on"),
+        ({"of": {"finance": 0}}, "of must be a group, or a number of people from 1 on"),
         ({"effects": ["loud"]}, "effect is"),
-        ({"over": {"amount": -1}}, "the bound of `amount` is a number of 0 or more, and is -1"),
+        ({"over": {"amount": -1}}, "the bound of `amount` must be a number of 0 or more, and is -1"),
         ({"over": {"amount": float("nan")}}, "the bound of `amount`"),
         ({"name": " "}, "the name is empty"),
     ],
@@ -180,7 +180,7 @@ def test_a_group_without_a_time_is_no_escalation() -> None:
 
 
 def test_what_is_no_rule_is_refused() -> None:
-    with pytest.raises(TypeError, match="rules is a list of rules"):
+    with pytest.raises(TypeError, match="rules must be a list of rules"):
         ApproverRules(cast("Any", rule_of()))
 
 
@@ -276,7 +276,7 @@ def load_as_dict() -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("rules = 3", "`rules` are tables, written [[rules]] (in JSON a list of objects), and not 3"),
+        ("rules = 3", "`rules` must be tables, written [[rules]] (in JSON a list of objects), and not 3"),
         ("[[rules]]\nname = 'x'\ntool = ['a']", "rule 1: `tool` is unknown. Did you mean `tools`"),
         ("[[rules]]\nname = 'x'\ntools = 'a'", "rule 1: `tools`"),
         ("[[rules]]\nname = 'x'\nof = 'gone'", "there is no group 'gone'"),

@@ -59,9 +59,9 @@ def test_a_limit_by_group_needs_groups() -> None:
 
 @pytest.mark.parametrize("given", [-1, float("inf"), float("nan"), True, "many", None])
 def test_a_cost_is_a_number_from_0_on(given: Any) -> None:
-    with pytest.raises(ValueError, match="a cost is a number from 0 on"):
+    with pytest.raises(ValueError, match="a cost must be a number from 0 on"):
         Cost(given, "EUR")
-    with pytest.raises(ValueError, match="a cost is a number from 0 on"):
+    with pytest.raises(ValueError, match="a cost must be a number from 0 on"):
         Cost(lambda arguments: given, "EUR").of({})
 
 
@@ -80,7 +80,7 @@ def test_costs_that_are_bare_numbers_are_refused_where_they_are_given() -> None:
 def test_the_cost_of_a_tool_has_a_currency() -> None:
     with pytest.raises(ValueError, match="give a currency"):
         Cost(1, "")
-    with pytest.raises(TypeError, match="cost is a Cost"):
+    with pytest.raises(TypeError, match="cost must be a Cost"):
 
         @ez_tool(cost=5)  # type: ignore[arg-type]
         def pay() -> None:

@@ -438,7 +438,7 @@ def test_a_holder_of_a_token_is_no_other_and_may_give_one_to_another(
     assert (refused.exit_code, made.exit_code, done.exit_code) == (2, 0, 0)
     assert "the token is ann's" in refused.stderr
     assert answer_to("ask_1a").by == "ben (token)"
-    assert ended.stdout == "ben has no token any more\n"
+    assert ended.stdout == "ben no longer has a token\n"
     assert toolcrib("approvals", "token", "eve").exit_code == 2
     assert made.stdout.strip().encode() not in (tmp_path / "toolcrib.db").read_bytes()
 

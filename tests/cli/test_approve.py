@@ -78,7 +78,7 @@ async def test_a_yes_runs_the_tool(crib: Toolset, typed: list[str], value: str) 
         (["n", "too much"], "too much"),
         (["n too much"], "too much"),
         (["no", ""], "`pay` was denied by "),
-        ([], "no answer came"),
+        ([], "nobody answered"),
         (["e"], "no answer came"),
     ],
 )

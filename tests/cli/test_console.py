@@ -88,7 +88,7 @@ def test_a_token_may_be_in_a_file(toolcrib: Command, tmp_path: Path) -> None:
     [
         (["--host", "0.0.0.0"], "give a token or a login, or listen on 127.0.0.1"),
         (["--token", "short"], "at least 16 characters"),
-        (["--token", TOKEN, "--token", TOKEN], "two tokens are of no holder"),
+        (["--token", TOKEN, "--token", TOKEN], "two tokens belong to no holder"),
         (["--database", "mysql://x/y"], "`mysql` is not a kind of database"),
         (["--database", "."], "."),
     ],

@@ -173,9 +173,9 @@ def test_a_word_that_is_not_known_here_has_the_nearest_one_named(
         (["console", "--database", " ", "--port", "0"], "--database is empty"),
         (
             ["serve", "mcp.json", "--approve", "pay"],
-            'said in the file, as "toolcrib": {"approval": ["TOOL"]} of a server',
+            'declared in the file, as "toolcrib": {"approval": ["TOOL"]} of a server',
         ),
-        (["serve", "mcp.json", "--require-approval", "pay"], "or in Python, as @tool(requires_approval=True)."),
+        (["serve", "mcp.json", "--require-approval", "pay"], "in Python, as @tool(requires_approval=True)."),
         (["call", "crib.py", "refund", "order=1"], 'write the arguments as one JSON object: \'{"order": "1"}\''),
         (["call", "crib.py", "refund", "order=1", "euros=2"], "The arguments of a tool are one JSON object"),
     ],

@@ -110,7 +110,7 @@ def test_tokens_of_the_file_are_in_the_environment(tmp_path: Path) -> None:
     ("flags", "said"),
     [
         (["--audience", "x"], "audience: of which authorization server? Give its address with --issuer URL"),
-        (["--issuer", "http://login.example.org"], "issuer begins with https://"),
+        (["--issuer", "http://login.example.org"], "issuer must begin with https://"),
         (
             ["--issuer", "https://a.example", "--introspect", "https://a.example/i"],
             "introspect needs the client_secret",

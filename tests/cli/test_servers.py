@@ -104,7 +104,7 @@ def test_a_server_that_has_to_be_there_and_is_not_is_one_message_and_status_1(wo
     message = "the server `dead` did not start: Connection closed. Its last words:\n  no licence\nIt has to be there."
     assert status == 1
     assert said.count("did not start") == said.count(message) == 1
-    assert said.endswith("Mend its command or address; with `required` set to false the rest starts without it\n")
+    assert said.endswith("Correct its command or address; with `required` set to false the rest starts without it\n")
     assert "tried again" not in said
 
 

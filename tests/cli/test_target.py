@@ -154,7 +154,7 @@ def test_a_server_of_the_sdk_is_connected_to(attribute: str) -> None:
 @pytest.mark.parametrize(
     ("module", "problem"),
     [
-        ("fastmcp.server.server", r"is of an MCP server: connect\('python server.py'\)"),
+        ("fastmcp.server.server", r"belongs to an MCP server: connect\('python server.py'\)"),
         ("json.decoder", r"names a Theirs of the package json, .* `tools = Toolset.from_object\(...\)` in the file"),
         ("pytest", r"names a Theirs of the package pytest, .* in the file"),
     ],

@@ -64,7 +64,7 @@ def test_the_end_of_input_is_a_no(tools: str) -> None:
         screen.type("\x04")
 
         assert screen.end() == 1
-        assert "`buy` needs approval, and no answer came" in screen.text
+        assert "`buy` needs approval, and nobody answered" in screen.text
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ async def test_it_runs_a_program_and_returns_what_a_model_is_shown(kit: Toolkit)
     run = kit.as_tool()
 
     assert await run("print(get_weather('Oslo')['temp'])") == "3"
-    assert (await run("1/0")).endswith("Mend the program and send all of it again.")
+    assert (await run("1/0")).endswith("Correct the program and send all of it again.")
 
 
 @pytest.mark.parametrize(("limit", "most"), [({}, 20_100), ({"max_result_chars": 50}, 150)])

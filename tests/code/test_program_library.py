@@ -353,7 +353,7 @@ async def test_a_tool_that_is_gone_is_said_at_the_call() -> None:
 
     outcome = await ProgramLibrary(Toolkit([order]), store).run("warm_cities", {"cities": ["Oslo"]})
 
-    assert "there is no tool `get_temp` any more" in problem_of(outcome)
+    assert "the tool `get_temp` no longer exists" in problem_of(outcome)
 
 
 async def test_tools_with_other_names_in_programs_and_views() -> None:

@@ -138,8 +138,8 @@ async def test_numbers_without_a_handler_are_refused(kit: Toolkit) -> None:
 @pytest.mark.parametrize(
     ("code", "hint"),
     [
-        ("foo", "Nothing of it ran. Mend the program and send all of it again."),
-        ("1/0", "Mend the program and send all of it again."),
+        ("foo", "Nothing of it ran. Correct the program and send all of it again."),
+        ("1/0", "Correct the program and send all of it again."),
         ("add(1)", ""),
     ],
 )

@@ -376,7 +376,11 @@ def test_a_toolset_that_has_to_be_opened_is_refused_with_how() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
-        ({"limits": {"memory": 1}}, TypeError, r"`limits` of a toolkit are SandboxLimits\(memory=1 << 30\), and not {"),
+        (
+            {"limits": {"memory": 1}},
+            TypeError,
+            r"`limits` of a toolkit must be SandboxLimits\(memory=1 << 30\), and not {",
+        ),
         ({"extract": "frst"}, ValueError, "extract is 'frst'; did you mean 'first'"),
         ({"sandbox": "proces"}, ValueError, "sandbox is 'proces'; did you mean 'process'"),
     ],
@@ -409,5 +413,5 @@ def test_a_program_of_plain_code_belongs_to_the_run_that_is_given() -> None:
 
 
 def test_an_approver_that_is_no_function_is_refused_when_it_is_set() -> None:
-    with pytest.raises(TypeError, match="a toolkit: approver is not 'ann'; it is a function of the request"):
+    with pytest.raises(TypeError, match="a toolkit: approver is not 'ann'; it must be a function of the request"):
         Toolkit([add], approver="ann")  # type: ignore[arg-type] -- a mistake

@@ -457,7 +457,7 @@ async def test_an_answer_that_is_sent_twice_is_none(console: Console) -> None:
     [
         ("{", "This is not JSON"),
         ('{"cents": 1, "cents": 2}', "cents: sent more than once; send it once"),
-        ("[1]", "The arguments are a JSON object"),
+        ("[1]", "The arguments must be a JSON object"),
         ("{}", "cents: missing, it is required"),
         ('{"cents": "5"}', 'cents: must be an integer; got "5"'),
         ('{"cents": 0}', "cents: must be at least 1; got 0"),

@@ -111,10 +111,10 @@ async def test_without_a_token_nothing_is_read(tmp_path: Path, token: str | None
     ("path", "body", "status", "error"),
     [
         ("/api/answer", {"request": "gone", "answer": "deny"}, 409, "there is no request gone"),
-        ("/api/answer", {"request": "ask_1", "answer": "maybe"}, 422, "it is approve, deny, done or always"),
+        ("/api/answer", {"request": "ask_1", "answer": "maybe"}, 422, "it must be approve, deny, done or always"),
         ("/api/answers", {"requests": [], "answer": "deny"}, 422, "Name 1 to 200 requests."),
-        ("/api/revoke", {"grant": {"tool": "refund"}}, 404, "there is no such grant any more"),
-        ("/api/inbox?sort=best", None, 400, "sort is one of oldest"),
+        ("/api/revoke", {"grant": {"tool": "refund"}}, 404, "this grant no longer exists"),
+        ("/api/inbox?sort=best", None, 400, "sort must be one of oldest"),
     ],
 )
 async def test_a_request_that_is_wrong_says_how(tmp_path: Path, path: str, body: Any, status: int, error: str) -> None:

@@ -289,7 +289,7 @@ async def test_a_viewer_looks_and_changes_nothing(guarded: Serve, path: str, sen
 def test_a_viewer_or_administrator_without_a_token_is_refused(kind: str) -> None:
     roles: dict[str, Any] = {kind: frozenset({"vic"})}
 
-    with pytest.raises(ValueError, match="no token is of vic"):
+    with pytest.raises(ValueError, match="no token belongs to vic"):
         ConsoleOptions(tokens={"ann": TOKEN}, **roles)
 
 

@@ -170,7 +170,7 @@ def test_an_answer_is_taken_once_and_from_the_browser_that_began_the_login(desk:
         assert reply.status_code == 403
         assert "set-cookie" not in reply.headers
     assert "this browser began no login here" in stranger.text
-    assert "the answer is to another login" in swapped.text
+    assert "the answer belongs to another login" in swapped.text
 
 
 @pytest.mark.parametrize(
@@ -302,9 +302,9 @@ def test_a_login_that_nobody_could_use_is_refused(wrong: dict[str, Any], problem
 @pytest.mark.parametrize(
     ("wrong", "problem"),
     [
-        ({"issuer": "http://login.example.org"}, "issuer begins with https://"),
+        ({"issuer": "http://login.example.org"}, "issuer must begin with https://"),
         ({"client_id": ""}, "client_id is empty"),
-        ({"scopes": ["profile"]}, "scopes is a list with `openid`"),
+        ({"scopes": ["profile"]}, "scopes must be a list with `openid`"),
         ({"algorithms": ["HS256"]}, "no secret is shared"),
         ({"client_auth": "none"}, "client_auth is 'none'; give one of 'basic', 'post'"),
     ],
@@ -349,7 +349,7 @@ def test_a_file_describes_a_login(tmp_path: Path) -> None:
         (FILE, "the environment variable CONSOLE_SECRET is not set"),
         (FILE.replace("approvers", "approver"), "`approvers`: field required"),
         (FILE.replace("4", '"4"'), "`hours`: input should be a valid number"),
-        (FILE.replace("https://login", "http://login"), "issuer begins with https://"),
+        (FILE.replace("https://login", "http://login"), "issuer must begin with https://"),
         ("issuer = ", "login.toml: "),
     ],
 )

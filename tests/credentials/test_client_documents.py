@@ -91,5 +91,5 @@ async def test_a_client_that_the_host_names_comes_before_its_document() -> None:
 
 
 def test_a_document_is_at_an_https_address() -> None:
-    with pytest.raises(ValueError, match="client_document is an https address, and is 'http://us"):
+    with pytest.raises(ValueError, match="client_document must be an https address, and is 'http://us"):
         OAuth(MemoryCredentialStore(), pages="http://127.0.0.1:1/consent", client_document="http://us.example/c.json")

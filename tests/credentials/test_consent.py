@@ -221,7 +221,7 @@ async def test_link_is_worth_nothing_after_its_use() -> None:
         page = await browser.http.get(link)
 
     assert page.status_code == 400
-    assert "does not count any more" in page.text
+    assert "is no longer valid" in page.text
 
 
 async def test_answer_after_the_link_was_used_by_another_answer_does_not_count() -> None:

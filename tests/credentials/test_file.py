@@ -61,7 +61,7 @@ async def test_file_has_a_server_for_each_principals_own_account(tmp_path: Path)
 @pytest.mark.parametrize(
     ("credentials", "problem"),
     [
-        ({}, "it has one of oauth, api_key, exchange and api_key_env, and has none"),
+        ({}, "it must have one of oauth, api_key, exchange and api_key_env, and has none"),
         ({"oauth": True, "api_key": True}, "and has oauth and api_key"),
         ({"oauth": True, "header": "X"}, "header goes with api_key_env"),
         ({"oauth": {"client_id": "we"}}, "client_id needs issuer"),

@@ -71,7 +71,7 @@ async def test_a_suspended_call_is_no_outcome(way: Way, newer: Newer) -> None:
     assert isinstance(first, Suspended), first
     await mailbox.consented(version=2)
 
-    with pytest.raises(Exception, match="Token is of version 2"):
+    with pytest.raises(Exception, match="Token has version 2"):
         await tools.answer(first, first.request.grant("the consent of ann"))
     before = list(mailbox.read)
     newer()
@@ -94,7 +94,7 @@ async def test_a_call_that_a_server_keeps_is_kept(way: Client, call: str, newer:
         await client.call_tool(*CALLS[call])
         await mailbox.consented(version=2)
         for _ in range(2):
-            with pytest.raises(MCPError, match="waits as before, and was not made: the stored Token is of version 2"):
+            with pytest.raises(MCPError, match="waits as before, and was not made: the stored Token has version 2"):
                 await client.call_tool(*CALLS[call])
         before = list(mailbox.read)
         newer()
@@ -137,7 +137,7 @@ async def test_a_request_is_not_sent(lasts: float) -> None:
     auth = PrincipalAuth(mailbox.oauth, SERVER, principal)
     transport = httpx2.MockTransport(lambda request: httpx2.Response(200))
     async with httpx2.AsyncClient(auth=auth, transport=transport) as http:
-        with pytest.raises(httpx2.ConnectError, match="Token is of version 2"):
+        with pytest.raises(httpx2.ConnectError, match="Token has version 2"):
             await http.get(SERVER)
 
     assert await mailbox.oauth.holders(SERVER) == ("ann",)

@@ -134,7 +134,7 @@ def test_an_agent_of_pydantic_ai_is_guarded_once(kind: str) -> None:
 
 
 WRONG: dict[str, tuple[Callable[[], Any], str]] = {
-    "a tool": (lambda: ez_tool(len), r"is of Toolcrib, .*: as_tools\(\[...\]\) of toolcrib.adapters.{adapter} "),
+    "a tool": (lambda: ez_tool(len), r"belongs to Toolcrib, .*: as_tools\(\[...\]\) of toolcrib.adapters.{adapter} "),
     "a toolset": (lambda: Toolset([ez_tool(len)]), r"as_tools\(\[...\]\) of toolcrib.adapters.{adapter} "),
     "an object": (object, "not object of builtins$"),
     "openai_agents": (lambda: Agent("a"), "not Agent of agents.agent; use guard of {other}$"),

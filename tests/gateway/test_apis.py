@@ -124,7 +124,7 @@ def test_an_option_beside_its_section_is_an_error(tmp_path: Path) -> None:
         ({"approval": ["unless_read_only"]}, 'names of tools; write "unless_read_only" without the list'),
         ({"credentials": {"kee": {"api_key_env": "KEY"}}}, "no such security scheme"),
         ({"credentials": {"key": {"api_key_env": "NONE"}}}, "the environment variable NONE is not set"),
-        ({"credentials": {"key": {}}}, "it has one of oauth, api_key, exchange and api_key_env"),
+        ({"credentials": {"key": {}}}, "it must have one of oauth, api_key, exchange and api_key_env"),
         ({"credentials": {"key": {"api_key_env": "KEY", "header": "X"}}}, "the document says where the key goes"),
     ],
 )

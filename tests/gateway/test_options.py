@@ -260,8 +260,11 @@ def test_a_limit_by_group_without_groups_is_an_error(tmp_path: Path) -> None:
             "`toolcrib.budgets`: the limit of 1 EUR in all counts nothing, as `costs` has none in EUR; the costs",
         ),
         ({"budgets": {"costs": {"add": {"currency": "EUR"}}}}, "`toolcrib.budgets.costs.add`: it has amount or arg"),
-        ([], "`toolcrib`: it is an object of options, and is []. There are 21"),
-        ({"approvals": "elicit"}, "`toolcrib.approvals`: it is an object of options, and is 'elicit'. There are: `by`"),
+        ([], "`toolcrib`: it must be an object of options, and is []. There are 21"),
+        (
+            {"approvals": "elicit"},
+            "`toolcrib.approvals`: it must be an object of options, and is 'elicit'. There are: `by`",
+        ),
         (
             {"approvals": {"wait": "2m"}},
             "`toolcrib.approvals.wait`: input should be a valid number; got '2m'; write 120",

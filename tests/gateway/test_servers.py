@@ -216,7 +216,7 @@ def test_a_file_may_be_toml(tmp_path: Path) -> None:
         ({"command": "x", "args": ["a", 1]}, "`args.1`: input should be a valid string; got 1"),
         ({"command": "x", "type": "sse"}, "`type`: `sse` is the old transport over HTTP"),
         ({"command": "x", "type": "ftp"}, "`type`: 'ftp' is not a transport; write `stdio` or `http`"),
-        ({"url": "ws://x"}, "`url`: it begins with http:// or https://"),
+        ({"url": "ws://x"}, "`url`: it must begin with http:// or https://"),
         (
             {"command": "${GONE}"},
             "`command`: the environment variable GONE is not set; set it, or write ${GONE:-DEFAULT}",
@@ -273,8 +273,8 @@ def test_a_file_may_be_toml(tmp_path: Path) -> None:
             {"url": "http://x", "toolcrib": {"bearer_env": "T"}},
             "`toolcrib.bearer_env`: the environment variable T is not",
         ),
-        ("x", "`(all of it)`: it is an object of options, and is 'x'. There are"),
-        ({"command": "x", "toolcrib": [1]}, "`toolcrib`: it is an object of options, and is [1]. There are 23"),
+        ("x", "`(all of it)`: it must be an object of options, and is 'x'. There are"),
+        ({"command": "x", "toolcrib": [1]}, "`toolcrib`: it must be an object of options, and is [1]. There are 23"),
         (
             {"command": "x", "toolcrib": {"deny": ["a"]}},
             "`toolcrib.deny`: there is no such option. Did you mean `tools`?",
@@ -394,7 +394,7 @@ def test_who_approves_is_said_in_the_rules_and_no_part_of_it_is_lost(tmp_path: P
     path.write_text(json.dumps(parts[place]), "utf-8")
 
     with pytest.raises(
-        TargetError, match=r'\{"approval": \.\.\.\}.* Who may approve is said .*\{"approvers": "'
+        TargetError, match=r'\{"approval": \.\.\.\}.* Who may approve is declared .*\{"approvers": "'
     ) as told:
         read_gateway(path, ENVIRONMENT)
 

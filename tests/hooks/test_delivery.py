@@ -67,7 +67,7 @@ def test_what_is_not_a_delivery_is_refused_where_it_is_given(
 
 @pytest.mark.parametrize("deliveries", [Mask(), mask])
 def test_the_deliveries_of_a_run_are_a_list(deliveries: Any) -> None:
-    with pytest.raises(TypeError, match=r"Run: deliveries is a list of them, as in deliveries=\[[Mm]ask\]"):
+    with pytest.raises(TypeError, match=r"Run: deliveries must be a list of them, as in deliveries=\[[Mm]ask\]"):
         Run(deliveries=deliveries)
 
 

@@ -91,7 +91,7 @@ def test_what_is_not_a_gate_is_refused_where_it_is_given(
 
 @pytest.mark.parametrize("gates", [Closed(), lambda call: None])
 def test_the_gates_of_a_run_are_a_list(gates: Any) -> None:
-    with pytest.raises(TypeError, match=r"Run: gates is a list of them, as in gates=\[(Closed|<lambda>)\]"):
+    with pytest.raises(TypeError, match=r"Run: gates must be a list of them, as in gates=\[(Closed|<lambda>)\]"):
         Run(gates=gates)
 
 

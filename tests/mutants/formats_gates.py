@@ -27,7 +27,7 @@ FORMATS_GATES: tuple[Gate, ...] = (
     Gate(
         "what is no object in a list",
         "formats/_json_reading.py",
-        'misread.append(f"`{key}` of it has what is not a JSON object")',
+        'misread.append(f"`{key}` of it has an entry that is not a JSON object")',
         "pass",
         _TESTS,
     ),

@@ -55,7 +55,7 @@ def served(files: dict[str, Any], asked: list[str]) -> Iterator[str]:
 
 
 def test_swagger_2_is_an_error_that_names_the_mend() -> None:
-    with pytest.raises(DocumentError, match=r"is of Swagger 2\.0, .*npx swagger2openapi"):
+    with pytest.raises(DocumentError, match=r"is written in Swagger 2\.0, .*npx swagger2openapi"):
         toolset(SWAGGER)
 
 

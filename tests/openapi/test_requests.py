@@ -183,7 +183,7 @@ async def test_the_host_chooses_the_server(options: dict[str, Any], address: str
         ([{"url": "file:///etc"}], {}, "names no server on the web"),
         ([{"url": "ftp://files.test"}], {}, "names no server on the web"),
         ([{"url": "https://{x}.test"}], {}, "give it with variables={'x'"),
-        (SERVERS, {"variables": {"region": "evil"}}, "is one of eu, us, and not 'evil'"),
+        (SERVERS, {"variables": {"region": "evil"}}, "must be one of eu, us, and not 'evil'"),
         (SERVERS, {"server": 7}, "has 2 servers, and `server` says 7"),
         ([{"url": "https://me:secret@api.test"}], {}, "has a server with more than an address"),
     ],

@@ -131,8 +131,8 @@ async def test_the_state_of_a_run_is_made_once_and_shared_by_its_views() -> None
 @pytest.mark.parametrize(
     ("features", "error", "mend"),
     [
-        (Notes(), TypeError, "features is a list of them"),
-        (Notes, TypeError, "features is a list of them"),
+        (Notes(), TypeError, "features must be a list of them"),
+        (Notes, TypeError, "features must be a list of them"),
         ([Notes], TypeError, "give features"),
         (["notes"], TypeError, "give features"),
         ([Notes(), Notes()], ValueError, "has notes twice"),
@@ -315,7 +315,7 @@ async def test_a_call_whose_gate_is_gone_does_not_run() -> None:
     outcome = await Pipeline([send]).run(asked, Run(), grant=asked.request.grant())
 
     assert isinstance(outcome, Failed)
-    assert "the gate `elsewhere` that it waits for is not there any more" in outcome.message
+    assert "the gate `elsewhere` that it waits for no longer exists" in outcome.message
 
 
 @pytest.mark.processes

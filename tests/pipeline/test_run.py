@@ -51,7 +51,7 @@ async def test_a_call_that_is_refused_uses_up_a_limit(refusing: str) -> None:
 @pytest.mark.parametrize(
     ("options", "mend"),
     [
-        ({"approver": "ann"}, "it is a function of the request"),
+        ({"approver": "ann"}, "it must be a function of the request"),
         ({"approvals": "a.db"}, "give a store, as in SqliteApprovalStore"),
         ({"sinks": [1]}, "give sinks, as in"),
         ({"limits": 3}, "give CallLimits, as in"),
@@ -313,7 +313,7 @@ async def test_the_context_says_which_call_it_is() -> None:
 
 
 def test_one_sink_is_no_list_of_them() -> None:
-    with pytest.raises(TypeError, match=r"Run: sinks is a list of them, as in sinks=\["):
+    with pytest.raises(TypeError, match=r"Run: sinks must be a list of them, as in sinks=\["):
         Run(sinks=ListSink())  # pyright: ignore[reportArgumentType] -- what is tested
 
 

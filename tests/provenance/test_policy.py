@@ -62,7 +62,7 @@ def test_a_file_says_what_python_says(tmp_path: Path) -> None:
             "rule 1: source is 'trusted', 'name', 'untrusted', or these by field name",
         ),
         ("[[rules]]\nreaders = [3]", 'rule 1: `readers.0` is a text, as in "ann", and not 3'),
-        ("rules = [3]", "rule 1: rules are tables, written [[rules]], and not 3"),
+        ("rules = [3]", "rule 1: rules must be tables, written [[rules]], and not 3"),
         ("dry_run = 7", "`dry_run` is true or false, and not 7"),
         ("dry_run =", "it is not TOML: "),
     ],

@@ -58,7 +58,7 @@ def results(*faults: str) -> Any:
         (results("missing"), r"no result for `read_file` \(call_1\)"),
         (results("extra"), r"\(call_9\) answers no call"),
         (results("duplicate"), r"two results for `web_search` \(call_0\)"),
-        (results("mismatched"), "is of `web_search`, and the call is of `read_file`"),
+        (results("mismatched"), "comes from `web_search`, and the call is to `read_file`"),
         (results("missing", "extra"), "call_9.*call_1"),
     ],
 )

@@ -235,7 +235,7 @@ def test_an_option_of_another_framework_is_told_by_what_it_is_here(option: str, 
 
 
 def test_the_name_of_a_type_is_not_a_type() -> None:
-    with pytest.raises(TypeError, match="`output` of a session is a type, such as a Pydantic model"):
+    with pytest.raises(TypeError, match="`output` of a session must be a type, such as a Pydantic model"):
         Session(ScriptedModel(), output="json")
 
 

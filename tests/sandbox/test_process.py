@@ -273,7 +273,7 @@ asyncio.run(main())
         (
             {"queue": 5},
             TypeError,
-            r"`queue` of a sandbox is a ProgramQueue, as ProgramQueue\(most_programs=8\), and not 5",
+            r"`queue` of a sandbox must be a ProgramQueue, as ProgramQueue\(most_programs=8\), and not 5",
         ),
     ],
 )

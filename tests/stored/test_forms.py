@@ -369,7 +369,7 @@ def test_a_newer_version_of_a_form_is_named(form: str) -> None:
     data, newer = golden(form), FORM_VERSIONS[form] + 1
     data = [{**line, "version": newer} for line in data] if form == "JournalLine" else {**data, "version": newer}
 
-    with pytest.raises(NewerForm, match=f"the stored {form} is of version {newer}, and .* reads up to {newer - 1}"):
+    with pytest.raises(NewerForm, match=f"the stored {form} has version {newer}, and .* reads up to {newer - 1}"):
         _read(form, data)
 
 
@@ -383,7 +383,7 @@ def test_a_suspended_call_is_read_only_if_it_can_be_resumed() -> None:
     data = golden("Suspended")
     data["call"]["version"] = FORM_VERSIONS["Call"] + 1
 
-    with pytest.raises(NewerForm, match="the stored Call is of version 3"):
+    with pytest.raises(NewerForm, match="the stored Call has version 3"):
         outcome_from_dict(data)
 
 
@@ -482,5 +482,5 @@ async def test_a_request_in_a_newer_form_is_not_listed_and_is_named_when_it_is_a
     listed = [entry.request.id for entry in await store.list()]
 
     assert listed == ["ask_2"]
-    with pytest.raises(NewerForm, match="the stored ApprovalRequest is of version 7"):
+    with pytest.raises(NewerForm, match="the stored ApprovalRequest has version 7"):
         await store.show("ask_1")

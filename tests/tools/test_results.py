@@ -48,14 +48,15 @@ async def test_a_result_of_another_type_is_said_once(caplog: pytest.LogCaptureFi
     (line,) = caplog.records
     assert (line.name, line.levelno) == ("toolcrib.tools", logging.WARNING)
     assert (
-        line.getMessage() == "stock: a result is of type str, and the tool is annotated to give int; this is said once"
+        line.getMessage()
+        == "stock: a result has the type str, and the tool is annotated to give int; this is logged once"
     )
 
 
 async def test_a_value_of_a_stream_is_a_result_too(caplog: pytest.LogCaptureFixture) -> None:
     await Pipeline([prices]).run(ToolCall("prices"))
 
-    assert [line.getMessage()[:38] for line in caplog.records] == ["prices: a result is of type str, and t"]
+    assert [line.getMessage()[:40] for line in caplog.records] == ["prices: a result has the type str, and t"]
 
 
 @pytest.mark.parametrize(

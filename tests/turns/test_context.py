@@ -36,7 +36,7 @@ def test_the_type_of_the_content_may_be_said() -> None:
 
 
 def test_content_without_a_json_form_is_named() -> None:
-    with pytest.raises(NotPortableError, match=r"the context item `t1`.*its content is of type object"):
+    with pytest.raises(NotPortableError, match=r"the context item `t1`.*its content has the type object"):
         entry("t1", object()).to_dict()
 
 

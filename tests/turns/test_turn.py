@@ -657,11 +657,11 @@ async def test_typed_arguments_are_restored_by_their_annotation() -> None:
 @pytest.mark.parametrize(
     ("where", "named"),
     [
-        ({"kwargs": {"name": object()}}, "the argument `name` is of type object"),
-        ({"kwargs": {"name": lambda: "Ada"}}, "the argument `name` is of type function"),
-        ({"kwargs": {"name": (1, 2)}}, "the argument `name` is of type tuple"),
-        ({"metadata": {"lock": object()}}, r"metadata\['lock'\] is of type object"),
-        ({"metadata": {"rows": [iter([1])]}}, r"metadata\['rows'\] is of type list"),
+        ({"kwargs": {"name": object()}}, "the argument `name` has the type object"),
+        ({"kwargs": {"name": lambda: "Ada"}}, "the argument `name` has the type function"),
+        ({"kwargs": {"name": (1, 2)}}, "the argument `name` has the type tuple"),
+        ({"metadata": {"lock": object()}}, r"metadata\['lock'\] has the type object"),
+        ({"metadata": {"rows": [iter([1])]}}, r"metadata\['rows'\] has the type list"),
     ],
 )
 def test_what_does_not_go_to_json_is_named(where: dict[str, Any], named: str) -> None:
@@ -679,7 +679,7 @@ async def test_an_output_without_a_json_form_is_named() -> None:
     turn = Turn(make)
     await turn.returning()
 
-    with pytest.raises(NotPortableError, match="the output is of type object"):
+    with pytest.raises(NotPortableError, match="the output has the type object"):
         turn.to_dict()
 
 

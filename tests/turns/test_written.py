@@ -176,7 +176,7 @@ def test_what_is_too_long_or_too_deep_for_json_is_named(value: Any) -> None:
     async def take(what: Any) -> None: ...
 
     for turn in (Turn(take, args=[value]), Turn(take, args=[1], metadata={"what": value})):
-        with pytest.raises(NotPortableError, match=r"(`what`|\['what'\]) is of type \w+, which .*(digits|recursion)"):
+        with pytest.raises(NotPortableError, match=r"(`what`|\['what'\]) has the type \w+, which .*(digits|recursion)"):
             turn.to_dict()
 
 

@@ -28,7 +28,7 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
         return why
     if not _serves(grant, request.principal):
         granted_for, asked_for = (principal or "no principal" for principal in (grant.principal, request.principal))
-        return f"it was given on behalf of {granted_for}, and this call is of {asked_for}"
+        return f"it was given on behalf of {granted_for}, and this call is on behalf of {asked_for}"
     if grant.definition is not None and grant.definition != request.definition:
         return _other_definition(grant.definition, request.definition or "")
     if request.consent is not None and (grant.standing or grant.override_args is not None):
@@ -44,7 +44,7 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
     if grant.scope == "within" and (why := grant.limit_reached(request, GrantUse())):
         return why
     if grant.done is not None and not request.in_doubt:
-        return "it says what the call came to, and the call is not in doubt: it was not executed"
+        return "it gives a result of the call, and the call is not in doubt: it was not executed"
     if grant.done is None and request.approvals_needed > 1 and people_behind(grant, request) < request.approvals_needed:
         return f"it needs {count_text(request.approvals_needed, 'approver')}, each of whom approves it as it is"
     if request.required and (why := approvers_problem(grant, request, at or now())):

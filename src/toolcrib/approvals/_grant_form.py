@@ -158,7 +158,7 @@ class GrantForm:
             return None
         names = [self.summed] if self.summed else self.numbers(request)
         if len(names) != 1 or names[0] not in self.places(request):
-            raise ValueError(f"a sum is of one argument: say which, of {', '.join(self.numbers(request)) or 'none'}")
+            raise ValueError(f"a sum counts one argument: say which, of {', '.join(self.numbers(request)) or 'none'}")
         return names[0], self.total.strip()
 
     def _expiry(self, longest: timedelta | None) -> timedelta | None:

@@ -538,6 +538,4 @@ def _expired(entry: ApprovalEntry) -> ApprovalError:
     by = (
         f" at {at.isoformat(timespec='seconds')} by the rule {rule.rule}" if at is not None and rule is not None else ""
     )
-    return ApprovalError(
-        entry.request.tool, f"the request {entry.request.id} expired{by}; the call has to be made anew"
-    )
+    return ApprovalError(entry.request.tool, f"the request {entry.request.id} expired{by}; make the call again")

@@ -30,7 +30,7 @@ A plain function blocks the event loop while it asks; an async one does not.
 def require_approver(who: str, approver: object) -> None:
     """Check that an approver is a function; raises TypeError for anything else, such as a name."""
     if approver is not None and not (callable(approver) and _takes_request(approver)):
-        mend = "it is a function of the request, as in `def ask(request): return request.grant(by='ann')`"
+        mend = "it must be a function of the request, as in `def ask(request): return request.grant(by='ann')`"
         raise TypeError(f"{who}: approver is not {approver!r:.80}; {mend}")
 
 
@@ -71,7 +71,7 @@ def joined_answers(who: str, grants: Iterable[Grant], denials: Iterable[Denial])
         if not isinstance(answers, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
             example = "request.grant('ann')" if option == "grants" else "request.deny(by='ann', message='why')"
             raise TypeError(
-                f"`{option}` of {who} is a list of answers, as in {option}=[{example}], and not {answers!r:.80}"
+                f"`{option}` of {who} must be a list of answers, as in {option}=[{example}], and not {answers!r:.80}"
             )
         for answer in answers:
             require_answer(f"one of the `{option}` of {who}", answer)

@@ -107,7 +107,7 @@ class CedarNames:
             if annotation not in _ANNOTATIONS:
                 raise ValueError(f"the annotation @{annotation} is unknown. {closest(annotation, _ANNOTATIONS)}")
             if annotation not in _OF_ALL and not is_permit:
-                raise ValueError(f"@{annotation} is of a policy that permits to approve; take it out")
+                raise ValueError(f"@{annotation} belongs to a policy that permits to approve; take it out")
         principal, resource = policy["principal"], policy["resource"]
         who = principal.get("in", principal).get("entity", {}).get("id", "")
         return Statement(
@@ -192,7 +192,7 @@ def _annotated(annotations: Mapping[str, str | None]) -> dict[str, Any]:
         value = text or ""
         if name == "people":
             if not re.fullmatch("[1-9][0-9]{0,3}", value):
-                raise ValueError(f'@people is a number of people, as in @people("2"), and is {value!r:.40}')
+                raise ValueError(f'@people must be a number of people, as in @people("2"), and is {value!r:.40}')
             found[name] = int(value)
         elif name in ("after", "expires", "remind"):
             try:
@@ -201,7 +201,7 @@ def _annotated(annotations: Mapping[str, str | None]) -> dict[str, Any]:
                 raise ValueError(f"@{name}: {error}") from None
         elif name in ("instead", "not_requester"):
             if value not in ("", "true", "false"):
-                raise ValueError(f'@{name} is "true" or "false", and is {value!r:.40}')
+                raise ValueError(f'@{name} must be "true" or "false", and is {value!r:.40}')
             found[name] = value != "false"
         elif name == "place":
             if not value.strip():

@@ -231,7 +231,9 @@ def _problem(detail: Any) -> str:
         return str(detail["ctx"]["error"])
     path = ".".join(str(part) for part in cast("tuple[Any, ...]", detail["loc"]))
     if path in ("rules", "delegate") and detail["type"] == "list_type":
-        return f"`{path}` are tables, written [[{path}]] (in JSON a list of objects), and not {detail['input']!r:.80}"
+        return (
+            f"`{path}` must be tables, written [[{path}]] (in JSON a list of objects), and not {detail['input']!r:.80}"
+        )
     if detail["type"] == "extra_forbidden":
         return f"`{path}` is unknown. {closest(path, _Document.model_fields)}"
     return f"`{path}`: {value_problem([detail])}"

@@ -49,7 +49,7 @@ class ApproverRules:
 
     def __init__(self, rules: Sequence[CallRule], groups: Groups | None = None, *, name: str = "approvers") -> None:
         if isinstance(rules, CallRule) or not all(isinstance(rule, CallRule) for rule in rules):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
-            raise TypeError("ApproverRules: rules is a list of rules, as in ApproverRules([ApproverRule(...)])")
+            raise TypeError("ApproverRules: rules must be a list of rules, as in ApproverRules([ApproverRule(...)])")
         if groups is not None and not isinstance(groups, Groups):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
             raise TypeError(f"ApproverRules: groups is {groups!r:.80}; give Groups({{'finance': ['ann']}})")
         self.rules, self.groups, self.name = tuple(rules), groups or Groups(), name

@@ -41,7 +41,7 @@ class Groups:
         if members is not None and not (callable(members) or isinstance(members, Mapping)):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
             raise TypeError(f"Groups: members is {members!r:.80}; give them by group: Groups({{'finance': ['ann']}})")
         if isinstance(from_login, str):
-            raise TypeError(f"Groups: from_login is a list of groups, as in from_login=[{from_login!r}]")
+            raise TypeError(f"Groups: from_login must be a list of groups, as in from_login=[{from_login!r}]")
         self._members: Members = dict[str, Sequence[str]]() if members is None else members
         self.from_login = tuple(from_login)
         self._ids: dict[str, tuple[str, ...]] = {}
@@ -51,7 +51,7 @@ class Groups:
                     raise ValueError(f"Groups: {id} is an id of {self._ids[id][0]}, and of {name}: give it to one")
                 self._ids[id] = ids
         if isinstance(delegations, Delegation):
-            raise TypeError("Groups: delegations is a list, as in delegations=[Delegation(...)]")
+            raise TypeError("Groups: delegations must be a list, as in delegations=[Delegation(...)]")
         self.delegations = tuple(delegations)
         for delegation in self.delegations:
             self._require_right(delegation)

@@ -149,10 +149,10 @@ class ApproverRule(CallRule):
             require_span(who, "expires", self.expires)
         self._require_times(who)
         if not self.groups or any(isinstance(n, bool) or n < 1 for n in self.groups.values()):
-            raise ValueError(f"{who}: of is a group, or a number of people from 1 on for each, and is {self.of!r}")
+            raise ValueError(f"{who}: of must be a group, or a number of people from 1 on for each, and is {self.of!r}")
         for name, most in (*self.over.items(), *self.up_to.items()):
             if amount_of(most) is None:
-                raise ValueError(f"{who}: the bound of `{name}` is a number of 0 or more, and is {most!r}")
+                raise ValueError(f"{who}: the bound of `{name}` must be a number of 0 or more, and is {most!r}")
 
     def _require_times(self, who: str) -> None:
         """Raise ValueError or TypeError where a reminder or an escalation cannot come, or changes nothing."""

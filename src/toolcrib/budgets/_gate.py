@@ -87,7 +87,7 @@ class Budgets:
         clock: Clock = WALL_CLOCK,
     ) -> None:
         if isinstance(limits, Limit) or not all(isinstance(limit, Limit) for limit in limits):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
-            raise TypeError("Budgets: limits is a list of limits, as in Budgets([Limit(calls=10, per='minute')])")
+            raise TypeError("Budgets: limits must be a list of limits, as in Budgets([Limit(calls=10, per='minute')])")
         if groups is None and any("group" in limit.shares for limit in limits):
             raise ValueError("Budgets: a limit is by group, and no groups are given")
         if store is not None and not isinstance(store, UsageStore):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value

@@ -80,7 +80,7 @@ class Limit:
         if unknown := set(self.shares).difference(get_args(Share)):
             raise ValueError(f"Limit: by has {min(unknown)!r}; its parts are {', '.join(get_args(Share))}")
         if isinstance(self.tools, str):
-            raise TypeError(f"Limit: tools is a list of names, as in tools=[{self.tools!r}]")
+            raise TypeError(f"Limit: tools must be a list of names, as in tools=[{self.tools!r}]")
         if self.spend is None and self.currency:
             raise ValueError(f"Limit: currency is {self.currency!r}, and calls have none; give spend=... with it")
 

@@ -109,7 +109,7 @@ class Grant(ShortRepr):
 
     def __post_init__(self) -> None:
         if self.times is not None and not self.standing:
-            raise ValueError("`times` are of a standing grant: `request.always(...)` makes one")
+            raise ValueError("`times` belongs to a standing grant: `request.always(...)` makes one")
         if self.expires_at is not None and self.expires_at.tzinfo is None:
             raise ValueError(f"expires_at has no time zone: write datetime.now(UTC) + ..., not {self.expires_at!r}")
         if self.standing and not (self.override_args is None and self.user_input is None and self.done is None):
@@ -119,9 +119,9 @@ class Grant(ShortRepr):
             raise ValueError("a grant for values has none; `request.always()` makes one, where values are asked about")
         is_limited = self.uses is not None or self.total is not None
         if (self.scope == "within") != bool(self.within) or (is_limited and not (self.standing and self.request_id)):
-            raise ValueError("`within`, `uses` and `total` are of a standing grant: `request.always(...)` makes one")
+            raise ValueError("`within`, `uses` and `total` belong to a standing grant: `request.always(...)` makes one")
         if self.uses is not None and (type(self.uses) is not int or self.uses < 1):
-            raise ValueError(f"uses is a number of calls, 1 or more, and is {self.uses!r}")
+            raise ValueError(f"uses must be a number of calls, 1 or more, and is {self.uses!r}")
 
     @property
     def standing(self) -> bool:
@@ -261,7 +261,7 @@ def amount_limit(name: str, most: Any) -> Decimal:
     """Return the most that an argument may come to; raises ValueError for what is not a number of 0 or more."""
     limit = amount_of(most)
     if limit is None:
-        raise ValueError(f"the total of `{name}` is a number of 0 or more, and is {most!r:.80}")
+        raise ValueError(f"the total of `{name}` must be a number of 0 or more, and is {most!r:.80}")
     return limit
 
 

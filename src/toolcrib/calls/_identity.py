@@ -53,7 +53,7 @@ class Identity:
 
     def __post_init__(self) -> None:
         if not self.id.strip() or not self.id.isprintable():
-            raise ValueError(f"the id of an identity is a text that shows, and is {self.id!r:.80}")
+            raise ValueError(f"the id of an identity must be text that can be shown, and is {self.id!r:.80}")
         if self.until is not None and self.until.tzinfo is None:
             raise ValueError(f"until has no time zone: write datetime.now(UTC) + ..., not {self.until!r}")
 

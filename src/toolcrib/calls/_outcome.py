@@ -383,7 +383,7 @@ def outcome_from_dict(data: Mapping[str, Any]) -> Outcome:
     kinds = {kind.kind: kind for kind in (Completed, Rejected, Failed, Suspended)}
     kind = kinds.get(data.get("kind", ""))
     if kind is None:
-        raise ValueError(f"no outcome is of kind {data.get('kind')!r}; there are {', '.join(kinds)}")
+        raise ValueError(f"there is no kind of outcome {data.get('kind')!r}; there are {', '.join(kinds)}")
     values = StoredFields(kind, data)
     del values["kind"]
     if kind is Completed:

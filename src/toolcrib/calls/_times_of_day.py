@@ -43,7 +43,7 @@ class TimesOfDay:
         if self.begin == self.end != time():
             raise ValueError(f"the times are from {self.begin:%H:%M} to the same time; 00:00-24:00 is the whole day")
         if any(day not in range(7) for day in self.days):
-            raise ValueError(f"days are 0 for Monday to 6 for Sunday, and are {self.days!r}")
+            raise ValueError(f"days must be 0 for Monday to 6 for Sunday, and are {self.days!r}")
         try:
             ZoneInfo(self.zone)
         except (KeyError, ValueError, OSError):

@@ -214,7 +214,9 @@ def deny(
 @approvals.command()
 def done(
     request: IdArgument,
-    result: Annotated[str, typer.Option("--result", metavar="JSON", help="What the call came to.", show_default=False)],
+    result: Annotated[
+        str, typer.Option("--result", metavar="JSON", help="The result of the call.", show_default=False)
+    ],
     name: ByOption = None,
     message: Annotated[str, typer.Option("--message", metavar="TEXT", help="A remark for the record.")] = "",
     yes: YesOption = False,
@@ -286,7 +288,7 @@ def token(
             write(f"{_wait(store.issue_token(name), database)}\n")
             say(f"it is shown once. {name} answers with it as {TOKEN}")
         elif _wait(store.revoke_token(name), database):
-            write(f"{name} has no token any more\n")
+            write(f"{name} no longer has a token\n")
         else:
             say(f"{name} has no token in {shown_name(database)} (asked by {by})")
             raise typer.Exit(Status.FAILED)

@@ -200,7 +200,7 @@ class _TerminalApprover:
 
     async def _answer_line(self, request: ApprovalRequest, line: str | None) -> Grant | Denial | None:
         if line is None:
-            return request.deny(message=f"`{request.tool}` needs approval, and no answer came", by=self._name)
+            return request.deny(message=f"`{request.tool}` needs approval, and nobody answered", by=self._name)
         word, _, rest = line.partition(" ")
         match word.lower():
             case "y" | "yes":

@@ -43,7 +43,7 @@ TokenOption = Annotated[
 ]
 HostsOption = Annotated[
     list[str] | None,
-    typer.Option("--allow-host", metavar="NAME", help="Another name it goes by, as behind a proxy."),
+    typer.Option("--allow-host", metavar="NAME", help="Another host name of the console, as behind a proxy."),
 ]
 ProxyOption = Annotated[
     list[str] | None,
@@ -180,7 +180,7 @@ def _tokens(given: list[str]) -> dict[str, str]:
         holder, secret = (name.strip(), token) if equals and token else ("", text)
         if holder in tokens:
             raise typer.BadParameter(
-                f"two tokens are of {holder or 'no holder'}; name them: NAME=TOKEN", param_hint="--token"
+                f"two tokens belong to {holder or 'no holder'}; name them: NAME=TOKEN", param_hint="--token"
             )
         tokens[holder] = secret_of(secret)
     return tokens

@@ -21,7 +21,8 @@ credentials = Commands(name="credentials", help="Credentials of principals for o
 ServerArgument = Annotated[str, typer.Argument(metavar="SERVER", help="The server's address.", show_default=False)]
 StoreOption = Annotated[Path, typer.Option("--store", metavar="FILE", help="The file with the credentials.")]
 PrincipalOption = Annotated[
-    str | None, typer.Option("--principal", metavar="NAME", help="Whose it is; your user name when left out.")
+    str | None,
+    typer.Option("--principal", metavar="NAME", help="The principal it belongs to; your user name when left out."),
 ]
 _STORE = Path("credentials.db")
 
@@ -62,7 +63,7 @@ def add(server: ServerArgument, store: StoreOption = _STORE, principal: Principa
         try:
             run_sync(rooms.ApiKeys(opened).add(principal or user_name(), rooms.server_key(server), key))
         except ValueError as error:
-            say(f"nothing was kept: {error}")
+            say(f"nothing was saved: {error}")
             raise typer.Exit(Status.MISUSED) from None
         say(f"kept for {principal or user_name()}")
 

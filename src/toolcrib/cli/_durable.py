@@ -172,7 +172,7 @@ async def _take_work(queues: list[Queue], options: WorkerOptions) -> bool:
         if stopped.is_set():
             say(f"stopping: takes no more work, and gives what runs {options.grace:g} s; Ctrl-C again ends it at once")
     if engine.lost.is_set():
-        say(f"worker {engine.worker_id} stops: its work was handed over to others while it said nothing")
+        say(f"worker {engine.worker_id} stops: its work was handed over to others while it gave no sign of life")
         return False
     if engine.gave_back:
         say(f"worker {engine.worker_id} has stopped; nothing of its work is left")

@@ -207,7 +207,7 @@ def _to_toolset(target: str, value: object) -> Toolset:
         raise TargetError(
             target,
             f"it names {_describe(value)} of the package {kind.__module__.partition('.')[0]}, whose methods are tools "
-            f"only where that is said: write `tools = Toolset.from_object(...)` in the file, and name that",
+            f"only where a file declares it: write `tools = Toolset.from_object(...)` in the file, and name that",
         )
     return Toolset.from_object(value)
 

@@ -63,7 +63,8 @@ def diff(target: TargetArgument, server: ServerOption = None, as_json: JsonOptio
 def accept(
     target: TargetArgument,
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="What to accept; all that has changed without one.")
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="What to accept; all that has changed when left out."),
     ] = None,
     server: ServerOption = None,
     name: ByOption = None,

@@ -26,7 +26,7 @@ _TARGET = "The tools to serve, as for `list`."
 _TOKEN = "A client over HTTP; @FILE reads the secret from a file, TOOLCRIB_TOKENS from the environment."
 _SECRET = "The secret of this server there; @FILE reads it from a file, TOOLCRIB_CLIENT_SECRET from the environment."
 _PUBLIC = "The whole URL of the endpoint behind a proxy: https://tools.example.org/mcp."
-_AUDIENCE = "For whom tokens have to be; the endpoint's URL when left out."
+_AUDIENCE = "The audience that tokens must name; the endpoint's URL when left out."
 _OVER_HTTP: Final = "Over HTTP"
 _OAUTH: Final = "OAuth: whose tokens are accepted over HTTP"
 _ERRORS = "What clients are shown of an unexpected error; masked over HTTP and the message over stdio when left out."
@@ -54,7 +54,7 @@ def serve(
     token: Annotated[ListOption, typer.Option(metavar="NAME=SECRET", help=_TOKEN, rich_help_panel=_OVER_HTTP)] = None,
     allow_host: Annotated[
         ListOption,
-        typer.Option(metavar="NAME", help="Another name this server goes by.", rich_help_panel=_OVER_HTTP),
+        typer.Option(metavar="NAME", help="Another host name of this server.", rich_help_panel=_OVER_HTTP),
     ] = None,
     allow_origin: Annotated[
         ListOption, typer.Option(metavar="URL", help="A page that may use it.", rich_help_panel=_OVER_HTTP)
@@ -66,14 +66,15 @@ def serve(
     audience: Annotated[ListOption, typer.Option(metavar="TEXT", help=_AUDIENCE, rich_help_panel=_OAUTH)] = None,
     jwks: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Its keys, where its metadata does not say.", rich_help_panel=_OAUTH),
+        typer.Option(metavar="URL", help="Its keys, where its metadata names none.", rich_help_panel=_OAUTH),
     ] = None,
     introspect: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Ask there about each token, in place of keys.", rich_help_panel=_OAUTH),
+        typer.Option(metavar="URL", help="Ask this address about each token, not by keys.", rich_help_panel=_OAUTH),
     ] = None,
     client_id: Annotated[
-        str | None, typer.Option(metavar="NAME", help="For --introspect: this server's name.", rich_help_panel=_OAUTH)
+        str | None,
+        typer.Option(metavar="NAME", help="For --introspect: this server's client id.", rich_help_panel=_OAUTH),
     ] = None,
     client_secret: Annotated[
         str | None,
@@ -90,11 +91,11 @@ def serve(
     ] = None,
     principal_claim: Annotated[
         str | None,
-        typer.Option(metavar="CLAIM", help="The claim that names whose call it is; sub.", rich_help_panel=_OAUTH),
+        typer.Option(metavar="CLAIM", help="The claim that names the principal; sub.", rich_help_panel=_OAUTH),
     ] = None,
     name: Annotated[str | None, typer.Option(help="The server's name.", show_default=False)] = None,
     code_mode: Annotated[bool, typer.Option("--code-mode", help="Serve one tool, which runs programs.")] = False,
-    search: Annotated[bool, typer.Option("--search", help="List a few tools; the rest is found.")] = False,
+    search: Annotated[bool, typer.Option("--search", help="List a few tools; models search the rest.")] = False,
     approve_by: Annotated[
         ApproveBy | None, typer.Option(metavar="store|elicit", help="The approver; the store when left out.")
     ] = None,

@@ -95,9 +95,9 @@ class SessionNames:
 def default_hint(result: ExecutionResult) -> str:
     """Return the hint for a model after a failure: which calls were made already, and what to do."""
     if result.findings:
-        return "Nothing of it ran. Mend the program and send all of it again."
+        return "Nothing of it ran. Correct the program and send all of it again."
     is_lost = (result.error or "").startswith(SandboxLost.__name__)  # whose program may have no fault to mend
-    again = "Send the program again" if is_lost else "Mend the program and send all of it again"
+    again = "Send the program again" if is_lost else "Correct the program and send all of it again"
     completed = Counter(call["name"] for call in result.tool_calls if call["outcome"] == "completed")
     if not completed:
         return f"{again}."
@@ -141,7 +141,7 @@ class Attempts:
 
     def __init__(self, runner: ProgramRunner, typecheck: TypeCheck, hint: ErrorHint, extract: Extract = "all") -> None:
         if typecheck not in ("off", "warn", "error"):
-            raise ValueError(f'typecheck is "off", "warn" or "error", and not {typecheck!r}')
+            raise ValueError(f'typecheck must be "off", "warn" or "error", and not {typecheck!r}')
         self.runner, self._typecheck, self._hint = runner, typecheck, hint
         self._extract: Extract = extract
         self._checker: TypeChecker | None = None if typecheck == "off" else type_checker()

@@ -157,7 +157,7 @@ def _undefined(program: ProgramFacts, names: KnownNames) -> Iterator[Finding]:
 def _likely(name: str, program: ProgramFacts, names: KnownNames, known: Collection[str]) -> str:
     if name in names.left_out:
         kind = f"`{names.left_out[name]}`"
-        return f"The session went on in another process without it: it was of the kind {kind}. Define it again."
+        return f"The session went on in another process without it: it was a value of the kind {kind}. Define it again."
     modules = (names.dialect.modules if names.dialect is not None else None) or ()
     if name in modules:
         return f"Write `import {name}` first."

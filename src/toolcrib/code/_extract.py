@@ -52,7 +52,7 @@ def extract_code(text: str, extract: Extract = "all") -> str | None:
 def require_extract(extract: str) -> None:
     """Check the choice of code blocks; raise ValueError for another one."""
     if extract not in ("first", "all"):
-        raise ValueError(f'extract is "first" or "all", and not {extract!r}')
+        raise ValueError(f'extract must be "first" or "all", and not {extract!r}')
 
 
 def program_of(answer: str, extract: Extract = "all") -> str:

@@ -182,7 +182,7 @@ class ProgramLibrary:
             try:
                 tool = self._toolkit.get_tool(name)
             except UnknownTool:
-                found.append(f"there is no tool `{name}` any more")
+                found.append(f"the tool `{name}` no longer exists")
                 continue
             if definition_digest(tool) != digest:
                 found.append(f"the definition of `{name}` has changed")

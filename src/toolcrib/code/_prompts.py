@@ -31,7 +31,7 @@ _DOTTED = "`parent__child(...)` may also be written `parent.child(...)`."
 _TOOL_RULES = (
     "Write one program for the whole job and send it in a single call, instead of one call for each step.",
     "The program sees only what its own code computes: print what you want to read afterwards.",
-    "If it fails, mend the program and send all of it again; nothing is kept from the last one.",
+    "If it fails, correct the program and send all of it again; nothing is kept from the last one.",
 )
 
 

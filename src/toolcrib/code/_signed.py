@@ -36,7 +36,7 @@ def read_signed(magic: bytes, format: int, data: bytes, key: bytes | str) -> Any
     head, _, body = signed.partition(b"\n")
     found, _, version = head.partition(b" ")
     if found != magic:
-        raise ValueError("its first line is missing, or is of another kind of data")
+        raise ValueError("its first line is missing, or holds another kind of data")
     if version != b"%d" % format:
         shown = version.decode("ascii", "replace")[:20]
         raise ValueError(f"it is written in format {shown}, and this version of toolcrib reads {format}")

@@ -112,7 +112,9 @@ class Toolkit:
             self._toolset = self._toolset.with_hooks(hooks)
         if not isinstance(limits, SandboxLimits | None):  # pyright: ignore[reportUnnecessaryIsInstance] -- what a user gives
             mend = "limits of calls are given with a program: toolkit.execute(code, run=Run(limits=CallLimits(...)))"
-            raise TypeError(f"`limits` of a toolkit are SandboxLimits(memory=1 << 30), and not {limits!r:.80}; {mend}")
+            raise TypeError(
+                f"`limits` of a toolkit must be SandboxLimits(memory=1 << 30), and not {limits!r:.80}; {mend}"
+            )
         require_approver("a toolkit", approver)
         require_extract(extract)
         limits, sinks = limits or SandboxLimits(), require_sinks("Toolkit", sinks)

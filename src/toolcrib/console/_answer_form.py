@@ -50,7 +50,7 @@ def answer_to(entry: ApprovalEntry, sent: Mapping[str, Any], visitor: Visitor) -
         case "always":
             return _always(request, sent, by, message)
         case other:
-            raise AnswerError("answer", [f"it is approve, deny, done or always, and not {other!r}"])
+            raise AnswerError("answer", [f"it must be approve, deny, done or always, and not {other!r}"])
 
 
 def arguments_of(request: ApprovalRequest, sent: Any) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def arguments_of(request: ApprovalRequest, sent: Any) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise AnswerError("arguments", [f"This is not JSON: {error}"]) from None
     if not isinstance(typed, dict):
-        raise AnswerError("arguments", ["The arguments are a JSON object: {...}"])
+        raise AnswerError("arguments", ["The arguments must be a JSON object: {...}"])
     arguments = cast("dict[str, Any]", typed)
     _require_fit(request, request.grant(override_args=arguments), "arguments")
     return arguments
@@ -106,14 +106,14 @@ def _approver(sent: Mapping[str, Any], visitor: Visitor) -> str | Identity:
 def _text(sent: Mapping[str, Any], field: str, longest: int) -> str:
     value = sent.get(field, "")
     if not isinstance(value, str) or len(value) > longest:
-        raise AnswerError(field, [f"It is a text of {longest} characters at most."])
+        raise AnswerError(field, [f"It must be a text of {longest} characters at most."])
     return value
 
 
 def _always(request: ApprovalRequest, sent: Mapping[str, Any], by: str | Identity, message: str) -> Grant:
     scope, uses = _scope(request, sent), sent.get("uses")
     if uses is not None and (isinstance(uses, bool) or not isinstance(uses, int) or uses < 1):
-        raise AnswerError("uses", ["It is a number of calls, 1 or more, or null for any number."])
+        raise AnswerError("uses", ["It must be a number of calls, 1 or more, or null for any number."])
     total, typed = _total(sent), _typed_bounds(sent) if scope == "within" else None
     try:
         bounds = None if typed is None else typed_bounds(request, typed)
@@ -130,7 +130,7 @@ def _total(sent: Mapping[str, Any]) -> tuple[str, Any] | None:
         return None
     listed = cast("list[Any]", total) if isinstance(total, list) else []
     if len(listed) != 2:
-        raise AnswerError("total", ['It is an argument and its limit, as in ["amount", 200], or null.'])
+        raise AnswerError("total", ['It must be an argument and its limit, as in ["amount", 200], or null.'])
     return str(listed[0]), listed[1]
 
 
@@ -138,7 +138,7 @@ def _typed_bounds(sent: Mapping[str, Any]) -> dict[str, str]:
     fields: Any = sent.get("within")
     typed: dict[str, Any] = cast("dict[str, Any]", fields) if isinstance(fields, dict) else {"": None}
     if not all(isinstance(text, str) for text in typed.values()):
-        raise AnswerError("within", ['It is a bound for each argument that may differ: {"amount": "<= 50"}.'])
+        raise AnswerError("within", ['It must be a bound for each argument that may differ: {"amount": "<= 50"}.'])
     return typed
 
 
@@ -146,7 +146,7 @@ def _scope(request: ApprovalRequest, sent: Mapping[str, Any]) -> GrantScope:
     scope = sent.get("scope", "arguments")
     if scope not in get_args(GrantScope) or (scope == "values" and not request.origins):
         values = ", values" if request.origins else ""
-        raise AnswerError("scope", [f"It is tool, arguments, within{values}, and not {scope!r}."])
+        raise AnswerError("scope", [f"It must be tool, arguments, within{values}, and not {scope!r}."])
     return scope
 
 
@@ -155,5 +155,5 @@ def _expiry(sent: Mapping[str, Any]) -> timedelta | None:
     if hours is None:
         return None
     if isinstance(hours, bool) or not isinstance(hours, int | float) or not 0 < hours <= 24 * 366 * 10:
-        raise AnswerError("hours", ["It is a number of hours, or null for no end."])
+        raise AnswerError("hours", ["It must be a number of hours, or null for no end."])
     return timedelta(hours=hours)

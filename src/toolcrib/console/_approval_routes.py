@@ -138,7 +138,7 @@ class ApprovalRoutes:
         )
         sort = query.get("sort") or "oldest"
         if sort not in SORTS:
-            raise HTTPException(400, f"sort is one of {', '.join(SORTS)}")
+            raise HTTPException(400, f"sort must be one of {', '.join(SORTS)}")
         start, limit = number(request, "start") or 0, min(number(request, "limit") or 60, _MAX_ROWS)
         await self._feed.refresh()
         entries = list(self._feed.pending.values())
@@ -225,5 +225,5 @@ class ApprovalRoutes:
         wanted = {name: value for name, value in shown.items() if not name.startswith("used")}  # which goes on
         found: list[Grant] = [grant for grant in await self._approvals.standing() if grant_row(grant) == wanted]
         if not found or not await self._approvals.revoke(found[0]):
-            raise HTTPException(404, "there is no such grant any more")
+            raise HTTPException(404, "this grant no longer exists")
         return JsonReply({})

@@ -65,7 +65,7 @@ class ConsoleOptions:
         _ = self.proxies
         for kind, names in (("a viewer", self.viewers), ("an administrator", self.administrators)):
             if unknown := sorted(set(names) - set(self.tokens)):
-                raise ValueError(f"no token is of {', '.join(unknown)}: {kind} needs a token of that name")
+                raise ValueError(f"no token belongs to {', '.join(unknown)}: {kind} needs a token of that name")
         if both := sorted(self.viewers & self.administrators):
             raise ValueError(f"{', '.join(both)} is a viewer and an administrator: choose one")
 

@@ -67,9 +67,9 @@ class Webhook:
 
     def __post_init__(self) -> None:
         if urlsplit(self.url).scheme not in ("http", "https") or not urlsplit(self.url).hostname:
-            raise ValueError("the address of a webhook begins with https:// or http:// and names a host")
+            raise ValueError("the address of a webhook must begin with https:// or http:// and name a host")
         if self.secret and len(self.secret) < 16:
-            raise ValueError("the secret of a webhook has at least 16 characters")
+            raise ValueError("the secret of a webhook must have at least 16 characters")
 
     @property
     def address(self) -> str:

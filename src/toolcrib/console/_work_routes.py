@@ -88,7 +88,7 @@ class WorkRoutes:
         work, query = await self._there(), request.query_params
         states, queue, text = choices(request, "state"), query.get("queue") or None, query.get("text", "")[:200] or None
         if not set(states) <= set(work.states):
-            raise HTTPException(400, f"state is one of {', '.join(work.states)}")
+            raise HTTPException(400, f"state must be one of {', '.join(work.states)}")
         start, limit = number(request, "start") or 0, min(number(request, "limit") or 50, _MAX_ROWS)
         end = start + limit
 

@@ -102,5 +102,5 @@ def checked_key(key: str) -> str:
     """Return a key without the space around it; raises ValueError for an invalid key."""
     key = key.strip()
     if not key or not key.isprintable() or not key.isascii():
-        raise ValueError("a key is printable ASCII text on one line")
+        raise ValueError("a key must be printable ASCII text on one line")
     return key

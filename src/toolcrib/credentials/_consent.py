@@ -21,7 +21,7 @@ from toolcrib.credentials._token_requests import exchanged, registered
 from toolcrib.errors import ConsentError
 
 _STATE_SECONDS: Final = 600.0
-_GONE: Final = "This link does not count any more: it was used, or is too old. Make the call again for another one."
+_GONE: Final = "This link is no longer valid: it was used, or is too old. Make the call again for another one."
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class ConsentFlow:
         try:
             value = {"key": checked_key(key)}
         except ValueError as error:
-            raise ConsentError(f"It was not kept: {error}.") from None
+            raise ConsentError(f"It could not be saved: {error}.") from None
         await drop_link(self._store, about.principal, about.server, ticket)
         await self._store.write(KEY, about.principal, about.server, value)
         return about
@@ -140,7 +140,7 @@ class ConsentFlow:
         asked = None if row is None else Token.from_dict(row.value["token"])  # a newer one stays for a newer process
         row = await self._store.take(STATE, "", state)
         if row is None or asked is None:
-            raise ConsentError("This answer does not count: it was used before, is too old, or answers no request.")
+            raise ConsentError("This answer is not valid: it was used before, is too old, or answers no request.")
         state_data = row.value
         if not hmac.compare_digest(state_data["browser"], name_of(browser)):
             raise ConsentError("This answer is for another browser. Open the link in the one where you want to go on.")

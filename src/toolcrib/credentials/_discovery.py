@@ -111,7 +111,7 @@ async def _about_issuer(http: GuardedClient, issuer: str) -> dict[str, Any]:
             continue
         if str(found.get("issuer", "")).rstrip("/") != issuer.rstrip("/"):
             named = str(found.get("issuer", "nobody"))
-            raise ConsentError(f"the metadata at {place} is of {named:.200}, and not of {issuer:.200}")
+            raise ConsentError(f"the metadata at {place} belongs to {named:.200}, and not to {issuer:.200}")
         return found
     raise ConsentError(f"{issuer:.200} has no metadata of an authorization server")
 

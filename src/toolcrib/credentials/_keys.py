@@ -140,7 +140,7 @@ def _decoded(key: str) -> bytes:
     except (binascii.Error, ValueError):
         raw = b""
     if len(raw) != 32:
-        raise CredentialKeyError(f"a key is 32 random bytes in base64, and one of them is not; {_MEND}")
+        raise CredentialKeyError(f"a key must be 32 random bytes in base64, and one of them is not; {_MEND}")
     return raw
 
 

@@ -65,11 +65,11 @@ class OAuth:
         list_as: str | None = None,
     ) -> None:
         if isinstance(scopes, str):
-            raise ValueError(f"scopes is a list: write scopes={scopes.split()!r}")
+            raise ValueError(f"scopes must be a list: write scopes={scopes.split()!r}")
         if client_id and not issuer and endpoints is None:
             raise ValueError("client_id needs issuer: the client is shown to no other authorization server")
         if client_document and not client_document.startswith("https://"):
-            raise ValueError(f"client_document is an https address, and is {client_document!r}")
+            raise ValueError(f"client_document must be an https address, and is {client_document!r}")
         self._store, self._pages, self.list_as = store, pages.rstrip("/"), list_as
         self._scopes, self._issuer, self._document, self._name = tuple(scopes), issuer, client_document, client_name
         self._client = OAuthClient(client_id, client_secret) if client_id else None

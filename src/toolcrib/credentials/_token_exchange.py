@@ -105,7 +105,7 @@ class TokenExchange:
         list_as: str | None = None,
     ) -> None:
         if isinstance(scopes, str):
-            raise ValueError(f"scopes is a list: write scopes={scopes.split()!r}")
+            raise ValueError(f"scopes must be a list: write scopes={scopes.split()!r}")
         if not client_id:
             raise ValueError("TokenExchange: give the client_id that this process has at the authorization server")
         _require_address("TokenExchange(token)", token)
@@ -236,4 +236,4 @@ def _require_address(noun: str, url: str) -> None:
     parts = urlsplit(url)
     is_here = parts.hostname in ("127.0.0.1", "localhost", "::1")
     if not parts.hostname or parts.username or not (parts.scheme == "https" or (parts.scheme == "http" and is_here)):
-        raise ValueError(f"{noun} is the https address of a token endpoint, and is {url!r}")
+        raise ValueError(f"{noun} must be the https address of a token endpoint, and is {url!r}")

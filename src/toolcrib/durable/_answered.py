@@ -27,7 +27,7 @@ def require_answer_store(who: str, store: object) -> None:
     """Raise TypeError for what is given as the option `approvals` and is not a store, such as the path of one."""
     if not isinstance(store, AnswerStore | None):
         raise TypeError(
-            f"{who}: approvals is a store, as in approvals=SqliteApprovalStore('approvals.db'), and not {store!r:.80}"
+            f"{who}: approvals must be a store, as in approvals=SqliteApprovalStore('approvals.db'), not {store!r:.80}"
         )
 
 

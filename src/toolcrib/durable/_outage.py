@@ -55,7 +55,7 @@ async def readable(ask: Callable[[], Awaitable[T]]) -> T:
 
 def newer_version(error: NewerForm) -> str:
     """Return the error about a stored form of a newer version."""
-    return f"a newer version of toolcrib, since the stored {error.form} is of version {error.version}"
+    return f"a newer version of toolcrib, since the stored {error.form} has version {error.version}"
 
 
 class WaitedTime:

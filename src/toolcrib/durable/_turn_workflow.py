@@ -147,4 +147,4 @@ def _portable(outcome: Outcome, values: list[Any], *, streamed: bool) -> dict[st
 
 def _failed(turn: Turn[Any], error: Exception | None) -> Failed:
     code = error.code if isinstance(error, ToolcribError) else "error"
-    return Failed(turn.tool_name, turn.id, code, str(error or "it came to no outcome"), type(error).__name__)
+    return Failed(turn.tool_name, turn.id, code, str(error or "it has no outcome"), type(error).__name__)

@@ -68,7 +68,7 @@ class ToolTimeoutError(ToolcribError, TimeoutError):
         if self.goes_on:
             return f"{text}; it runs in a thread that cannot be stopped and goes on in the background"
         if self.goes_on is None:
-            return f"{text}; it is not waited for any more, and may go on in the background"
+            return f"{text}; it is no longer waited for, and may go on in the background"
         return f"{text} and was stopped"
 
 

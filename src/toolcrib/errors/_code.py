@@ -69,7 +69,7 @@ class ReplayDiverged(ToolcribError, RuntimeError):
     def __str__(self) -> str:
         return (
             f"the program did not do again what it did before it paused: {self.expected} was expected, and {self.came} "
-            "came. No suspended call was made. Run it anew from its start"
+            "came. No suspended call was made. Run it again from its start"
         )
 
 

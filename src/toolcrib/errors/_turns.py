@@ -42,8 +42,8 @@ class NotPortableError(ToolcribError, TypeError):
     def __str__(self) -> str:
         reason = f" ({self.reason})" if self.reason else ""
         return (
-            f"{self.owner} cannot be written down: {self.what} is of type {self.type_name}, which does not go to JSON "
-            f"and back{reason}. Give JSON values, or something that the annotation of the parameter can restore."
+            f"{self.owner} cannot be written down: {self.what} has the type {self.type_name}, which does not go to "
+            f"JSON and back{reason}. Give JSON values, or something that the annotation of the parameter can restore."
         )
 
 
@@ -64,7 +64,7 @@ class NewerForm(ToolcribError, ValueError):
 
     def __str__(self) -> str:
         return (
-            f"the stored {self.form} is of version {self.version}, and this version of toolcrib reads up to "
+            f"the stored {self.form} has version {self.version}, and this version of toolcrib reads up to "
             f"{self.known}: leave it as it is, and read it with the newer toolcrib that wrote it"
         )
 

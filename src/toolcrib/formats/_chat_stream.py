@@ -214,7 +214,7 @@ class _StreamedCall:
         self._id = self._id or id_of(piece)
         strange = next((kind for kind in (*KINDS, kind_of(piece)) if kind != self.kind and piece.get(kind)), "")
         if strange:
-            self.fault = self.fault or f"a piece of it is of the kind `{strange}`"
+            self.fault = self.fault or f"a piece of it has the kind `{strange}`"
         for key, value in object_at(piece, self.kind, misread).items():
             if key == "name":
                 self._add_name(value)

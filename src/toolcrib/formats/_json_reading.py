@@ -82,7 +82,7 @@ def objects_at(shape: Mapping[str, Any], key: str, misread: list[str]) -> list[M
     parts = cast("list[Any]", value)
     found = list(objects_in(parts))
     if len(found) < len(parts) and any(part not in _NOTHING for part in parts if not is_object(part)):
-        misread.append(f"`{key}` of it has what is not a JSON object")
+        misread.append(f"`{key}` of it has an entry that is not a JSON object")
     return found
 
 

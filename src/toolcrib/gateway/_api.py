@@ -92,7 +92,7 @@ def api_toolset(place: FilePlace, entry: ApiEntry, prefix: str, vault: Vault) ->
     rest = section.labels.get("*", _Labels())
     if rest.effect is not None:
         raise place.wrong(
-            "toolcrib.labels.*.effect", "what an operation does is said of each; the method says the rest"
+            "toolcrib.labels.*.effect", "the effect of an operation is declared at each; its method says the rest"
         )
     try:
         return make(

@@ -100,7 +100,9 @@ class CredentialsSection(Part):
     def _check_kind(self) -> Self:
         ways = [name for name in ("oauth", "api_key", "exchange", "api_key_env") if getattr(self, name)]
         if len(ways) != 1:
-            refuse(f"it has one of oauth, api_key, exchange and api_key_env, and has {' and '.join(ways) or 'none'}")
+            refuse(
+                f"it must have one of oauth, api_key, exchange and api_key_env, and has {' and '.join(ways) or 'none'}"
+            )
         if self.header is not None and self.api_key_env is None:
             refuse("header goes with api_key_env; for api_key write it there")
         return self

@@ -207,7 +207,7 @@ def _problem(model: type[BaseModel], path: Sequence[str], errors: Sequence[Error
         meant = option_meant(path[-1], known)
         return f"there is no such option. {f'Did you mean `{meant}`?' if meant else closest(path[-1], known)}"
     if first["type"] == "model_type":
-        return f"it is an object of options, and is {first['input']!r:.60}. {closest('', _fields_at(model, path))}"
+        return f"it must be an object of options, and is {first['input']!r:.60}. {closest('', _fields_at(model, path))}"
     problem = value_problem(errors)
     if first["type"] in ("int_type", "float_type") and isinstance(first["input"], str):
         with suppress(ValueError):

@@ -199,7 +199,9 @@ def _people(asked: Any) -> str:
     names = {word_of(name) for entry in several if isinstance(entry, dict) for name in cast("dict[str, Any]", entry)}
     if not names & _OF_PEOPLE:
         return ""
-    return '. Who may approve is said beside the servers: "toolcrib": {"approvers": "approvers.toml"}, a file of rules'
+    return (
+        '. Who may approve is declared beside the servers: "toolcrib": {"approvers": "approvers.toml"}, a file of rules'
+    )
 
 
 def _of_servers(section: type[BaseModel], option: str, value: Any, prefixes: Mapping[str, str]) -> str:

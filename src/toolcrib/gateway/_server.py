@@ -251,6 +251,6 @@ def _source(place: FilePlace, entry: ServerEntry) -> tuple[Any, dict[str, Any]]:
     if section.pass_env:
         raise place.wrong("toolcrib.pass_env", "it is for a command; for an address write `bearer_env`")
     if not url.startswith(("http://", "https://")):
-        raise place.wrong("url", f"it begins with http:// or https://, and is {url!r:.60}")
+        raise place.wrong("url", f"it must begin with http:// or https://, and is {url!r:.60}")
     bearer = {} if section.bearer_env is None else {"Authorization": f"Bearer {section.bearer_env}"}
     return url, {"headers": {**entry.headers, **bearer}}

@@ -67,7 +67,7 @@ def delivery_steps(who: str, deliveries: Iterable[DeliveryLike]) -> tuple[Delive
         TypeError: One is neither a delivery nor a function of the call and the value.
     """
     if isinstance(deliveries, Delivery) or callable(deliveries):
-        raise TypeError(f"{who}: deliveries is a list of them, as in deliveries=[{name_of(deliveries)}]")
+        raise TypeError(f"{who}: deliveries must be a list of them, as in deliveries=[{name_of(deliveries)}]")
     return tuple(_step_of(who, delivery) for delivery in deliveries)
 
 

@@ -148,7 +148,7 @@ def feature_parts(who: str, features: Iterable[Feature]) -> tuple[FeatureParts, 
         ValueError: Two have one name.
     """
     if isinstance(features, Feature | type):
-        raise TypeError(f"{who}: features is a list of them, as in features=[{type(features).__name__}()]")
+        raise TypeError(f"{who}: features must be a list of them, as in features=[{type(features).__name__}()]")
     parts: dict[str, FeatureParts] = {}
     for feature in features:
         if isinstance(feature, type) or not isinstance(feature, Feature):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value

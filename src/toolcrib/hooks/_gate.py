@@ -131,7 +131,7 @@ def gate_steps(who: str, gates: Iterable[GateLike]) -> tuple[GateStep, ...]:
         ValueError: A stage or an occasion does not exist.
     """
     if isinstance(gates, Gate) or callable(gates):
-        raise TypeError(f"{who}: gates is a list of them, as in gates=[{name_of(gates)}]")
+        raise TypeError(f"{who}: gates must be a list of them, as in gates=[{name_of(gates)}]")
     return tuple(_step_of(who, gate) for gate in gates)
 
 

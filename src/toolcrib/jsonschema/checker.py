@@ -231,7 +231,7 @@ def _no_json_value(part: object) -> str:
         bad = [key for key in keys if not (isinstance(key, str) and _is_unicode(key))]
         return f"the key {bad[0]!r} is not JSON; write it as a text" if bad else ""
     if isinstance(part, str):
-        return "" if _is_unicode(part) else "its text has half a character in it; write it anew"
+        return "" if _is_unicode(part) else "its text has half a character in it; write it again"
     if isinstance(part, float):
         return "" if isfinite(part) else f"{part} is not JSON; leave it out, or give a number"
     is_known = part is None or isinstance(part, int | list)

@@ -96,7 +96,7 @@ class Body:
                     media_type = self.media_type if "*" not in self.media_type else kind or _BYTES
                     return Content(header_text("mime_type", media_type), data)
         except UnicodeEncodeError:
-            raise ModelRetry("A text of the body has half a character in it; write it anew.") from None
+            raise ModelRetry("A text of the body has half a character in it; write it again.") from None
 
     def _pairs(self, value: Any) -> Pairs:
         pairs: Pairs = []

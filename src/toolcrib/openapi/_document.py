@@ -166,7 +166,9 @@ def _required(shown: str, root: object) -> Mapping[str, Any]:
     named = cast("Mapping[str, Any]", root)
     if "swagger" in named:
         mend = "Convert it to OpenAPI 3, as with `npx swagger2openapi FILE`, and give that"
-        raise DocumentError(shown, f"is of Swagger {named['swagger']}, and this reads OpenAPI 3.0 and 3.1. {mend}")
+        raise DocumentError(
+            shown, f"is written in Swagger {named['swagger']}, and this reads OpenAPI 3.0 and 3.1. {mend}"
+        )
     version = str(named.get("openapi", ""))
     if not version.startswith(_VERSIONS):
         fault = f"says `openapi: {version:.20}`" if version else "has no field `openapi`"

@@ -139,7 +139,7 @@ def _referred(document: Document, item: Any) -> list[tuple[Mapping[str, Any], st
     if place.value is item:
         return []
     if not (found := mapping_of(place.value)):
-        raise document.error("refers to what is not an entry of a path")
+        raise document.error("refers to something that is not an entry of a path")
     return [(found, place.base)]
 
 
@@ -150,7 +150,7 @@ def _route(
         raise document.error("has a method that no tool is made of")
     place = document.place(spec, base)
     if not mapping_of(place.value):
-        raise document.error("refers to what is not an operation")
+        raise document.error("refers to something that is not an operation")
     return Route(method.upper(), path, items, mapping_of(place.value), place.base)
 
 

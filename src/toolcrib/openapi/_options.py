@@ -123,7 +123,7 @@ class Options:
             require_number("openapi.toolset", "server", self.server, least=0)
         pages: Any = self.pages
         if pages not in ("offer", "off") and not (isinstance(pages, int) and not isinstance(pages, bool) and pages > 0):
-            raise ValueError(f"`pages` is 'offer', 'off' or a number of pages, and is {pages!r}")
+            raise ValueError(f"`pages` must be 'offer', 'off' or a number of pages, and is {pages!r}")
         for name in ("include", "exclude", "approval", "credential_hosts"):
             choice: Any = getattr(self, name)
             if not (name == "include" and choice is None):

@@ -141,7 +141,9 @@ def _value(document: Document, spec: Mapping[str, Any], name: str, variables: Ma
     allowed = list_of(about.get("enum"))
     if allowed and value not in allowed:
         values = ", ".join(map(str, allowed))
-        raise document.error(f"has a server whose variable `{name}` is one of {values:.300}, and not {value!r:.80}")
+        raise document.error(
+            f"has a server whose variable `{name}` must be one of {values:.300}, and not {value!r:.80}"
+        )
     return str(value)
 
 

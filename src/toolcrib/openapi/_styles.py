@@ -215,4 +215,4 @@ def _encoded(text: str, safe: str = "") -> str:
     try:
         return quote(text, safe=safe)
     except UnicodeEncodeError:
-        raise ModelRetry("A text has half a character in it; write it anew.") from None
+        raise ModelRetry("A text has half a character in it; write it again.") from None

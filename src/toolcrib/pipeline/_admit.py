@@ -310,7 +310,7 @@ def restored_call(plan: CompiledTool, state: Any, run: Run) -> LiveCall:
     """Return the call that a state describes: the call itself, or its JSON; no gate is asked.
 
     Raises:
-        InvalidArguments: The tool does not take the arguments any more, or makes others of them than it did.
+        InvalidArguments: The tool no longer takes the arguments, or makes others of them than it did.
         SchemaError: The tool has no schema any more.
         ApprovalError: It does not take them any more, and a person was asked about them.
         ValueError: It is not the state of a call: a field is missing.
@@ -479,7 +479,7 @@ async def _resume(call: LiveCall, attached: Grant | Denial | None) -> Outcome | 
     name, steps = call.approval.waits_for, (*call.plan.steps, *run_steps(call.run))
     resume = next((step.resume for step in steps if step.name == name and step.resume is not None), None)
     if resume is None:
-        problem = f"the gate `{name}` that it waits for is not there any more; make the call anew"
+        problem = f"the gate `{name}` that it waits for no longer exists; make the call again"
         return failure(call, ApprovalError(call.name, problem))
     return await resume(call, attached)
 

@@ -80,9 +80,7 @@ class CallLimits:
             require_number("CallLimits", "per_tool", value, least=0)
         if pattern := next((name for name in self.tool_names if is_pattern(name)), None):
             mend = f"Run(gates=[Budgets([Limit(calls=10, by='tool', tools=[{pattern!r}])])])"
-            raise ValueError(
-                f"CallLimits: {pattern!r} is a pattern, and limits are of tools by their names; use {mend}"
-            )
+            raise ValueError(f"CallLimits: {pattern!r} is a pattern, and a limit names a tool; use {mend}")
 
     @property
     def tool_names(self) -> tuple[str, ...]:

@@ -202,7 +202,7 @@ def _problem(detail: ErrorDetails) -> str:
     path = ".".join(map(str, place[2:] if rule else place))
     owner = Rule if rule else Provenance
     if path == "rules" or (rule and not path and detail["type"] != "value_error"):
-        problem = f"rules are tables, written [[rules]], and not {detail['input']!r:.80}"
+        problem = f"rules must be tables, written [[rules]], and not {detail['input']!r:.80}"
     elif detail["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
         known = [field.name for field in fields(owner)]
         problem = f"`{path}` is unknown. {closest(path, known)}"

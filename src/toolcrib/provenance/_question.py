@@ -26,7 +26,7 @@ _SENTENCES: Final[Mapping[OriginKind, str]] = {
     "untrusted": "comes from {source}, untrusted",
     "model": "is in nothing that the user wrote or that a trusted tool gave",
     "chosen": "comes from {source}, and was chosen after text of others had been read",
-    "bound": "is a name that {source} gave in this run to what is not known",
+    "bound": "is a name that {source} gave in this run to something unknown",
     "flag": "is one of a few values, and may be what a stranger wants",
     "private": "comes from {source}, and may not be sent to them",
 }

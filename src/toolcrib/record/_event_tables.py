@@ -78,7 +78,7 @@ class Activity:
         run_id: A call's run; empty for an activity.
         parent_id: The run or call inside which it goes on.
         name: The tool, or what the run is called.
-        status: `running`, `suspended`, or what it came to: a call's outcome, a run's. Of a call that went on in another
+        status: `running`, `suspended`, or its result: a call's outcome, a run's. Of a call that went on in another
             run it is `resumed`, and of what was running in a process that is gone, `lost`.
         first_position: The event that it began with.
         last_position: Its latest event.

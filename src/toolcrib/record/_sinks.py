@@ -62,7 +62,7 @@ def require_sinks(who: str, sinks: Iterable[object]) -> tuple[Sink, ...]:
     """
     mend = "as in sinks=[ListSink()], or sinks=[SqliteSink('toolcrib.db')] for a file"
     if isinstance(sinks, str | bytes) or not isinstance(sinks, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
-        raise TypeError(f"{who}: sinks is a list of them, {mend}, and not {sinks!r:.80}")
+        raise TypeError(f"{who}: sinks must be a list of them, {mend}, and not {sinks!r:.80}")
     found = tuple(sinks)
     for sink in found:
         if isinstance(sink, type) or not (_is_sink(type(sink)) or isinstance(sink, Sink)):

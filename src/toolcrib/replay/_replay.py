@@ -39,7 +39,7 @@ _UNKNOWN = "the record has no arguments of it"
 _SECRET = "the record hides a secret in its arguments ({})"
 _NO_FORM = "an argument is a Python object that the record does not have"
 _OPEN = "it was broken off in the record, or goes on, before its tool began"
-_ELSEWHERE = "its run has read what is not in the record"
+_ELSEWHERE = "its run has read texts that are not in the record"
 _UNFOLLOWED = "a program made it without a policy, and what it passed on was not recorded"
 _NOT_MADE = "the call that made it would not run"
 

@@ -350,7 +350,7 @@ def _paired(calls: Sequence[DecodedCall[Any]], results: Sequence[Answer]) -> dic
         elif id in answers:
             problems.append(f"there are two results for `{call.name}` ({id})")
         elif name != call.name:
-            problems.append(f"the result for {id} is of `{name}`, and the call is of `{call.name}`")
+            problems.append(f"the result for {id} comes from `{name}`, and the call is to `{call.name}`")
         elif call.outcome is not None and isinstance(call.outcome, _ANSWERED) and not _is_outcome(result, call.outcome):
             problems.append(f"`{name}` ({id}) was {call.group} before; leave its result out")
         answers[id] = result
@@ -425,7 +425,7 @@ def _require_valid(
     in_transcript = rules.check([*shapes(target), *state.reply.items, *rules.answer(blank)])
     problems = [problem for problem in in_transcript if problem.kind != "order"]  # of turns, which are the host's own
     if problems:
-        mend = "decode with `transcript=`, or mend what came before with `repair`"
+        mend = "decode with `transcript=`, or repair the earlier messages with `repair`"
         if rules.unanswered(shapes(target)):
             mend = "commit adds the assistant's turn itself, so leave it out of the list; " + mend
         raise CommitError((*map(str, problems), mend))

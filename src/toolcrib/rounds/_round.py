@@ -262,7 +262,9 @@ def require_dispatch(who: str, dispatch: Any, maker: str) -> None:
         mend = "`session.say(text)` adds what the user says, before the session is run"
     elif isinstance(dispatch, Pipeline | Toolset) or type(dispatch) in (list, tuple):
         mend = "give the tools by name, `tools=...`, to a session; a round has those of `decode`"
-    raise TypeError(f"`dispatch` of {who} is a function that executes a call, not a {type(dispatch).__name__}: {mend}")
+    raise TypeError(
+        f"`dispatch` of {who} must be a function that executes a call, not a {type(dispatch).__name__}: {mend}"
+    )
 
 
 async def _results(plan: ToolRoundPlan, dispatch: Dispatch | None) -> list[Any]:

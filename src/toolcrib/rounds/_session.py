@@ -129,7 +129,7 @@ class Session(SessionState):
     ) -> None:
         require_known("a session", defaults)
         if not isinstance(system, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
-            raise TypeError(f"`system` of a session is the text of its instructions, and not {system!r:.80}")
+            raise TypeError(f"`system` of a session must be the text of its instructions, and not {system!r:.80}")
         reply_listeners(defaults)
         if "tools" in defaults and not isinstance(tools := defaults["tools"], Pipeline | Toolset | type):
             defaults["tools"] = Toolset.of(tools)  # what is wrong with them is said here, and not in the first step

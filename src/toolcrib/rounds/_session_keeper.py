@@ -81,7 +81,7 @@ class SessionKeeper:
         return await self.store.delete_session(self.id)
 
     def _outdated(self) -> RoundError:
-        mend = "make `Session(..., id=...)` again, which has what is there now"
+        mend = "make `Session(..., id=...)` again, which has the stored turns"
         return RoundError((f"another process went on with the session {self.id!r}, or deleted it: {mend}",))
 
 

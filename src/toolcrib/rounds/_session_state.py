@@ -74,7 +74,7 @@ class SessionState:
             mend = "append a message with other parts to `session.transcript`, in the format of the provider"
             raise TypeError(f"`say` takes a text, and this is {text!r:.80}: {mend}")
         if not text.strip():
-            raise ValueError("nothing is said: the text is blank")
+            raise ValueError("the text is blank")
         if self._keeper is not None and not self._keeper.is_loaded:
             self._waiting.append((text, keep))
             return self
@@ -142,7 +142,7 @@ class SessionState:
         recall_transcript(self.host_run, pipeline.toolset, self.transcript, self.format)
         if data["round"] is not None:
             if "tools" not in self.defaults:
-                raise ValueError("a round is open, and its calls are of no tools: give `tools=`")
+                raise ValueError("a round is open, and its calls belong to no tools: give `tools=`")
             self._activity.open(pipeline.sinks, data.get("activity"))
             self._staged = await ToolRound.from_json(pipeline, data["round"], run=self._activity.run)
 

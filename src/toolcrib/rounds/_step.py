@@ -293,4 +293,4 @@ def require_known(who: str, keywords: Mapping[str, Any]) -> None:
     output = keywords.get("output")
     if isinstance(output, str | list | tuple | Mapping | BaseModel):
         mend = "such as a Pydantic model, dict[str, int], or int | str for one of several"
-        raise TypeError(f"`output` of {who} is a type, {mend}, and not {output!r:.80}")
+        raise TypeError(f"`output` of {who} must be a type, {mend}, and not {output!r:.80}")

@@ -71,7 +71,7 @@ class MontyState:
             SandboxError: It is not the state of a paused program, or of another version of Monty.
         """
         if data.get("engine") != ENGINE:
-            raise SandboxError(f"this state is of {data.get('engine') or 'no engine'}, and this is {ENGINE}")
+            raise SandboxError(f"this state was written by {data.get('engine') or 'no engine'}, and this is {ENGINE}")
         try:
             awaited = frozenset((int(start), int(end)) for start, end in data["awaited"])
             out, err = data["output"]

@@ -34,7 +34,7 @@ class Packages:
             ValueError: A name is not a module's, or the folder is not an environment of this version of Python.
         """
         if isinstance(names, str):
-            raise TypeError(f"packages are a list of names: packages=[{names!r}]")
+            raise TypeError(f"packages must be a list of names: packages=[{names!r}]")
         chosen = tuple(names)
         for name in chosen:
             if _NAME.fullmatch(name) is None:

@@ -199,5 +199,7 @@ def _wake(turn: asyncio.Future[None]) -> None:
 def queue_of(queue: ProgramQueue | None) -> ProgramQueue:
     """Return the queue that a sandbox is given, or a new one; raise TypeError for another type."""
     if not isinstance(queue, ProgramQueue | None):  # pyright: ignore[reportUnnecessaryIsInstance] -- what a user gives
-        raise TypeError(f"`queue` of a sandbox is a ProgramQueue, as ProgramQueue(most_programs=8), and not {queue!r}")
+        raise TypeError(
+            f"`queue` of a sandbox must be a ProgramQueue, as ProgramQueue(most_programs=8), and not {queue!r}"
+        )
     return queue or ProgramQueue()

@@ -68,7 +68,7 @@ class SandboxLimits:
                 continue
             if not isinstance(value, (int, float) if is_time else int) or isinstance(value, bool):
                 kind = "a number of seconds" if is_time else "a whole number"
-                raise TypeError(f"SandboxLimits: {part.name} is {kind}, and not {value!r}")
+                raise TypeError(f"SandboxLimits: {part.name} must be {kind}, and not {value!r}")
             if not (value > 0 or (value == 0 and may_be_zero)) or (is_time and value > _LONGEST):
                 bound = f"at most {_LONGEST} seconds" if is_time and value > 0 else "more than 0"
                 raise ValueError(f"the limit {part.name} must be {bound}, and is {value!r:.80}")

@@ -62,7 +62,7 @@ def ready(channel: socket.socket, *, is_own: bool = False, seconds: float = _STA
         raise SandboxUnavailable("the sandbox did not start: its process ended at once") from None
     except ValueError as error:
         raise SandboxUnavailable(
-            f"the sandbox did not start: it sent what is not a message of a guest ({error})"
+            f"the sandbox did not start: it sent something that is not a message of a guest ({error})"
         ) from None
     if "failed" in message:
         raise SandboxUnavailable(f"the sandbox did not start: {message['failed']}", remedy=message.get("remedy", ""))

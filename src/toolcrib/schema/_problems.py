@@ -23,7 +23,7 @@ from toolcrib.schema._model import InputModel
 
 Path: TypeAlias = tuple[int | str, ...]
 
-HALF_A_CHARACTER = "has half a character in it. Write that text anew"
+HALF_A_CHARACTER = "has half a character in it. Write that text again"
 
 _ABSENT = frozenset({"missing", "extra_forbidden", "missing_argument", "unexpected_keyword_argument"})
 _NAMED = 30  # problems of one call: a list of ten thousand wrong items says enough with some of them

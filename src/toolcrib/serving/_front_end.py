@@ -203,7 +203,7 @@ def _take_message(session: Session, request: FrontEndRequest, state: Mapping[str
         raise FrontEndError("nothing waits for an answer, and there is no new message", 409)
     if request.message_id and request.message_id == state.get("message"):
         if state["answered"]:
-            mend = "open the conversation anew, or write a new message"
+            mend = "open the conversation again, or write a new message"
             raise FrontEndError(f"this was answered before, maybe on another page: {mend}", 409)
         return request.message_id
     session.say(request.text)
@@ -428,7 +428,7 @@ class Exchange:
         if shown is None or answer.words != shown.text():
             raise ValueError("these are not the words that were shown last")
         if shown.expires_at is None or shown.expires_at - shown.at > longest:  # the limit was another one then
-            raise ValueError(f"it may hold for {span_text(longest.total_seconds())} at most; choose anew")
+            raise ValueError(f"it may hold for {span_text(longest.total_seconds())} at most; choose again")
         return shown
 
     async def _execute(self, plan: ToolRoundPlan) -> None:

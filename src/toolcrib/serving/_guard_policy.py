@@ -65,14 +65,14 @@ def require_theirs(value: object, module: str) -> None:
     if isinstance(value, Tool | Toolset):
         name = f"`{value.name}`" if isinstance(value, Tool) else "a toolset"
         raise TypeError(
-            f"{name} is of Toolcrib, and has gates of its own: as_tools([...]) of {package} gives it to an agent, and "
-            "Toolset([...]).with_approval(...) puts gates around it"
+            f"{name} belongs to Toolcrib, and has gates of its own: as_tools([...]) of {package} gives it to an agent, "
+            "and Toolset([...]).with_approval(...) puts gates around it"
         )
     kind = f"{type(value).__qualname__} of {type(value).__module__}"
     mend = f"; use guard of toolcrib.adapters.{adapter}" if adapter not in (None, "mcp_client") else ""
     if isfunction(value):
         mend = f"; wrap it with the `tool(...)` of {package.rpartition('.')[2]}, or what makes tools of functions there"
-    raise TypeError(f"guard of {package} takes what is of its framework, and not {kind}{mend}")
+    raise TypeError(f"guard of {package} takes objects of its framework, and not {kind}{mend}")
 
 
 @dataclass(slots=True)
@@ -154,10 +154,12 @@ class GuardPolicy:
         require_plain_function("GuardPolicy", self.run)
         is_function = callable(self.run) and not isinstance(self.run, type)
         if self.run is not None and not isinstance(self.run, Run) and not (is_function and _takes(self.run, 1)):
-            raise TypeError("GuardPolicy: run is a function of the framework's own context: run=lambda ctx: Run(...)")
+            raise TypeError(
+                "GuardPolicy: run must be a function of the framework's own context: run=lambda ctx: Run(...)"
+            )
         if callable(self.approve) and _first_parameter(self.approve) in _NAMES_OF_TOOLS:
             raise TypeError(
-                "GuardPolicy: approve is a function of the arguments and the run context, which knows the tool: "
+                "GuardPolicy: approve must be a function of the arguments and the run context, which knows the tool: "
                 "approve=lambda arguments, ctx: ctx.tool_name == ..."
             )
         if callable(self.approve):

@@ -245,7 +245,7 @@ class CodeWay(Way):
 def turn_outcome(turn: Turn[Any]) -> Outcome:
     """Return the outcome of a turn's call."""
     if turn.outcome is None:
-        raise AssertionError(f"the turn of `{turn.tool_name}` came to no outcome")
+        raise AssertionError(f"the turn of `{turn.tool_name}` has no outcome")
     return turn.outcome
 
 

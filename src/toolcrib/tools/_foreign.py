@@ -41,12 +41,12 @@ def require_own_object(value: object) -> None:
     if adapter == "mcp_client":
         call = "connect(server)" if type(value).__module__.startswith("mcp.") else "connect('python server.py')"
         raise TypeError(
-            f"`{name:.60}` ({type(value).__name__}) is of an MCP server: {call} of toolcrib.adapters.mcp_client has "
-            "its tools; a server in a process of its own is given by its command or its URL"
+            f"`{name:.60}` ({type(value).__name__}) belongs to an MCP server: {call} of toolcrib.adapters.mcp_client "
+            "has its tools; a server in a process of its own is given by its command or its URL"
         )
     if adapter is not None:
         raise TypeError(
-            f"`{name:.60}` ({type(value).__name__}) is of another framework: from_tools([...]) of "
+            f"`{name:.60}` ({type(value).__name__}) belongs to another framework: from_tools([...]) of "
             f"toolcrib.adapters.{adapter} makes tools of its tools, and member_of(...) of those of an agent. For what "
             "as_tools made give the toolset that it was made of"
         )

@@ -60,7 +60,7 @@ class Cost:
         amount: Any = self.amount(arguments) if callable(self.amount) else self.amount
         number = number_of(str(amount) if isinstance(amount, Decimal) else amount)
         if number is None or number < 0:
-            raise ValueError(f"a cost is a number from 0 on, and not {amount!r:.40}")
+            raise ValueError(f"a cost must be a number from 0 on, and not {amount!r:.40}")
         return number
 
 
@@ -143,7 +143,7 @@ class ToolOptions:
             if isinstance(value, str):
                 raise ValueError(f"{who}: {field} is a collection, as in {field}=[{value!r}]")
         if self.cost is not None and not isinstance(self.cost, Cost):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
-            raise TypeError(f"{who}: cost is a Cost, as in cost=Cost(0.05, 'EUR'), and not {self.cost!r:.40}")
+            raise TypeError(f"{who}: cost must be a Cost, as in cost=Cost(0.05, 'EUR'), and not {self.cost!r:.40}")
         require_policy(f"{who}: requires_approval", self.requires_approval)
         if callable(self.lock):
             require_parameters("lock function", self.lock, "arguments")
@@ -253,7 +253,7 @@ def require_name(name: object, what: str = "a tool: name") -> None:
         ValueError: No provider takes it.
     """
     if not isinstance(name, str):
-        raise TypeError(f"{what} is a text, and not {name!r:.80}")
+        raise TypeError(f"{what} must be a text, and not {name!r:.80}")
     if not name.isprintable() or not name or len(name) > _MOST_OF_NAME or any(char.isspace() for char in name):
         raise ValueError(
             f"{what} is {name!r:.80}; give 1 to {_MOST_OF_NAME} characters without spaces, best letters, digits, "

@@ -37,7 +37,7 @@ class ResultCheck:
         if not self._is_logged and annotation is not None and not may_be(value, annotation):
             self._is_logged = True
             _log.warning(
-                "%s: a result is of type %s, and the tool is annotated to give %s; this is said once",
+                "%s: a result has the type %s, and the tool is annotated to give %s; this is logged once",
                 self._spec.name,
                 type(value).__qualname__,
                 formatannotation(annotation),

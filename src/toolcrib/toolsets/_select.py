@@ -81,7 +81,7 @@ def names_of(selected: Iterable[Any]) -> tuple[str, ...]:
     """Return the tool names that each of `selected` stands for, groups spread out; TypeError for a text."""
     if isinstance(selected, str) or not isinstance(selected, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
         mend = "; a condition is for toolset.filtered(fn)" if callable(selected) else ""
-        raise TypeError(f"names of tools are a list, as in names=['pay'], and not {selected!r:.80}{mend}")
+        raise TypeError(f"names of tools must be a list, as in names=['pay'], and not {selected!r:.80}{mend}")
     names: list[str] = []
     for item in selected:
         names.extend(item.names if isinstance(item, Group) else (target_name(item),))

@@ -85,7 +85,7 @@ def test_an_answer_of_a_second_page_is_told_that_it_was_given_before() -> None:
 
     said = client.refused(resume=answer(asked, {"approved": False}))
 
-    assert "answered before, maybe on another page: open the conversation anew" in said
+    assert "answered before, maybe on another page: open the conversation again" in said
     assert trips.did == ["book Oslo"]
 
 

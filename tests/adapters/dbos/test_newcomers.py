@@ -18,8 +18,14 @@ AGENT = Agent("newcomers", "Has no tools.", [], register=False)
     ("write", "mend"),
     [
         (lambda: Engine("a.db", record="record.db"), r"sinks=\[SqliteSink\('record.db'\)\]"),
-        (lambda: Engine("a.db", approvals="appr.db"), r"Engine: approvals is a store, as in approvals=SqliteApproval"),
-        (lambda: Client("a.db", approvals="appr.db"), r"Client: approvals is a store, as in approvals=SqliteApproval"),
+        (
+            lambda: Engine("a.db", approvals="appr.db"),
+            r"Engine: approvals must be a store, as in approvals=SqliteApproval",
+        ),
+        (
+            lambda: Client("a.db", approvals="appr.db"),
+            r"Client: approvals must be a store, as in approvals=SqliteApproval",
+        ),
         (lambda: Engine("a.db", queues=["s"]), r"queues=\[Queue\('mail'\)\], and not \['s'\]"),
         (lambda: Engine("a.db", queues=Queue("s")), r"queues=\[Queue\('mail'\)\], and not Queue"),
         (lambda: Engine("a.db", queues="s"), r"queues=\[Queue\('mail'\)\], and not 's'"),

@@ -18,7 +18,7 @@ from toolcrib.tools import ez_tool
 from toolcrib.turns import Agent, Turn
 
 TURNS = 4
-_LEFT = "waits for a worker that has a newer version of toolcrib, since the stored {} is of version 2"
+_LEFT = "waits for a worker that has a newer version of toolcrib, since the stored {} has version 2"
 _server = multiprocessing.get_context("forkserver")
 
 

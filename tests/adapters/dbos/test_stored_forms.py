@@ -100,7 +100,7 @@ def _write_in(patch: pytest.MonkeyPatch, kind: type[ApprovalRequest | Grant], ve
 def waits_for_newer(form: str) -> str:
     """Return why work waits that holds a form which was made newer."""
     version = FORM_VERSIONS[form]
-    return f"waits for a worker that has a newer version of toolcrib, since the stored {form} is of version {version}"
+    return f"waits for a worker that has a newer version of toolcrib, since the stored {form} has version {version}"
 
 
 @pytest.mark.parametrize(("kind", "form"), [("turn", "TurnWork"), ("turn", "Turn"), ("program", "ProgramWork")])

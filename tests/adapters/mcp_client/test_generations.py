@@ -60,7 +60,7 @@ async def test_a_file_chooses_the_generation(mode: str, version: str, tmp_path: 
 def test_a_generation_that_there_is_not_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(TargetError, match=r"`toolcrib.mode`: 'newest' is not a mode; write one of auto, older, legacy"):
         file_of(tmp_path, mode="newest")
-    with pytest.raises(ValueError, match="mode is one of auto, older, legacy"):
+    with pytest.raises(ValueError, match="mode must be one of auto, older, legacy"):
         connect(["x"], mode="newest")
 
 

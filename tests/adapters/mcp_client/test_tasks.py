@@ -256,7 +256,7 @@ async def test_a_task_that_the_server_forgot_is_an_error_that_says_so(mode: str)
 
     assert isinstance(outcome, Failed)
     assert outcome.code == "server_error"
-    assert "ran as a task, which it does not know any more. Whether it took effect is unknown" in outcome.message
+    assert "ran as a task, which it no longer knows. Whether it took effect is unknown" in outcome.message
 
 
 @every_generation

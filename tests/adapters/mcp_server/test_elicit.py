@@ -322,7 +322,7 @@ async def test_a_long_state_stays_with_the_server() -> None:
         first = await asked(client, place)
         responses = dict.fromkeys(first.input_requests or {}, APPROVE)
         done = await come_back(client, first.request_state, responses, place)
-        with pytest.raises(MCPError, match="not kept any more"):
+        with pytest.raises(MCPError, match="no longer stored"):
             await come_back(client, first.request_state, responses, place)
 
     assert not done.is_error

@@ -120,7 +120,7 @@ async def test_what_is_not_confirmed_counts_for_nothing_and_the_call_waits_on(wa
         ({"argument order": "x" * 2000}, "is longer than 1000 characters"),
         ({"argument all": "any"}, "there is no field 'argument all'"),
         ({"argument order": True}, "`order`: 'true' is not a bound"),
-        ({"uses": 0}, "uses is a number of calls, 1 or more"),
+        ({"uses": 0}, "uses must be a number of calls, 1 or more"),
         ({"uses": 1.5}, "number of calls is '1.5'"),
         ({"hours": 25}, "at most, and not for 25 hours"),
         ({"hours": -1}, "number of hours is '-1'"),

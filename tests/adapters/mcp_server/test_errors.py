@@ -67,7 +67,7 @@ async def test_what_opens_the_runs_shows_nothing_when_it_raises(
 
 
 def test_one_run_for_all_principals_is_refused() -> None:
-    with pytest.raises(TypeError, match="run is a function of the principal's name"):
+    with pytest.raises(TypeError, match="run must be a function of the principal's name"):
         ServerOptions(run=cast("Any", Run()))
 
 

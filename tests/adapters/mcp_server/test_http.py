@@ -294,7 +294,7 @@ async def test_a_page_that_may_use_it_is_told_so(url: str) -> None:
         ({"tokens": {"ann": "short"}}, "the token of ann must have at least 16 characters"),
         ({"tokens": {"ann": ANN, "ben": ANN}}, "two names have the same token"),
         ({"tokens": {"": ANN}}, "invalid name of a principal"),
-        ({"path": "mcp"}, "path begins with a slash"),
+        ({"path": "mcp"}, "path must begin with a slash"),
         ({"max_sessions": 0}, "max_sessions must be at least 1"),
         ({"max_sessions_each": 0}, "max_sessions_each must be at least 1"),
         ({"grace_seconds": -1}, "grace_seconds must be at least 0"),

@@ -130,7 +130,7 @@ async def test_who_has_no_token_learns_where_to_get_one(server: Login) -> None:
     ("claims", "said"),
     [
         ({"audience": "https://other.example/mcp"}, "the token is for another audience"),
-        ({"audience": HERE, "iss": "https://login.evil.example"}, "the token is of another issuer"),
+        ({"audience": HERE, "iss": "https://login.evil.example"}, "the token comes from another issuer"),
         ({"audience": HERE, "exp": 1}, "the token has expired"),
     ],
 )
@@ -391,8 +391,8 @@ async def test_a_client_of_the_sdk_calls_with_a_token(server: Login, mode: str) 
     [
         ({"tokens": {"ann": "a" * 20}}, "give one of tokens, authorization_server and token_verifier"),
         ({"host": "0.0.0.0"}, "give the public_url of the endpoint, such as https://tools.example.org/mcp"),
-        ({"public_url": "http://tools.example.org/mcp"}, "public_url is the whole URL"),
-        ({"public_url": "tools.example.org"}, "public_url is the whole URL"),
+        ({"public_url": "http://tools.example.org/mcp"}, "public_url must be the whole URL"),
+        ({"public_url": "tools.example.org"}, "public_url must be the whole URL"),
         ({"public_url": "https://tools.example.org/mcp?x=1"}, "without a query"),
     ],
 )

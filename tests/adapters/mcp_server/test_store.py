@@ -203,7 +203,7 @@ async def test_a_request_that_was_kept_too_long_is_not_named_any_more(way: Way) 
     async with way(build_server([booking(booked)], ServerOptions(approvals=store, kept_for=options))) as client:
         asked = request_of(await client.call_tool("book", {"place": "Oslo"}))
 
-        with pytest.raises(MCPError, match="is not kept any more"):
+        with pytest.raises(MCPError, match="is no longer stored"):
             await client.call_tool("book", {"place": "Rome"}, meta={"toolcrib/request": asked})
 
 

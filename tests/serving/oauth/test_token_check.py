@@ -371,7 +371,7 @@ async def test_the_authorization_server_is_asked(
         ({"exp": time.time() - 60}, "has expired"),
         ({"nbf": time.time() + 36_000}, "not valid yet"),
         ({"exp": "soon"}, "times are not numbers"),
-        ({"active": "true"}, "not valid, or not any more"),
+        ({"active": "true"}, "not valid, or is no longer valid"),
         ({"cnf": {}}, "bound to a key"),
         ({"sub": None, "client_id": None}, "neither a subject nor a client"),
     ],
@@ -391,7 +391,7 @@ async def test_an_answer_holds_for_a_short_time(server: Login) -> None:
         server.active.clear()
         assert (await check.check(token)).subject == "ann"
         clock.now += 31
-        assert "not any more" in await refusal(check, token)
+        assert "no longer valid" in await refusal(check, token)
 
     assert (once, server.asked["/introspect"]) == (1, 3)
 
@@ -460,12 +460,12 @@ async def test_scopes_are_a_text_or_a_list(server: Login, claims: dict[str, Any]
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"issuer": "login.example.org"}, "issuer is an address such as"),
-        ({"issuer": "http://login.example.org"}, "issuer begins with https://"),
+        ({"issuer": "login.example.org"}, "issuer must be an address such as"),
+        ({"issuer": "http://login.example.org"}, "issuer must begin with https://"),
         ({"issuer": "https://login.example.org?x=1"}, "no query and no fragment"),
-        ({"issuer": "https://user@login.example.org"}, "issuer is an address such as"),
-        ({"jwks": "http://10.0.0.1/jwks"}, "jwks begins with https://"),
-        ({"introspect": "file:///etc/passwd", "client_secret": "x"}, "introspect is an address"),
+        ({"issuer": "https://user@login.example.org"}, "issuer must be an address such as"),
+        ({"jwks": "http://10.0.0.1/jwks"}, "jwks must begin with https://"),
+        ({"introspect": "file:///etc/passwd", "client_secret": "x"}, "introspect must be an address"),
         ({"jwks": "https://a.example", "introspect": "https://a.example", "client_secret": "x"}, "leave one of them"),
         ({"introspect": "https://a.example"}, "introspect needs the client_secret"),
         ({"client_id": "x"}, "are for introspect"),

@@ -78,7 +78,7 @@ class _Payload(BaseModel):
     @model_validator(mode="after")
     def _check_one_answer(self) -> Self:
         if len({"approved", "result"} & self.model_fields_set) != 1:
-            raise ValueError("it says either whether the call is approved, or what it came to")
+            raise ValueError("it says either whether the call is approved, or its result")
         has_value = {"further": self.further is not None, "words": bool(self.words)}
         if self.approved and not all(has_value[name] for name in has_value.keys() & self.model_fields_set):
             raise ValueError("a yes for further calls says which, and a plain yes leaves that out")

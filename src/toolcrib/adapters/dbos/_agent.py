@@ -90,13 +90,15 @@ class DurableAgent(DbosAnswers):
     ) -> None:
         require_agent("DurableAgent", agent)
         if not isinstance(client, Client | None):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
-            raise TypeError(f"DurableAgent: client is a Client, as in client=Client('work.db'), and not {client!r:.80}")
+            raise TypeError(
+                f"DurableAgent: client must be a Client, as in client=Client('work.db'), and not {client!r:.80}"
+            )
         if retries is not None and not (
             isinstance(retries, Mapping)  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
             and all(isinstance(policy, RetryPolicy) for policy in retries.values())  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
         ):
             raise TypeError(
-                "DurableAgent: retries is a policy for each tool, as in retries={'mail': RetryPolicy(3)}, and not "
+                "DurableAgent: retries must be a policy for each tool, as in retries={'mail': RetryPolicy(3)}, and not "
                 f"{retries!r:.80}"
             )
         for name in retries or ():

@@ -122,7 +122,7 @@ class Engine:
         require_answer_store("Engine", approvals)
         if not isinstance(record, bool):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
             raise TypeError(
-                f"Engine: record is True to keep events in the engine's own database, and not {record!r:.80}; for "
+                f"Engine: record must be True to keep events in the engine's own database, and not {record!r:.80}; for "
                 "another one write sinks=[SqliteSink('record.db')]"
             )
         self.clock = clock
@@ -318,7 +318,9 @@ class Engine:
     def _give_up(self) -> None:
         if self.lost.is_set():
             return
-        error = WorkerError(self.worker_id, "its work was handed over to others while it said nothing; it stops")
+        error = WorkerError(
+            self.worker_id, "its work was handed over to others while it gave no sign of life; it stops"
+        )
         _log.error("%s", error)
         self._deafen()
         if self.sink is not None:
@@ -496,7 +498,7 @@ def _require_queues(queues: object) -> tuple[Queue, ...]:
     """Return queues as a tuple; raises TypeError for one alone, for its name, and for another object."""
     found = () if queues is None else tuple(cast("Iterable[object]", queues)) if isinstance(queues, Iterable) else None
     if found is None or not all(isinstance(queue, Queue) for queue in found):
-        raise TypeError(f"Engine: queues is a list of them, as in queues=[Queue('mail')], and not {queues!r:.80}")
+        raise TypeError(f"Engine: queues must be a list of them, as in queues=[Queue('mail')], and not {queues!r:.80}")
     return cast("tuple[Queue, ...]", found)
 
 

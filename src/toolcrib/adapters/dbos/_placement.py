@@ -116,7 +116,7 @@ class Queue:
         _require_rate(who, "rate", self.rate)
         _require_rate(who, "partition_rate", self.partition_rate)
         if not isinstance(self.retry, RetryPolicy | None):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
-            raise TypeError(f"{who}: retry is a policy, as in retry=RetryPolicy(3), and not {self.retry!r:.80}")
+            raise TypeError(f"{who}: retry must be a policy, as in retry=RetryPolicy(3), and not {self.retry!r:.80}")
         if (self.partition_concurrency or 0) > (self.concurrency or sys.maxsize):
             of_partition, of_all = self.partition_concurrency, self.concurrency
             raise ValueError(

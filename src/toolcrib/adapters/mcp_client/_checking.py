@@ -199,7 +199,7 @@ class _Repair:
             readable += self._readable_item(item, at)
         if self._left_out:
             named = ", ".join([*self._left_out][:_MOST_NAMED])
-            _log.warning("a server answered %s with what cannot be read and is left out: %s", self._method, named)
+            _log.warning("a part of a server's answer to %s cannot be read and is left out: %s", self._method, named)
         return {**self._required, **result, **self._reply_with(readable)}
 
     def _items_of(self, raw: dict[str, Any]) -> list[Any] | None:
@@ -422,7 +422,7 @@ def readable_handshake(method: str, raw: dict[str, Any]) -> dict[str, Any]:
             return raw
         places.append(f"`{'.'.join(map(str, place)):.200}`")
     if places:
-        _log.warning("a server answered %s with what cannot be read and is left out: %s", method, ", ".join(places))
+        _log.warning("a part of a server's answer to %s cannot be read and is left out: %s", method, ", ".join(places))
     return mended
 
 

@@ -89,7 +89,7 @@ class Subscriptions:
             try:
                 await self._subscribe(connection, uri)
             except (MCPError, RemoteToolError, TimeoutError) as error:
-                _log.warning("%s: updates of %s do not come any more: %s", self._server, uri, error)
+                _log.warning("%s: updates of %s no longer arrive: %s", self._server, uri, error)
             self.updated(uri)
 
     async def close(self) -> None:
@@ -323,7 +323,9 @@ class KeptConnection:
     def warn(self) -> None:
         """Warn that there is no connection, and that it goes on without."""
         if self._fault is not None:
-            mend = "Mend its command or address, or leave it out. It is tried again until then, and its tools come back"
+            mend = (
+                "Correct its command or address, or leave it out. It is tried again until then, and its tools come back"
+            )
             _log.warning("%s\n%s.", self._fault, mend)
 
     # --- its listing

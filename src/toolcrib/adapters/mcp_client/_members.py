@@ -137,7 +137,7 @@ class _ResourceOffering(Member):
         try:
             await self._remote.subscribe(uri, self._remote.announce)
         except (RemoteToolError, ServerError) as error:
-            _log.info("%s: updates of %s do not come: %s", self._remote.name, uri, error)
+            _log.info("%s: updates of %s do not arrive: %s", self._remote.name, uri, error)
 
     async def unsubscribe(self, uri: str) -> None:
         await self._remote.unsubscribe(uri, self._remote.announce)

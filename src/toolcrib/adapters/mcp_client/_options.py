@@ -198,7 +198,7 @@ class Options:
         times = ("timeout", "connect_timeout")
         require_numbers("connect", self, sizes, seconds=times, seconds_from_zero=("question_wait",))
         if self.mode not in MODES:
-            raise ValueError(f"mode is one of {', '.join(MODES)}, not {self.mode!r}")
+            raise ValueError(f"mode must be one of {', '.join(MODES)}, not {self.mode!r}")
         if isinstance(cast("object", self.auth), str):
             raise TypeError("auth signs requests; a token goes with them as headers={'Authorization': 'Bearer ...'}")
         if self.credentials is not None and self.auth is not None:

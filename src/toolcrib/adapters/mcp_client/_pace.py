@@ -167,7 +167,7 @@ class PacedMessages:
         has_room = self._paces[kind].has_room()
         if not has_room and kind not in self._warned:
             self._warned.add(kind)
-            text = "%s: its %s come too fast: of more than %d a second the rest is left out"
+            text = "%s: its %s arrive too fast: of more than %d a second the rest is left out"
             _log.warning(text, self._server, kind, _A_SECOND)
         return has_room
 

@@ -99,7 +99,7 @@ class ServerRequests:
             schema, url = params.requested_schema, None
         problem = oversize(params.message, schema) if url is None else unsafe(url) or oversize(params.message, {})
         if problem:
-            _log.warning("%s asks what is not shown: %s", self._server, problem)
+            _log.warning("%s asks a question that is not shown: %s", self._server, problem)
             return types.ErrorData(code=types.INVALID_PARAMS, message=f"the question is not shown: {problem}")
         asked = Elicitation(self._server, "" if ctx is None else ctx.tool_name, params.message, schema, url)
         if ctx is None and self._options.elicit is None:

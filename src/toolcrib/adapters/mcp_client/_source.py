@@ -152,7 +152,7 @@ class _ServerTools:
 
 def _needed(fault: ServerError, why: str) -> ServerError:
     """Return the error for a server that nothing starts without."""
-    mend = "Mend its command or address; with `required` set to false the rest starts without it"
+    mend = "Correct its command or address; with `required` set to false the rest starts without it"
     return ServerError(fault.server, f"{fault.problem}\n{why}. {mend}")
 
 

@@ -186,7 +186,7 @@ class TaskCall:
                 unknown = f"{problem}. Whether it took effect is unknown"
                 raise ServerError(self._server, unknown, may_have_run=True) from error
             if self._lost and error.code == INVALID_PARAMS:
-                problem = f"was lost while `{self._name}` ran as a task, which it does not know any more"
+                problem = f"was lost while `{self._name}` ran as a task, which it no longer knows"
                 raise ServerError(self._server, f"{problem}. Whether it took effect is unknown") from error
             raise
         except Exception:  # the connection's: the task goes on

@@ -75,7 +75,7 @@ class HttpOptions:
 
     def __post_init__(self) -> None:
         if not self.path.startswith("/"):
-            raise ValueError(f"path begins with a slash, and is {self.path!r}")
+            raise ValueError(f"path must begin with a slash, and is {self.path!r}")
         sizes = ("max_body", "max_headers", "max_sessions", "max_sessions_each", "max_connections")
         times = ("idle_seconds", "body_seconds", "read_seconds")
         least = {"port": 0, **dict.fromkeys(sizes, 1)}
@@ -133,6 +133,6 @@ class HttpOptions:
         local = parts.scheme == "http" and is_loopback(parts.hostname or "")
         if not parts.hostname or parts.query or parts.fragment or not (parts.scheme == "https" or local):
             raise ValueError(
-                "public_url is the whole URL of the endpoint, such as https://tools.example.org/mcp, without a query; "
-                f"it is {self.public_url!r}"
+                "public_url must be the whole URL of the endpoint, such as https://tools.example.org/mcp, without a "
+                f"query; it is {self.public_url!r}"
             )

@@ -145,13 +145,17 @@ class ServerOptions:
 
     def __post_init__(self) -> None:
         if self.approve_by not in ("store", "elicit"):
-            raise ValueError(f"approve_by is 'store' or 'elicit', not {self.approve_by!r}")
+            raise ValueError(f"approve_by must be 'store' or 'elicit', not {self.approve_by!r}")
         unknown = set(self.ask_client) - set(get_args(AskClient))
         if isinstance(self.ask_client, str) or unknown:
-            raise ValueError(f"ask_client has some of {', '.join(get_args(AskClient))}, and is {self.ask_client!r}")
+            raise ValueError(
+                f"ask_client must have some of {', '.join(get_args(AskClient))}, and is {self.ask_client!r}"
+            )
         require_plain_function("ServerOptions", self.run)
         if self.run is not None and not callable(self.run):
-            raise TypeError("ServerOptions: run is a function of the principal's name: run=lambda principal: Run(...)")
+            raise TypeError(
+                "ServerOptions: run must be a function of the principal's name: run=lambda principal: Run(...)"
+            )
         sizes = {"max_asking": 1, "page": 1, "max_pending": 1}
         spans = ("kept_for",) if self.elicit_always is None else ("kept_for", "elicit_always")
         require_numbers("ServerOptions", self, sizes, ("state_seconds",), ("wait",), spans)

@@ -101,7 +101,7 @@ class ProgramServer(ToolServer):
         try:
             if request.text is not None:
                 read_json(request.text)
-                return _refused(name, "a text has half a character in it; write it anew")
+                return _refused(name, "a text has half a character in it; write it again")
             if name == _RUN:
                 return await self._program(request, _Run.model_validate(arguments).code)
             if name == _SEARCH:

@@ -241,7 +241,7 @@ def page_of(
     if cursor is not None:
         place = next((index for index, item in enumerate(items) if key(item) == cursor), None)
         if place is None:
-            raise MCPError(INVALID_PARAMS, "there is no such cursor any more; begin with the first page")
+            raise MCPError(INVALID_PARAMS, "this cursor is no longer valid; begin with the first page")
         start = place + 1
     page = [*items[start : start + size]]
     return page, key(page[-1]) if start + size < len(items) else None

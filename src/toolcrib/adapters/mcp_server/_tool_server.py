@@ -265,7 +265,7 @@ class ToolServer(ABC):
         if found is not None and found.since + self._options.kept_for <= now():
             await self._suspended.drop(found.key, found.requests)
             if isinstance(named, str):
-                raise MCPError(INVALID_PARAMS, clean(f"the call that waited for {named} is not kept any more"))
+                raise MCPError(INVALID_PARAMS, clean(f"the call that waited for {named} is no longer stored"))
             return None
         request.continues = () if found is None else found.requests
         return found
@@ -383,7 +383,7 @@ class ToolServer(ABC):
         if state is None:  # it was too long to travel
             found = await self._suspended.find(request.key)
             if found is None or set(found.requests) != {approval.id for approval in asked}:
-                raise MCPError(INVALID_PARAMS, "the call that waited is not kept any more; make it anew")
+                raise MCPError(INVALID_PARAMS, "the call that waited is no longer stored; make it again")
             state = found.state
         may_answer = self._options.approve_by == "elicit"  # else only the store's answers count
         shown = {id: Grant.from_dict(data) for id, data in sealed.get("unconfirmed", {}).items()}

@@ -159,7 +159,7 @@ class FrameworkTools:
                 store and approver are asked then, too.
 
         Returns:
-            The suspended call; or None where `call` goes on with what came of it.
+            The suspended call; or None where the call is admitted or has ended, and `call` takes its outcome.
         """
         key = self._key(call, run)
         if key in self._admitted:

@@ -285,7 +285,7 @@ class TrustedProxies:
 
     def __init__(self, addresses: Sequence[str] = ()) -> None:
         if isinstance(addresses, str):
-            raise ValueError("trusted proxies are a list of addresses, not one text")
+            raise ValueError("trusted proxies must be a list of addresses, not one text")
         try:
             self._networks = [_network(address) for address in addresses]
         except ValueError as error:

@@ -111,5 +111,5 @@ class _Endpoint:
         except (ValueError, RecursionError):
             raise FrontEndError("the request is not JSON") from None
         if not isinstance(body, dict):
-            raise FrontEndError("the request is a JSON object")
+            raise FrontEndError("the request must be a JSON object")
         return body  # pyright: ignore[reportUnknownVariableType] -- a protocol looks at what is in it

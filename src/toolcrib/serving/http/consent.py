@@ -195,7 +195,7 @@ async def _form(request: Request) -> dict[str, str]:
 
 def _question(about: Arrival, proof: str) -> str:
     server, principal = escape(about.server), escape(about.principal)
-    ask = f"<p>Tools of <b>{server}</b> are to be used for <b>{principal}</b>.</p>"
+    ask = f"<p>Tools of <b>{server}</b> will be used for <b>{principal}</b>.</p>"
     if about.wants_key:
         ask += '<p><label>API key of that server: <input name="key" type="password" autocomplete="off"></label></p>'
     else:

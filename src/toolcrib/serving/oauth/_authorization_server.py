@@ -60,7 +60,7 @@ class AuthorizationServer:
     def __post_init__(self) -> None:
         require_numbers("AuthorizationServer", self, {}, seconds_from_zero=("leeway", "remember_seconds"))
         if checked_url("issuer", self.issuer).fragment or "?" in self.issuer:
-            raise ValueError(f"issuer has no query and no fragment, and is {self.issuer!r}")
+            raise ValueError(f"issuer must have no query and no fragment, and is {self.issuer!r}")
         for name, url in (("jwks", self.jwks), ("introspect", self.introspect)):
             if url is not None:
                 checked_url(name, url)
@@ -73,12 +73,14 @@ class AuthorizationServer:
         wrong = [name for name in self.algorithms if name not in ALGORITHMS]
         if wrong or not self.algorithms:
             problem = f"{wrong[0]} is not: no secret is shared" if wrong else "none is given"
-            raise ValueError(f"algorithms are among {', '.join(ALGORITHMS)}, and {problem}")
+            raise ValueError(f"algorithms must be among {', '.join(ALGORITHMS)}, and {problem}")
         unfit = next((scope for scope in self.scopes if not _SCOPE.fullmatch(scope)), None)
         if unfit is not None or isinstance(self.scopes, str):
-            raise ValueError(f"scopes are a list of words without spaces and quotes, and not {unfit or self.scopes!r}")
+            raise ValueError(
+                f"scopes must be a list of words without spaces and quotes, and not {unfit or self.scopes!r}"
+            )
         if not 0 <= self.leeway <= 300 or not 0 <= self.remember_seconds <= 300:
-            raise ValueError("leeway and remember_seconds are 0 to 300 seconds")
+            raise ValueError("leeway and remember_seconds must be 0 to 300 seconds")
 
     @property
     def audiences(self) -> tuple[str, ...]:
@@ -93,9 +95,9 @@ def checked_url(name: str, url: str) -> SplitResult:
         host = parts.hostname or ""
         _ = parts.port
     except ValueError:
-        raise ValueError(f"{name} is an address, and is {url!r}") from None
+        raise ValueError(f"{name} must be an address, and is {url!r}") from None
     if not host or parts.username is not None or not url.isprintable() or " " in url:
-        raise ValueError(f"{name} is an address such as https://login.example.org, and is {url!r}")
+        raise ValueError(f"{name} must be an address such as https://login.example.org, and is {url!r}")
     if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(host)):
-        raise ValueError(f"{name} begins with https://, as http:// is for this machine alone; it is {url!r}")
+        raise ValueError(f"{name} must begin with https://, as http:// is for this machine alone; it is {url!r}")
     return parts

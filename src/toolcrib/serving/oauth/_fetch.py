@@ -133,7 +133,7 @@ def _places(issuer: str) -> list[str]:
 
 def _problem(issuer: str, found: dict[str, Any], addresses: Sequence[str]) -> str:
     if (issuer_found := found.get("issuer")) != issuer:
-        return f"its metadata is of {issuer_found!r:.200}"
+        return f"its metadata belongs to {issuer_found!r:.200}"
     for name in addresses:
         address = found.get(name)
         if not isinstance(address, str):

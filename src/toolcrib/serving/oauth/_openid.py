@@ -62,9 +62,9 @@ class OpenIDProvider:
         if not self.client_id:
             raise ValueError("client_id is empty: it is the name of this application at the provider")
         if "openid" not in self.scopes or isinstance(self.scopes, str):
-            raise ValueError(f"scopes is a list with `openid` in it, and is {self.scopes!r}")
+            raise ValueError(f"scopes must be a list with `openid` in it, and is {self.scopes!r}")
         if self.client_auth not in ("basic", "post"):
-            raise ValueError(f"client_auth is basic or post, and is {self.client_auth!r}")
+            raise ValueError(f"client_auth must be basic or post, and is {self.client_auth!r}")
         _ = self.server
 
     @property
@@ -158,11 +158,11 @@ class OpenIDClient:
             AuthorizationServerUnavailable: The provider cannot be asked now.
         """
         if not hmac.compare_digest(answer.get("state", "").encode(), departure.state.encode()):
-            raise TokenRefused("the answer is to another login")
+            raise TokenRefused("the answer belongs to another login")
         metadata = await self._metadata()
         needs_issuer = metadata.get("authorization_response_iss_parameter_supported") is True
         if answer.get("iss", None if needs_issuer else self.provider.issuer) != self.provider.issuer:
-            raise TokenRefused("the answer is of another provider")
+            raise TokenRefused("the answer comes from another provider")
         if "code" not in answer:
             raise TokenRefused(f"the provider says {answer.get('error', 'nothing')!r:.80}")
         tokens = await self._exchanged(answer["code"], departure, metadata["token_endpoint"])
@@ -215,7 +215,7 @@ class OpenIDClient:
         if nonce is not None and not (
             isinstance(claimed, str) and hmac.compare_digest(claimed.encode(), nonce.encode())
         ):
-            raise TokenRefused("the token is of another login")
+            raise TokenRefused("the token belongs to another login")
         id = claimed_name(claims, self.provider.id_claim)
         if not id.isprintable():
             raise TokenRefused(f"the claim {self.provider.id_claim} of the token has characters that do not show")

@@ -243,7 +243,7 @@ class Signatures:
         except jwt.ImmatureSignatureError:
             raise TokenRefused("the token is not valid yet") from None
         except jwt.InvalidIssuerError:
-            raise TokenRefused("the token is of another issuer") from None
+            raise TokenRefused("the token comes from another issuer") from None
         except jwt.MissingRequiredClaimError as error:
             raise TokenRefused(f"the token has no claim {error.claim}") from None
         except Exception:  # the library's, about what a stranger sent
@@ -304,9 +304,9 @@ class _Introspection:
     def _read(self, claims: dict[str, Any]) -> CheckedToken:
         """Return the checked claims in an answer about a token; raises TokenRefused."""
         if claims.get("active") is not True:
-            raise TokenRefused("the token is not valid, or not any more")
+            raise TokenRefused("the token is not valid, or is no longer valid")
         if claims.get("iss", self._server.issuer) != self._server.issuer:
-            raise TokenRefused("the token is of another issuer")
+            raise TokenRefused("the token comes from another issuer")
         if not is_for(claims, self._audiences):
             raise TokenRefused("the token is for another audience")
         since, until = claims.get("nbf", 0), claims.get("exp", time.time() + 300)
