@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 from toolcrib._processes import this_process
 from toolcrib.approvals import ApprovalEntry, Execution, WrappedApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Done, Grant
+from toolcrib.clock import WaitedTime
 from toolcrib.durable._answered import AnswerStore
-from toolcrib.durable._outage import WaitedTime, readable
+from toolcrib.durable._outage import readable
 from toolcrib.durable._result_turns import result_with_turns
 from toolcrib.durable._turn_execution import TurnExecution
 from toolcrib.pipeline import Run

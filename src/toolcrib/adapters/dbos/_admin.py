@@ -23,12 +23,13 @@ from toolcrib.adapters.dbos._continuation import (
 )
 from toolcrib.adapters.dbos._placement import DEBOUNCED, SCHEDULE, data_of, target_of, turn_id_of
 from toolcrib.adapters.dbos._program import PROGRAM, cancel_program, stretch_id
-from toolcrib.adapters.dbos._program_journal import journal_lines, program_run
+from toolcrib.adapters.dbos._program_journal import journal_entries, program_run
 from toolcrib.adapters.dbos._retry import put_back, put_cancelled_back, put_program_back
 from toolcrib.adapters.dbos._schedules import TICK
 from toolcrib.adapters.dbos._workers import lost_among
+from toolcrib.code import paused_program_in
 from toolcrib.durable import WAITING, WAITS_FOR, answered_entries
-from toolcrib.errors import EngineError, explain_options
+from toolcrib.errors import EngineError, NewerForm, explain_options
 
 T = TypeVar("T")
 State = Literal["delayed", "waiting", "running", "suspended", "done", "rejected", "failed", "cancelled", "given up"]
@@ -258,7 +259,7 @@ def show_work(client: Client, work_id: str) -> tuple[Work, dict[str, Any]]:
     more: dict[str, Any] = {"input": data_of(status), "output": status.output}
     if status.name == PROGRAM:
         found = program_run(client, work.id)
-        more |= {"calls": _calls(journal_lines(client, work.id)), "program": None if found is None else found.state}
+        more |= {"calls": _calls(client, work.id), "program": None if found is None else found.state}
         more["result"] = None if found is None else found.result
     else:
         steps = [step for part, _ in parts for step in client.dbos.list_workflow_steps(part.workflow_id)]
@@ -467,25 +468,14 @@ def _ended(result: Mapping[str, Any]) -> tuple[str, str | None]:
     return ("cancelled" if result.get("state") == "cancelled" else "done"), None
 
 
-def _calls(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the calls of a program by its journal, each as far as it came."""
-    calls: dict[str, dict[str, Any]] = {}
-    for line in lines:
-        if line["t"] == "program":
-            calls |= {entry["id"]: _call(entry, "suspended" in entry) for entry in line["journal"]}
-        elif line["t"] == "retried" and line["id"] in calls:
-            calls[line["id"]]["state"] = "begun"
-        elif line["t"] == "started":
-            calls[line["id"]] = {"id": line["id"], "tool": line["name"], "state": "begun"}
-        elif line["t"] in ("ended", "suspended", "cancelled") and line["id"] in calls:
-            calls[line["id"]]["state"] = line["t"]
-    return list(calls.values())
-
-
-def _call(entry: Mapping[str, Any], suspended: bool) -> dict[str, Any]:
-    open_state = "suspended" if suspended else "cancelled" if entry.get("cancelled") else "begun"
-    state = "ended" if "reply" in entry else open_state
-    return {"id": entry["id"], "tool": entry["name"], "state": state}
+def _calls(client: Client, program_id: str) -> list[dict[str, Any]]:
+    """Return the calls of a program by its journal, each as far as it came; none where a newer version wrote that."""
+    try:
+        paused = paused_program_in(journal_entries(client, program_id))
+    except NewerForm:
+        return []
+    calls = [] if paused is None else paused.calls
+    return [{"id": call.id, "tool": call.name, "state": call.state} for call in calls]
 
 
 def _seconds(milliseconds: int | None) -> float | None:
