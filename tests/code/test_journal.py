@@ -37,7 +37,7 @@ KEY = b"a key of more than sixteen bytes"
 _ids = itertools.count()
 
 
-def made(name: str, *args: Any, reply: Reply | None = None) -> list[JournalEntry]:
+def entries_of(name: str, *args: Any, reply: Reply | None = None) -> list[JournalEntry]:
     """Return the entries of a call."""
     summary = {"id": name, "name": name, "arguments": {"at": list(args)}, "outcome": "completed"}
     call = ProgramCall(f"{name} {next(_ids)}", name, call_digest(list(args), {}), summary)
@@ -45,7 +45,7 @@ def made(name: str, *args: Any, reply: Reply | None = None) -> list[JournalEntry
 
 
 def test_calls_are_matched_by_name_arguments_and_occurrence() -> None:
-    one, two, three = (made("find", at, reply=Value(at)) for at in (1, 1, 3))
+    one, two, three = (entries_of("find", at, reply=Value(at)) for at in (1, 1, 3))
     calls = ProgramCalls([*one, *two, *three])
 
     asked = [calls.match("find", call_digest([number], {})) for number in (3, 1, 1, 1)]
@@ -54,7 +54,7 @@ def test_calls_are_matched_by_name_arguments_and_occurrence() -> None:
 
 
 def test_of_two_equal_calls_the_one_that_waited_is_asked_for_last_by_an_engine_that_holds_it_back() -> None:
-    waits, ended = made("pay", 1), made("pay", 1, reply=Value(1))
+    waits, ended = entries_of("pay", 1), entries_of("pay", 1, reply=Value(1))
 
     held_back = ProgramCalls([*waits, *ended], open_last=True).match("pay", call_digest([1], {}))
     in_order = ProgramCalls([*waits, *ended]).match("pay", call_digest([1], {}))
@@ -65,7 +65,7 @@ def test_of_two_equal_calls_the_one_that_waited_is_asked_for_last_by_an_engine_t
 
 
 def test_a_new_call_before_the_known_ones_is_none_of_this_program() -> None:
-    calls = ProgramCalls(made("find", 1, reply=Value(1)))
+    calls = ProgramCalls(entries_of("find", 1, reply=Value(1)))
 
     with pytest.raises(ReplayDiverged, match=r"call of `find` with .*1.* expected, and `find` with other arguments"):
         calls.match("find", call_digest([2], {}))
@@ -74,7 +74,7 @@ def test_a_new_call_before_the_known_ones_is_none_of_this_program() -> None:
 
 
 def test_where_nothing_runs_again_only_open_calls_are_expected() -> None:
-    calls = ProgramCalls([*made("find", 1, reply=Value(1)), *made("book", 1)], replays=False)
+    calls = ProgramCalls([*entries_of("find", 1, reply=Value(1)), *entries_of("book", 1)], replays=False)
 
     waits = calls.expected
 
@@ -86,7 +86,7 @@ def test_where_nothing_runs_again_only_open_calls_are_expected() -> None:
 
 @pytest.mark.parametrize("reply", [Value({"a": [1]}), Value({"$table": 0}, (b"stream",)), Raised("KeyError", "x")])
 def test_a_reply_goes_to_json_and_back(reply: Reply) -> None:
-    entries = made("find", 1, reply=reply)
+    entries = entries_of("find", 1, reply=reply)
 
     stored = [JournalEntry.from_dict(json.loads(json.dumps(entry.to_dict()))) for entry in entries]
 

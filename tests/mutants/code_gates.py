@@ -222,8 +222,8 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate(
         "record of an outcome before the program has it",
         _REPLAY,
-        "        await self._flush()\n        self.made.add(call, entry)\n",
-        "        self.made.add(call, entry)\n",
+        "        await self._flush()\n        self.program_calls.add(call, entry)\n",
+        "        self.program_calls.add(call, entry)\n",
         _OF_JOURNAL,
     ),
     Gate(
@@ -321,7 +321,7 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate("values of an early call", _EARLY, "and not entry.tool.is_streaming", "", _OF_EARLY),
     Gate("person before the program", _EARLY, "approver=None, approvals=None, ", "", _OF_EARLY),
     Gate("provenance before the program", _EARLY, "or self._run.features ", "", _OF_EARLY),
-    Gate("journal before the program", _EARLY, " or self._run.durability.journal is not None", "", _OF_EARLY),
+    Gate("journal before the program", _EARLY, " or self._run.durability.recorder is not None", "", _OF_EARLY),
     Gate(
         "schemas of the inputs of a program that is kept",
         _LIBRARY,

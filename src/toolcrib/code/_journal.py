@@ -28,7 +28,7 @@ class JournalEntry:
     """One entry of a journal; in the order of the entries, a program ran.
 
     Attributes:
-        kind: What happened. `program` is the program as it begins or pauses, `state` a further part of its engine's
+        kind: Its kind. `program` is the program as it begins or pauses, `state` a further part of its engine's
             state, and `done` its end. A call `started`: it may be executed from now on. It yielded a `value`, is
             `suspended`, has `ended`, was `cancelled` by the program, or is `retried` after an error of its own.
         call_id: The id of the call; empty where it is about the program.

@@ -69,7 +69,7 @@ class JournalHost(ProgramHost):
         activity: ProgramActivity = NO_ACTIVITY,
     ) -> None:
         super().__init__(pipeline, run, tools, on_output, activity)
-        self.made, self._answer_by_call, self._journal = options.calls, options.answers, options.journal
+        self.program_calls, self._answer_by_call, self._journal = options.calls, options.answers, options.journal
         self._replay_seconds = options.replay_seconds
         self.calls = [call.summary for call in options.calls.calls]
         self._earlier_open = options.calls.open
@@ -77,10 +77,10 @@ class JournalHost(ProgramHost):
         self._caught_up = asyncio.Event()
         self._recovering: asyncio.Task[dict[str, Call | Outcome]] | None = None
         self._broken: ReplayDiverged | None = None
-        self._size = sum(_kept_size(call.reply) for call in self.made.calls if isinstance(call.reply, Value))
+        self._size = sum(_kept_size(call.reply) for call in self.program_calls.calls if isinstance(call.reply, Value))
         self._program_task = asyncio.current_task()
-        if run.features and not self.made.replays:  # the engine has their values in a state of its own
-            for id in [call.id for call in self.made.calls if call.reply is not None]:
+        if run.features and not self.program_calls.replays:  # the engine has their values in a state of its own
+            for id in [call.id for call in self.program_calls.calls if call.reply is not None]:
                 run.read(ModelInput("restored", key=id, is_lost=True))
 
     # --- what the sandbox asks for
@@ -92,14 +92,14 @@ class JournalHost(ProgramHost):
         args, kwargs = self._tools[name].clipped(args, kwargs)
         digest = charged(call_digest, args, kwargs)
         try:
-            known = self.made.match(name, digest)
+            known = self.program_calls.match(name, digest)
         except ReplayDiverged as error:
             self._diverge(error)
             raise
         if known is None:
             call_id = new_call_id()
             call = ProgramCall(call_id, name, digest, self._summary(name, call_id))
-            self.made.calls.append(call)
+            self.program_calls.calls.append(call)
             return await self._make(call, args, kwargs, emit, partial(self._execute_new, call, emit))
         if emit is not None:
             for value in tuple(known.values):
@@ -137,10 +137,10 @@ class JournalHost(ProgramHost):
         if reruns and error is not None and (error.kind, error.type) in _RUN_AGAIN:
             raise SandboxLost(error.message)
         if error is not None and (error.kind, error.type) == ("sandbox", "ReplayDiverged"):
-            raise self.made.diverged("another one") or ReplayDiverged("the same way as before", error.message)
+            raise self.program_calls.diverged("another one") or ReplayDiverged("the same way as before", error.message)
         if error is None or error.kind in _OWN_ENDS:
             end = "its end" if error is None else "a pause" if error.kind == "paused" else f"{error}"
-            diverged = self.made.diverged(end)
+            diverged = self.program_calls.diverged(end)
             if diverged is not None:
                 raise diverged
 
@@ -182,12 +182,12 @@ class JournalHost(ProgramHost):
             await self._flush()
             return
         written = Value(None) if streamed and isinstance(reply, Value) else reply  # it has the values
-        in_state = not self.made.replays and isinstance(reply, Value)  # the engine has it in its own state
-        kept = Value(None) if in_state else self._within_size(written)
-        entry = call.ended(kept)
-        self._append(entry if kept is written else call.ended(written))
+        in_state = not self.program_calls.replays and isinstance(reply, Value)  # the engine has it in its own state
+        remembered = Value(None) if in_state else self._within_size(written)
+        entry = call.ended(remembered)
+        self._append(entry if remembered is written else call.ended(written))
         await self._flush()
-        self.made.add(call, entry)
+        self.program_calls.add(call, entry)
 
     def _within_size(self, reply: Reply) -> Reply:
         """Return a reply to keep, without its value once all of them are too much."""
@@ -256,10 +256,10 @@ class JournalHost(ProgramHost):
                 to_skip -= 1
                 return
             entry = JournalEntry("value", call.id, {"value": value})
-            if self.made.replays:
+            if self.program_calls.replays:
                 self._size += json_size(value)
                 if not self.is_full:
-                    self.made.add(call, entry)
+                    self.program_calls.add(call, entry)
             self._append(entry)
             await self._flush()
             await emit(value)
@@ -284,7 +284,7 @@ class JournalHost(ProgramHost):
         run.read(result)
 
     def _check_caught_up(self) -> None:
-        if self.made.expected is None:
+        if self.program_calls.expected is None:
             self._caught_up.set()
 
     async def _until_caught_up(self) -> None:
@@ -298,7 +298,7 @@ class JournalHost(ProgramHost):
             raise self._broken
 
     def _come_late(self) -> None:
-        self._diverge(self.made.diverged("no further call") or ReplayDiverged("a call", "none"))
+        self._diverge(self.program_calls.diverged("no further call") or ReplayDiverged("a call", "none"))
 
     def _diverge(self, error: ReplayDiverged) -> None:
         self._broken = error
@@ -312,7 +312,7 @@ class JournalHost(ProgramHost):
         await self._flush()
 
     def _record(self, call: ProgramCall, entry: JournalEntry) -> None:
-        self.made.add(call, entry)
+        self.program_calls.add(call, entry)
         self._append(entry)
 
     def _append(self, entry: JournalEntry) -> None:
@@ -339,7 +339,7 @@ def paused_program(program: Program, sandbox: Resumable, host: JournalHost, stat
         program.signatures,
         sandbox.replays,
         state,
-        tuple(host.made.entries),
+        tuple(host.program_calls.entries),
         host.counters,
         files=program.files,
     )

@@ -99,7 +99,7 @@ class ProgramCall:
         return JournalEntry("suspended", self.id, fields)
 
     def _brief_summary(self) -> dict[str, Any]:
-        """Return what the entry of the start does not say."""
+        """Return the summary without what the entry of the start has."""
         return {name: value for name, value in self.summary.items() if name != "arguments"}
 
     def apply(self, entry: JournalEntry) -> None:

@@ -288,7 +288,7 @@ def transaction(engine: sa.Engine, lock: str | None = None) -> Generator[Execute
 
 
 def statements(connection: sa.Connection) -> Execute:
-    """Return what runs a store's statements on a connection, to a file or to a server."""
+    """Return the function that runs a store's statements on a connection, to a file or to a server."""
 
     def execute(sql: str, values: Any) -> Any:
         if connection.dialect.paramstyle == "pyformat":

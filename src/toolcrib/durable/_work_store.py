@@ -182,7 +182,7 @@ def held_run(
     tools: Iterable[Tool[..., Any]],
     may_begin: Callable[[], Awaitable[None]],
 ) -> Run:
-    """Return a run as one execution of a turn has it: its journal, its fence, and its view of the approval store."""
+    """Return a run as one execution of a turn has it: its recorder, its fence, and its view of the approval store."""
 
     async def fence() -> None:
         with stopped_clocks():  # a database that is waited for is no time of the tool
@@ -190,7 +190,7 @@ def held_run(
 
     return run.view(
         approvals=WorkStore(approvals, execution, tools, fence=may_begin),
-        journal=execution,
+        recorder=execution,
         begun=execution.begun,
         fence=fence,
         conversation_id=execution.conversation_id or run.channel.conversation_id,

@@ -320,7 +320,7 @@ class LiveCall:
             values = spec.read(raw) if charge_time.get() is None else calls.charged(spec.read, raw)
             self.args = Arguments(plan, raw, values)
             return
-        unread = not gated and self.trace is None and self.run.durability.journal is None
+        unread = not gated and self.trace is None and self.run.durability.recorder is None
         if isinstance(raw, str | bytes):  # validated once: a validator may change what it is given again
             values = plan.tool.bind((), spec.arguments(spec.validate_json(raw)))
         else:

@@ -246,7 +246,7 @@ def find_work(client: Client, work_id: str) -> Work:
 
 
 def show_work(client: Client, work_id: str) -> tuple[Work, dict[str, Any]]:
-    """Return a piece of work, and what is known of it besides: what was asked, what came of it, its steps or calls.
+    """Return a piece of work, and what is known of it besides: its input, its outcome, and its steps or calls.
 
     Args:
         work_id: Its id, or that of one of its workflows.
@@ -469,7 +469,7 @@ def _ended(result: Mapping[str, Any]) -> tuple[str, str | None]:
 
 
 def _calls(client: Client, program_id: str) -> list[dict[str, Any]]:
-    """Return the calls of a program by its journal, each as far as it came; none where a newer version wrote that."""
+    """Return the calls of a program by its journal, each with its state; none where a newer version wrote that."""
     try:
         paused = paused_program_in(journal_entries(client, program_id))
     except NewerForm:

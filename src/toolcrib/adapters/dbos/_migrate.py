@@ -32,7 +32,7 @@ def table_versions(database: Database) -> list[TablesVersion]:
     """Return which version of each store's tables a database has; nothing is changed in it.
 
     Raises:
-        DatabaseError: No connection can be had, or this user may not look at the tables.
+        DatabaseError: No connection is available, or this user may not look at the tables.
     """
     stores, path = _stores(database), database.path
     if path is not None and not path.exists():
@@ -65,7 +65,7 @@ def migrate(database: Database) -> list[TablesVersion]:
     """Make all tables that are missing, bring the others up to date, and return their versions.
 
     Raises:
-        DatabaseError: No connection can be had, or this user may not make tables.
+        DatabaseError: No connection is available, or this user may not make tables.
     """
     client = Client(database, pool=2)
     try:
