@@ -827,14 +827,14 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "validation of what a host's call is recorded with",
         "pipeline/_live_call.py",
-        "not gated and self.trace is None and self.run.durability.journal is None",
-        "not gated and self.run.durability.journal is None",
+        "not gated and self.trace is None and self.run.durability.recorder is None",
+        "not gated and self.run.durability.recorder is None",
         _OF_HOSTS,
     ),
     Gate(
         "validation of what a host's call is kept with",
         "pipeline/_live_call.py",
-        "not gated and self.trace is None and self.run.durability.journal is None",
+        "not gated and self.trace is None and self.run.durability.recorder is None",
         "not gated and self.trace is None",
         _OF_HOSTS,
     ),

@@ -95,7 +95,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "calls that a program made in another process are read",
         "code/_journal_host.py",
-        "            self._recall(entry)\n",
+        "            self._recall(known)\n",
         "",
         ("tests/code/test_provenance.py",),
     ),

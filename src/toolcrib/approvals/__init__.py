@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from toolcrib.approvals._required import approvers_problem, can_be_met
     from toolcrib.approvals._saved_sessions import SavedSession
     from toolcrib.approvals._sql_store import (
-        CLAIM_JOURNAL_TABLES,
         DIGEST_KEY_TABLES,
         EXPIRY_TABLES,
         GRANT_USE_TABLES,
@@ -98,7 +97,7 @@ else:
             "._saved_sessions": "SavedSession",
             "._postgres": "PostgresApprovalStore",
             "._sql_store": (
-                "CLAIM_JOURNAL_TABLES DIGEST_KEY_TABLES EXPIRY_TABLES GRANT_USE_TABLES NOTICE_TABLES "
+                "DIGEST_KEY_TABLES EXPIRY_TABLES GRANT_USE_TABLES NOTICE_TABLES "
                 "POSTGRES_APPROVAL_TABLES "
                 "SQLITE_APPROVAL_TABLES SqlApprovalStore SqliteApprovalStore"
             ),
@@ -115,7 +114,6 @@ else:
     )
 
 __all__ = [
-    "CLAIM_JOURNAL_TABLES",
     "DIGEST_KEY_TABLES",
     "EXPIRY_TABLES",
     "GRANT_USE_TABLES",

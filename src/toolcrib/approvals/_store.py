@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from toolcrib.approvals._entry import ApprovalEntry
@@ -148,8 +148,8 @@ class KeepsDigestKey(Protocol):
 class KeepsJournals(ClaimsWork, Protocol):
     """An approval store that keeps journals of claimed work, too, as all of toolcrib's can."""
 
-    async def append_line(self, key: str, journal: str, line: str) -> bool:
-        """Append a line to a journal, if the work is claimed by this store still; return whether it is.
+    async def append_lines(self, key: str, journal: str, lines: Sequence[str]) -> bool:
+        """Append lines to a journal, if the work is claimed by this store still; return whether it is.
 
         In one transaction: a process that was taken for lost writes nothing more.
         """

@@ -128,7 +128,7 @@ class EarlyToolkit(Toolkit):
 
     A hook or an approval for the tool that takes programs is not asked before: only the gates of the tool that is
     called are. In a run with features, such as a `Provenance`, nothing starts early, since they read a program before
-    its calls; nor does it in one with a journal, where calls are made in an order that can be repeated.
+    its calls; nor does it in one with a recorder, where calls are made in an order that can be repeated.
 
     Args:
         toolkit: The tools and all options.
@@ -187,7 +187,7 @@ class EarlyToolkit(Toolkit):
             self._feed(text, place)
 
     def _feed(self, text: str, place: int) -> None:
-        if self._loop is None or self._run.features or self._run.durability.journal is not None:
+        if self._loop is None or self._run.features or self._run.durability.recorder is not None:
             return
         text = newlines(text)
         program = self._programs.get(place)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from toolcrib.durable._answered import AnswerStore, answered_entries, deny_cancelled, require_answer_store
     from toolcrib.durable._answers import Answers
     from toolcrib.durable._host import WAITING, WAITS_FOR, DurableFailure, TurnContext, WorkHost
-    from toolcrib.durable._outage import UnknownHereError, WaitedTime, newer_version, outlast, readable
+    from toolcrib.durable._outage import UnknownHereError, newer_version, outlast, readable
     from toolcrib.durable._turn_execution import (
         PLACEMENT,
         TurnExecution,
@@ -30,7 +30,7 @@ else:
             "._answered": "AnswerStore answered_entries deny_cancelled require_answer_store",
             "._answers": "Answers",
             "._host": "WAITING WAITS_FOR DurableFailure TurnContext WorkHost",
-            "._outage": "UnknownHereError WaitedTime newer_version outlast readable",
+            "._outage": "UnknownHereError newer_version outlast readable",
             "._turn_execution": "PLACEMENT TurnExecution arguments_in_names began current_execution",
             "._turn_workflow": "TurnWorkflow",
             "._work_store": "WorkStore held_run",
@@ -48,7 +48,6 @@ __all__ = [
     "TurnExecution",
     "TurnWorkflow",
     "UnknownHereError",
-    "WaitedTime",
     "WorkHost",
     "WorkStore",
     "answered_entries",

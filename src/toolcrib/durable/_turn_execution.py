@@ -22,7 +22,7 @@ PLACEMENT = "placement"
 
 
 class TurnExecution:
-    """One call in a workflow, which is recorded before it is executed; the journal of the call's run.
+    """One call in a workflow, which is recorded before it is executed; the recorder of the call's run.
 
     Attributes:
         waiting: The suspended call that is taken up, if it is one.
@@ -34,7 +34,7 @@ class TurnExecution:
         changes: The changes of the agent's context meanwhile.
         begun: The records of executions that were cut off, by call id.
         conversation_id: The conversation that the turn is part of.
-        partition: The partition that it is part of, and what comes of it.
+        partition: The partition that it is part of, and so are the turns that it puts.
         attributes: Its attributes, which the turns that it puts have, too.
         over: Whether it has ended, and nothing is gathered any more.
     """

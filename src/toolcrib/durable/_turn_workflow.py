@@ -25,7 +25,7 @@ class TurnWorkflow:
         host: The engine that runs it.
         agent: Whose turn it is.
         context: The agent's memory; None where the turn cannot read it.
-        execution: The journal of the turn's call.
+        execution: The recorder of the turn's call.
     """
 
     def __init__(

@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 from toolcrib._processes import this_process
 from toolcrib.approvals import ApprovalEntry, Execution, WrappedApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Done, Grant
+from toolcrib.clock import WaitedTime
 from toolcrib.durable._answered import AnswerStore
-from toolcrib.durable._outage import WaitedTime, readable
+from toolcrib.durable._outage import readable
 from toolcrib.durable._result_turns import result_with_turns
 from toolcrib.durable._turn_execution import TurnExecution
 from toolcrib.pipeline import Run
@@ -184,7 +185,7 @@ def held_run(
     tools: Iterable[Tool[..., Any]],
     may_begin: Callable[[], Awaitable[None]],
 ) -> Run:
-    """Return a run as one execution of a turn has it: its journal, its fence, and its view of the approval store."""
+    """Return a run as one execution of a turn has it: its recorder, its fence, and its view of the approval store."""
 
     async def fence() -> None:
         with stopped_clocks():  # a database that is waited for is no time of the tool
@@ -192,7 +193,7 @@ def held_run(
 
     return run.view(
         approvals=WorkStore(approvals, execution, tools, fence=may_begin),
-        journal=execution,
+        recorder=execution,
         begun=execution.begun,
         fence=fence,
         conversation_id=execution.conversation_id or run.channel.conversation_id,

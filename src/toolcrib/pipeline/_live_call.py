@@ -318,7 +318,7 @@ class LiveCall:
         if received.origin == "model":
             self.args = Arguments(plan, raw, plan.read(raw))
             return
-        unread = not gated and self.trace is None and self.run.durability.journal is None
+        unread = not gated and self.trace is None and self.run.durability.recorder is None
         if isinstance(raw, str | bytes):  # validated once: a validator may change what it is given again
             values = plan.tool.bind((), plan.spec.arguments(plan.spec.validate_json(raw)))
         else:

@@ -312,7 +312,7 @@ class DurableAgent(DbosAnswers):
     # --- following it
 
     async def run(self) -> AsyncGenerator[tuple[Turn[Any], Any], None]:
-        """Follow what was put here and what comes of it, and yield `(turn, value)`.
+        """Follow the turns that were put here and their results, and yield `(turn, value)`.
 
         Followed are the latest ten thousand turns. It runs nothing itself: workers do. The values of one turn come
         after those of another, in the order in which the turns were put; they are JSON shapes. A turn that waits for

@@ -100,7 +100,7 @@ class Engine:
     Raises:
         EngineError: An engine runs in this process already, or a DBOS that other code set up.
         WorkerError: A worker of that name lives.
-        DatabaseError: No connection can be had.
+        DatabaseError: No connection is available.
     """
 
     def __init__(

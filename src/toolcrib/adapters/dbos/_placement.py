@@ -154,8 +154,8 @@ class Placement:
         key: Of those with one key, one waits or runs at a time: a second is not enqueued. Work that is paused for an
             answer lets others of its key run; what goes on with it waits until the key is free.
         delay: Seconds before it may start.
-        partition: Whose work it is, in a queue with limits for each partition: a tenant, for instance. What comes of
-            the work is of the same partition.
+        partition: Whose work it is, in a queue with limits for each partition: a tenant, for instance. The
+            work that it puts is of the same partition.
         debounce: Seconds in which it waits for another of its key, which takes its place and waits as long again: of
             several, the last is done, once. A key is free as soon as its work is due.
         debounce_limit: Seconds after the first of them, after which the last is done all the same.

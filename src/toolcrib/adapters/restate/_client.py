@@ -1,4 +1,4 @@
-"""Client of a Restate server: it enqueues turns, reads what came of them, cancels and lists them."""
+"""Client of a Restate server: it enqueues turns, reads their outcomes, cancels and lists them."""
 
 from __future__ import annotations
 
