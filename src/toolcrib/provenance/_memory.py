@@ -277,40 +277,65 @@ class Memory(Origins):
             effect: The effect of the tool.
             fields: The keys that the tool's schema names; other keys are values. None where no key is.
         """
-        if not self._reads_others:
+        if not (self._reads_others or self._private):
             return
         count, values = len(self._sources), list(islice(_leaves(arguments), _MOST_VALUES))
         keys = _keys(arguments) if fields is not None else ()
         values += ((path, key) for path, key in islice(keys, _MOST_VALUES) if key not in (fields or ()))
+        if effect in INSIDE:
+            self._bind(origin, values, content)
+        if not self._reads_others:
+            return
         self._writings.add((str(value) for _, value in values), count)
         if self._writings.is_full:
             self.lose()
-        if effect in INSIDE:
-            self._bind(origin, values, content)
         for path, value in values:
             self._write_value(origin, path, value, count, is_said=argument_of(path) in content)
 
     def _bind(self, origin: Origin, values: Sequence[tuple[str, Any]], content: frozenset[str]) -> None:
         """Keep the known names that a call gives to an unknown value, or to one that has such a name."""
-        names, unknown, stated, marks, texts = list[str](), list[str](), list[str](), list[str](), list[str]()
+        known, names, unknown, stated, marks = list[str](), list[str](), list[str](), list[str](), list[str]()
+        chosen, links = list[str](), list[str]()
         for path, value in values:
             text, least = str(value), self._least_trusted(value)
             is_unknown = least.kind in ASKED
             if argument_of(path) in content:
                 stated += [text] if is_unknown else []
+                links += self._unknown_links_in(text) if is_unknown else ()
                 continue
             if is_unknown:
                 marks.append(least.mark(origin.tool, path, _shown(value)))
                 unknown.append(text)
-            texts.append(text)
+            elif any(found.kind == "chosen" for found in self._origins_for("spend", path, value)):
+                chosen.append(text)
+            known.append(text)
             names += self._names_in(text, is_unknown=is_unknown) if isinstance(value, str) else ()
-        earlier = dict.fromkeys(bound for text in (*texts, *names) for bound in self._writings.named_in(text))
-        if unknown or stated or earlier:
-            shown, digests = tuple(map(cut, unknown)), frozenset(digest_of([text]) for text in stated)
-            binding = Binding(origin.tool, origin.call_id, shown, frozenset(marks), digests).with_earlier(earlier)
+        earlier = dict.fromkeys(bound for text in (*known, *names) for bound in self._writings.named_in(text))
+        binding = Binding(
+            *(origin.tool, origin.call_id),
+            unknown=tuple(map(cut, unknown)),
+            marks=frozenset(marks),
+            stated=frozenset(digest_of([text]) for text in stated),
+            links=tuple(map(cut, links)),
+            chosen=tuple(map(cut, chosen)),
+            private=tuple(self._private_in(values)),
+        ).with_earlier(earlier)
+        if binding:
             self._writings.bind(
                 binding, names, [*unknown, *(text for bound in earlier for text in bound.unknown)], stated
             )
+
+    def _unknown_links_in(self, text: str) -> Iterator[str]:
+        """Yield the links and addresses in a text that are a stranger's or unknown."""
+        for link in islice(dict.fromkeys(links_in(text)), _MOST_WRITTEN):
+            if any(origin.kind in ASKED for origin in self.cover(link)):
+                yield link
+
+    def _private_in(self, values: Sequence[tuple[str, Any]]) -> Iterator[tuple[int, frozenset[str]]]:
+        """Yield the private values in the arguments of a call: what each is from, and who may read it."""
+        if self._private:
+            text = " ".join(str(value) for _, value in values)
+            yield from ((number, readers) for _, number, readers in self._private.within(text, frozenset()))
 
     def _names_in(self, text: str, *, is_unknown: bool) -> Iterator[str]:
         """Yield the known names in a value, that of a file without its folder, and other names of the same object."""
@@ -411,6 +436,9 @@ class Memory(Origins):
                 tool, [(at, str(text)) for at, text in texts if argument_of(at) in content]
             )
             questions += self._asked_of_private_values(tool, arguments, deciding)
+            questions += self._asked_of_private_names(tool, effect, deciding)
+        if effect == "execute" and self._writings.stated:
+            questions += self._asked_of_writings(tool)
         if not questions and not is_anchored and not self._has_users(statements, is_inside=effect in INSIDE):
             mark = Origin("model").mark(tool, "", json.dumps(arguments, sort_keys=True))
             if mark not in self._approved:
@@ -480,7 +508,7 @@ class Memory(Origins):
         does = tool.partition("_")[0]
         if tool and len(found) == 1 and found[0].kind in ("chosen", "untrusted"):
             is_wanted = key_of(value) not in self._untrusted.numbers or self._names_tool(does)
-            found = [(self._find_named_number(effect, tool, path, value) if is_wanted else None) or found[0]]
+            found = [(self._find_named_number(tool, path, value) if is_wanted else None) or found[0]]
         if tool and effect != "spend" and found[0].kind == "chosen" and self._is_record_number(value, path):
             return [replace(found[0], kind="trusted")] if self._names_tool(does) else found
         if effect not in INSIDE:
@@ -493,21 +521,16 @@ class Memory(Origins):
         ]
 
     def _named_by_run(self, effect: Effect, value: str, found: Origin | None = None) -> list[Origin]:
-        """Return the origins of a value that names unknown values of the run; of a program, also unknown texts."""
+        """Return the origins of a value that names values of the run which are asked about for an effect."""
         bindings = dict.fromkeys(self._writings.named_in(value))
         source = None if found is None else self._writings.made_by.get((found.tool, found.call_id))
         if source is not None:
             bindings[source] = None
+        asked = ((bound, bound.values_for(effect, self._approved)) for bound in bindings)
         return [
-            Origin(
-                "bound",
-                bound.tool,
-                bound.call_id,
-                ", ".join(bound.unknown),
-                source=(*sorted(bound.marks | bound.stated),),
-            )
-            for bound in bindings
-            if (bound.unknown and not bound.marks <= self._approved) or (bound.stated and effect == "execute")
+            Origin("bound", bound.tool, bound.call_id, ", ".join(values), source=bound.digests)
+            for bound, values in asked
+            if values
         ]
 
     def _chosen(self, origin: Origin, value: Any) -> Origin:
@@ -585,6 +608,30 @@ class Memory(Origins):
                     origin = replace(self._sources[number].located(), kind="private")
                     yield from self._asked_unless_approved(tool, path, piece, origin, receivers - readers)
                 found.add(piece)
+
+    def _asked_of_private_names(
+        self, tool: str, effect: Effect, deciding: Sequence[tuple[str, Any]]
+    ) -> Iterator[Question]:
+        """Yield questions about names under which the run wrote private values, where others than their readers get it.
+
+        A name that is the only value of a `send` is that of the receiver, unless it looks like a file's.
+        """
+        named = {path: [*self._writings.named_in(str(value))] for path, value in deciding if _has_words(value)}
+        receivers = {flat(str(value)) for path, value in deciding if _has_words(value) and not named[path]}
+        for path, value in deciding:
+            is_receiver = effect == "send" and not receivers and _NAMING.search(str(value)) is None
+            private = [piece for bound in named.get(path, ()) for piece in bound.private]
+            for number, readers in dict.fromkeys(private) if not is_receiver else ():
+                if not receivers or not receivers <= readers:
+                    origin = replace(self._sources[number].located(), kind="private")
+                    yield from self._asked_unless_approved(tool, path, str(value), origin, receivers - readers)
+
+    def _asked_of_writings(self, tool: str) -> Iterator[Question]:
+        """Yield a question about a call that may run an unknown text which the run wrote, whatever the call names."""
+        mark = Origin("bound", source=(*sorted(self._writings.stated),)).mark(tool, "", "")
+        if mark not in self._approved:
+            why = f"`{tool}` may run what `{self._writings.writer}` wrote in this run, which is not known"
+            yield Question("", "", why, "bound", mark)
 
     def _asked_unless_approved(
         self, tool: str, path: str, value: str, origin: Origin, to: Collection[str] = ()

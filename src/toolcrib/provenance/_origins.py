@@ -15,7 +15,7 @@ from toolcrib.provenance._kinds import Component, components, number_of, phrases
 from toolcrib.provenance._question import ASKED, Origin
 from toolcrib.provenance._texts import TextIndex, flat, is_long_number, words_in
 from toolcrib.provenance._writings import Writings, parts_of
-from toolcrib.tools import Effect, Place, Trust
+from toolcrib.tools import Place, Trust
 
 WORDS_OF_USER: Final = 0
 """The writer of a text of the user's: the user."""
@@ -353,7 +353,7 @@ class Origins:
         for number in numbers:
             pointer = self._pointer_to(number)
             if pointer is not None:
-                is_meant = self._points_at_one(pointer, number)
+                is_meant = self._points_at_one(pointer, number) and not self._is_given_anew(pointer)
                 return replace(self._sources[number].located(), is_meant=is_meant)
         return None
 
@@ -402,17 +402,17 @@ class Origins:
         places = (at for at, _ in self._places(number_text(value)))
         return self._first_meant(at for at in places if number_of(flat(self._sources[at].text)) == value)
 
-    def _find_named_number(self, effect: Effect, tool: str, path: str, value: Any) -> Origin | None:
+    def _find_named_number(self, tool: str, path: str, value: Any) -> Origin | None:
         """Return the origin of the number of an object that the user named by another value; None where it is of none.
 
         A stranger may have written the same number by chance, as short as it is: the argument is named like the field,
-        and the tool like the one that gave the object. It is of none for `execute` where the run wrote text into it.
+        and the tool like the one that gave the object.
         """
         text = key_of(value)
         number = whole_of(text) if isinstance(text, str) else text
         if number is None or number not in self._trusted.numbers:
             return None
-        found = self._places(number_text(number), but_said=effect != "execute")
+        found = self._places(number_text(number), but_said=True)
         places = ((at, self._sources[at]) for at, _ in found)
         return self._first_meant(
             at
@@ -487,6 +487,10 @@ class Origins:
                 return sibling
         named = (sibling for sibling in near if sibling.trust == "untrusted" and self._names_one(sibling, piece))
         return next(named, None) or self._key_of(number, near)
+
+    def _is_given_anew(self, pointer: Piece) -> bool:
+        """Return whether the run gave a name to a trusted value that the user did not name."""
+        return any(binding.chosen for binding in self._writings.named_in(pointer.text))
 
     def _points_at_one(self, pointer: Piece, number: int) -> bool:
         """Return whether a pointer names one value alone, and not a list of them."""
@@ -606,10 +610,16 @@ class Origins:
             is_again = reading.root is not again.root and reading.tool == again.tool
             is_again = is_again and reading.arguments == again.arguments and piece.is_key is other.is_key
             return is_again and str(piece.place) == str(other.place)
-        if reading.tool != again.tool:
-            return True
         number = next(index for index in same if self._sources[index] is piece)
+        if reading.tool != again.tool:
+            return not (piece.is_beside and self._is_other_object(number, at))
         return self._texts_beside(number) == self._texts_beside(at)
+
+    def _is_other_object(self, number: int, at: int) -> bool:
+        """Return whether two records of one name differ in a field that both have: a stranger brought one of them."""
+        fields = {sibling.field.key: sibling.text for sibling in self._siblings(number) if not sibling.is_key}
+        others = (sibling for sibling in self._siblings(at) if sibling.trust != "untrusted" and not sibling.is_key)
+        return any(fields.get(sibling.field.key, sibling.text) != sibling.text for sibling in others)
 
     def _texts_beside(self, number: int) -> list[str]:
         return [sibling.text for sibling in self._siblings(number)]
