@@ -159,17 +159,24 @@ class CompiledTool:
         """The description of the tool that models get."""
         return self.entry.description
 
+    @property
+    def parameters(self) -> dict[str, Any] | None:
+        """The JSON schema of the arguments; None without one, as only a host can call such a tool."""
+        try:
+            return self.spec.parameters
+        except SchemaError:
+            return None
+
     @cached_property
     def definition(self) -> str | None:
         """The digest of what the tool says that it is and takes, which a grant holds for; None without a schema.
 
         Where the server or the object behind the tool is known, the digest of its identity follows after an `@`.
         """
-        source = self.tool.source
-        try:
-            definition: dict[str, Any] = {"description": self.spec.description, "parameters": self.spec.parameters}
-        except SchemaError:  # a host may pass what has no schema
+        source, parameters = self.tool.source, self.parameters
+        if parameters is None:
             return None
+        definition: dict[str, Any] = {"description": self.spec.description, "parameters": parameters}
         definition["third party"] = None if source is None else source.get_definition()
         identity = self.tool.identity if source is None else source.get_identity()
         stated = schema.digest(self.name, definition)
