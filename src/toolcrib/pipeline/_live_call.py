@@ -295,7 +295,7 @@ class LiveCall:
             text = calls.fault_text(received.fault, raw, quoted=not plan.spec.has_secrets)
             raise InvalidArguments(plan.name, (FieldProblem("", text),))
         if received.origin == "model":
-            self.args = Arguments(plan, raw, plan.read(raw))
+            self.args = Arguments(plan, raw, plan.spec.read(raw))
             return
         unread = not gated and self.trace is None and self.run.durability.journal is None
         if isinstance(raw, str | bytes):  # validated once: a validator may change what it is given again
