@@ -129,6 +129,19 @@ GATES: tuple[Gate, ...] = (
         ("tests/schema/test_one_reading.py",),
     ),
     Gate(
+        "repeated keys in text that is read at once",
+        "schema/_input_spec.py",
+        'if raw.count(":") <= len(model.__pydantic_fields_set__):',
+        "if True:",
+        ("tests/schema/test_one_reading.py", "tests/pipeline/test_one_reading.py"),
+    ),
+    Gate(
+        "validation of text that is read at once",
+        "schema/_input_spec.py",
+        "                    model = validate(raw, strict=True)\n",
+        "                    model = inputs.model.model_construct(**parsed(raw))\n",
+    ),
+    Gate(
         "validation of values",
         "schema/_input_spec.py",
         "            model = inputs.validate_python(values)\n",
@@ -511,7 +524,7 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "key of a digest in the JSON of a call",
-        "pipeline/_admit.py",
+        "pipeline/_call.py",
         'bytes.fromhex(data.get("digest_key", ""))',
         'b""',
         ("tests/pipeline/test_secret_digests.py",),

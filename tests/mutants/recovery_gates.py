@@ -504,7 +504,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "tools that were renewed",
-        _PIPELINE,
+        "pipeline/_pipeline_tools.py",
         "self._plans.clear()",
         "pass",
         ("tests/pipeline/test_execute.py",),
@@ -676,7 +676,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "a grant for a request that was replaced is not the answer",
         _APPROVE,
-        "None if _is_outdated(self._attached, self.request) else self._attached",
+        "None if approvals.is_outdated(self._attached, self.request) else self._attached",
         "self._attached",
         ("tests/pipeline/test_approve.py",),
     ),
@@ -696,8 +696,8 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "an answer that comes with a call is of its own request",
-        _APPROVE,
-        "if attached.request_id not in known:",
+        "approvals/_fit.py",
+        "if answer.request_id not in known:",
         "if False:",
         ("tests/pipeline/test_approve.py",),
     ),

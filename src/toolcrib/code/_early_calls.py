@@ -19,7 +19,7 @@ from toolcrib.code._early_scan import EarlyScan, LiteralCall, newlines
 from toolcrib.code._result import ExecutionResult
 from toolcrib.code._toolkit import Toolkit
 from toolcrib.errors import explain_options
-from toolcrib.pipeline import Pipeline, Run, current_run
+from toolcrib.pipeline import Pipeline, Run, current_run, is_call
 from toolcrib.record import ActivityTrace, trace_activity
 
 EarlyState: TypeAlias = Literal["running", "taken", "unused", "cancelled"]
@@ -102,9 +102,10 @@ class _EarlyPipeline(Pipeline):
         self, call: Any, run: Run | None = None, *, grant: Grant | Denial | None = None, **unknown: Never
     ) -> Outcome:
         program = _running.get()
-        if program is None or program.pipeline is not self or type(call) is not ToolCall or grant is not None:
+        request: Any = call.received if is_call(call) and call.state == "received" else call  # which its host has read
+        if program is None or program.pipeline is not self or type(request) is not ToolCall or grant is not None:
             return await super().run(call, run, grant=grant)
-        found = program.take(call)
+        found = program.take(request)
         if found is None:
             return await super().run(call, run)
         outcome = await found.task

@@ -17,8 +17,8 @@ from pydantic import BaseModel
 from pydantic_core import from_json
 
 from toolcrib import schema
-from toolcrib.calls import RawArguments, copied, equal_json
-from toolcrib.errors import ApprovalError, FieldProblem, InvalidArguments
+from toolcrib.calls import RawArguments, copied, equal_json, lenient
+from toolcrib.errors import ApprovalError, FieldProblem, InvalidArguments, SchemaError
 from toolcrib.pipeline._compiled_tool import CompiledTool, Reading
 from toolcrib.schema import hidden_paths
 
@@ -142,6 +142,32 @@ class Arguments:
             return from_json(raw) or {}
         except ValueError:  # no text at all, or half a character, which `json` reads, at five times the cost
             return json.loads(raw.strip() or "null") or {}
+
+    def describe_sent(self, arrival: Mapping[str, Any]) -> dict[str, Any]:
+        """Return how a call came, with the arguments that were sent where others were made of them."""
+        return {**self._sent, **arrival}
+
+    @property
+    def _sent(self) -> dict[str, Any]:
+        """The arguments without defaults and conversions, where these made others of them and none is a secret."""
+        form = self.canonical
+        if form.without_form:
+            return {"without_form": True}
+        try:
+            if self.plan.spec.has_secrets or form.shown is not form.values:
+                return {}
+        except SchemaError:  # a host may pass what has no schema
+            return {}
+        if self.original is not None:  # by the host, before any gate saw it
+            return {"arguments": form.values}
+        try:
+            arguments = self.without_defaults
+        except ValueError:  # text that was read though it is not JSON as it stands
+            arguments = self.raw
+        if equal_json(arguments, form.values):
+            return {}
+        arguments = lenient(arguments)
+        return {} if equal_json(arguments, form.values) else {"arguments": arguments}
 
     @property
     def is_shared(self) -> bool:
