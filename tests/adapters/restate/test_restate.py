@@ -366,10 +366,15 @@ async def test_a_turn_that_fails_at_each_try_is_paused_and_resumed(shop: Shop) -
         await handle.pause()
         await reached("paused")
     async with shop.working(newer, port):
-        await handle.resume()
+        await shop.client.resume(newer.name, handle.id, at_newest=True)
         outcome = await handle.outcome()
+        await handle.cancel()  # it has ended, and stays as it is
+        again = await handle.outcome()
+        with pytest.raises(EngineError, match=r"refused PATCH .*/pause"):
+            await handle.pause()
 
     assert isinstance(outcome, Completed)
+    assert again == outcome
 
 
 async def test_a_turn_is_forked_as_a_new_turn_that_asks_again(shop: Shop) -> None:

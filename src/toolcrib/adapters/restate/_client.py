@@ -23,7 +23,7 @@ MAIN = "run"
 
 _SERVICE = "toolcrib."
 _NOT_READY = 470  # of a turn that has not ended
-_CANCELLED = 409
+_CANCELLED = _ENDED = 409
 _UNKNOWN = 404
 _SECONDS = 30.0  # for a reply
 
@@ -123,7 +123,7 @@ class RestateClient:
 
     async def cancel(self, agent: str, turn_id: str) -> None:
         """Stop a turn however far it is: its tool, or its wait for a person; one that has ended stays as it is."""
-        await self._change("cancel", agent, turn_id)
+        await self._change("cancel", agent, turn_id, unless=_ENDED)
 
     async def pause(self, agent: str, turn_id: str) -> None:
         """Keep a turn that runs, or fails at each try, from being tried again, until it is resumed.
@@ -163,9 +163,13 @@ class RestateClient:
         await self.enqueue(agent, fork_id, {**data, "turn": {**data["turn"], "uuid": fork_id}})
         return fork_id
 
-    async def _change(self, verb: str, agent: str, turn_id: str, query: str = "") -> None:
+    async def _change(self, verb: str, agent: str, turn_id: str, query: str = "", unless: int = 0) -> None:
+        """Change how a turn stands; a refusal with the status `unless` is none."""
         invocation = await self._invocation(agent, turn_id)
-        await self._sent("PATCH", f"{self.admin}/invocations/{invocation}/{verb}{query}")
+        url = f"{self.admin}/invocations/{invocation}/{verb}{query}"
+        reply = await self._reply("PATCH", url)
+        if not reply.is_success and reply.status_code != unless:
+            raise _refused("PATCH", url, reply)
 
     async def _invocation(self, agent: str, turn_id: str) -> str:
         """Return the id by which the server knows a turn; raises EngineError where it does not."""
@@ -265,7 +269,7 @@ class RestateClient:
     ) -> httpx2.Response:
         reply = await self._reply(method, url, body, headers)
         if not reply.is_success:
-            raise EngineError(f"the Restate server refused {method} {url}: {_message(reply)}")
+            raise _refused(method, url, reply)
         return reply
 
     async def _reply(
@@ -279,6 +283,10 @@ class RestateClient:
 
 def _key(entry: ApprovalEntry) -> tuple[str, datetime | None]:
     return entry.request.id, None if entry.answer is None else entry.answer.at
+
+
+def _refused(method: str, url: str, reply: httpx2.Response) -> EngineError:
+    return EngineError(f"the Restate server refused {method} {url}: {_message(reply)}")
 
 
 def _message(reply: httpx2.Response) -> str:
