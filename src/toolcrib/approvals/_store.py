@@ -57,7 +57,7 @@ class ApprovalStore(Protocol):
         ...
 
     async def break_off(self, request: ApprovalRequest, grant: Grant | None) -> None:
-        """Record that a call which began here was broken off: it is in doubt."""
+        """Record that a call was broken off, or ended with an error and is to be made again: it is in doubt."""
         ...
 
     async def undo(self, request: ApprovalRequest) -> None:

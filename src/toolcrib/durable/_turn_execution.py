@@ -33,6 +33,7 @@ class TurnExecution:
         children: The turns that were put on agents meanwhile.
         changes: The changes of the agent's context meanwhile.
         begun: The records of executions that were cut off, by call id.
+        retried: The ids of calls that ended with an error before, and are made again.
         conversation_id: The conversation that the turn is part of.
         partition: The partition that it is part of, and so are the turns that it puts.
         attributes: Its attributes, which the turns that it puts have, too.
@@ -56,6 +57,7 @@ class TurnExecution:
         self.changes: list[dict[str, Any]] = []
         self.finished = self.over = False
         self.begun: dict[str, Mapping[str, Any]] = {}
+        self.retried = set[str]()
         self.conversation_id: str | None = None
         self.partition: str | None = None
         self.attributes: Mapping[str, str] | None = None

@@ -58,6 +58,8 @@ class TurnWorkflow:
                 request = cast("Mapping[str, Any] | None", state["call"]["request"])
                 self._execution.asked = None if request is None else request["id"]
                 self._execution.begun |= await host.begun_before({self._turn.id: state})
+                if "failed" in state or await host.failed_before():
+                    self._execution.retried.add(self._turn.id)
             return await self._result_of(self._begin(binding))
 
         try:

@@ -12,6 +12,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from dbos import WorkflowStatus
 
 from toolcrib._numbers import require_number, require_numbers, require_seconds
+from toolcrib.durable import RetryPolicy
 from toolcrib.errors import EngineError, explain_options
 
 KEY, PARTITION, TIMEOUT = "key", "partition", "timeout"
@@ -30,42 +31,6 @@ NOTES = frozenset({"left", "left_at", "tries"})
 """The names of the notes of workers beside the attributes of work: why it waits, since when, and its tries."""
 
 _NAME = re.compile(r"[\w.:/-]+")
-
-
-_FACTOR = 1_000_000  # the most that a pause between two tries grows by
-
-
-@explain_options()
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """The number and times of automatic retries of work that failed, by any worker; it holds no place meanwhile.
-
-    Attributes:
-        attempts: The tries in all, the first one among them.
-        pause: Seconds before the second try.
-        factor: Each further pause is so many times the one before.
-        longest: The most seconds of one pause.
-        unless: The exceptions of a tool that no further try would mend.
-    """
-
-    attempts: int
-    pause: float = 1.0
-    factor: float = 4.0
-    longest: float = 60.0
-    unless: tuple[type[Exception], ...] = ()
-
-    def __post_init__(self) -> None:
-        require_numbers("RetryPolicy", self, {"attempts": 1}, seconds=("pause", "longest"))
-        require_number("RetryPolicy", "factor", self.factor, least=1, whole=False)
-        if self.factor > _FACTOR:
-            raise ValueError(f"RetryPolicy: factor must be at most {_FACTOR}, and is {self.factor!r:.80}")
-
-    def pause_after(self, tries: int) -> float:
-        """Return the seconds from the end of so many tries to the next."""
-        try:
-            return min(self.pause * self.factor ** (tries - 1), self.longest)
-        except OverflowError:
-            return self.longest
 
 
 def _require_rate(who: str, name: str, rate: object) -> None:

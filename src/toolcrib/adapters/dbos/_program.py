@@ -17,7 +17,7 @@ from toolcrib._numbers import count_text, require_seconds
 from toolcrib.adapters.dbos._answers import DbosAnswers
 from toolcrib.adapters.dbos._client import Client, Transaction
 from toolcrib.adapters.dbos._engine import Engine, current_engine, queue_owners, require_served, standing_routines
-from toolcrib.adapters.dbos._placement import ATTRIBUTES, KEY, Placement, Queue, RetryPolicy
+from toolcrib.adapters.dbos._placement import ATTRIBUTES, KEY, Placement, Queue
 from toolcrib.adapters.dbos._program_journal import (
     ProgramJournal,
     cancel_run,
@@ -40,7 +40,15 @@ from toolcrib.code import (
     paused_program_in,
     tools_in,
 )
-from toolcrib.durable import AnswerStore, UnknownHereError, WorkStore, answered_entries, deny_cancelled, outlast
+from toolcrib.durable import (
+    AnswerStore,
+    RetryPolicy,
+    UnknownHereError,
+    WorkStore,
+    answered_entries,
+    deny_cancelled,
+    outlast,
+)
 from toolcrib.errors import (
     ApprovalError,
     EngineError,
@@ -191,11 +199,12 @@ class DurableToolkit(DbosAnswers):
     def opened(
         self, data: Mapping[str, Any], engine: Engine, journal: ProgramJournal, begun: Mapping[str, Mapping[str, Any]]
     ) -> Run:
-        """Return the run of one program's calls; `begun` is what is known of those that were cut off."""
+        """Return the run of one program's calls; `begun` is what is known of those that were cut off or failed."""
         run: str = data["run"]
         arguments = open_run(self._given_run) or Run(run)
         approvals = cast("AnswerStore", arguments.approvals or engine.client.approvals)
-        store = WorkStore(approvals, waits=journal.waits, fence=engine.may_begin, work_id=run)
+        retried = [call_id for call_id, known in begun.items() if "failed with" in known]
+        store = WorkStore(approvals, waits=journal.waits, fence=engine.may_begin, work_id=run, retried=retried)
         recorded = engine.recorded(arguments, self.toolkit.sinks)
         if data.get("late"):
             arguments.read(
