@@ -133,7 +133,7 @@ class WorkStore(WrappedApprovalStore):
         if entry.execution_state != "running" or entry.request.call_id in self._begun:
             return False
         if self._fence is not None:
-            await self._fence()
+            await self._patiently(self._fence)
         await self.break_off(entry.request, entry.answer if isinstance(entry.answer, Grant) else None)
         return True
 
