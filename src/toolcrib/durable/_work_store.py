@@ -142,7 +142,7 @@ class WorkStore(WrappedApprovalStore):
         if entry.execution_state != "running" and not is_retried:
             return False
         if self._fence is not None:
-            await self._fence()
+            await self._patiently(self._fence)
         await self.break_off(entry.request, entry.answer if isinstance(entry.answer, Grant) else None)
         return True
 
