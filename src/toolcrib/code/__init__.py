@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     )
     from toolcrib.code._extract import extract_code
     from toolcrib.code._file_journal import FileJournal
-    from toolcrib.code._journal import Journal, JournalEntry, SqlJournal, StoredJournal, entry_line
+    from toolcrib.code._journal import Journal, JournalEntry, SqlJournal, StoredJournal
     from toolcrib.code._paused import PausedProgram, SuspendedProgramCall, paused_program_in
     from toolcrib.code._postgres import PostgresProgramStore
     from toolcrib.code._program_library import ProgramLibrary, ProgramPolicy
@@ -50,7 +50,7 @@ else:
             ),
             "._extract": "extract_code",
             "._file_journal": "FileJournal",
-            "._journal": "Journal JournalEntry SqlJournal StoredJournal entry_line",
+            "._journal": "Journal JournalEntry SqlJournal StoredJournal",
             "._paused": "PausedProgram SuspendedProgramCall paused_program_in",
             "._postgres": "PostgresProgramStore",
             "._program_library": "ProgramLibrary ProgramPolicy",
@@ -99,7 +99,6 @@ __all__ = [
     "StoredJournal",
     "SuspendedProgramCall",
     "Toolkit",
-    "entry_line",
     "extract_code",
     "paused_program_in",
     "tools_in",

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from toolcrib.code._journal import JournalEntry, entry_line
+from toolcrib.code._journal import JournalEntry
 from toolcrib.code._paused import PausedProgram, paused_program_in
 from toolcrib.errors import PausedProgramError, explain_options
 
@@ -41,7 +41,7 @@ class FileJournal:
             self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             if not _ends_with_newline(self.path):
                 os.write(self._file, b"\n")  # a line that was cut when the process died stays one of its own
-        data = entry_line(entry).encode() + b"\n"
+        data = entry.to_json().encode() + b"\n"
         while data:
             data = data[os.write(self._file, data) :]
         self._written += 1

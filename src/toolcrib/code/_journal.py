@@ -46,6 +46,10 @@ class JournalEntry:
         fields = {name: _FORMS[name][0](value) if name in _FORMS else value for name, value in self.fields.items()}
         return versioned(JournalEntry, {"t": self.kind, **call, **fields})
 
+    def to_json(self) -> str:
+        """Return the entry as one line of JSON."""
+        return json.dumps(self.to_dict(), separators=(",", ":"))
+
     @classmethod
     def from_dict(cls, data: object) -> JournalEntry:
         """Return the entry that `to_dict` described.
@@ -150,7 +154,7 @@ class StoredJournal(ABC):
             raise self._error
         if entry.kind == "started":
             entry = replace(entry, fields={**entry.fields, **self._stamp()})
-        line = entry_line(entry)
+        line = entry.to_json()
         if entry.kind in _RESULTS and self._most_chars is not None:
             if self._chars + len(line) > self._most_chars:
                 return
@@ -245,8 +249,3 @@ class SqlJournal(StoredJournal):
     def conflict(self) -> BaseException:
         """Return the error for a journal that another process writes."""
         return PausedProgramError("another process writes its journal")
-
-
-def entry_line(entry: JournalEntry) -> str:
-    """Return an entry as one line of JSON."""
-    return json.dumps(entry.to_dict(), separators=(",", ":"))

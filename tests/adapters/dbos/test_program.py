@@ -21,7 +21,7 @@ from toolcrib.adapters.dbos import (
     resume_work,
 )
 from toolcrib.adapters.dbos._program_journal import ProgramJournal, cancel_run, journal_entries, program_run
-from toolcrib.code import JournalEntry, Toolkit
+from toolcrib.code import JournalEntry, SavedProgram, SqliteProgramStore, Toolkit
 from toolcrib.errors import EngineError
 from toolcrib.testing import FakeSandbox
 from toolcrib.tools import ez_tool
@@ -412,3 +412,16 @@ async def test_a_worker_that_was_given_up_asks_about_no_call_of_its_programs(dat
         pending = await engine.client.approvals.list(pending=True)
 
     assert not pending
+
+
+async def test_saved_programs_and_durable_ones_share_a_database(file: str) -> None:
+    toolkit = durable(ez_tool(abs), sandbox=FakeSandbox())
+    saved = SavedProgram("trip", "# inputs: none\n1")
+    store = SqliteProgramStore(file)
+    async with engine_of(file, toolkit):
+        program = await toolkit.start("1")
+        await store.add(saved)
+        result = await program.result(polling=QUICK)
+
+    assert result.success
+    assert await store.list() == (saved,)

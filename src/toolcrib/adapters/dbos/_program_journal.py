@@ -19,7 +19,7 @@ from toolcrib.adapters.dbos._work_tables import PROGRAM_LINES
 from toolcrib.adapters.dbos._work_tables import program_requests as _requests
 from toolcrib.adapters.dbos._work_tables import programs as _runs
 from toolcrib.adapters.dbos._workflow import holding
-from toolcrib.code import JournalEntry, SqlJournal, entry_line
+from toolcrib.code import JournalEntry, SqlJournal
 from toolcrib.database import Execute, statements
 from toolcrib.durable import began, outlast
 from toolcrib.sandbox import Raised
@@ -240,7 +240,7 @@ def reopen_run(connection: sa.Connection, run: str, generation: int, error: str)
     raised = [(entry.call_id, reply) for entry in entries if isinstance(reply := entry.fields.get("reply"), Raised)]
     if raised and str(raised[-1][1].message) in str(result.get("error")):
         failed[raised[-1][0]] = raised[-1][1].message
-    again = [entry_line(JournalEntry("retried", call_id, {"failed": why})) for call_id, why in failed.items()]
+    again = [JournalEntry("retried", call_id, {"failed": why}).to_json() for call_id, why in failed.items()]
     PROGRAM_LINES.append(statements(connection), run, again)
     values = {"state": "running", "result": None, "generation": generation, "updated_at": time.time()}
     connection.execute(sa.update(_runs).where(_runs.c.run == run).values(**values))
