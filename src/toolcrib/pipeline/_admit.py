@@ -27,7 +27,7 @@ from toolcrib.calls import (
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError, exception_of
 from toolcrib.hooks import HookSet, ModelInput
 from toolcrib.pipeline._approve import answered, approve, began_by, override, reason_of_doubt, wrong_edit
-from toolcrib.pipeline._arguments import changed_since, restored_arguments, unread_arguments
+from toolcrib.pipeline._arguments import changed_since, require_portable, restored_arguments, unread_arguments
 from toolcrib.pipeline._call import Approval, Call, History
 from toolcrib.pipeline._compiled_tool import CompiledTool, GateList
 from toolcrib.pipeline._failures import failure, invalid_arguments, stored_error
@@ -327,9 +327,11 @@ def _read_stored(call: LiveCall, data: Mapping[str, Any]) -> None:
     Of a call that was executed nothing runs any more, and of one in doubt only what its approver says.
     """
     try:
+        is_seen = data["state"] not in ("executed", "closed") and not _asked_anew(call, data)
+        if is_seen:
+            require_portable(call.plan, data)
         call.args = args = restored_arguments(call.plan, data)
-        runs_no_more = data["state"] in ("executed", "closed")
-        if not runs_no_more and args.digest != data["digest"] and not _asked_anew(call, data):
+        if is_seen and args.digest != data["digest"]:
             raise changed_since(call.plan, data["arguments"], args.canonical.values)
     except (InvalidArguments, SchemaError) as error:
         begun = data["state"] in ("executing", "executed", "closed") or data.get("doubts", 0) > 0
@@ -337,7 +339,7 @@ def _read_stored(call: LiveCall, data: Mapping[str, Any]) -> None:
             call.args = unread_arguments(call.plan, data)
             call.update_history(mismatch=error)
             return
-        if data["request"] is None:
+        if data["request"] is None or data.get("same_process"):
             raise
         changed = f"the tool or the arguments have changed since it was asked ({error})"
         raise ApprovalError(call.name, changed) from error

@@ -476,7 +476,7 @@ class LiveCall:
             "arguments": values,
             "given": None if stored.values is values else stored.values,
             "reading": stored.reading,
-            "digest": self.args.digest if stored.round_trips else "",  # which no arguments have
+            "digest": "" if stored.lost else self.args.digest,  # which no arguments have
             "metadata": lenient(self.metadata),
             "decisions": [note.to_dict() for note in self.notes],
             **self.approval.to_dict(),
@@ -486,6 +486,7 @@ class LiveCall:
             "idempotency_key": self.id if ctx is None else ctx.idempotency_key,
             "trace": {} if self.trace is None else self.trace.carry(),
             "begun": self.begun,
+            **({"same_process": list(stored.lost)} if stored.lost else {}),
             **(self._result() if self.state == "executed" else {}),
         }
         if not self.args.has_secrets:  # in the form that has its fields: workers of the version before read it

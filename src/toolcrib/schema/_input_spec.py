@@ -386,7 +386,15 @@ class InputSpec:
     def has_validators(self) -> bool:
         """True if code reads an argument, so that validating its value again may give another value."""
         try:
-            return (self._input or self._input_model()).has_validators
+            return (self._input or self._input_model()).facts.runs_code
+        except SchemaError:  # nothing is validated
+            return False
+
+    @property
+    def has_objects(self) -> bool:
+        """True if an argument may be an object of a class, which pydantic does not validate a second time."""
+        try:
+            return (self._input or self._input_model()).has_objects
         except SchemaError:  # nothing is validated
             return False
 
