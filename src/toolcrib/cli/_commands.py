@@ -25,8 +25,8 @@ _OPTIONS = {
 
 _OF_OTHERS = {"--as": "--by", "--approver": "--by", "--db": "--database"}  # options that are called otherwise here
 _APPROVAL = (
-    'Calls that need approval are declared in the file, as "toolcrib": {"approval": ["TOOL"]} of a server, or in Python, '
-    "as @tool(requires_approval=True)."
+    'Calls that need approval are declared in the file, as "toolcrib": {"approval": ["TOOL"]} of a server, or in '
+    "Python, as @tool(requires_approval=True)."
 )
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # by its own name, it is in a package that differs
 _MissingParameter = next(kind for kind in typer.BadParameter.__subclasses__() if kind.__name__ == "MissingParameter")
