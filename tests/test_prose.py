@@ -45,7 +45,7 @@ RULES = re.compile(
     r"|(?:is|are) (?:an?|the|one of) [^.;]*, and not value)"
 )
 """Errors that state a rule as a fact and deny it: say that a value "must be" what it is not."""
-_UNNAMED_STILL = frozenset({"calls", "dbos", "durable", "pipeline", "provenance", "restate", "rounds", "tools"})
+_UNNAMED_STILL = frozenset({"dbos", "durable", "provenance", "restate"})
 """Folders in which such phrases still are."""
 QUESTIONS = re.compile(r"\A\s*(?:What|Which|Who|Whom|Whose|Where|When|Why|How)\b|^ +\w+: What\b", re.MULTILINE)
 """First words of no text about a thing: say "The tools in force" of it, and not "What tools are in force"."""

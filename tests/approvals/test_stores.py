@@ -146,6 +146,24 @@ async def test_an_answer_about_a_call_in_doubt_ends_its_execution(store: Store) 
     assert await store.unended() == ()
 
 
+async def test_the_execution_that_is_asked_about_ends_in_each_entry_that_has_it(store: Store) -> None:
+    """A request without an answer of its own begins by the grant of an earlier one of its call: both have it then."""
+    first, second = asked("ask_1"), asked("ask_2", in_doubt=True)
+    third, grant = asked("ask_3", in_doubt=True, follows="ask_2"), first.grant("ann")
+    for request in (first, second):
+        await store.put(request)
+    await store.answer(grant)
+    await store.begin(second, grant)
+    both = [(entry.request.id, entry.execution_state) for entry in await store.unended()]
+    await store.break_off(second, grant)
+
+    await store.put(third)
+    await store.use(third, third.deny())
+
+    assert both == [("ask_1", "running"), ("ask_2", "running")]
+    assert await store.unended() == ()
+
+
 @pytest.mark.parametrize("is_denied", [False, True])
 async def test_an_answer_about_a_call_in_doubt_closes_the_earlier_ones_that_were_not_used(
     store: Store, *, is_denied: bool

@@ -178,7 +178,7 @@ def test_a_worker_does_what_waits_and_stops_when_it_is_told_to(toolcrib: Command
     assert re.search(r" tools: forever +tools +failed .* it did not end within 0\.5 s *$", listed, re.MULTILINE)
     page = toolcrib("workflows", "show", "p1").stdout
     assert page.startswith("program p1 is done\n  of         tools\n")
-    assert page.endswith("\nprogram:\n  print(add(1, 2))\n\ncalls:\n  add(a=1, b=2): completed, 3\n\noutput:\n  3\n")
+    assert page.endswith("\nprogram:\n  print(add(1, 2))\n\ncalls:\n  1 add(a=1, b=2): completed, 3\n\noutput:\n  3\n")
     ended = toolcrib("workflows", "result", "p1")
     assert (ended.exit_code, ended.stdout) == (0, "3\n")
     failed = toolcrib("workflows", "result", "bad")
@@ -192,6 +192,43 @@ def test_a_worker_does_what_waits_and_stops_when_it_is_told_to(toolcrib: Command
     assert "p1 is done, and only failed work is retried" in toolcrib("workflows", "retry", "p1").stderr
     assert told(toolcrib("workflows", "show", "p1", "--json"))["result"]["output"] == "3\n"
     assert [one["state"] for one in told(toolcrib("workers", "list", "--json"))] == ["stopped"]
+
+
+def test_work_is_listed_and_changed_by_its_attributes(toolcrib: Command, tools: str) -> None:
+    def enqueue(customer: str) -> str:
+        AgentRegistry.clear()
+        return toolcrib("enqueue", tools, "add", '{"a": 4}', "--attribute", f"customer={customer}").stdout.strip()
+
+    acme, other = enqueue("acme=1"), enqueue("other")
+
+    by_attribute = told(toolcrib("workflows", "list", "--attribute", "customer=acme=1", "--json"))
+    both = told(toolcrib("workflows", "list", "--name", "tools: add", "--json"))
+    page = toolcrib("workflows", "show", acme).stdout
+    cancelled = toolcrib("workflows", "cancel", "--all", "--yes", "--attribute", "customer=other")
+    refused = [
+        toolcrib("workflows", "list", "--attribute", "customer"),
+        toolcrib("workflows", "list", "--attribute", "a b=c"),
+        toolcrib("workflows", "cancel", acme, "--attribute", "customer=acme"),
+        toolcrib("enqueue", tools, "add", '{"a": 4}', "--attribute", "tries=3"),
+    ]
+
+    assert [(work["id"], work["attributes"]) for work in by_attribute] == [(acme, {"customer": "acme=1"})]
+    assert {work["id"] for work in both} == {acme, other}
+    assert re.search(r"^  attributes +customer=acme=1$", page, re.MULTILINE)
+    assert cancelled.stderr.endswith(f"{other} is cancelled\n")
+    assert [one.exit_code for one in refused] == [2, 2, 2, 2]
+
+
+def test_work_is_forked_under_an_id_that_is_printed(toolcrib: Command, tools: str) -> None:
+    first = toolcrib("enqueue", tools, "add", '{"a": 4}').stdout.strip()
+
+    forked = toolcrib("workflows", "fork", first, "--id", "again")
+    page = toolcrib("workflows", "show", "again").stdout
+    refused = toolcrib("workflows", "fork", first, "--from", "2")
+
+    assert page.startswith(f"turn {forked.stdout.strip()} is waiting\n")
+    assert re.search(rf"^  fork of +{first}, step 1$", page, re.MULTILINE)
+    assert (refused.exit_code, "is one call, and is forked from that" in refused.stderr) == (2, True)
 
 
 def test_the_work_of_lost_workers_is_handed_over_at_once(toolcrib: Command, tools: str) -> None:

@@ -66,7 +66,7 @@ _DISK_MB = 64  # of the small disk, and one for each run
 _NAMED = 5  # pieces of work of which a stuck trial says that they are left
 _GRACE = 1.0  # seconds that a stopped worker has
 _WRONG = 30  # seconds by which a clock is wrong: twice as long as a lease
-_ENDS = 90.0  # seconds in which a worker ends after it was stopped or thawed; a file may be locked by a frozen one
+_ENDS = 240.0  # seconds in which a worker ends after it was stopped or thawed, on a machine that has much to do
 
 _server = multiprocessing.get_context("forkserver")  # workers are forked off a process that has imported everything
 _server.set_forkserver_preload(["__main__", "tests.durable.crash_worker", "toolcrib.cli._durable"])
@@ -332,7 +332,8 @@ class Crash(ABC):
         if not (unended or active or asked or unused):
             return True
         stuck = time.monotonic() - trial.moved > self.plan.patience + self.plan.frozen
-        if stuck:
+        trial.unused = len(unused)
+        if stuck and (unended or active or asked):  # else its work has ended by what the execution in doubt came to
             left = [*active, *(f"{run} before its last step" for run in sorted(unended)[:_NAMED])]
             left += [f"an unused answer to {entry.request.id} about {entry.request.arguments}" for entry in unused]
             trial.problems.append(f"nothing went on any more, and work was left: {', '.join(left)}")

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,7 +72,7 @@ class Place:
         if self.server is not None:
             self.server.restart(seconds)
             return
-        with contextlib.closing(sqlite3.connect(self.file, isolation_level=None, timeout=_LONGEST)) as connection:
+        with closing(sqlite3.connect(self.file, isolation_level=None, timeout=_LONGEST)) as connection:
             connection.execute("BEGIN EXCLUSIVE")
             time.sleep(seconds)
             connection.execute("ROLLBACK")
@@ -80,7 +80,11 @@ class Place:
     def copy(self, folder: Path) -> None:
         """Copy the database into a folder."""
         if self.server is None and self.file is not None:
-            shutil.copy(self.file, folder)
+            with (
+                closing(sqlite3.connect(self.file)) as source,
+                closing(sqlite3.connect(folder / self.file.name)) as copy,
+            ):
+                source.backup(copy)  # the file alone lacks what its log has
         elif commands := programs():
             subprocess.run([commands / "pg_dump", "-Fc", "-f", folder / "crash.dump", self.database], check=True)
 

@@ -39,6 +39,7 @@ class Trial:
         programs: The runs that are programs.
         ledger: The file that the tools write into.
         frozen: The calls that were made twice because a person approved them while their tool was frozen.
+        unused: The answers that no call used in the end: the call that was in doubt had ended after all.
         asked: The questions to the person, by the request's id.
         problems: What must not be, a sentence each.
     """
@@ -51,6 +52,7 @@ class Trial:
     calls: int = 0
     repeated: int = 0
     frozen: int = 0
+    unused: int = 0
     seconds: float = 0.0
     moved: float = field(default_factory=time.monotonic)
     asked: dict[str, Asked] = field(default_factory=dict)
@@ -65,7 +67,7 @@ class Trial:
             f"{self.seconds:.0f} s with {self.events.total()} events, {events}: "
             f"{self.repeated} calls that may be made twice were, {len(asked)} others were in doubt "
             f"({sum(map(bool, asked))} of them after their effect), {self.frozen} were approved while their tool was "
-            f"frozen and made twice; {len(self.problems)} problems"
+            f"frozen and made twice, {self.unused} answers were of no use; {len(self.problems)} problems"
         )
 
     def effects(self) -> list[tuple[str, str, int, str]]:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from toolcrib.approvals import ApprovalEntry, MemoryApprovalStore, WrappedApprovalStore
-from toolcrib.calls import ApprovalRequest, Suspended, ToolCall
+from toolcrib.calls import ApprovalRequest, Completed, Grant, Suspended, ToolCall
 from toolcrib.database import DatabaseAway
 from toolcrib.durable import TurnExecution, WorkStore, held_run
 from toolcrib.errors import WorkerError
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import Pipeline, Run, is_call
 from toolcrib.tools import Deadline, current_deadline, ez_tool
 from toolcrib.toolsets import Toolset
 
@@ -82,6 +82,22 @@ async def test_a_worker_whose_work_is_handed_over_while_the_database_is_away_ask
 
 
 @pytest.mark.parametrize("is_turn", [True, False])
+async def test_a_worker_whose_work_was_handed_over_leaves_the_answer_to_the_next(*, is_turn: bool) -> None:
+    """It would use the answer up and begin nothing, and a person would be asked about its call once more."""
+    store, grant = MemoryApprovalStore(), REQUEST.grant("ann")
+
+    async def fence() -> None:
+        raise WorkerError("w1", "its work was handed over")
+
+    await store.put(REQUEST)
+    await store.answer(grant)
+    with pytest.raises(WorkerError, match="handed over"):
+        await WorkStore(store, TurnExecution("work_1", None) if is_turn else None, fence=fence).begin(REQUEST, grant)
+
+    assert (await store.show(REQUEST.id)).state == "answered"
+
+
+@pytest.mark.parametrize("is_turn", [True, False])
 @pytest.mark.parametrize("verb", ["take", "begin"])
 async def test_what_another_execution_of_the_work_has_begun_is_in_doubt_though_its_process_lives(
     verb: str, *, is_turn: bool
@@ -125,6 +141,71 @@ async def test_two_executions_of_one_piece_of_work_ask_one_question() -> None:
 
     assert await ask(fence=may_begin) == await ask(fence=may_begin)
     assert await ask() != await ask()
+
+
+@pytest.mark.parametrize("grant", [None, Grant("pay", "ann", scope="tool")], ids=["once", "standing"])
+async def test_two_executions_ask_one_question_about_a_call_in_doubt(grant: Grant | None) -> None:
+    """The process that began it stands still while the first asks, and is gone when the next does."""
+    entered, store = asyncio.Event(), MemoryApprovalStore([] if grant is None else [grant])
+
+    @ez_tool(requires_approval=True)
+    async def pay(cents: int) -> None:
+        entered.set()
+        await asyncio.Event().wait()
+
+    async def may_begin() -> None:
+        return None
+
+    def run() -> Run:
+        return Run(id="work").view(approvals=WorkStore(store, fence=may_begin), fence=may_begin)
+
+    async def asked() -> ApprovalRequest:
+        """Recover the call as a program does, whose journal kept that it was begun."""
+        outcome = await pipeline.recover(call, run(), begun=1)
+        assert isinstance(outcome, Suspended)
+        return outcome.request
+
+    pipeline, call = Pipeline(Toolset([pay])), ToolCall("pay", {"cents": 3}, "call_1")
+    if grant is None:
+        outcome = await pipeline.run(call, run())
+        assert isinstance(outcome, Suspended)
+        await store.answer(outcome.request.grant("ann"))
+    first = asyncio.create_task(pipeline.run(call, run()))
+    await entered.wait()
+    while_it_stands_still = await asked()
+    first.cancel()
+    await asyncio.wait([first])
+    once_it_is_gone = await asked()
+    await store.answer(once_it_is_gone.done(None, "ann"))
+    done = await pipeline.recover(call, run(), begun=1)
+    assert is_call(done)
+    outcome = await pipeline.run(done, run())
+
+    assert once_it_is_gone.in_doubt
+    assert once_it_is_gone.id == while_it_stands_still.id
+    assert isinstance(outcome, Completed)
+    assert await store.unended() == ()
+
+
+async def test_a_call_that_was_denied_is_not_asked_about_though_its_journal_has_it_as_begun() -> None:
+    """A program's journal has a call before it asks for approval."""
+    store, call = MemoryApprovalStore(), ToolCall("pay", {"cents": 3}, "call_1")
+
+    @ez_tool(requires_approval=True)
+    async def pay(cents: int) -> None: ...
+
+    async def may_begin() -> None:
+        return None
+
+    pipeline = Pipeline(Toolset([pay]))
+    run = Run(id="work").view(approvals=WorkStore(store, fence=may_begin), fence=may_begin)
+    asked = await pipeline.run(call, run)
+    assert isinstance(asked, Suspended)
+    await store.answer(asked.request.deny(message="no"))
+    outcomes = [await pipeline.recover(call, run, begun=1) for _ in range(2)]
+
+    assert [outcome.kind for outcome in outcomes if not is_call(outcome)] == ["rejected", "rejected"]
+    assert len(await store.list()) == 1
 
 
 async def test_the_fence_of_a_turn_is_no_time_of_its_tool() -> None:

@@ -231,9 +231,9 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "exit of a hook",
-        "pipeline/_failures.py",
-        "call.hiding.hide_error(exception_of(raised))",
-        "call.hiding.hide_error(raised)",
+        "errors/_calls.py",
+        "        error = exception_of(raised)\n        if isinstance(error, HookError):",
+        "        error = raised\n        if isinstance(error, HookError):",
         ("tests/pipeline/test_exits.py",),
     ),
     Gate(
@@ -526,8 +526,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "secret in an error of a hook",
         "pipeline/_failures.py",
-        "HookError.of(tool, kind, hook, call.hiding.hide_error(exception_of(raised)))",
-        "HookError.of(tool, kind, hook, exception_of(raised))",
+        "HookError.of(tool, kind, hook, call.hiding.hide_error(raised))",
+        "HookError.of(tool, kind, hook, raised)",
         _OF_SECRETS,
     ),
     Gate(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 
@@ -56,6 +57,20 @@ async def test_what_does_not_isolate_says_so_in_each_result(name: str) -> None:
 
     assert (result.value, result.output, result.error) == (3, "True\n", None)
     assert any(word.startswith("no-isolation") for word in result.isolation)
+
+
+async def test_inline_a_call_is_stopped_when_the_time_of_its_program_is_over() -> None:
+    async def wait() -> None:
+        await asyncio.Event().wait()
+
+    host = TableHost(wait=wait)
+
+    program = Program("try:\n    wait()\nexcept BaseException:\n    wait()", ("wait",), SandboxLimits(wall_time=0.1))
+    result = await sandbox_named("unsafe_inline").run(program, host)
+
+    assert result.error is not None
+    assert (result.error.kind, result.error.type) == ("time", "TimeoutError")
+    assert host.cancelled == ["wait"]
 
 
 WITHOUT = """

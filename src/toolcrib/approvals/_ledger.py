@@ -394,15 +394,20 @@ def _closed_with(*entries: ApprovalEntry | None) -> list[ApprovalEntry]:
 def _close_earlier(ledger: Ledger, request: ApprovalRequest) -> None:
     """Close the earlier requests of a call in doubt, for which its approver gives a result or says no.
 
-    The execution that it asks about has ended, and no answer to an earlier request is used any more: one that was cut
-    off before it used its answer up left it behind.
+    The execution that it asks about has ended, in each entry that has it, and no answer to an earlier request is used
+    any more: one that was cut off before it used its answer up left it behind.
     """
-    before = None if request.follows is None else ledger.entry(request.follows)
-    if before is not None and before.execution is not None and before.execution.ended_at is None:
-        ledger.write(replace(before, execution=replace(before.execution, ended_at=now(), process="")))
-    entries = list(ledger.entries_of(request.call_id)) if request.in_doubt else []
-    for entry in takewhile(lambda entry: entry.request.id != request.id, entries):
-        if entry.state == "answered" and _is_same_call(entry.request, request):
+    if not request.in_doubt:
+        return
+    known = ledger.entry(request.id)
+    begun = None if known is None else known.execution
+    earlier = takewhile(lambda entry: entry.request.id != request.id, ledger.entries_of(request.call_id))
+    of_call = [entry for entry in earlier if _is_same_call(entry.request, request)]
+    for entry in _closed_with(None if request.follows is None else ledger.entry(request.follows), *of_call):
+        execution = entry.execution
+        if execution is not None and execution.ended_at is None and (begun is None or execution.id != begun.id):
+            ledger.write(replace(entry, execution=replace(execution, ended_at=now(), process="")))
+        elif entry.state == "answered":
             ledger.write(replace(entry, used_at=now()))
 
 

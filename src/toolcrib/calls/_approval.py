@@ -195,7 +195,7 @@ class ApprovalRequest(ShortRepr):
 
     @property
     def tool_has_changed(self) -> bool:
-        """Whether the tool is not as it was when a person was asked, or had accepted it; or is new on its server."""
+        """True if the tool is not as it was when a person was asked, or had accepted it; or is new on its server."""
         return self.replaces is not None or CHANGED_ON_SERVER in self.metadata
 
     @property

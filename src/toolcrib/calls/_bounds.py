@@ -155,7 +155,7 @@ class Bound:
 
     @property
     def is_nested(self) -> bool:
-        """Whether it is of the parts of an object or a list."""
+        """True if the bound is of the parts of an object or a list."""
         return self.kind in ("fields", "each")
 
     def problem(self, path: str, value: Any) -> str:

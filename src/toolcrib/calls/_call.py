@@ -160,7 +160,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class CallMetadata:
-    """A call as decision hooks see it: its id, the tool's name, and the arguments as they came."""
+    """A call as decision hooks see it: its id, the tool's name, and the arguments as received."""
 
     id: str
     name: str

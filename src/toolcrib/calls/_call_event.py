@@ -84,7 +84,7 @@ class CallRecord(ShortRepr):
 
     Attributes:
         arguments: The final arguments; None when the call did not get as far as valid ones.
-        requested: The arguments as they came, when they differ from the final ones.
+        requested: The arguments as received, when they differ from the final ones.
         decisions: The decision of each decision hook, in order.
         approval: The approver, the answer, its time and digest; None when no approval was needed. Its `done` is true
             where the answer to a call in doubt was that it was done: the result is what that person gave, and the tool

@@ -125,17 +125,17 @@ class Grant(ShortRepr):
 
     @property
     def standing(self) -> bool:
-        """Whether it holds for more than one call."""
+        """True if the grant holds for more than one call."""
         return self.scope != "once"
 
     @property
     def covers_nothing(self) -> bool:
-        """Whether it was stored with a scope that does not exist here."""
+        """True if the grant was stored with a scope that does not exist here."""
         return self.scope not in _SCOPES
 
     @property
     def is_limited(self) -> bool:
-        """Whether it counts the calls that begin by it."""
+        """True if the grant counts the calls that begin by it."""
         return self.uses is not None or self.total is not None
 
     def limit_reached(self, request: HasArguments, use: GrantUse) -> str:

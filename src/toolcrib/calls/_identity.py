@@ -59,7 +59,7 @@ class Identity:
 
     @property
     def is_model(self) -> bool:
-        """Whether it is a model, and no person."""
+        """True if a model answered, and no person."""
         return self.by == "model"
 
     def __str__(self) -> str:
@@ -193,7 +193,7 @@ class RequiredApprovers:
 
     @property
     def has_times(self) -> bool:
-        """Whether anything of it depends on the time."""
+        """True if anything of the rule depends on the time."""
         times = (self.expires_after, self.remind_after)
         return bool(self.escalation or self.delegations) or any(time is not None for time in times)
 

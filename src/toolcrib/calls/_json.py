@@ -35,6 +35,7 @@ _ONLY_FACTS: dict[str, Any] = {**_REDACT, WITH_MEDIA: deque[Media](maxlen=0)}  #
 _TEXT = frozenset({str})
 _ATOMS = frozenset({str, int, float, bool, type(None)})  # types that are JSON as they are
 _WITHOUT_KEYS = _ATOMS | {bytes, datetime, date}  # types of most parts of results
+_SEQUENCES = (list, tuple)  # quicker than the union, which is made anew for each test
 _NO_TEXT = "bytes that are not UTF-8 text; an image or a file is Media('image/png', data)"
 _written = json_writer(allow_nan=False)
 
@@ -152,7 +153,7 @@ def _has_other_keys(value: Any) -> bool:
         if not _TEXT.issuperset(map(type, named)):
             return True
         parts = named.values()
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, _SEQUENCES):
         items: list[Any] | tuple[Any, ...] = value  # pyright: ignore[reportUnknownVariableType] -- as above
         parts = items
     else:

@@ -79,7 +79,7 @@ class Media:
 
     @property
     def is_image(self) -> bool:
-        """Whether it can be looked at."""
+        """True if the media can be looked at."""
         return self.mime_type.startswith("image/")
 
     @property
@@ -94,7 +94,7 @@ class Media:
 
     @property
     def is_sendable(self) -> bool:
-        """Whether a provider can be sent it: there are bytes, or an address on the web."""
+        """True if a provider can be sent the media: there are bytes, or an address on the web."""
         return self.data is not None or (self.url or "").startswith(("https://", "http://", "data:"))
 
     def facts(self) -> dict[str, Any]:

@@ -38,7 +38,7 @@ _COMMANDS: Final = {
     "db": ("_db", "db", _DURABLE),
     "workflows": ("_workflows", "workflows", _DURABLE),
     "workers": ("_workflows", "workers", _DURABLE),
-    "schedules": ("_workflows", "schedules", _DURABLE),
+    "schedules": ("_schedules", "schedules", _DURABLE),
 }
 """The module of each command or group of commands, its name there, and the panel of the help that shows it."""
 

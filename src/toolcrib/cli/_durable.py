@@ -261,6 +261,7 @@ async def _enqueue_turn(target: str, durable: Durable, job: Job, client: Client)
         debounce=placement.debounce,
         debounce_limit=placement.debounce_limit,
         conversation_id=job.conversation_id,
+        attributes=placement.attributes,
     )
     _say_if_known(handle.id, turn.id, before, placement)
     _say_if_unserved(client, target, agent.queue.name)

@@ -73,11 +73,13 @@ def _facts(work: Any, more: Mapping[str, Any]) -> dict[str, str]:
         "why": work.error or "",
         "part of": f"the conversation {work.conversation_id}" if work.conversation_id else "",
         "schedule": work.schedule or "",
+        "fork of": work.forked_from or "",
         "waits for": asks if work.state == "suspended" else "",
         "queue": work.queue or "",
         "priority": str(work.priority or ""),
         "key": work.key or "",
         "partition": work.partition or "",
+        "attributes": " ".join(f"{name}={text}" for name, text in work.attributes.items()),
         "worker": work.worker or "",
         "begun": count_text(work.attempts, "time") if work.attempts > 1 else "",
         "enqueued": when(work.created_at),
@@ -97,7 +99,7 @@ def _part(title: str, lines: list[str]) -> list[str]:
 def _calls(kept: Sequence[Mapping[str, Any]], summaries: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a line for each call of a program: as its result has it, and of one that has not ended, as the journal."""
     by_id = {call["id"]: call for call in summaries}
-    return [_call(call, by_id.get(call["id"], {})) for call in kept]
+    return [f"{number} {_call(call, by_id.get(call['id'], {}))}" for number, call in enumerate(kept, 1)]
 
 
 def _call(call: Mapping[str, Any], summary: Mapping[str, Any]) -> str:

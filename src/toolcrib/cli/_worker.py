@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import re
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +14,8 @@ from toolcrib.cli._database import DatabaseOption
 from toolcrib.cli._formatting import print_json, write
 from toolcrib.cli._status import Status, exit_on_error, text_of
 from toolcrib.cli._telemetry import TelemetryOption
+
+_NAME = re.compile(r"[\w.:/-]+")
 
 TargetArgument = Annotated[
     str,
@@ -88,6 +92,19 @@ def _place(given: str) -> tuple[str, int]:
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
+def attributes_of(given: Sequence[str] | None) -> dict[str, str] | None:
+    """Return the attributes that an option names, each as NAME=TEXT; None without any."""
+    pairs = [text.partition("=") for text in given or ()]
+    for name, sign, text in pairs:
+        if not (sign and _NAME.fullmatch(name)):
+            raise typer.BadParameter(
+                "give NAME=TEXT, as customer=acme, with a name of letters, digits and `_.:/-`; it was "
+                f"{name}{sign}{text}",
+                param_hint="--attribute",
+            )
+    return {name: text for name, _, text in pairs} or None
+
+
 def enqueue(
     target: TargetArgument,
     tool: Annotated[str | None, typer.Argument(metavar="[TOOL]", help="The tool's name.", show_default=False)] = None,
@@ -128,6 +145,12 @@ def enqueue(
         float | None,
         typer.Option("--debounce-limit", metavar="SECONDS", min=0.001, help="Wait no longer after the first of them."),
     ] = None,
+    attribute: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--attribute", metavar="NAME=TEXT", help="An attribute by which it is found; give it again for several."
+        ),
+    ] = None,
     work_id: Annotated[
         str,
         typer.Option("--id", metavar="ID", help="Its id; only one with this id is enqueued, ever."),
@@ -152,7 +175,17 @@ def enqueue(
         code = None if program is None else text_of(program)
         text = text_of("-") if arguments == "-" else arguments
         try:
-            placement = module.Placement(work_id, priority, key, delay, timeout, partition, debounce, debounce_limit)
+            placement = module.Placement(
+                work_id,
+                priority,
+                key,
+                delay,
+                timeout,
+                partition,
+                debounce,
+                debounce_limit,
+                attributes_of(attribute),
+            )
         except ValueError as error:
             raise typer.BadParameter(str(error).removeprefix("put: ")) from None
         client = module.open_client(database)

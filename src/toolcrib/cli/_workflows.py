@@ -1,4 +1,4 @@
-"""`toolcrib workflows`, `workers` and `schedules`: durable work by its state, its workers, and its schedules."""
+"""`toolcrib workflows` and `workers`: durable work by its state, and its workers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from rich.text import Text
 
 from toolcrib._numbers import count_text
 from toolcrib._run_sync import run_sync
-from toolcrib.calls import now
 from toolcrib.cli._commands import Commands
 from toolcrib.cli._confirm import confirm
 from toolcrib.cli._database import DatabaseOption, shown_name
@@ -26,15 +25,13 @@ from toolcrib.cli._formatting import JsonOption, cell_text, console, print_json,
 from toolcrib.cli._status import Status, exit_on_error
 from toolcrib.cli._times import time_of
 from toolcrib.cli._work_page import printed_result, value_of, when, work_page
-from toolcrib.cli._worker import durable
+from toolcrib.cli._worker import attributes_of, durable
 from toolcrib.errors import EngineError
 
 workflows = Commands(name="workflows", help="Durable turns and programs.", no_args_is_help=True)
 workers = Commands(name="workers", help="Workers that run durable work.", no_args_is_help=True)
-schedules = Commands(name="schedules", help="Schedules that enqueue durable work.", no_args_is_help=True)
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The workflow's id.", show_default=False)]
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The schedule's name.", show_default=False)]
 IdsArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[ID]...", help="The workflows' ids.", show_default=False)
 ]
@@ -49,6 +46,10 @@ NameOption = Annotated[
 QueueOption = Annotated[str | None, typer.Option("--queue", metavar="NAME", help="With --all: those of this queue.")]
 PartitionOption = Annotated[
     str | None, typer.Option("--partition", metavar="NAME", help="With --all: those of this partition.")
+]
+AttributeOption = Annotated[
+    list[str] | None,
+    typer.Option("--attribute", metavar="NAME=TEXT", help="Only those with this attribute; give it again for several."),
 ]
 BeforeOption = Annotated[
     str | None,
@@ -76,7 +77,8 @@ _LOOKS_AGAIN = 0.25  # seconds
 
 
 @contextmanager
-def _client(database: str | None) -> Generator[tuple[Any, Any]]:
+def work_client(database: str | None) -> Generator[tuple[Any, Any]]:
+    """Yield the module of durable work and a client of the database; an error ends the command in a line."""
     with exit_on_error():
         client = durable().open_client(database, create=False)
         try:
@@ -99,12 +101,22 @@ def list_workflows(
     partition: Annotated[
         str | None, typer.Option("--partition", metavar="NAME", help="Only those of this partition.")
     ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", metavar="NAME", help="Only those of this agent, tool or toolkit, or `agent: tool`."),
+    ] = None,
+    principal: Annotated[
+        str | None,
+        typer.Option("--principal", metavar="NAME", help="Only programs and suspended turns on behalf of this one."),
+    ] = None,
+    attribute: AttributeOption = None,
     search: Annotated[
         str | None,
         typer.Option(
             "--search",
             metavar="WORDS",
-            help="Only those with these words in id, agent, tool, principal, conversation, key, schedule or partition.",
+            help="Only those with these words in id, agent, tool, principal, conversation, key, schedule, partition or "
+            "attributes.",
         ),
     ] = None,
     since: Annotated[
@@ -121,7 +133,7 @@ def list_workflows(
     as_json: JsonOption = False,
 ) -> None:
     """List turns and programs, the latest first."""
-    with _client(database) as (module, client):
+    with work_client(database) as (module, client):
         known = sorted(module.WORK_STATES)
         if state is not None and state not in known:
             hint = ". Did you mean suspended?" if state in ("paused", "pending") else ""
@@ -131,6 +143,9 @@ def list_workflows(
             state=state,
             queue=queue,
             partition=partition,
+            name=name,
+            principal=principal,
+            attributes=attributes_of(attribute),
             text=search,
             since=time_of(since, "--since"),
             until=time_of(until, "--until", to_end=True),
@@ -144,7 +159,7 @@ def list_workflows(
             (w.id, w.kind, w.target, _place(w), w.state, w.worker, w.attempts, when(w.created_at), _why(w))
             for w in found
         ]
-        console().print(_table(("id", "kind", "of", "queue", "state", "worker", "begun", "since", "why"), rows))
+        console().print(work_table(("id", "kind", "of", "queue", "state", "worker", "begun", "since", "why"), rows))
     else:
         say(f"there is no such work in {shown_name(database)}")
 
@@ -152,7 +167,7 @@ def list_workflows(
 @workflows.command()
 def show(work_id: IdArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Show one workflow: its request, its steps or calls, and its result."""
-    with _client(database) as (module, client):
+    with work_client(database) as (module, client):
         work, more = module.show_work(client, work_id)
     if as_json:
         print_json({**work.to_dict(), **more})
@@ -173,7 +188,7 @@ def result(
 ) -> None:
     """Wait until work has ended, and print its result; exit status 1 where it failed, 3 where it waits for a person."""
     until = None if timeout is None else time.monotonic() + timeout
-    with _client(database) as (module, client):
+    with work_client(database) as (module, client):
         work = module.find_work(client, work_id)
         while work.state in _OPEN or (through and work.state == "suspended"):
             if until is not None and time.monotonic() >= until:
@@ -191,6 +206,30 @@ def result(
     raise typer.Exit({"done": Status.DONE, "suspended": Status.SUSPENDED}.get(work.state, Status.FAILED))
 
 
+@workflows.command()
+def fork(
+    work_id: IdArgument,
+    step: Annotated[
+        int,
+        typer.Option(
+            "--from", metavar="N", min=1, help="The first call of a program to be made anew, as `show` numbers them."
+        ),
+    ] = 1,
+    new_id: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="The id of the new work.", show_default="one of its own")
+    ] = None,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Enqueue work that does again what other work did, from a step on, and print its id; what came before is kept."""
+    with work_client(database) as (module, client):
+        forked = module.fork_work(client, work_id, step, id=new_id)
+    if as_json:
+        print_json(forked.to_dict())
+    else:
+        write(f"{forked.id}\n")
+
+
 def _add_change(verb: str, about: str) -> None:
     """Add the command that cancels, resumes or retries work, by ids or all that is chosen."""
 
@@ -202,6 +241,7 @@ def _add_change(verb: str, about: str) -> None:
         name: NameOption = None,
         queue: QueueOption = None,
         partition: PartitionOption = None,
+        attribute: AttributeOption = None,
         before: BeforeOption = None,
         yes: YesOption = False,
         database: DatabaseOption = None,
@@ -214,6 +254,7 @@ def _add_change(verb: str, about: str) -> None:
             name,
             queue,
             partition,
+            attributes_of(attribute),
             time_of(before, "--before"),
         )
         _change(verb, chosen, database, yes=yes, as_json=as_json)
@@ -229,13 +270,13 @@ _add_change(
 @workers.command("list")
 def list_workers(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """List the workers: running, stopped, or lost with unfinished work."""
-    with _client(database) as (module, client):
+    with work_client(database) as (module, client):
         found = module.workers(client)
     if as_json:
         print_json([worker.to_dict() for worker in found])
     elif found:
         rows = [(w.id, w.state, w.pending, ", ".join(w.queues), w.host, w.pid, when(w.seen_at)) for w in found]
-        console().print(_table(("id", "state", "holds", "queues", "host", "pid", "seen"), rows))
+        console().print(work_table(("id", "state", "holds", "queues", "host", "pid", "seen"), rows))
     else:
         say(f"no worker has worked on {shown_name(database)}")
 
@@ -257,7 +298,7 @@ def recover(
         raise typer.BadParameter(
             "it is for a worker that was seen just now, and none of the lost was", param_hint="--force"
         )
-    with _client(database) as (module, client):
+    with work_client(database) as (module, client):
         ids = (
             [worker.id for worker in module.workers(client) if worker.state == "lost"]
             if worker_id is None
@@ -275,81 +316,6 @@ def recover(
         say(f"no worker on {shown_name(database)} is lost")
 
 
-@schedules.command("list")
-def list_schedules(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
-    """List the schedules, with the times of their last and next ticks."""
-    with _client(database) as (module, client):
-        found = module.schedules(client)
-    if as_json:
-        print_json([schedule.to_dict() for schedule in found])
-    elif found:
-        rows = [
-            (s.name, s.cron, s.timezone, s.kind, s.target, s.queue, s.state, when(s.last_at), when(s.next_at))
-            for s in found
-        ]
-        console().print(_table(("name", "cron", "zone", "kind", "of", "queue", "state", "last", "next"), rows))
-    else:
-        say(f"there is no schedule in {shown_name(database)}")
-
-
-def _add_schedule_change(verb: str, about: str, done: str) -> None:
-    """Add the command that pauses, resumes or deletes a schedule."""
-
-    @schedules.command(verb, help=about)
-    def change(name: NameArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
-        with _client(database) as (module, client):
-            changes = {
-                "pause": module.pause_schedule,
-                "resume": module.resume_schedule,
-                "delete": module.delete_schedule,
-            }
-            changed = changes[verb](client, name)
-        if as_json:
-            print_json(changed.to_dict())
-        else:
-            say(f"the schedule {name} {done}")
-
-
-_add_schedule_change("pause", "Let a schedule enqueue nothing until it is resumed.", "is paused")
-_add_schedule_change("resume", "Resume a paused schedule, from its next tick on.", "is active")
-_add_schedule_change("delete", "Delete a schedule; what it enqueued goes on.", "is deleted")
-
-
-@schedules.command()
-def trigger(name: NameArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
-    """Enqueue the work of a schedule now, also of a paused one, and print its id."""
-    with _client(database) as (module, client):
-        work_id = module.trigger_schedule(client, name)
-    if as_json:
-        print_json({"id": work_id})
-    else:
-        write(f"{work_id}\n")
-
-
-@schedules.command()
-def backfill(
-    name: NameArgument,
-    since: Annotated[
-        str, typer.Option("--since", metavar="TIME", help="The first tick, or before: 2h, 7d, or 2030-01-31T12:00.")
-    ],
-    until: Annotated[
-        str | None,
-        typer.Option("--until", metavar="TIME", help="After the last tick, or its day; now when left out."),
-    ] = None,
-    database: DatabaseOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Enqueue the work of each tick of a time that has passed; one whose work was enqueued before is left out."""
-    begin, end = time_of(since, "--since") or now(), time_of(until, "--until", to_end=True) or now()
-    with _client(database) as (module, client):
-        ids = module.backfill_schedule(client, name, begin, end)
-    if as_json:
-        print_json({"ids": ids})
-    else:
-        say(f"the schedule {name} has {count_text(len(ids), 'tick')} in that time")
-        write("".join(f"{work_id}\n" for work_id in ids))
-
-
 @dataclass(frozen=True, slots=True)
 class _Chosen:
     """The choice of work by ids, or of all work that fits."""
@@ -360,6 +326,7 @@ class _Chosen:
     name: str | None
     queue: str | None
     partition: str | None
+    attributes: Mapping[str, str] | None
     before: datetime | None
 
     def require_one_way(self, verb: str) -> None:
@@ -371,6 +338,7 @@ class _Chosen:
             "--name": self.name,
             "--queue": self.queue,
             "--partition": self.partition,
+            "--attribute": self.attributes,
             "--before": self.before,
         }
         for option, value in chosen.items():
@@ -389,22 +357,21 @@ class _Chosen:
             for work in module.list_work(
                 client,
                 state=state,
+                name=self.name,
                 queue=self.queue,
                 partition=self.partition,
+                attributes=self.attributes,
                 until=self.before,
                 limit=sys.maxsize,
             )
         ]
-        return {work.id: work.state for work in works if self._is_named(work)}
-
-    def _is_named(self, work: Any) -> bool:
-        return self.name is None or self.name in (work.target, *work.target.split(": ", 1))
+        return {work.id: work.state for work in works}
 
 
 def _change(verb: str, chosen: _Chosen, database: str | None, *, yes: bool, as_json: bool) -> None:
     """Cancel, resume or retry each piece of work that is chosen, and print its state; status 1 if one fails."""
     chosen.require_one_way(verb)
-    with _client(database) as (module, client):
+    with work_client(database) as (module, client):
         ids: Sequence[str] = tuple(dict.fromkeys(chosen.ids))
         if chosen.everything:
             found = chosen.found(verb, module, client)
@@ -452,7 +419,8 @@ def _why(work: Any) -> str | None:
     return work.error or (f"in doubt: {asked}" if work.in_doubt else asked)
 
 
-def _table(titles: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Table:
+def work_table(titles: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Table:
+    """Return a table of rows, in which a state has its colour."""
     table = table_of(*titles)
     for row in rows:
         cells = ["" if value is None else cell_text(str(value), _WIDE) for value in row]

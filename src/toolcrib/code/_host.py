@@ -30,7 +30,7 @@ from toolcrib.calls import (
 from toolcrib.code._activity import NO_ACTIVITY, ProgramActivity
 from toolcrib.code._program_tools import ProgramTool
 from toolcrib.errors import MissingExtraError, ResultNotSerializable
-from toolcrib.pipeline import Call, Pipeline, Run
+from toolcrib.pipeline import Call, Pipeline, Run, is_call
 from toolcrib.sandbox import Emit, Raised, Reply, SuspendedReply, Value, memory_size
 from toolcrib.schema import ToolSpec
 
@@ -135,6 +135,9 @@ class ProgramHost:
         """Execute a call over the pipeline; the values of a stream go to the program one by one."""
         if isinstance(call, ToolCall) and len(self.suspended) >= _MOST_SUSPENDED:
             return Rejected(call.name, call.id, _TOO_MANY_SUSPENDED, source="limit")
+        if isinstance(call, ToolCall):
+            received = charged(self._pipeline.receive, call, self.run)
+            call = received if is_call(received) else call  # of which the pipeline makes the outcome, and its record
         if emit is None:
             return await self._pipeline.run(call, self.run)
         entry = self._pipeline.toolset[call.name]

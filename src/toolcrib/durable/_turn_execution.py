@@ -35,6 +35,7 @@ class TurnExecution:
         begun: The records of executions that were cut off, by call id.
         conversation_id: The conversation that the turn is part of.
         partition: The partition that it is part of, and what comes of it.
+        attributes: Its attributes, which the turns that it puts have, too.
         over: Whether it has ended, and nothing is gathered any more.
     """
 
@@ -57,6 +58,7 @@ class TurnExecution:
         self.begun: dict[str, Mapping[str, Any]] = {}
         self.conversation_id: str | None = None
         self.partition: str | None = None
+        self.attributes: Mapping[str, str] | None = None
 
     async def begin(self, call: Call) -> None:
         """Hand over the call to be recorded, and wait until it is."""

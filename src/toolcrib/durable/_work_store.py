@@ -41,8 +41,9 @@ class WorkStore(WrappedApprovalStore):
             program, which owns all of its requests: its journal lets one execution begin the call.
         tools: The tools of the agent, for a result that is a turn.
         waits: The program's time of waiting for the database.
-        fence: Awaited before a request is kept; it does not return where the work was handed over. What another worker
-            began meanwhile would look as if it were in doubt, and a person would be asked about it.
+        fence: Awaited before a request is kept and before a call begins; it does not return where the work was handed
+            over. What another worker began meanwhile would look as if it were in doubt, and what this one begins is in
+            doubt for the other: a person would be asked about it.
         work_id: The id of the work, for the log; the execution's where there is one.
     """
 
@@ -107,6 +108,8 @@ class WorkStore(WrappedApprovalStore):
 
         async def begin() -> ApprovalEntry | None:
             nonlocal tried
+            if self._fence is not None:
+                await self._fence()  # one that was handed over would use the answer up, and begin nothing
             mine, tried = tried, True
             begun = await self.store.begin(request, grant, again=again)
             execution = None if begun is None else begun.execution

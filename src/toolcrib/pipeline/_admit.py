@@ -28,7 +28,7 @@ from toolcrib.calls import (
 )
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError, exception_of
 from toolcrib.hooks import HookSet, ModelInput
-from toolcrib.pipeline._approve import answered, approve, override, reason_of_doubt, wrong_edit
+from toolcrib.pipeline._approve import answered, approve, began_by, override, reason_of_doubt, wrong_edit
 from toolcrib.pipeline._arguments import Arguments, changed_since, restored_arguments, unread_arguments
 from toolcrib.pipeline._call import Approval, Call, History
 from toolcrib.pipeline._compiled_tool import CompiledTool, GateList
@@ -54,12 +54,15 @@ def pass_at_once(call: LiveCall, read: bool = False) -> LiveCall | Outcome | Non
     try:
         if call.plan.wants_ctx or call.run.wants_ctx:
             call.enter()
-        refused = _read(call, gates, read)
+        if not read:
+            call.read(gates.read_host_arguments)
+        if call.trace is not None or call.plan.may_quote_secrets:
+            _note_arrival(call)
+    except (InvalidArguments, SchemaError) as error:
+        return call.close(_refuse_arguments(call, error))
     except BaseException as error:  # quicker than `with call:`, on the way of every call
         call.close_cancelled()
         raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause
-    if refused is not None:
-        return call.close(refused)
     call.admit(gates.read_host_arguments)
     return call
 
@@ -115,15 +118,17 @@ def _read(call: LiveCall, gates: GateList, read: bool) -> Outcome | None:
         if not read:
             call.read(gates.read_host_arguments)
     except (InvalidArguments, SchemaError) as error:
-        refused = failure(call, error)
-        if call.trace is not None:
-            call.trace.received(_mismatch(call), describe_arrival(call))
-        return refused
-    if call.plan.may_quote_secrets:
-        call.hide_secrets()
-    if call.trace is not None:
-        _note_arrival(call.trace, call)
+        return _refuse_arguments(call, error)
+    _note_arrival(call)
     return None
+
+
+def _refuse_arguments(call: LiveCall, error: InvalidArguments | SchemaError) -> Failed:
+    """Return the outcome for arguments that do not fit, and emit the arrival of the call."""
+    refused = failure(call, error)
+    if call.trace is not None:
+        call.trace.received(_mismatch(call), describe_arrival(call))
+    return refused
 
 
 async def pass_edited(call: LiveCall) -> LiveCall | Outcome:
@@ -164,15 +169,18 @@ def _admitted(call: LiveCall, refused: Outcome | None) -> LiveCall | Outcome:
 # --- the record of its arrival
 
 
-def _note_arrival(trace: record.Trace, call: LiveCall) -> None:
-    """Emit the arguments that came, which were read, and how the call came."""
-    requested = (call.args.original or call.args).for_record
-    arrival = partial(_with_given, call.args, describe_arrival(call))
-    trace.received(requested, arrival if type(requested) is partial else arrival())
+def _note_arrival(call: LiveCall) -> None:
+    """Emit the arrival of a call whose arguments were read, with the secrets in them hidden."""
+    if call.plan.may_quote_secrets:
+        call.hide_secrets()
+    if call.trace is not None:
+        requested = (call.args.original or call.args).for_record
+        arrival = partial(_with_given, call.args, describe_arrival(call))
+        call.trace.received(requested, arrival if type(requested) is partial else arrival())
 
 
 def _mismatch(call: LiveCall) -> Any:
-    """Return arguments that do not fit, as they came; None when they might hold a secret."""
+    """Return arguments that do not fit, as received; None when they might hold a secret."""
     try:
         return None if call.plan.spec.has_secrets else lenient(call.received.arguments)
     except SchemaError:  # what is secret cannot be known
@@ -425,7 +433,10 @@ async def _recover_in_doubt(
         return admitted
     with call:
         call.state = "executing"
-        call.update_history(doubts=0 if call.tool.options.idempotent else begun - 1)
+        if call.run.durability.fence is None:
+            call.update_history(doubts=0 if call.tool.options.idempotent else begun - 1)
+        elif not call.tool.options.idempotent:  # its request has the same id in each execution of the work
+            call.update_approval(request=began_by(call, used))
         edited = None if used is None or call.tool.options.idempotent else used.override_args
         refused = None if edited is None else await override(call, edited)  # it began with these
         if refused is None:

@@ -196,8 +196,12 @@ class _Question:
         """Ask for these reasons, find an answer and use it up."""
         call, store = self._call, self._call.run.approvals
         call.validate()
-        if store is not None and (begun := await _stored_execution(call, store)) is not None:
-            return await _begun_before(call, begun, self._attached)
+        known = None if store is None else await _stored_execution(call, store)
+        if isinstance(known, approvals.ApprovalEntry):
+            return await _begun_before(call, known, self._attached)
+        if known is not None and self._before is not None:
+            self.request, self._is_stored = self._before, True
+            return await self._use(known)
         self.request = ask_about(call, reasons)
         _require_own_answer(self._attached, self._before, self.request)
         answer = None if _is_outdated(self._attached, self.request) else self._attached
@@ -286,15 +290,20 @@ class _Question:
         return Rejected(request.tool, request.call_id, answer.message or f"`{request.tool}` was denied{by}", "user")
 
 
-async def _stored_execution(call: LiveCall, store: approvals.ApprovalStore) -> approvals.ApprovalEntry | None:
-    """Return the store's entry of the execution of a call that comes back as begun; None without one."""
+async def _stored_execution(call: LiveCall, store: approvals.ApprovalStore) -> approvals.ApprovalEntry | Denial | None:
+    """Return the store's entry of the execution of a call that comes back as begun; None without one.
+
+    Where it was denied after all, it was kept as begun before it asked: the denial.
+    """
     if call.state != "executing" or call.request is None:
         return None
     try:
-        entry = await store.take(call.request)
+        found = await store.take(call.request)
     except ApprovalError:  # its request is closed, and no execution by it was noted
         return None
-    return entry if isinstance(entry, approvals.ApprovalEntry) and entry.execution is not None else None
+    if isinstance(found, approvals.ApprovalEntry):
+        return None if found.execution is None else found
+    return found if isinstance(found, Denial) else None
 
 
 def _wait_by(call: LiveCall, request: ApprovalRequest, pending: ApprovalRequest) -> ApprovalRequest:
@@ -478,8 +487,10 @@ def request_for(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
     access, needed = run.channel.access, plan.tool.options.approvals_needed
     known_ids = (*(() if call.request is None else call.request.requester_ids), *(() if access is None else access.ids))
     asked = f"{call.counted_in}:{call.id}:{call.history.doubts}:{call.digest}"
+    follows = _followed(call) if in_doubt else None
     if in_doubt:
-        request_id = uuid5(NAMESPACE_URL, f"toolcrib:in-doubt:{asked}")
+        began_by = asked if follows is None else f"{follows}:{plan.definition}"
+        request_id = uuid5(NAMESPACE_URL, f"toolcrib:in-doubt:{began_by}")
     elif run.durability.fence is None:
         request_id = uuid4()
     else:  # two executions of one piece of work ask one question, however late the first of them is heard
@@ -498,7 +509,7 @@ def request_for(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
         requester_ids=tuple(dict.fromkeys(known_ids)) if needed > 1 else (),
         origins=tuple(chain.from_iterable(call.approval.origins.values())),
         values_alone=bool(call.approval.origins) and len(reasons) == 1,
-        follows=_followed(call.request) if in_doubt else None,
+        follows=follows,
     )
     before = call.request
     known = call.state == "suspended" or (run.approvals is not None and not in_doubt)
@@ -543,9 +554,18 @@ def _is_outdated(attached: Grant | Denial | None, request: ApprovalRequest) -> b
     return attached.request_id == request.replaces and bool(approvals.misfit(attached, request))
 
 
-def _followed(before: ApprovalRequest | None) -> str | None:
-    """Return the request by whose answer a call in doubt began, given the one that it had before."""
-    return None if before is None else before.follows if before.in_doubt else before.id
+def _followed(call: LiveCall) -> str | None:
+    """Return the request by whose answer a call in doubt began; None where that is not known."""
+    request = call.request
+    if request is None or not request.in_doubt or call.state == "executing":
+        return None if request is None else request.id
+    return request.follows
+
+
+def began_by(call: LiveCall, used: Grant | None) -> ApprovalRequest:
+    """Return the request by which a call began of which its arguments and the grant were kept, if it had one."""
+    request = request_for(call, [])
+    return request if used is None or used.request_id is None else replace(request, id=used.request_id)
 
 
 def _bound_to(request: ApprovalRequest) -> tuple[str, str | None, str | None, bool]:

@@ -50,21 +50,23 @@ class Arguments:
 
     Attributes:
         plan: The tool that takes them.
-        raw: The text or values from which they were read: as they came, or JSON text after an edit.
+        raw: The text or values from which they were read: as received, or JSON text after an edit.
         values: The arguments by parameter name, as the tool takes them.
         is_host: Whether a host gave them.
         is_unread: Whether they are a host's objects, which were not validated: nothing has looked at them.
         original: The arguments that the call came with, where these are an edit; None where they are not.
         earlier_secrets: The secrets of those that they were edited from.
         canonical: The canonical form: shown, digested, recorded and sent.
+        for_record: `for_display`, or a `partial` that returns it where nobody can change an argument until it is read.
         secrets: The texts and numbers in them, and in those that they were edited from, which may be quoted nowhere.
     """
 
     __slots__ = (
-        "_for_record", "canonical", "earlier_secrets", "is_host", "is_unread", "original", "plan", "raw", "secrets",
+        "canonical", "earlier_secrets", "for_record", "is_host", "is_unread", "original", "plan", "raw", "secrets",
         "values",
     )  # fmt: skip
     canonical: schema.CanonicalArguments
+    for_record: Any
     secrets: frozenset[str]
 
     def __init__(
@@ -83,7 +85,6 @@ class Arguments:
         self.is_host, self.is_unread = is_host, is_unread
         self.original = original
         self.earlier_secrets = earlier_secrets
-        self._for_record: Any = None
 
     def __getattr__(self, name: str) -> Any:
         """Make a form when it is first read: most calls need none."""
@@ -109,12 +110,8 @@ class Arguments:
     def _make_canonical(self) -> schema.CanonicalArguments:
         return self.plan.spec.canonical(self.values)
 
-    @property
-    def for_record(self) -> Any:
-        """`for_display`, or a `partial` that returns it where nobody can change an argument until it is read."""
-        if self._for_record is None:
-            self._for_record = partial(getattr, self, "for_display") if self._is_open else self.for_display
-        return self._for_record
+    def _make_for_record(self) -> Any:
+        return partial(getattr, self, "for_display") if self._is_open else self.for_display
 
     def _make_secrets(self) -> frozenset[str]:
         secrets = frozenset[str]() if self._is_open else self.plan.spec.secrets_in(self.canonical)
@@ -122,7 +119,7 @@ class Arguments:
 
     @property
     def has_secrets(self) -> bool:
-        """Whether something in them is secret."""
+        """True if something in the arguments is secret."""
         return not self._is_open and self.canonical.has_secrets
 
     def keep_secrets(self) -> frozenset[str]:
@@ -137,7 +134,7 @@ class Arguments:
 
     @property
     def without_defaults(self) -> Mapping[str, Any]:
-        """The arguments as they came or were edited, without defaults and not validated."""
+        """The arguments as received or edited, without defaults and not validated."""
         raw = self.raw
         if not isinstance(raw, str | bytes):
             return raw
@@ -148,12 +145,12 @@ class Arguments:
 
     @property
     def is_shared(self) -> bool:
-        """Whether others may have an object in their hands that is among the arguments."""
+        """True if other code may hold an object that is among the arguments."""
         return not (isinstance(self.raw, str | bytes) or self._is_atomic)
 
     @property
     def _is_open(self) -> bool:
-        """Whether nothing in them can be secret, and nobody can change them."""
+        """True if nothing in the arguments can be secret, and nobody can change them."""
         return type(self.raw) is str and self._is_atomic and not self.plan.has_secrets
 
     @property
@@ -322,7 +319,7 @@ class Arguments:
 
 
 _FORMS: Final[Mapping[str, Callable[[Arguments], Any]]] = {
-    name: getattr(Arguments, f"_make_{name}") for name in ("canonical", "secrets")
+    name: getattr(Arguments, f"_make_{name}") for name in ("canonical", "for_record", "secrets")
 }
 NOT_READ: Final = Arguments(cast("CompiledTool", None), {}, {})
 """The arguments of a call that were not read so far."""

@@ -53,7 +53,7 @@ class Call(Protocol):
 
     @property
     def received(self) -> ToolCall:
-        """The call as it came, or as an approver or the host changed it."""
+        """The call as received, or as an approver or the host changed it."""
         ...
 
     @property
@@ -68,7 +68,7 @@ class Call(Protocol):
 
     @property
     def raw_arguments(self) -> Any:
-        """The source of the input: the arguments as they came, or as a hook edited them."""
+        """The source of the input: the arguments as received, or as a hook edited them."""
         ...
 
     @property
@@ -93,7 +93,7 @@ class Call(Protocol):
 
     @property
     def is_recorded(self) -> bool:
-        """Whether a sink has its events."""
+        """True if a sink has its events."""
         ...
 
     @property
@@ -113,7 +113,7 @@ class Call(Protocol):
 
     @property
     def begun(self) -> bool:
-        """Whether its tool, or the host in its place, has begun: it is not executed a second time."""
+        """True if its tool, or the host in its place, has begun: it is not executed a second time."""
         ...
 
     @property
@@ -133,12 +133,12 @@ class Call(Protocol):
 
     @property
     def is_executable(self) -> bool:
-        """Whether the pipeline can execute it: a declared input has no function, unless something wraps it."""
+        """True if the pipeline can execute it: a declared input has no function, unless something wraps it."""
         ...
 
     @property
     def waits_for_post_hooks(self) -> bool:
-        """Whether `finish` has a post hook to await."""
+        """True if `finish` has a post hook to await."""
         ...
 
     @property
@@ -275,7 +275,7 @@ class Execution:
         consumer_error: The exception with which the consumer of its values left, before it asked for the next one.
         noted: How much of it the run's approval store knows; None for nothing.
         reports: The delivery of what the tool reported last; None where nothing is on its way.
-        delivered: Whether the result, or each value of a stream as it came, passed the deliveries.
+        delivered: Whether the result, or each value of a stream, passed the deliveries.
         kept_result: The text in place of the result, where a result store keeps it.
     """
 

@@ -73,6 +73,7 @@ class CompiledTool:
         calls_body_directly: Whether executing is nothing but the tool's body.
         streams_through: Whether the values of a streaming tool can be given as they come.
         shortener: Makes what is shown in the place of a result that is too long; None where results are cut.
+        read: Returns the arguments of a model by parameter name, as `ToolSpec.read`.
         finish_is_async: Whether there is something to await when the tool has run.
     """
 
@@ -112,6 +113,7 @@ class CompiledTool:
         supplies = bool(self.tool.fixed) or self._injects()
         self.wants_ctx = bool(steps or self.streaming or entry.post or self.deliveries or entry.runners or supplies)
         self.has_secrets = self._has_secrets()
+        self.read = self._reader()
         self.may_quote_secrets = supplies or self.has_secrets
 
     def list_gates(self, steps: tuple[GateStep, ...], occasion: Occasion, of_run: tuple[GateStep, ...]) -> GateList:
@@ -139,6 +141,12 @@ class CompiledTool:
             return bool(self.spec.injected)
         except SchemaError:  # raised again where the arguments are read, with the parameter's name
             return True
+
+    def _reader(self) -> Callable[[RawArguments], dict[str, Any]]:
+        try:
+            return self.spec.reader
+        except SchemaError:  # raised where a model's arguments are read; a host's need no schema
+            return self.spec.read
 
     def _has_secrets(self) -> bool:
         try:

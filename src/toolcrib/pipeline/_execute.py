@@ -24,13 +24,13 @@ from toolcrib.errors import (
     ToolCancelled,
     exception_of,
 )
-from toolcrib.hooks import GateStep, HookRaised, ModelInput, ambient
+from toolcrib.hooks import GateStep, HookRaised, ModelInput
 from toolcrib.pipeline._approve import answered, ask_about, begun_before, is_earlier
 from toolcrib.pipeline._failures import error_shapes, failure
 from toolcrib.pipeline._finish import apply_post_value, deliver, deliver_reports
 from toolcrib.pipeline._gates import ask_gates, run_steps
 from toolcrib.pipeline._live_call import LiveCall
-from toolcrib.pipeline._run import BeginStep, BodyWrapper, Run
+from toolcrib.pipeline._run import BeginStep, Run
 from toolcrib.schema import RunContext
 
 _END: Any = object()
@@ -49,11 +49,9 @@ async def execute(call: LiveCall) -> Outcome | None:
         deliver_reports(call)
     try:
         while True:
-            wrappers = () if not run.wrappers or run.is_executing else run.wrappers
-            token = ambient.set(run) if call.ctx is None else None
             try:
-                if not plan.calls_body_directly or wrappers:
-                    value = await _wrapped(call, wrappers)
+                if not plan.calls_body_directly or (run.wrappers and not run.is_executing):
+                    value = await _wrapped(call)
                 elif call.trace is None:
                     value = await _body(call, call.args.values, call.ctx)
                 else:
@@ -65,12 +63,6 @@ async def execute(call: LiveCall) -> Outcome | None:
                 return None
             except BaseException as error:
                 _fail(call, error)
-            finally:
-                if token is not None:
-                    try:  # noqa: SIM105 -- `suppress` costs a tenth of a call
-                        ambient.reset(token)
-                    except ValueError:  # thrown away unfinished, and closed by the garbage collector elsewhere
-                        pass
             outcome = await execution_outcome(call)
             if outcome is not None or call.state == "executed":
                 return outcome
@@ -188,12 +180,13 @@ def _body(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any] | None
     steps = begin_steps(run) if run.begin_steps is None else run.begin_steps
     if plan.begin_gates:
         steps = (*(partial(_ask_at_begin, gate) for gate in plan.begin_gates if gate not in run_steps(run)), *steps)
-    return plan.execution(arguments, ctx, plan.timeout, partial(_begin, call, steps) if steps else None)
+    return plan.execution(arguments, ctx, plan.timeout, partial(_begin, call, steps) if steps else None, run)
 
 
-async def _wrapped(call: LiveCall, of_run: tuple[BodyWrapper, ...]) -> Any:
+async def _wrapped(call: LiveCall) -> Any:
     """Run the tool through the wrappers of its run and its own, the first one outermost, and return its result."""
-    plan, wrappers = call.plan, (*of_run, *call.plan.wrappers)
+    plan, run = call.plan, call.run
+    wrappers = plan.wrappers if run.is_executing else (*run.wrappers, *plan.wrappers)
     arguments = call.args.copy() if plan.has_wrappers else call.args.values
     execute: Callable[..., Awaitable[Any]] = partial(_body if plan.calls_body_directly else _whole, call)
     with call.activate():

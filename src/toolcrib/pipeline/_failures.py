@@ -125,10 +125,10 @@ def hook_failure(call: CallOfTool, kind: str, hook: object, raised: BaseExceptio
     Such a gate is shut. The host has the error; the model is shown no text of it, however the run shows a tool's own.
 
     Raises:
-        BaseException: One that is to end more than the call, as of `exception_of`.
+        BaseException: One that is to end more than the call, as of `HookError.of`.
     """
     tool = call.plan.name
-    error = HookError.of(tool, kind, hook, call.hiding.hide_error(exception_of(raised)))
+    error = HookError.of(tool, kind, hook, call.hiding.hide_error(raised))
     failed = Failed(tool, call.id, error.code, "", "HookError", exception=error)
     failed = _logged(failed, error.__cause__ or error, f"the {error.kind} `{error.hook}` of `{tool}`")
     message = _HIDDEN.format(problem=_host_problem(error, tool), reference=failed.reference)

@@ -58,7 +58,7 @@ async def deliver(call: LiveCall, value: Any) -> Any:
 
 
 async def _deliver_result(call: LiveCall) -> Failed | None:
-    """Deliver a result, unless its values were delivered as they came; return the failure, if a delivery fails."""
+    """Deliver a result, unless its values were delivered one by one; return the failure, if a delivery fails."""
     try:
         if call.execution.reports is not None:
             await call.execution.reports

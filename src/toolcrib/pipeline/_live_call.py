@@ -20,7 +20,6 @@ from toolcrib.calls import (
     Outcome,
     Suspended,
     ToolCall,
-    charge_time,
     jsonable,
     lenient,
     versioned,
@@ -171,32 +170,32 @@ class LiveCall:
 
     @property
     def was_revealed(self) -> bool:
-        """Whether its tool was found in the run, or in one that it came through."""
+        """True if its tool was found in the run, or in one that it came through."""
         return self.history.revealed or self.plan.name in self.run.revealed
 
     @property
     def done_before(self) -> bool:
-        """Whether the result came from elsewhere: another process, or an approver's answer."""
+        """True if the result came from elsewhere: another process, or an approver's answer."""
         grant = self.approval.grant
         is_answered = grant is not None and grant.done is not None
         return self.state == "executed" and (is_answered or self.history.trace is not None)
 
     @property
     def is_noted(self) -> bool:
-        """Whether the store of its run has to know when it begins and ends, and lets one of its copies begin."""
+        """True if the store of its run has to know when it begins and ends, and lets one of its copies begin."""
         if self.run.approvals is None or self.execution.noted == "ended":
             return False
         return self.approval.grant is not None or self.has_noted_effect
 
     @property
     def has_noted_effect(self) -> bool:
-        """Whether the store of its run has to know of it though it needs no approval."""
+        """True if the store of its run has to know of it though it needs no approval."""
         options = self.plan.tool.options
         return self.run.durability.store is not None and not (options.idempotent or options.effect in _WITHOUT_EFFECT)
 
     @property
     def waits_for_post_hooks(self) -> bool:
-        """Whether something has to be awaited when its tool has run: post hooks, deliveries, a result store."""
+        """True if something has to be awaited when its tool has run: post hooks, deliveries, a result store."""
         return self.plan.finish_is_async or bool(self.run.delivery_steps)
 
     @property
@@ -206,14 +205,14 @@ class LiveCall:
 
     @property
     def watched(self) -> bool:
-        """Whether each value of a stream goes to a sink, a hook or a feature."""
+        """True if each value of a stream goes to a sink, a hook or a feature."""
         return (
             self.trace is not None or bool(self.plan.value_post_hooks or self.run.feature_parts) or self.has_deliveries
         )
 
     @property
     def has_deliveries(self) -> bool:
-        """Whether its values pass deliveries before anyone has them."""
+        """True if its values pass deliveries before anyone has them."""
         return bool(self.plan.deliveries or self.run.delivery_steps)
 
     def parse(self) -> BaseModel:
@@ -302,7 +301,7 @@ class LiveCall:
     # --- its arguments
 
     def read(self, gated: bool = True) -> None:
-        """Read the arguments as they came.
+        """Read the arguments that were received.
 
         Args:
             gated: Whether a gate looks at a host's own: they are left as they are where nothing does.
@@ -312,17 +311,16 @@ class LiveCall:
             SchemaError: The tool has no schema to check a model's arguments against.
         """
         received, plan = self.received, self.plan
-        raw, spec = received.arguments, plan.spec
+        raw = received.arguments
         if received.fault:
-            text = calls.fault_text(received.fault, raw, quoted=not spec.has_secrets)
+            text = calls.fault_text(received.fault, raw, quoted=not plan.spec.has_secrets)
             raise InvalidArguments(plan.name, (FieldProblem("", text),))
         if received.origin == "model":
-            values = spec.read(raw) if charge_time.get() is None else calls.charged(spec.read, raw)
-            self.args = Arguments(plan, raw, values)
+            self.args = Arguments(plan, raw, plan.read(raw))
             return
         unread = not gated and self.trace is None and self.run.durability.journal is None
         if isinstance(raw, str | bytes):  # validated once: a validator may change what it is given again
-            values = plan.tool.bind((), spec.arguments(spec.validate_json(raw)))
+            values = plan.tool.bind((), plan.spec.arguments(plan.spec.validate_json(raw)))
         else:
             values = plan.tool.bind((), raw)
             values = values if unread else plan.validated(values)

@@ -163,14 +163,10 @@ class Pipeline:
             admitted = await self.admit(call, run, grant=grant)
         if type(admitted) is not LiveCall:
             return admitted
-        outcome = None if admitted.state == "executed" else await execute(admitted)
-        if outcome is not None:
-            return outcome
-        if (
-            admitted.plan.finish_is_async
-            or admitted.run.delivery_steps
-            or (admitted.run.approvals is not None and admitted.is_noted)
-        ):
+        if admitted.state != "executed" and (ended := await execute(admitted)) is not None:
+            return ended
+        plan, of_run = admitted.plan, admitted.run
+        if plan.finish_is_async or of_run.delivery_steps or of_run.approvals is not None:
             return await self.finish(admitted)
         return conclude(admitted)
 

@@ -160,7 +160,7 @@ class Run(RunState):
         self.wants_ctx = deps is not None or bool(provide or self.gate_steps)
         has_begin_steps = gates or features or not (approvals is None and durability is DEFAULT_DURABILITY)
         self.begin_steps = None if has_begin_steps else ()
-        has_gates = gates or features or not (available is None and limits is None) or self.has_asking_deps
+        has_gates = gates or features or not (available is None and limits is None and deps is None)
         self.compiled_gates = None if has_gates else ()
         self._state = SharedState()
         if id:
@@ -173,11 +173,10 @@ class Run(RunState):
             or limits is not None
             or approver is not None
             or approvals is not None
-            or principal is not None
             or available is not None
-            or self.sinks
             or channel is not DEFAULT_CHANNEL
             or durability is not DEFAULT_DURABILITY
+            or not (principal is None or type(principal) is str)
         ):
             require_options(self, id)
             if approvals is None:
@@ -240,7 +239,7 @@ class Run(RunState):
 
     @property
     def is_executing(self) -> bool:
-        """Whether the code that asks is part of an execution of the run."""
+        """True if the code that asks is part of an execution of the run."""
         outer = current_run()
         return outer is not None and outer.run is self.run
 
@@ -267,7 +266,7 @@ class Run(RunState):
 
     @property
     def has_asking_deps(self) -> bool:
-        """Whether the run's deps may say that a tool needs approval."""
+        """True if the run's deps may say that a tool needs approval."""
         return self.deps is not None and isinstance(self.deps, _approvals.AgentContext)
 
     @property

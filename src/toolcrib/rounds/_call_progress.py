@@ -41,7 +41,7 @@ class CallProgress:
         place: Which of the reply's calls it is, from 0 on; the same in each report of a call.
         id: The provider's; empty where it sends none, until the whole call has the one of the round.
         name: The tool's, as the model sent it.
-        arguments: A copy of the arguments as far as they came: values that are whole, and texts up to the last
+        arguments: A copy of the arguments received so far: values that are whole, and texts up to the last
             character that came whole.
         is_whole: Whether the reply has ended, and the call is one of the round's `tool_calls`.
     """
@@ -128,7 +128,7 @@ class CallWatcher:
         return arriving
 
     def _report_rest(self, call: _ArrivingCall, reader: ToolCalls) -> None:
-        """Report what came of a call since its last report, when it seems to be over; once for each call."""
+        """Report the part of a call since its last report, when it seems to be over; once for each call."""
         if not call.is_over:
             call.is_over = True
             self._report(call, reader)
@@ -165,12 +165,12 @@ class _ArrivingCall:
 
     @property
     def has_news(self) -> bool:
-        """Whether anything came since it was read."""
+        """True if anything came since the call was read."""
         return self._length > self._read and not self._is_broken
 
     @property
     def is_due(self) -> bool:
-        """Whether so much came since it was read that it is to be read again."""
+        """True if so much came since the call was read that it is to be read again."""
         return self._length > self._read + max(0, self._read - _SHORT) // _PART
 
     def ends_before(self, piece: CallPiece) -> bool:
@@ -190,7 +190,7 @@ class _ArrivingCall:
         self._length += sum(map(_size, values))
 
     def read(self) -> str | Mapping[str, Any] | None:
-        """Return the arguments as far as they came, a free text as it is; None where they are not a JSON object."""
+        """Return the arguments received so far, a free text as it is; None where they are not a JSON object."""
         self._read = self._length
         self._texts = ["".join(self._texts)]
         text = self._texts[0]

@@ -63,7 +63,7 @@ class PricedModel:
 
     @property
     def is_instrumented(self) -> bool:
-        """Whether the model makes an OpenTelemetry span for each request itself."""
+        """True if the model makes an OpenTelemetry span for each request itself."""
         return bool(getattr(self._asked, "is_instrumented", False))
 
     async def reply(self, request: ChatRequest) -> object:

@@ -96,12 +96,12 @@ class ToolRound(StoredRound):
 
     @property
     def settled(self) -> bool:
-        """Whether it was committed or discarded."""
+        """True if the round was committed or discarded."""
         return bool(self._state.ended)
 
     @property
     def has_calls(self) -> bool:
-        """Whether the model made any call, also one that cannot be read."""
+        """True if the model made any call, also one that cannot be read."""
         return bool(self._state.calls)
 
     @property
@@ -121,7 +121,7 @@ class ToolRound(StoredRound):
 
     @property
     def waits(self) -> bool:
-        """Whether something waits for an answer and is not a call of a tool.
+        """True if something waits for an answer and is not a call of a tool.
 
         It may be something that did not come whole in a reply that was finished: the commit refuses it, it is not in
         `unhandled`, and the model has not answered either.

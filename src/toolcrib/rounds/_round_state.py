@@ -25,7 +25,7 @@ _ASKED_AGAIN = (
 
 
 class RoundState:
-    """The reply as it came, its calls, and whether it was committed.
+    """The reply as received, its calls, and whether it was committed.
 
     Attributes:
         format: The rules of the wire format.

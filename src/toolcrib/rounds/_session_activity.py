@@ -15,7 +15,7 @@ from toolcrib.rounds._usage import Usage
 
 
 class ModelRequest:
-    """One request to the model, and what came of it.
+    """One request to the model, and its outcome.
 
     Attributes:
         usage: Its usage.
@@ -81,7 +81,7 @@ class SessionActivity:
 
     @contextmanager
     def request(self, *, json: bool) -> Generator[ModelRequest]:
-        """Emit that the model is asked in the body, and what came of it; what the body raises ends the activity."""
+        """Emit that the model is asked in the body, and the outcome; what the body raises ends the activity."""
         model_request, trace = ModelRequest(), None
         if self._trace is not None:
             facts = {**self._about, "output": "json" if json else "text", "has_span": self._is_instrumented}

@@ -81,7 +81,7 @@ class StepKeywords(StepOptions, total=False):
     {
         **dict.fromkeys(
             ("content", "data", "final_output", "output", "response", "structured_response", "value"),
-            "`result`, and `text` as it came",
+            "`result`, and `text` as received",
         ),
         **dict.fromkeys(("all_messages", "messages", "new_messages", "to_input_list"), "`transcript` of the session"),
         **dict.fromkeys(("choices", "stop_reason"), "`reason` of a `Stopped`"),
@@ -124,7 +124,7 @@ class _Answer:
     """A reply without calls, which may be added to the session's transcript.
 
     Attributes:
-        text: The text as it came.
+        text: The text as received.
         problems: The faults of the reply, a sentence each.
         usage: The usage of the step; after `Session.run`, of the whole run.
     """

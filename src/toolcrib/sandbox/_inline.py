@@ -72,7 +72,7 @@ class UnsafeInlineSandbox:
                 raise
             value, error = None, took_too_long(program.limits)
         finally:
-            run.stop()
+            await run.stop()
             self._threads.give_back(thread) if run.is_done.is_set() else thread.stop()
         if run.failed is not None:
             raise run.failed
@@ -93,13 +93,14 @@ class _Run:
         self.is_over, self.is_done = threading.Event(), threading.Event()
         self.failed: BaseException | None = None
         self.calls = 0
-        self._asked: Future[Reply] | None = None
+        self._asked: asyncio.Task[Reply] | None = None
 
-    def stop(self) -> None:
-        """Cancel the call that runs, and let no other begin."""
+    async def stop(self) -> None:
+        """Cancel the call that runs, wait for its end, and let no other begin."""
         self.is_over.set()
-        if self._asked is not None:
+        if self._asked is not None and not self._asked.done():
             self._asked.cancel()
+            await asyncio.wait({self._asked})
 
     def execute(self, source: Source) -> tuple[Any, ProgramError | None]:
         """Return the value of the last expression, or what went wrong."""
@@ -150,11 +151,21 @@ class _Run:
 
     def _answer(self, call: Coroutine[Any, Any, Reply]) -> Reply:
         try:
-            self._asked = asyncio.run_coroutine_threadsafe(call, self._loop)
-            return self._asked.result()
-        except BaseException as error:  # the host's own, or the run was cancelled: the program sees none of it
-            self.failed = error
+            reply: Future[Reply] = Future()
+            self._loop.call_soon_threadsafe(self._ask, call, reply)
+            return reply.result()
+        except BaseException as error:  # the host's own, or the run is over: the program sees none of it
+            self.failed = None if self.is_over.is_set() else error
             raise _Stop(None) from None
+
+    def _ask(self, call: Coroutine[Any, Any, Reply], reply: Future[Reply]) -> None:
+        """Begin a call on the event loop, unless the run is over."""
+        if self.is_over.is_set():
+            call.close()
+            reply.cancel()
+            return
+        self._asked = self._loop.create_task(call)
+        self._asked.add_done_callback(partial(_pass_on, reply))
 
     def _print(self, *values: Any, sep: str | None = None, end: str | None = None, **more: Any) -> None:
         if more.get("file") is not None:
@@ -174,6 +185,16 @@ class _Run:
         text = "\n".join(["Traceback (most recent call last):", *shown, f"{kind}: {error}"])
         line = (frames[-1].lineno or 0) if frames else 0
         return ProgramError("exception", kind, str(error), line, text)
+
+
+def _pass_on(reply: Future[Reply], call: asyncio.Task[Reply]) -> None:
+    """Hand the reply of a call, or its error, to the thread that waits for it."""
+    if call.cancelled():
+        reply.cancel()
+    elif (error := call.exception()) is not None:
+        reply.set_exception(error)
+    else:
+        reply.set_result(call.result())
 
 
 class _Stop(BaseException):

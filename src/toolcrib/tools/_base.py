@@ -71,7 +71,7 @@ class BaseTool:
 
     @property
     def may_need_consent(self) -> bool:
-        """Whether `get_consent` is asked at all."""
+        """True if `get_consent` is asked at all."""
         return type(self).get_consent is not BaseTool.get_consent
 
     def get_consent(self, ctx: RunContext[Any]) -> Consent | Awaitable[Consent | None] | None:

@@ -17,7 +17,18 @@ from typing import Any, TypeAlias, cast
 from toolcrib import schema
 from toolcrib.calls import copied
 from toolcrib.errors import ApprovalRequired, HookError, MissingProvided, ToolTimeoutError, exception_of
-from toolcrib.hooks import Hook, HookRaised, HookType, Observers, ToolHook, ambient, fire, supply, wanted
+from toolcrib.hooks import (
+    ContextSource,
+    Hook,
+    HookRaised,
+    HookType,
+    Observers,
+    ToolHook,
+    ambient,
+    fire,
+    supply,
+    wanted,
+)
 from toolcrib.schema import InjectedParameter, RunContext
 from toolcrib.tools._deadline import Deadline
 from toolcrib.tools._locks import Gate
@@ -90,7 +101,7 @@ class Body:
 
     @property
     def plain(self) -> bool:
-        """Whether an execution is nothing but `await fn(**arguments)`."""
+        """True if an execution is nothing but `await fn(**arguments)`."""
         if self._plain is None:
             spec = self._spec
             extra = bool(self._fixed) or bool(spec.injected) or not spec.plain or self._gate is not None
@@ -146,8 +157,16 @@ class Body:
         ctx: RunContext[Any] | None = None,
         timeout: float | None = None,
         begin: Begin | None = None,
+        run: ContextSource | None = None,
     ) -> Any:
         """Run the function once, after `begin`, and return its result.
+
+        Args:
+            arguments: The arguments by name, without fixed and injected ones.
+            ctx: The context that hooks and function are given; None where none was made.
+            timeout: The most seconds of the function itself.
+            begin: Is awaited right before the function.
+            run: Makes the context where code inside the function asks for it, and none was made.
 
         Raises:
             ToolTimeoutError: `timeout` seconds passed in the function itself.
@@ -155,7 +174,7 @@ class Body:
         """
         metadata = self._metadata
         metadata.started = time.time()
-        token = None if ctx is None else ambient.set(ctx)
+        token = ambient.set(run if ctx is None else ctx)
         try:
             hooks = self.observers.table()
             if hooks:
@@ -171,8 +190,10 @@ class Body:
             return value
         finally:
             metadata.ended = time.time()
-            if token is not None:
+            try:  # noqa: SIM105 -- `suppress` costs a tenth of a call
                 ambient.reset(token)
+            except ValueError:  # thrown away unfinished, and closed by the garbage collector elsewhere
+                pass
 
     async def _observed(
         self,
@@ -250,22 +271,28 @@ class Body:
         ctx: RunContext[Any] | None = None,
         timeout: float | None = None,
         begin: Begin | None = None,
+        run: ContextSource | None = None,
     ) -> Stream:
         """Return one execution of a streaming function, to be entered: `async with body.stream(...) as values`.
 
         Leaving it early closes the function's generator and calls `AFTER_INVOKE` with the values so far. `timeout`
-        covers the whole stream, without the time in which the consumer holds a value.
+        covers the whole stream, without the time in which the consumer holds a value. The others are as for `call`.
         """
-        return Stream(partial(self._begin, arguments, ctx, timeout, begin), self._metadata)
+        return Stream(partial(self._begin, arguments, ctx, timeout, begin, run), self._metadata)
 
     def _begin(
-        self, arguments: Mapping[str, Any], ctx: RunContext[Any] | None, timeout: float | None, begin: Begin | None
+        self,
+        arguments: Mapping[str, Any],
+        ctx: RunContext[Any] | None,
+        timeout: float | None,
+        begin: Begin | None,
+        run: ContextSource | None,
     ) -> AsyncIterator[Any]:
         values, hooks = self.merge(arguments, ctx), self.observers.table()
-        bare = not hooks and self._gate is None and timeout is None and ctx is None and not self._threaded
-        if bare and self._checked_types and begin is None:
+        is_free = ctx is None and run is None and timeout is None and begin is None
+        if is_free and self._checked_types and self._gate is None and not (hooks or self._threaded):
             return self._source(values, None)  # as it is: a generator around it costs as much as a value
-        return self._values(values, hooks, ctx, timeout, begin)
+        return self._values(values, hooks, ctx, timeout, begin, run)
 
     async def _values(
         self,
@@ -274,9 +301,10 @@ class Body:
         ctx: RunContext[Any] | None,
         timeout: float | None,
         begin: Begin | None,
+        run: ContextSource | None,
     ) -> AsyncGenerator[Any, None]:
-        if ctx is not None:
-            ambient.set(ctx)  # in the context of the stream, which no other code runs in
+        if ctx is not None or run is not None:
+            ambient.set(run if ctx is None else ctx)  # in the context of the stream, which no other code runs in
         await self._fire_before(hooks, values, ctx)
         on_yield, checked_types, values_so_far = hooks.get(ToolHook.ON_YIELD), self._checked_types, list[Any]()
         try:

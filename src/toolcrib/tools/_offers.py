@@ -54,7 +54,7 @@ class ResourceOffer:
 
     @property
     def is_template(self) -> bool:
-        """Whether it stands for a family of resources."""
+        """True if the offer stands for a family of resources."""
         return "{" in self.uri
 
     @property

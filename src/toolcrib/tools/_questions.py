@@ -50,7 +50,7 @@ def asking(
     about: Mapping[str, Any] | None = None,
     clocks: Deadline | None = None,
 ) -> Generator[Asked]:
-    """Pause the deadlines around the call for the body, which asks, and record what is asked and what comes of it.
+    """Pause the deadlines around the call for the body, which asks, and record the question and its answer.
 
     Args:
         ctx: The call.

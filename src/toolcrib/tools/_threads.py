@@ -105,7 +105,7 @@ class ThreadCall:
 
     @property
     def running(self) -> bool:
-        """Whether the thread is still at it, or has yet to begin."""
+        """True if the thread still works, or has yet to begin."""
         return self._jobs_left > 0
 
     async def run(self, fn: Callable[[], T]) -> T:

@@ -224,7 +224,7 @@ class Tool(Observed, Generic[P, R]):
 
     @property
     def is_watched(self) -> bool:
-        """Whether values come before it ends: those it yields, or those it reports."""
+        """True if values come before the call ends: those it yields, or those it reports."""
         return self.is_streaming or (self.source is not None and self.source.reports)
 
     def stub(self) -> str:

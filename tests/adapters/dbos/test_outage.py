@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 from dbos._sys_db import db_retry
 
-from tests.adapters.dbos.durable import QUICK, durable, engine_of
+from tests.adapters.dbos.durable import QUICK, Step, Work, durable, engine_of
 from toolcrib.adapters.dbos import DurableToolkit, Queue
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import ApprovalRequest, Suspended
@@ -168,6 +168,33 @@ async def test_the_time_of_an_outage_is_no_time_of_the_program_that_asks_for_app
     assert store.failures < 0
 
 
+class _GoneStore(MemoryApprovalStore):
+    """A store whose database is away for good once a call has begun."""
+
+    async def break_off(self, *arguments: Any, **options: Any) -> None:
+        raise DatabaseAway("database is locked")
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("kind", ["turn", "program"])
+async def test_a_worker_ends_though_it_cannot_note_what_it_broke_off(tmp_path: Path, kind: str) -> None:
+    """It waited for as long as the file was locked, or the server away."""
+    begun, store = asyncio.Event(), _GoneStore()
+
+    @ez_tool(requires_approval=True)
+    async def pay() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    work = Work(kind, Step(pay))
+    async with engine_of(str(tmp_path / "crib.db"), work.worker, approvals=store, grace=0.0) as engine:
+        await work.answer(engine, await work.put())
+        await begun.wait()
+
+    assert engine.gave_back
+    assert [entry.execution_state for entry in await store.unended()] == ["running"]  # of this process, which lives
+
+
 async def test_the_time_in_which_its_calls_cannot_be_kept_is_no_time_of_the_program(tmp_path: Path) -> None:
     @ez_tool
     async def lock() -> str:
@@ -183,12 +210,13 @@ async def test_the_time_in_which_its_calls_cannot_be_kept_is_no_time_of_the_prog
     assert (result.error, result.return_value) == (None, "locked")
 
 
-async def test_a_program_is_given_no_time_for_its_own_waiting(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sandbox", ["process", "monty", "subprocess", "unsafe_inline"])
+async def test_a_program_is_given_no_time_for_its_own_waiting(tmp_path: Path, sandbox: SandboxName) -> None:
     @ez_tool
     async def wait() -> None:
         await asyncio.sleep(60)
 
-    toolkit = _toolkit(wait, "process")
+    toolkit = _toolkit(wait, sandbox)
     async with engine_of(str(tmp_path / "crib.db"), toolkit):
         result = await (await toolkit.start("wait()")).result(polling=QUICK)
 

@@ -7,26 +7,18 @@ from toolcrib._extras import Extra
 with Extra("durable work", "durable", ("dbos",)):
     import dbos as _dbos
 
-from toolcrib.adapters.dbos._admin import (
-    WORK_STATES,
-    Work,
-    cancel_work,
-    find_work,
-    list_work,
-    resume_work,
-    retry_work,
-    show_work,
-    turn_id_of,
-)
+from toolcrib.adapters.dbos._admin import cancel_work, find_work, resume_work, retry_work, show_work
 from toolcrib.adapters.dbos._agent import DurableAgent
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._engine import Engine, standing_routines
+from toolcrib.adapters.dbos._fork import fork_work
 from toolcrib.adapters.dbos._handle import TurnHandle
 from toolcrib.adapters.dbos._health import serve_health
+from toolcrib.adapters.dbos._listing import list_work
 from toolcrib.adapters.dbos._lost_work import keep_closing_lost_work
 from toolcrib.adapters.dbos._migrate import grant_use, migrate, table_versions
 from toolcrib.adapters.dbos._operator import WorkOperator
-from toolcrib.adapters.dbos._placement import Placement, Queue, RetryPolicy
+from toolcrib.adapters.dbos._placement import Placement, Queue, RetryPolicy, turn_id_of
 from toolcrib.adapters.dbos._program import DurableProgram, DurableToolkit, enqueue_program
 from toolcrib.adapters.dbos._prune import prune
 from toolcrib.adapters.dbos._schedules import (
@@ -40,6 +32,7 @@ from toolcrib.adapters.dbos._schedules import (
     trigger_schedule,
 )
 from toolcrib.adapters.dbos._takeover import keep_recovering, keep_returning
+from toolcrib.adapters.dbos._work import WORK_STATES, Work
 from toolcrib.adapters.dbos._workers import Worker, recover, workers
 from toolcrib.durable import DurableFailure
 
@@ -65,6 +58,7 @@ __all__ = [
     "delete_schedule",
     "enqueue_program",
     "find_work",
+    "fork_work",
     "grant_use",
     "list_work",
     "migrate",

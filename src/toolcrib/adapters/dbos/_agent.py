@@ -18,7 +18,7 @@ from toolcrib.adapters.dbos._context import SharedContext
 from toolcrib.adapters.dbos._engine import Engine, current_engine, queue_owners, require_served
 from toolcrib.adapters.dbos._handle import TurnHandle
 from toolcrib.adapters.dbos._host import DbosHost
-from toolcrib.adapters.dbos._placement import PARTITION, Placement, Queue, RetryPolicy
+from toolcrib.adapters.dbos._placement import ATTRIBUTES, PARTITION, Placement, Queue, RetryPolicy
 from toolcrib.adapters.dbos._schedules import Schedule, apply_schedule
 from toolcrib.adapters.dbos._workflow import workflow
 from toolcrib.calls import Failed, Outcome, StoredFields, Suspended, error_of, outcome_from_dict, versioned
@@ -155,6 +155,7 @@ class DurableAgent(DbosAnswers):
         debounce: float | None = None,
         debounce_limit: float | None = None,
         conversation_id: str | None = None,
+        attributes: Mapping[str, str] | None = None,
         connection: Transaction | None = None,
     ) -> TurnHandle:
         """Enqueue a turn, and return its handle.
@@ -170,6 +171,8 @@ class DurableAgent(DbosAnswers):
             debounce_limit: Seconds after the first of them, after which the last is done all the same.
             conversation_id: The conversation that it is part of, which its requests show; turns that come of it are
                 part of the same. That of the run when None.
+            attributes: Texts by name, by which it is found, as in `list_work(client, attributes={"customer": "acme"})`;
+                those of the turn that puts it when None.
             connection: A connection or session of SQLAlchemy to the same database: the turn is put when its transaction
                 is committed, with what else is written there. `run` does not follow it.
 
@@ -179,7 +182,7 @@ class DurableAgent(DbosAnswers):
             EngineError: The queue has limits for each partition, and none is given; a running turn puts one with
                 `debounce` or `connection`; the connection is to another database; or it is given, and a key.
         """
-        placement = Placement("", priority, key, delay, timeout, partition, debounce, debounce_limit)
+        placement = Placement("", priority, key, delay, timeout, partition, debounce, debounce_limit, attributes)
         put = _Put(turn, placement, conversation_id, connection=connection)
         token = _putting.set(put)
         try:
@@ -189,7 +192,13 @@ class DurableAgent(DbosAnswers):
         return put.handle or self.handle(turn.id)
 
     async def call(
-        self, turn: Turn[Any], *, priority: int = 0, timeout: float | None = None, partition: str | None = None
+        self,
+        turn: Turn[Any],
+        *,
+        priority: int = 0,
+        timeout: float | None = None,
+        partition: str | None = None,
+        attributes: Mapping[str, str] | None = None,
     ) -> Outcome:
         """Enqueue a turn, and return its outcome when it has ended, whatever people are asked meanwhile.
 
@@ -203,7 +212,7 @@ class DurableAgent(DbosAnswers):
         Raises:
             DurableFailure: The turn was cancelled, or failed outside of its tool.
         """
-        handle = await self.put(turn, priority=priority, timeout=timeout, partition=partition)
+        handle = await self.put(turn, priority=priority, timeout=timeout, partition=partition, attributes=attributes)
         execution = current_execution.get()
         for child in execution.children if execution is not None else ():
             if child["turn"]["uuid"] == turn.id:
@@ -221,6 +230,7 @@ class DurableAgent(DbosAnswers):
         timeout: float | None = None,
         partition: str | None = None,
         conversation_id: str | None = None,
+        attributes: Mapping[str, str] | None = None,
     ) -> None:
         """Enqueue a turn like this one at each tick of a schedule, in place of a schedule of that name.
 
@@ -240,7 +250,7 @@ class DurableAgent(DbosAnswers):
         if time_argument is not None and time_argument not in known:
             names = ", ".join(known) or "none"
             raise ValueError(f"`{turn.tool_name}` has no argument `{time_argument}` for the time; it has: {names}")
-        placement = Placement("", priority, key, None, timeout, partition)
+        placement = Placement("", priority, key, None, timeout, partition, attributes=attributes)
         token = _putting.set(_Put(turn, placement, conversation_id, schedule=schedule, time_argument=time_argument))
         try:
             await self.agent.put(turn)
@@ -267,6 +277,8 @@ class DurableAgent(DbosAnswers):
         conversation_id = put.conversation_id or (execution.conversation_id if execution else None)
         if conversation_id is not None:
             data["conversation_id"] = conversation_id
+        if attributes := placement.attributes or (execution.attributes if execution else None):
+            data[ATTRIBUTES] = dict(attributes)
         if put.schedule is not None:
             options = (put.schedule, TURN, self.queue.name, data, placement, put.time_argument)
             await asyncio.to_thread(apply_schedule, self.client, *options)
@@ -372,7 +384,8 @@ class DurableAgent(DbosAnswers):
             if data["agent"] == self.name and WAITING not in data:
                 copied = {**data["turn"], "uuid": str(uuid4())}
                 again = Turn.from_dict(copied, branched.agent.tools)
-                await branched.put(again, partition=data.get(PARTITION), conversation_id=data.get("conversation_id"))
+                options: dict[str, Any] = {name: data.get(name) for name in (PARTITION, ATTRIBUTES, "conversation_id")}
+                await branched.put(again, **options)
         return branched
 
     def branched(self, name: str) -> DurableAgent:
@@ -396,6 +409,7 @@ class DurableAgent(DbosAnswers):
             work_id, waiting if isinstance(waiting, Suspended) else None, engine.worker_id, engine.may_begin
         )
         execution.conversation_id, execution.partition = data.get("conversation_id"), data.get(PARTITION)
+        execution.attributes = data.get(ATTRIBUTES)
         token = current_execution.set(execution)
         try:
             binding = self._binding(engine, execution)

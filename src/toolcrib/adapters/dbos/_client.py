@@ -16,21 +16,25 @@ from typing import Any, TypeAlias, cast
 
 import dbos._sys_db as dbos_database
 import sqlalchemy as sa
-from dbos import DBOSClient, WorkflowStatus
-from dbos._error import (
-    DBOSAwaitedWorkflowCancelledError,
-    DBOSNonExistentWorkflowError,
-    DBOSQueueDeduplicatedError,
-)
-from dbos._queue import QueueRateLimit
-from dbos._serialization import Serializer, serialize_args
+from dbos import DBOSClient, Serializer, WorkflowStatus
+from dbos import error as dbos_error
+from dbos._serialization import serialize_args
 from dbos._sys_db import db_retry
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 from sqlalchemy.orm import Session
 
 from toolcrib._json_writer import valid_text
 from toolcrib._numbers import require_seconds
-from toolcrib.adapters.dbos._placement import DEBOUNCED, TIMEOUT, Placement, Queue, data_of, limits_of, with_id
+from toolcrib.adapters.dbos._placement import (
+    ATTRIBUTES,
+    DEBOUNCED,
+    TIMEOUT,
+    Placement,
+    Queue,
+    data_of,
+    limits_of,
+    with_id,
+)
 from toolcrib.adapters.dbos._work_tables import MARK_TABLES, REQUEST_TABLES, WORK_TABLES
 from toolcrib.adapters.dbos._work_tables import stopped_queues as _stopped
 from toolcrib.approvals import PostgresApprovalStore, SqliteApprovalStore
@@ -107,7 +111,7 @@ def _in_ms(seconds: float) -> int:
     return int((time.time() + seconds) * 1000)
 
 
-def _limiter(rate: tuple[int, float] | None) -> QueueRateLimit | None:
+def _limiter(rate: tuple[int, float] | None) -> Any:
     return None if rate is None else {"limit": rate[0], "period": rate[1]}
 
 
@@ -279,18 +283,20 @@ class Client:
         url = connection.engine.url
         if url.database is not None and _place(url) != _place(self.engine.url):
             raise EngineError(f"put: the connection is to another database than {self.database}, which has the queue")
-        options, data = self._options(workflow, queue, placement), {**data, **limits_of(placement)}
+        data = {**data, **limits_of(placement)}
+        options = self.options(workflow, queue, placement, data)
         return self.dbos.enqueue_in_transaction(connection, cast("Any", options), data).get_workflow_id()
 
     def enqueue_now(self, workflow: str, queue: str, data: Mapping[str, Any], placement: Placement) -> str:
         """Enqueue the same from plain code, in a transaction of its own."""
-        options = self._options(workflow, queue, placement)
         if placement.debounce is not None:
-            return self._debounce(options, data, placement, placement.debounce)
-        return self.dbos.enqueue(cast("Any", options), {**data, **limits_of(placement)}).get_workflow_id()
+            return self._debounce(workflow, queue, data, placement, placement.debounce)
+        data = {**data, **limits_of(placement)}
+        options = self.options(workflow, queue, placement, data)
+        return self.dbos.enqueue(cast("Any", options), data).get_workflow_id()
 
-    def _options(self, workflow: str, queue: str, placement: Placement) -> dict[str, Any]:
-        """Return the options of DBOS for work that is placed so."""
+    def options(self, workflow: str, queue: str, placement: Placement, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options of DBOS for work that is placed so, and has this data."""
         options: dict[str, Any] = {
             "workflow_name": workflow,
             "queue_name": queue,
@@ -306,15 +312,20 @@ class Client:
             options["queue_partition_key"] = placement.partition
         if placement.delay is not None:
             options["delay_seconds"] = placement.delay
+        if data.get(ATTRIBUTES):
+            options["attributes"] = dict(data[ATTRIBUTES])
         return options
 
-    def _debounce(self, options: dict[str, Any], data: Mapping[str, Any], placement: Placement, seconds: float) -> str:
+    def _debounce(
+        self, workflow: str, queue: str, data: Mapping[str, Any], placement: Placement, seconds: float
+    ) -> str:
         """Enqueue work that waits for others of its key, or put it in the place of one that waits; return its id.
 
         DBOS's own function keeps the data as it is given, and work is to have its own id there.
         """
-        limits = {DEBOUNCED: placement.key, TIMEOUT: placement.timeout}
+        limits = {DEBOUNCED: placement.key, TIMEOUT: placement.timeout, ATTRIBUTES: placement.attributes}
         data = {**data, **{name: value for name, value in limits.items() if value is not None}}
+        options = self.options(workflow, queue, placement, data)
         holder_id = f"{options['workflow_name']}-{placement.key}"  # the id by which DBOS's own function knows it
         options |= {"deduplication_id": holder_id, "delay_seconds": min(seconds, placement.debounce_limit or seconds)}
         del options["duplication_policy"]
@@ -324,7 +335,7 @@ class Client:
                 return work_id
             try:
                 return self.dbos._enqueue_debounced(cast("Any", options), limit, data)  # pyright: ignore[reportPrivateUsage] -- as above
-            except DBOSQueueDeduplicatedError:  # another process was quicker
+            except dbos_error.DBOSQueueDeduplicatedError:  # another process was quicker
                 continue
 
     def _replace_delayed(self, options: dict[str, Any], data: Mapping[str, Any], seconds: float) -> str | None:
@@ -355,6 +366,8 @@ class Client:
                     conn=connection,
                 )["bounced_workflow_id"]
                 if replaced == holder:
+                    mine = sa.update(system.tables.workflow_status).where(table.workflow_uuid == holder)
+                    connection.execute(mine.values(attributes=options.get("attributes") or sa.null()))
                     connection.commit()
                 return holder if replaced == holder else None
 
@@ -379,11 +392,11 @@ class Client:
         require_seconds("result", "polling", polling)
         try:
             handle: Any = await self.dbos.retrieve_workflow_async(workflow_id)
-        except DBOSNonExistentWorkflowError:
+        except dbos_error.DBOSNonExistentWorkflowError:
             raise EngineError(f"there is no workflow {workflow_id} in {self.database}") from None
         try:
             return await handle.get_result(polling_interval_sec=polling)
-        except DBOSAwaitedWorkflowCancelledError as error:
+        except dbos_error.DBOSAwaitedWorkflowCancelledError as error:
             raise DurableFailure("Cancelled", f"{workflow_id} was cancelled") from error
 
     async def stream(self, workflow_id: str, key: str, *, polling: float = 0.25) -> AsyncGenerator[Any, None]:

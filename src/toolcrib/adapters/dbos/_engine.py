@@ -19,7 +19,7 @@ from typing import Any, Literal, cast
 
 import dbos._dbos as dbos_module
 from dbos import DBOS
-from dbos._error import DBOSAwaitedWorkflowCancelledError, DBOSWorkflowCancelledError
+from dbos import error as dbos_error
 
 from toolcrib._numbers import require_seconds
 from toolcrib.adapters.dbos._client import Client, JsonSerializer
@@ -350,11 +350,13 @@ class Engine:
         """End the work and close the connections; of a database that does not answer, `silence` gives it up."""
         instance = _instance()
         if instance is not None:
+            ends = [_destroy()]
             if await self._drain(instance):
                 limit_answers(self.client.engine.url, _END_SECONDS)  # other connections may be lost
             else:
                 silence.enter_context(given_up(self.client.engine.url))
-            await _destroy()
+                ends += [] if self.sink is None else [asyncio.to_thread(self.sink.sink.close)]  # it waits as long
+            await asyncio.gather(*ends)
         if self._living is not None:  # until here: what others take for dead, they take over
             self._living.cancel()
             await asyncio.gather(self._living, return_exceptions=True)
@@ -376,10 +378,7 @@ class Engine:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._grace):
                 await _ended(instance)
-        running = list(instance._workflow_tasks)  # DBOS leaves them running
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await _cut_off(list(instance._workflow_tasks))  # DBOS leaves them running
         client = self.client
         ours: Any = client.dbos
         for database in (instance._sys_db, ours._sys_db):
@@ -405,6 +404,16 @@ async def _destroy() -> None:
         await loop.run_in_executor(thread, DBOS.destroy)
     # DBOS has put a pool of its own, which is gone now, behind this loop's asyncio.to_thread
     loop.set_default_executor(ThreadPoolExecutor(thread_name_prefix="asyncio"))
+
+
+async def _cut_off(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel tasks until they end: one that notes what it broke off may wait for a database that is away."""
+    running = set(tasks)
+    while running:
+        for task in running:
+            task.cancel()
+        ended, running = await asyncio.wait(running, timeout=_END_SECONDS)
+        await asyncio.gather(*ended, return_exceptions=True)
 
 
 async def _tried(work: Callable[[], object]) -> bool:
@@ -468,7 +477,9 @@ def _is_trouble(record: logging.LogRecord) -> bool:
     if record.levelno < logging.ERROR:
         return False
     error = record.exc_info[1] if record.exc_info else None
-    return not isinstance(error, DBOSWorkflowCancelledError | DBOSAwaitedWorkflowCancelledError | WorkTimeoutError)
+    return not isinstance(
+        error, dbos_error.DBOSWorkflowCancelledError | dbos_error.DBOSAwaitedWorkflowCancelledError | WorkTimeoutError
+    )
 
 
 class WorkTimeoutError(TimeoutError):

@@ -7,8 +7,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from toolcrib.adapters.dbos._admin import WORK_STATES, cancel_work, list_work, resume_work, retry_work
+from toolcrib.adapters.dbos._admin import cancel_work, resume_work, retry_work
 from toolcrib.adapters.dbos._client import Client
+from toolcrib.adapters.dbos._listing import list_work
+from toolcrib.adapters.dbos._work import WORK_STATES
 from toolcrib.adapters.dbos._workers import recover, workers
 
 _OPEN = ("DELAYED", "ENQUEUED", "PENDING")

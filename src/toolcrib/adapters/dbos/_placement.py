@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,14 @@ DEBOUNCED = "debounced"
 
 SCHEDULE = "schedule"
 """The key in the data of work of the schedule that it comes from."""
+
+ATTRIBUTES = "attributes"
+"""The key in the data of work of its attributes, which the turns that it puts have, too."""
+
+NOTES = frozenset({"left", "left_at", "tries"})
+"""The names of the notes of workers beside the attributes of work: why it waits, since when, and its tries."""
+
+_NAME = re.compile(r"[\w.:/-]+")
 
 
 _FACTOR = 1_000_000  # the most that a pause between two tries grows by
@@ -152,6 +161,7 @@ class Placement:
         debounce_limit: Seconds after the first of them, after which the last is done all the same.
         timeout: Seconds in which it has to end once a worker has begun it; then it fails. It has them anew each time
             that it is begun: when it goes on after an answer, on another worker, or by a retry.
+        attributes: Texts by name, by which it is found: `{"customer": "acme"}`. The turns that it puts have them, too.
     """
 
     id: str
@@ -162,8 +172,12 @@ class Placement:
     partition: str | None = None
     debounce: float | None = None
     debounce_limit: float | None = None
+    attributes: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
+        require_attributes("put", self.attributes)
+        if notes := NOTES.intersection(self.attributes or ()):
+            raise ValueError(f"put: `{min(notes)}` cannot be the name of an attribute: workers note something by it")
         if self.partition is not None and not self.partition:
             raise ValueError("put: partition must be a text that is not empty")
         if self.partition is not None and self.key is not None:
@@ -179,13 +193,28 @@ class Placement:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options besides the id, as JSON shapes."""
-        return {name: value for name in Placement.__slots__ if name != "id" and (value := getattr(self, name))}
+        """The options besides the id and what the data of the work has, as JSON shapes."""
+        names = [name for name in Placement.__slots__ if name not in ("id", ATTRIBUTES)]
+        return {name: value for name in names if (value := getattr(self, name))}
 
 
 def limits_of(placement: Placement) -> dict[str, Any]:
     """Return the part of its placement that the data of work keeps."""
-    return {name: value for name in (KEY, PARTITION, TIMEOUT) if (value := getattr(placement, name)) is not None}
+    names = (KEY, PARTITION, TIMEOUT, ATTRIBUTES)
+    return {name: value for name in names if (value := getattr(placement, name)) is not None}
+
+
+def require_attributes(who: str, attributes: object) -> None:
+    """Return if these are texts by name, or None; raises TypeError for another value, ValueError for a name."""
+    if attributes is None:
+        return
+    pairs = cast("Mapping[object, object]", attributes) if isinstance(attributes, Mapping) else {None: None}
+    for name, value in pairs.items():
+        if not (isinstance(name, str) and isinstance(value, str)):
+            shown = "attributes={'customer': 'acme'}"
+            raise TypeError(f"{who}: attributes are texts by name, as in {shown}, and not {attributes!r:.80}")
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{who}: the name of an attribute is of letters, digits and `_.:/-`, not {name!r:.80}")
 
 
 def turn_id_of(id: str) -> str:

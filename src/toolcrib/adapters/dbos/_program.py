@@ -17,7 +17,7 @@ from toolcrib._numbers import count_text, require_seconds
 from toolcrib.adapters.dbos._answers import DbosAnswers
 from toolcrib.adapters.dbos._client import Client, Transaction
 from toolcrib.adapters.dbos._engine import Engine, current_engine, queue_owners, require_served, standing_routines
-from toolcrib.adapters.dbos._placement import KEY, Placement, Queue, RetryPolicy
+from toolcrib.adapters.dbos._placement import ATTRIBUTES, KEY, Placement, Queue, RetryPolicy
 from toolcrib.adapters.dbos._program_journal import (
     ProgramJournal,
     cancel_run,
@@ -184,6 +184,8 @@ class DurableToolkit(DbosAnswers):
         tools = tools_in(code, self.toolkit.function_names)
         data = _program_data("", self.name, self.queue.name, code, principal, conversation_id, tools)
         placement = placement or Placement("")
+        if placement.attributes:
+            data[ATTRIBUTES] = dict(placement.attributes)
         self.queue.check(placement.partition)
         await asyncio.to_thread(apply_schedule, self.client, schedule, PROGRAM, self.queue.name, data, placement)
 

@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from toolcrib.adapters.dbos._client import Client, JsonSerializer
 from toolcrib.adapters.dbos._context import forget_changes
-from toolcrib.adapters.dbos._placement import KEY, data_of
+from toolcrib.adapters.dbos._placement import ATTRIBUTES, KEY, data_of
 from toolcrib.adapters.dbos._program_journal import reopen_run, revive_run
 from toolcrib.errors import EngineError
 
@@ -77,9 +77,10 @@ def _reset(
     found = _database(client).tables
     work, output, steps = found.workflow_status, found.workflow_output, found.operation_outputs
     is_unchanged = (work.c.workflow_uuid == status.workflow_id, work.c.status == status.status)
-    cleared: dict[str, Any] = dict.fromkeys(_CLEARED)
-    key = data_of(status).get(KEY)
+    data, cleared = data_of(status), dict[str, Any].fromkeys(_CLEARED)
+    key, attributes = data.get(KEY), data.get(ATTRIBUTES) or sa.null()
     values = {**cleared, "status": "ENQUEUED", "recovery_attempts": 0, "queue_name": queue, "deduplication_id": key}
+    values["attributes"] = attributes
     try:
         if connection.execute(sa.update(work).where(*is_unchanged).values(**values)).rowcount == 0:
             return False
@@ -94,7 +95,6 @@ def _reset(
 
 
 _CLEARED = (
-    "attributes",
     "output",
     "error",
     "owner_xid",

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import sqlalchemy as sa
 from croniter import croniter
 from dbos import DBOS
-from dbos._error import DBOSException
+from dbos import error as dbos_error
 
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_routines
@@ -155,7 +155,7 @@ def apply_schedule(
         _skip_until(client, schedule.name, datetime.now(UTC))  # first: it has made nothing of its own due before
     try:
         client.dbos.apply_schedules([cast("Any", entry)])
-    except DBOSException as error:
+    except dbos_error.DBOSException as error:
         raise EngineError(f"the schedule `{schedule.name}` cannot be made: {error}") from None
     if _found(client, schedule.name)["last_fired_at"] is None:
         _skip_until(client, schedule.name, datetime.now(UTC))  # what passes from here on is made up for
@@ -240,7 +240,7 @@ def backfill_schedule(client: Client, name: str, since: datetime, until: datetim
         raise EngineError(f"the schedule `{name}` has more than {_MOST_TICKS} ticks in that time: take a shorter one")
     try:
         handles = client.dbos.backfill_schedule(name, start, until)
-    except DBOSException as error:
+    except dbos_error.DBOSException as error:
         raise EngineError(f"no tick of `{name}` was enqueued: {error}. Start a worker of this database first") from None
     return [_work_id(found["context"]["data"], handle.workflow_id.removeprefix(_PREFIX)) for handle in handles]
 

@@ -10,10 +10,10 @@ from typing import Any, TypeAlias, TypeVar
 
 import sqlalchemy as sa
 from dbos import DBOS
+from dbos import error as dbos_error
 from dbos._context import current_owner_xid
 from dbos._core import _cancellation_watcher as cancellation_watcher  # pyright: ignore[reportPrivateUsage] -- one query a second for all that runs; DBOS offers it for steps alone
 from dbos._dbos import _get_dbos_instance as dbos_instance  # pyright: ignore[reportPrivateUsage] -- as above
-from dbos._error import DBOSBaseException, DBOSWorkflowCancelledError
 
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._engine import WorkTimeoutError, current_engine
@@ -24,7 +24,7 @@ from toolcrib.errors import NewerForm, register_signal, signal_of_newer_form
 
 R = TypeVar("R")
 
-register_signal(DBOSBaseException)
+register_signal(dbos_error.DBOSBaseException)
 Body: TypeAlias = Callable[..., Awaitable[R]]
 
 _RECOVERIES = 100  # how often work may be begun again before DBOS gives it up: it may kill each worker that takes it
@@ -115,7 +115,7 @@ async def unless_cancelled(task: asyncio.Task[Any], work_id: str) -> None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
         if is_cut_off:
-            raise DBOSWorkflowCancelledError(f"{work_id} was cancelled")
+            raise dbos_error.DBOSWorkflowCancelledError(f"{work_id} was cancelled")
     task.result()
 
 
