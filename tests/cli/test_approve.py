@@ -79,7 +79,7 @@ async def test_a_yes_runs_the_tool(crib: Toolset, typed: list[str], value: str) 
         (["n too much"], "too much"),
         (["no", ""], "`pay` was denied by "),
         ([], "nobody answered"),
-        (["e"], "no answer came"),
+        (["e"], "nobody answered"),
     ],
 )
 async def test_a_no_is_told_to_the_model(crib: Toolset, typed: list[str], reason: str) -> None:
