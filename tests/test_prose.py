@@ -34,9 +34,7 @@ PHRASES = re.compile(
 """Phrases that no text has: say "is not a path", "no key is configured"."""
 UNNAMED = re.compile(r"\b[Ww]hat (?:came|comes|became) of\b|\bas (?:it|they) came\b|\bcan be had\b")
 """Phrases that do not name their thing: say "True if the call has ended", "the outcome", "as received", "available"."""
-_UNNAMED_STILL = frozenset(
-    {"calls", "dbos", "durable", "pipeline", "provenance", "restate", "rounds", "serving", "tools"}
-)
+_UNNAMED_STILL = frozenset({"calls", "dbos", "durable", "pipeline", "restate", "rounds", "serving", "tools"})
 """Folders in which such phrases still are."""
 QUESTIONS = re.compile(r"\A\s*(?:What|Which|Who|Whom|Whose|Where|When|Why|How)\b|^ +\w+: What\b", re.MULTILINE)
 """First words of no text about a thing: say "The tools in force" of it, and not "What tools are in force"."""
