@@ -259,6 +259,8 @@ class Memory(Readings):
 
         A name that is the only value of a `send` is that of the receiver, unless it looks like a file's.
         """
+        if not self._private:
+            return
         named = {path: [*self._writings.named_in(str(value))] for path, value in deciding if has_words(value)}
         receivers = {flat(str(value)) for path, value in deciding if has_words(value) and not named[path]}
         for path, value in deciding:

@@ -116,7 +116,7 @@ class Pieces:
 
     @property
     def is_full(self) -> bool:
-        """Whether text of others is not here: then no result counts as trusted, and what is unknown may be theirs."""
+        """True if text of others is not here: then no result counts as trusted, and what is unknown may be theirs."""
         return self._is_lost or self._left < 0
 
     @property

@@ -126,7 +126,7 @@ class Readings(Origins):
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing waits to be read."""
+        """True if nothing waits to be read."""
         return not self._waiting
 
     def settle(self) -> None:
@@ -359,7 +359,7 @@ class Readings(Origins):
 
     @property
     def reads_others(self) -> bool:
-        """Whether it has read text that a stranger may have written, or has such text to read."""
+        """True if it has read text that a stranger may have written, or has such text to read."""
         return bool(self._waiting) or self._reads_others
 
 

@@ -78,7 +78,7 @@ class Binding:
 
     @property
     def digests(self) -> tuple[str, ...]:
-        """What an approval of the name holds for."""
+        """The digests and values that an approval of the name holds for."""
         return (*sorted(self.marks | self.stated), *self.links, *self.chosen)
 
 
