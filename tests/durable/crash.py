@@ -134,6 +134,8 @@ class Worker:
         self._process = _server.Process(target=self._main, args=(its,), daemon=True)
         self._process.start()
         its.close()
+        with contextlib.suppress(EOFError):  # it ended
+            self._held.recv()  # it has begun: what it was forked off ignores Ctrl-C
 
     def set_clock(self, wrong_by: int) -> None:
         """Have its clock be wrong by so many seconds."""

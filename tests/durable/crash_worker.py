@@ -133,7 +133,7 @@ def main(arguments: list[str], files: Files, source: str | None, held: Connectio
 
 
 def begin(files: Files, held: Connection) -> None:
-    """Have this process be a worker with these files, which ends with the process that started it."""
+    """Have this process be a worker with these files, which ends with the process that started it, and is told."""
     os.environ[LEDGER] = files.ledger
     os.environ.pop("LD_PRELOAD", None)  # of this process alone, and not of its sandboxes
     if wrong_clock := getattr(ctypes.CDLL(None), "toolcrib_clock", None):
@@ -144,6 +144,7 @@ def begin(files: Files, held: Connection) -> None:
     signal.signal(signal.SIGUSR1, _show_tasks)
     faulthandler.register(signal.SIGUSR1, chain=True)
     threading.Thread(target=_end_with, args=(held,), daemon=True).start()
+    held.send("begun")
 
 
 def _show_tasks(*_: object) -> None:
