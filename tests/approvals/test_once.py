@@ -210,7 +210,7 @@ async def test_a_call_suspended_for_one_principal_is_not_resumed_for_another() -
 
     outcome = await counter.pipeline.run(waiting, Run(principal="eve"), grant=waiting.request.grant())
 
-    assert "on behalf of bob, and this call is of eve" in problem(outcome)
+    assert "on behalf of bob, and this call is on behalf of eve" in problem(outcome)
     assert counter.ran == []
 
 

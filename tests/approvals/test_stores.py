@@ -349,7 +349,7 @@ async def test_an_answer_serves_no_other_call(store: Store, other: dict[str, Any
         (lambda: asked().grant(expires_at=datetime.now(UTC) + PAST), "it expired at .*; ask again"),
         (lambda: asked(tool="pay").grant(), "it was given for `pay`"),
         (lambda: asked(call_id="call_2").grant(), "it was given for the call call_2, and this is the call call_1"),
-        (lambda: asked().grant(principal="bob"), "on behalf of bob, and this call is of no principal"),
+        (lambda: asked().grant(principal="bob"), "on behalf of bob, and this call is on behalf of no principal"),
     ],
 )
 async def test_an_answer_that_does_not_fit_is_an_error(store: Store, answer: Callable[[], Any], problem: str) -> None:

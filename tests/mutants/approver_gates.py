@@ -6,7 +6,7 @@ from tests.mutants.gate import Gate
 
 __all__ = ["APPROVER_GATES"]
 
-_REQUIRED, _FIT, _SEVERAL, _LEDGER = (f"approvals/_{name}.py" for name in ("required", "fit", "several", "ledger"))
+_REQUIRED, _FIT, _RULES = (f"approvals/_{name}.py" for name in ("required", "fit", "ledger_rules"))
 _GATE, _RULE, _FILE, _REQUEST = "approvers/_gate.py", "approvers/_rule.py", "approvers/_file.py", "calls/_approval.py"
 _STORE, _OF_EXPIRY = "approvals/_ledger_store.py", ("tests/approvers/test_expiry.py",)
 _IDENTITY, _GROUPS, _NOTICES = "calls/_identity.py", "approvers/_groups.py", "approvals/_notices.py"
@@ -159,24 +159,24 @@ APPROVER_GATES: tuple[Gate, ...] = (
         "holds = True",
         _OF_GATE,
     ),
-    Gate("an approver of no use", _SEVERAL, "if why := _of_no_use(grant, request):", "if (why := None):", _OF_GATE),
+    Gate("an approver of no use", _RULES, "if why := _of_no_use(grant, request):", "if (why := None):", _OF_GATE),
     Gate(
         "all rules before a call is approved",
-        _SEVERAL,
+        _RULES,
         "return any(approvers_lacking(rule, identities, request.created_at) for rule in rules)",
         "return False",
         _OF_GATE,
     ),
     Gate(
         "an answer of who may answer no more",
-        _LEDGER,
+        _RULES,
         "return bool(request.required or request.required_if_edited) and bool(misfit(known.answer, request))",
         "return False",
         _OF_GATE,
     ),
     Gate(
         "rules of what is pending",
-        _LEDGER,
+        _RULES,
         'name: getattr(request, name) for name in ("required", "required_if_edited", "approvals_needed")',
         "",
         _OF_GATE,
@@ -411,7 +411,7 @@ APPROVER_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "the time of the answer by the store's clock",
-        _LEDGER,
+        _RULES,
         "        answer = replace(answer, identity=replace(answer.identity, at=at))\n",
         "        pass\n",
         _OF_DELEGATION,

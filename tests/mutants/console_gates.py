@@ -147,7 +147,7 @@ CONSOLE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "console: a request is answered once",
-        "approvals/_ledger.py",
+        "approvals/_ledger_rules.py",
         '    if entry.state != "pending":\n        raise _answered(entry)\n',
         "",
         _API,

@@ -43,7 +43,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "a request is closed for another about the same call alone",
-        "approvals/_ledger.py",
+        "approvals/_ledger_rules.py",
         "older.definition != newer.definition and all(getattr(older, n) == getattr(newer, n) for n in same)",
         "older.definition != newer.definition",
         ("tests/approvals/test_stores.py",),

@@ -6,7 +6,7 @@ from tests.mutants.gate import Gate
 
 __all__ = ["GRANT_GATES"]
 
-_BOUNDS, _LEDGER, _GRANT = "calls/_bounds.py", "approvals/_ledger.py", "calls/_grant.py"
+_BOUNDS, _LEDGER, _GRANT = "calls/_bounds.py", "approvals/_ledger_rules.py", "calls/_grant.py"
 _PARTS, _OF_PARTS = "calls/_bound_parts.py", ("tests/approvals/test_bound_parts.py",)
 _OF_BOUNDS = ("tests/approvals/test_within.py",)
 _FORM = "approvals/_grant_form.py"

@@ -13,7 +13,7 @@ _EXECUTE = "pipeline/_execute.py"
 _BODY = "tools/_body.py"
 _CALL = "pipeline/_live_call.py"
 _RUN = "pipeline/_run.py"
-_LEDGER = "approvals/_ledger.py"
+_LEDGER = "approvals/_ledger_rules.py"
 _RUN_STATE = "pipeline/_run_state.py"
 
 _OF_RECOVERY = ("tests/pipeline/test_recover.py",)

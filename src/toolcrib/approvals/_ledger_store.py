@@ -18,10 +18,10 @@ from toolcrib.approvals._claims import (
     renew_claims,
     renew_executions,
 )
+from toolcrib.approvals._entry import ApprovalEntry
 from toolcrib.approvals._executions import Execution, Heartbeat, active_executions
-from toolcrib.approvals._ledger import (
-    ApprovalEntry,
-    Ledger,
+from toolcrib.approvals._ledger import Ledger
+from toolcrib.approvals._ledger_rules import (
     begin_execution,
     deny_expired,
     end_execution,

@@ -6,8 +6,9 @@ import asyncio
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -181,15 +182,13 @@ class SqlApprovalStore(LedgerStore):
         old = f"FROM {self._prefix}requests WHERE answer IS NOT NULL AND used_at IS NULL AND call_id IN"
 
         def run() -> int:
-            ids, count = list(call_ids), 0
+            count = 0
             with self._transaction(write=not dry_run) as execute:
-                for start in range(0, len(ids), _BATCH):
-                    some = tuple(ids[start : start + _BATCH])
-                    where = f"{old} ({', '.join('?' * len(some))})"
+                for marks, some in _batches(call_ids):
                     if dry_run:
-                        count += execute(f"SELECT COUNT(*) {where}", some).fetchone()[0]
+                        count += execute(f"SELECT COUNT(*) {old} {marks}", some).fetchone()[0]
                     else:
-                        count += execute(f"DELETE {where}", some).rowcount
+                        count += execute(f"DELETE {old} {marks}", some).rowcount
             return count
 
         return await asyncio.to_thread(run)
@@ -312,13 +311,8 @@ class _SqlLedger:
         return self._entries("WHERE used_at IS NULL AND answer IS NOT NULL", leaves_newer=True)
 
     def used(self, request_ids: Iterable[str]) -> Iterable[str]:
-        ids, found = list(request_ids), list[str]()
-        for start in range(0, len(ids), _BATCH):
-            some = tuple(ids[start : start + _BATCH])
-            where = f"used_at IS NOT NULL AND id IN ({', '.join('?' * len(some))})"
-            rows = self._execute(f"SELECT id FROM {self._requests} WHERE {where}", some).fetchall()
-            found += [request_id for (request_id,) in rows]
-        return found
+        query = f"SELECT id FROM {self._requests} WHERE used_at IS NOT NULL AND id IN"
+        return [request_id for (request_id,) in self._rows_in(query, request_ids)]
 
     def unended(self) -> Iterable[ApprovalEntry]:
         return self._entries("WHERE unended = 1", leaves_newer=True)
@@ -347,6 +341,11 @@ class _SqlLedger:
                 if not leaves_newer:
                     raise
         return entries
+
+    def _rows_in(self, query: str, keys: Iterable[str], *before: str) -> Iterator[Any]:
+        """Yield the rows of a query that ends with `IN`, over keys; `before` are the values that stand before these."""
+        for marks, some in _batches(keys):
+            yield from self._execute(f"{query} {marks}", (*before, *some)).fetchall()
 
     def write(self, entry: ApprovalEntry) -> None:
         request, answer, used_at, execution = entry.request, entry.answer, entry.used_at, entry.execution
@@ -394,13 +393,8 @@ class _SqlLedger:
         return self._execute(f"DELETE FROM {self._standing} WHERE answer = ?", (_text_of(grant),)).rowcount > 0
 
     def grant_uses(self, keys: Iterable[str]) -> dict[str, GrantUse]:
-        named, found = list(keys), dict[str, GrantUse]()
-        for start in range(0, len(named), _BATCH):
-            some = tuple(named[start : start + _BATCH])
-            where = f"request IN ({', '.join('?' * len(some))})"
-            rows = self._execute(f"SELECT request, used FROM toolcrib_grant_uses WHERE {where}", some)
-            found |= {key: GrantUse.from_dict(json.loads(used)) for key, used in rows.fetchall()}
-        return found
+        rows = self._rows_in("SELECT request, used FROM toolcrib_grant_uses WHERE request IN", keys)
+        return {key: GrantUse.from_dict(json.loads(used)) for key, used in rows}
 
     def write_grant_use(self, key: str, use: GrantUse) -> None:
         self._execute(
@@ -410,13 +404,8 @@ class _SqlLedger:
         )
 
     def notices(self, address: str, request_ids: Iterable[str]) -> list[tuple[str, str]]:
-        ids, found = list(request_ids), list[tuple[str, str]]()
-        for start in range(0, len(ids), _BATCH):
-            some = tuple(ids[start : start + _BATCH])
-            where = f"address = ? AND request IN ({', '.join('?' * len(some))})"
-            rows = self._execute(f"SELECT request, name FROM toolcrib_notices WHERE {where}", (address, *some))
-            found += [(request_id, name) for request_id, name in rows.fetchall()]
-        return found
+        query = "SELECT request, name FROM toolcrib_notices WHERE address = ? AND request IN"
+        return [(request_id, name) for request_id, name in self._rows_in(query, request_ids, address)]
 
     def write_notice(self, address: str, request_id: str, name: str) -> None:
         sql = "INSERT INTO toolcrib_notices (request, address, name) VALUES (?, ?, ?)"
@@ -475,6 +464,13 @@ class _SqlLedger:
 
     def remove_session(self, session_id: str) -> bool:
         return self._execute(f"DELETE FROM {self._sessions} WHERE id = ?", (session_id,)).rowcount > 0
+
+
+def _batches(keys: Iterable[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield keys, as many as one statement takes at a time, each time after the marks that stand for them in SQL."""
+    rest = iter(keys)
+    while some := tuple(islice(rest, _BATCH)):
+        yield f"({', '.join('?' * len(some))})", some
 
 
 def _entry_of(request: str, answer: str | None, used_at: str | None, execution: str | None) -> ApprovalEntry:
