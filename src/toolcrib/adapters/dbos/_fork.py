@@ -29,7 +29,7 @@ from toolcrib.adapters.dbos._program import PROGRAM
 from toolcrib.adapters.dbos._program_journal import journal_entries
 from toolcrib.adapters.dbos._work import FORKED_FROM, Work
 from toolcrib.adapters.dbos._work_tables import PROGRAM_LINES, programs
-from toolcrib.code import JournalEntry, entry_line, paused_program_in
+from toolcrib.code import JournalEntry, paused_program_in
 from toolcrib.database import statements
 from toolcrib.errors import EngineError, explain_options
 
@@ -64,9 +64,9 @@ def fork_work(client: Client, work_id: str, step: int = 1, *, id: str | None = N
         fork_id = id or f"program-{uuid4().hex}"
         entries = _entries_before(journal_entries(client, work.id), step, work.id)
     elif "turn" not in data:
-        raise EngineError(f"the workflow {work.id} is no turn and no program, and cannot be forked")
+        raise EngineError(f"the workflow {work.id} is neither a turn nor a program, and cannot be forked")
     elif step > 1:
-        raise EngineError(f"the turn {work.id} is one call, and is forked from that: step is 1, and not {step}")
+        raise EngineError(f"the turn {work.id} is one call, and is forked from that: step must be 1, and is {step}")
     else:
         fork_id, entries = turn_id_of(id) if id else str(uuid4()), []
     data = {**with_id(data, fork_id), FORKED_FROM: f"{work.id}, step {step}"}
@@ -117,7 +117,7 @@ def _enqueue(
                 run = {"run": placement.id, "toolkit": data["toolkit"], "queue": queue, "generation": 1}
                 begun = {"state": "running", "result": None, "updated_at": time.time()}
                 connection.execute(sa.insert(programs).values(**run, **begun))
-                PROGRAM_LINES.append(statements(connection), placement.id, [entry_line(entry) for entry in entries], 0)
+                PROGRAM_LINES.append(statements(connection), placement.id, [entry.to_json() for entry in entries], 0)
             client.dbos.enqueue_in_transaction(connection, cast("Any", options), dict(data))
     except (dbos_error.DBOSWorkflowIDInUseError, IntegrityError):
         raise EngineError(f"other work has the id {placement.id}; a fork needs one of its own") from None
