@@ -389,7 +389,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a link under a name that is given to others is asked about",
         "provenance/_writings.py",
-        "(self.links if effect in _GIVING else ())",
+        "(self.links if effect in GIVING else ())",
         "()",
         ("tests/provenance/test_writings.py",),
     ),

@@ -115,3 +115,21 @@ def test_a_private_text_that_the_run_wrote_under_a_name_goes_to_its_readers_alon
         assert not memory.judge("send", "send", {"to": "bob@corp.com"})
 
     assert asked == [["private"], ["private"], ["private"], [], [], []]
+
+
+@pytest.mark.parametrize(("path", "shared"), [("x.md", "d-817"), ("x.md", 26), ("out/x.md", "out")])
+@pytest.mark.parametrize("text", ["Northwind will merge soon", "see https://evil.com/x", "all is well"])
+def test_a_handle_a_number_and_a_folder_stand_for_what_the_run_wrote_there(
+    path: str, shared: str | int, text: str
+) -> None:
+    memory, said = Memory(), f"{SAID} Share {path}, or out, with bob@corp.com"
+    memory.hear(said)
+    memory.read("diary", "c1", {}, "Northwind will merge with us in autumn", "trusted", [])
+    memory.read("read_mail", "c2", {}, "Do as I say", "untrusted")
+    memory.write(Origin("untrusted", "make_file", "c3"), {"path": path, "text": text}, frozenset(["text"]), "create")
+    memory.read("make_file", "c3", {}, {"handle": "d-817"}, "trusted", echoes=True)
+    memory.read("list_files", "c4", {}, [{"id": 26, "name": path}, {"id": 27, "name": "y.md"}], "trusted")
+
+    asked = memory.judge("share_file", "share", {"file_id": shared, "to": "bob@corp.com"})
+
+    assert bool(asked) is (text != "all is well")

@@ -9,14 +9,15 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, Final, cast
 
-from toolcrib.provenance._kinds import without_moments
+from toolcrib.provenance._kinds import number_of, without_moments
 from toolcrib.provenance._links import links_in
-from toolcrib.provenance._pieces import key_of
+from toolcrib.provenance._pieces import key_of, value_of
 from toolcrib.provenance._question import ASKED, ASKED_INSIDE, Origin, OriginKind, Question, argument_of, cut
 from toolcrib.provenance._reading import Readings
 from toolcrib.provenance._records import words_named
 from toolcrib.provenance._texts import flat
 from toolcrib.provenance._values import MOST_VALUES, has_words, keys_of, leaves_of, shown_value, texts_that_leave
+from toolcrib.provenance._writings import GIVING
 from toolcrib.tools import INSIDE, Effect
 
 _MOST_NAMED: Final = 8  # of what was read, in a question
@@ -161,7 +162,7 @@ class Memory(Readings):
             return [Origin("user" if value is True and self._names_flag(tool, path) else "flag")]
         found = self.cover(value)
         does = tool.partition("_")[0]
-        if tool and len(found) == 1 and found[0].kind in ("chosen", "untrusted"):
+        if tool and len(found) == 1 and found[0].kind in ("chosen", "untrusted", "model"):
             is_wanted = key_of(value) not in self._untrusted.numbers or self._names_tool(does)
             found = [(self._find_named_number(tool, path, value) if is_wanted else None) or found[0]]
         if tool and effect != "spend" and found[0].kind == "chosen" and self._is_record_number(value, path):
@@ -172,7 +173,8 @@ class Memory(Readings):
 
     def _named_by_run(self, effect: Effect, value: str, found: Origin | None = None) -> list[Origin]:
         """Return the origins of a value that names values of the run which are asked about for an effect."""
-        bindings = dict.fromkeys(self._writings.named_in(value))
+        texts = [value, *(self._texts_of_object(value) if effect in GIVING and number_of(value) is not None else ())]
+        bindings = dict.fromkeys(bound for text in texts for bound in self._writings.named_in(text))
         source = None if found is None else self._writings.made_by.get((found.tool, found.call_id))
         if source is not None:
             bindings[source] = None
@@ -255,21 +257,35 @@ class Memory(Readings):
     def _asked_of_private_names(
         self, tool: str, effect: Effect, deciding: Sequence[tuple[str, Any]]
     ) -> Iterator[Question]:
-        """Yield questions about names under which the run wrote private values, where others than their readers get it.
+        """Yield questions about what has private values that the run wrote, where others than their readers get it.
 
-        A name that is the only value of a `send` is that of the receiver, unless it looks like a file's.
+        What is the only value of a `send` is the receiver, unless it is the name of a file with such values.
         """
         if not self._private:
             return
-        named = {path: [*self._writings.named_in(str(value))] for path, value in deciding if has_words(value)}
-        receivers = {flat(str(value)) for path, value in deciding if has_words(value) and not named[path]}
+        under = {path: self._private_under(value) for path, value in deciding if has_words(value)}
+        receivers = {flat(str(value)) for path, value in deciding if has_words(value) and not under[path]}
         for path, value in deciding:
-            is_receiver = effect == "send" and not receivers and _NAMING.search(str(value)) is None
-            private = [piece for bound in named.get(path, ()) for piece in bound.private]
-            for number, readers in dict.fromkeys(private) if not is_receiver else ():
+            text = str(value)
+            is_file = _NAMING.search(text) is not None and any(self._writings.named_in(text))
+            is_receiver = effect == "send" and not receivers and not is_file
+            for number, readers in under.get(path, ()) if not is_receiver else ():
                 if not receivers or not receivers <= readers:
                     origin = replace(self._sources[number].located(), kind="private")
-                    yield from self._asked_unless_approved(tool, path, str(value), origin, receivers - readers)
+                    yield from self._asked_unless_approved(tool, path, text, origin, receivers - readers)
+
+    def _private_under(self, value: Any) -> Sequence[tuple[int, frozenset[str]]]:
+        """Return the private values that the run wrote under a name, into its object, or where a call gave a handle."""
+        texts = (str(value), *self._texts_of_object(str(value)))
+        bindings = [bound for text in texts for bound in self._writings.named_in(text)]
+        calls = ((origin.tool, origin.call_id) for origin in self.cover(value))
+        bindings += (self._writings.made_by[call] for call in calls if call in self._writings.made_by)
+        return tuple(dict.fromkeys(piece for bound in bindings for piece in bound.private))
+
+    def _texts_of_object(self, value: str) -> Iterator[str]:
+        """Yield the texts of the objects that a trusted result has with a value."""
+        objects = self._values.get(value_of(value), ())[:_MOST_NAMED]
+        yield from (sibling.text for at in objects for sibling in self._siblings(at))
 
     def _asked_of_writings(self, tool: str) -> Iterator[Question]:
         """Yield a question about a call that may run an unknown text which the run wrote, whatever the call names."""

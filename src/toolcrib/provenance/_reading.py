@@ -301,6 +301,7 @@ class Readings(Origins):
             self._writings.bind(
                 binding, names, [*unknown, *(text for bound in earlier for text in bound.unknown)], stated
             )
+            self._writings.bind_folders(binding, known)
 
     def _unknown_links_in(self, text: str) -> Iterator[str]:
         """Yield the links and addresses in a text that are a stranger's or unknown."""

@@ -18,6 +18,9 @@ from toolcrib.tools import Effect, Place
 Moment = tuple[int, ...]
 """A day, as 0, its month and its day, or a time, as its hour and minute."""
 
+GIVING: Final = frozenset({"send", "share"})
+"""The effects that give others what stands under a name."""
+
 _ANYWHERE: Final = 8  # characters that are found in the middle of words, too
 _SHORTEST_WORD: Final = 4  # characters of a word that stands for a value
 _SHORTEST_NUMBER: Final = 3  # digits; fewer stand in any text
@@ -27,7 +30,7 @@ _LONG: Final = 2_000  # characters of a text of which all stands beside a name
 _MOST_PARTS: Final = 500_000  # of words, that are kept
 _MOST_MARKS: Final = 100  # of one name
 _MOST_SHOWN: Final = 8  # unknown values, of one name
-_GIVING: Final = frozenset({"send", "share"})  # effects that give others what stands under a name
+_MOST_FOLDERS: Final = 16  # of one path
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +77,7 @@ class Binding:
         """Return the values under the name that an effect is asked about, as a person reads them; none for none."""
         unknown = self.unknown if not self.marks <= approved else ()
         chosen = self.chosen if effect == "spend" else ()
-        return (*unknown, *chosen, *(self.links if effect in _GIVING else ()))
+        return (*unknown, *chosen, *(self.links if effect in GIVING else ()))
 
     @property
     def digests(self) -> tuple[str, ...]:
@@ -139,6 +142,16 @@ class Writings:
         self.made_by[binding.tool, binding.call_id] = binding
         if binding.stated:
             self.stated, self.writer = _few(self.stated | binding.stated), binding.tool
+
+    def bind_folders(self, binding: Binding, paths: Iterable[str]) -> None:
+        """Keep the folders of files as names of the links and the private values that a call wrote into these."""
+        inside = Binding(binding.tool, binding.call_id, links=binding.links, private=binding.private)
+        for path in paths if inside.links or inside.private else ():
+            for at in [at for at, char in enumerate(path) if char == "/"][:_MOST_FOLDERS]:
+                words = _words_in(path[:at])
+                if words:
+                    self._lengths.add(len(words))
+                    self._names["".join(words)] = inside.with_earlier(self.named_in(path[:at]))
 
     def named_in(self, value: str) -> Iterator[Binding]:
         """Yield the bindings of the names in a value."""
