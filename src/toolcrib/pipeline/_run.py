@@ -144,30 +144,15 @@ class Run(RunState):
         self.provide = provide
         self.sinks = record.require_sinks("Run", sinks) if sinks else ()
         self.available = available
-        if gates or deliveries or features:  # an iterator could be read but once
-            gates = tuple(gates) if isinstance(gates, Iterator) else gates
-            deliveries = tuple(deliveries) if isinstance(deliveries, Iterator) else deliveries
-            features = tuple(features) if isinstance(features, Iterator) else features
-        self.gates = gates
-        self.deliveries = deliveries
-        self.features = features
+        self.gates, self.deliveries, self.features = gates, deliveries, features
         self.channel = channel
         self.durability = durability
-        self.gate_steps = gate_steps("Run", gates) if gates else ()
-        self.delivery_steps = delivery_steps("Run", deliveries) if deliveries else ()
-        self.feature_parts = ()
-        self.wrappers = ()
-        self.wants_ctx = deps is not None or bool(provide or self.gate_steps)
-        has_begin_steps = gates or features or not (approvals is None and durability is DEFAULT_DURABILITY)
-        self.begin_steps = None if has_begin_steps else ()
-        has_gates = gates or features or not (available is None and limits is None and deps is None)
-        self.compiled_gates = None if has_gates else ()
+        self.gate_steps, self.delivery_steps, self.feature_parts = (), (), ()
+        self.begin_steps, self.compiled_gates, self.wrappers = (), (), ()
+        self.wants_ctx = deps is not None or bool(provide)
         self._state = SharedState()
-        if id:
-            self._state.id = id
-        if features:
-            self.feature_parts = feature_parts("Run", features)
-            self.delivery_steps += tuple(step for parts in self.feature_parts for step in parts.deliveries)
+        if gates or deliveries or features:
+            self._compile_steps()
         if (
             id
             or limits is not None
@@ -178,13 +163,39 @@ class Run(RunState):
             or durability is not DEFAULT_DURABILITY
             or not (principal is None or type(principal) is str)
         ):
-            require_options(self, id)
-            if approvals is None:
-                self.approvals = durability.store
-            if limits is not None and limits.concurrency is not None:
-                self.wrappers = (_in_slot,)
+            self._set_up(id)
+        if deps is not None or gates or features:
+            self.compiled_gates = None  # made where they are asked first, as `begin_steps`
         if type(self) is Run:
             self.__class__ = _MadeRun
+
+    def _compile_steps(self) -> None:
+        """Compile the steps of the host: its gates, its deliveries and those of its features."""
+        for name in ("gates", "deliveries", "features"):
+            values: Any = getattr(self, name)
+            if isinstance(values, Iterator):  # which could be read but once
+                setattr(self, name, tuple(cast("Iterator[Any]", values)))
+        self.gate_steps = gate_steps("Run", self.gates) if self.gates else ()
+        self.delivery_steps = delivery_steps("Run", self.deliveries) if self.deliveries else ()
+        self.feature_parts = feature_parts("Run", self.features) if self.features else ()
+        self.delivery_steps += tuple(step for parts in self.feature_parts for step in parts.deliveries)
+        self.wants_ctx = self.wants_ctx or bool(self.gate_steps)
+        self.begin_steps = None
+
+    def _set_up(self, id: str) -> None:
+        """Check options that are not the default, and set what follows from them."""
+        if id:
+            self._state.id = id
+        require_options(self, id)
+        limits, durability = self.limits, self.durability
+        if self.approvals is None:
+            self.approvals = durability.store
+        if limits is not None and limits.concurrency is not None:
+            self.wrappers = (_in_slot,)
+        if self.available is not None or limits is not None:
+            self.compiled_gates = None
+        if self.approvals is not None or durability is not DEFAULT_DURABILITY:
+            self.begin_steps = None
 
     def __repr__(self) -> str:
         options = ((name, getattr(self, name)) for name in _OPTIONS if name not in _UNSHOWN)

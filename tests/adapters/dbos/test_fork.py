@@ -213,7 +213,7 @@ async def test_what_cannot_be_forked_says_why(file: str) -> None:
         turn = await agent.put(Turn(count))
         program = await shop.toolkit.start("find('a')\nbuy('b')")
         await program.settled(polling=QUICK)
-        with pytest.raises(EngineError, match="is one call, and is forked from that: step is 1, and not 2"):
+        with pytest.raises(EngineError, match="is one call, and is forked from that: step must be 1, and is 2"):
             fork_work(engine.client, turn.id, 2)
         with pytest.raises(EngineError, match="has no call 3; it made 2 calls"):
             fork_work(engine.client, program.id, 3)
