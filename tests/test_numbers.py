@@ -229,6 +229,7 @@ VALUES = (
         "tools.FoundValues.*",
     ),
     "adapters.restate.*",  # which its own tests give wrong numbers
+    *("code.*Journal.write_lines", "database.LineTable.append"),
     "durable.*",
     *("provenance.*", "jsonschema.*", "toolsets.LiveTools.*", "serving.oauth.LoggedIn.*"),
     # seams between the rooms, which hosts do not call

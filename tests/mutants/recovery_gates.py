@@ -164,7 +164,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "a result too many leaves its call in doubt",
         "code/_journal.py",
-        "            if self._chars + len(line) > self._most_chars:\n",
+        "            if self._chars + len(line) > self.most_chars:\n",
         "            if False:\n",
         ("tests/code/test_claim_journal.py",),
     ),

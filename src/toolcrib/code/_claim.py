@@ -20,8 +20,6 @@ from toolcrib.errors import PausedProgramError, ResultNotSerializable
 
 _MOST_CHARS = 1_000_000  # of a result that is kept, as JSON
 _SHAPES = ("output", "error_output", "return_value", "tool_calls", "success", "error", "isolation")
-_MOST_JOURNAL_CHARS = 16_000_000  # of the results in a journal, as JSON
-_STORE_KNOWS = {"store_knows": True}  # which of the calls that were approved have begun
 
 
 @dataclass(slots=True)
@@ -142,9 +140,15 @@ class ClaimJournal(StoredJournal):
         name: The name of the journal.
     """
 
+    most_chars = 16_000_000
+
     def __init__(self, store: KeepsJournals, key: str, name: str) -> None:
-        super().__init__(stamp=lambda: _STORE_KNOWS, most_chars=_MOST_JOURNAL_CHARS)
+        super().__init__()
         self._store, self._key, self._name = store, key, name
+
+    def stamp(self) -> Mapping[str, Any]:
+        """Return the field that says that the store knows which of the calls that were approved have begun."""
+        return {"store_knows": True}
 
     async def write_lines(self, number: int, lines: Sequence[str]) -> None:
         """Append lines.

@@ -20,7 +20,6 @@ EntryKind: TypeAlias = Literal[
     "program", "state", "started", "value", "suspended", "ended", "retried", "cancelled", "done"
 ]
 _RESULTS = ("ended", "value")
-_NOTHING: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,19 +112,15 @@ class StoredJournal(ABC):
 
     Entries that came while others were written are written together.
 
-    Args:
-        stamp: Returns further fields of each entry about a call that started.
-        most_chars: The most characters of results; one too many is left out, and its call counts as begun, in doubt.
-
     Attributes:
+        most_chars: The most characters of results; one too many is left out, and its call counts as begun, in doubt.
         waits: The time in which the program waits for the store.
     """
 
-    def __init__(
-        self, *, stamp: Callable[[], Mapping[str, Any]] = lambda: _NOTHING, most_chars: int | None = None
-    ) -> None:
-        self._stamp, self._most_chars, self._chars = stamp, most_chars, 0
-        self._appended = self._stored = 0  # lines that were given, and that the store has
+    most_chars: int | None = None
+
+    def __init__(self) -> None:
+        self._chars = self._appended = self._stored = 0  # lines that were given, and that the store has
         self._next: list[str] = []
         self._writing: asyncio.Future[None] | None = None
         self._error: BaseException | None = None
@@ -138,6 +133,10 @@ class StoredJournal(ABC):
     @abstractmethod
     async def read_lines(self) -> Sequence[str]:
         """Return all lines."""
+
+    def stamp(self) -> Mapping[str, Any]:
+        """Return further fields of an entry about a call that starts now."""
+        return {}
 
     @property
     def waited(self) -> float:
@@ -153,10 +152,10 @@ class StoredJournal(ABC):
         if self._error is not None:
             raise self._error
         if entry.kind == "started":
-            entry = replace(entry, fields={**entry.fields, **self._stamp()})
+            entry = replace(entry, fields={**entry.fields, **self.stamp()})
         line = entry.to_json()
-        if entry.kind in _RESULTS and self._most_chars is not None:
-            if self._chars + len(line) > self._most_chars:
+        if entry.kind in _RESULTS and self.most_chars is not None:
+            if self._chars + len(line) > self.most_chars:
                 return
             self._chars += len(line)
         self._next.append(line)
@@ -213,18 +212,10 @@ class SqlJournal(StoredJournal):
         tables: The tables of the database, with `JOURNAL_TABLES`.
         name: The journal's, which has the entries of one program.
         table: The table of its lines.
-        stamp: As for `StoredJournal`.
     """
 
-    def __init__(
-        self,
-        tables: Tables,
-        name: str,
-        *,
-        table: LineTable = JOURNAL_LINES,
-        stamp: Callable[[], Mapping[str, Any]] = lambda: _NOTHING,
-    ) -> None:
-        super().__init__(stamp=stamp)
+    def __init__(self, tables: Tables, name: str, *, table: LineTable = JOURNAL_LINES) -> None:
+        super().__init__()
         self._tables, self._name, self._table = tables, name, table
 
     async def write_lines(self, number: int, lines: Sequence[str]) -> None:

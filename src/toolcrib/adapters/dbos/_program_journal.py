@@ -72,8 +72,12 @@ class ProgramJournal(SqlJournal):
 
     def __init__(self, client: Client, run: str, workflow: str, owner: str | None, worker_id: str = "") -> None:
         tables = HeldTables(client, workflow, owner)
-        super().__init__(tables, run, table=PROGRAM_LINES, stamp=partial(began, worker_id))
-        self._run, self._workflow, self._holding = run, workflow, tables.holding
+        super().__init__(tables, run, table=PROGRAM_LINES)
+        self._run, self._workflow, self._holding, self._worker_id = run, workflow, tables.holding, worker_id
+
+    def stamp(self) -> Mapping[str, Any]:
+        """Return the worker and the time."""
+        return began(self._worker_id)
 
     def append(self, entry: JournalEntry) -> None:
         """Append an entry, unless it is the program's end."""
