@@ -386,6 +386,22 @@ def test_iterables_are_lists_once_they_are_validated(kind: Any) -> None:
     assert spec.parameters["properties"]["x"] == {"type": "array", "items": {"type": "integer"}}
 
 
+def test_a_secret_of_a_subclass_is_in_the_digest_and_hidden() -> None:
+    class Outer(BaseModel):
+        line: Line
+
+    class Paid(Line):
+        pin: SecretStr
+
+    spec = spec_with(Outer)
+
+    one, other = (spec.canonical({"x": Outer(line=Paid(sku="a", pin=SecretStr(pin)))}) for pin in ("4711", "0815"))
+
+    assert one.shown == other.shown
+    assert "4711" not in json.dumps(one.shown)
+    assert one.digest("tool") != other.digest("tool")
+
+
 def test_an_iterable_inside_a_model_is_an_error_of_the_tool() -> None:
     class Order(BaseModel):
         lines: Iterable[Line]

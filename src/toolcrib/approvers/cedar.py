@@ -400,10 +400,8 @@ def _entity(kind: str, name: str, attributes: Mapping[str, Any], groups: Iterabl
 
 def _tool_entity(name: str, tool: Tool[..., Any]) -> dict[str, Any]:
     options, server = tool.options, next(iter(servers_of(tool)), None)
-    attributes: dict[str, Any] = {"name": name, "tags": sorted(options.tags)}
-    attributes |= {} if options.effect is None else {"effect": options.effect}
-    attributes |= {} if server is None else {"server": server}
-    return _entity("Tool", name, attributes)
+    attributes = {"name": name, "tags": sorted(options.tags), "effect": options.effect, "server": server}
+    return _entity("Tool", name, {key: value for key, value in attributes.items() if value is not None})
 
 
 def _cedar_value(name: str, value: Any, schema: Any = None) -> Any:
@@ -445,9 +443,8 @@ def _is_number(schema: Any) -> bool:
     if not isinstance(schema, Mapping):
         return False
     parts = cast("Mapping[str, Any]", schema)
-    return "number" in (parts.get("type"), *_items(parts.get("type"))) or any(
-        map(_is_number, _items(parts.get("anyOf")))
-    )
+    kinds = (parts.get("type"), *_items(parts.get("type")))
+    return "number" in kinds or any(map(_is_number, _items(parts.get("anyOf"))))
 
 
 def _part(schema: Any, name: str) -> Any:
@@ -485,8 +482,7 @@ def _type_problem(policy: str, types: tuple[tuple[str, str], ...]) -> str:
     problems = [_FOR_POLICY.sub("", text).replace(_ANY, "") for text in found if _EMPTY_SET not in text]
     if not problems:
         return ""
-    mend = f"; {_NUMBERS}" if "Long" in problems[0] and "decimal" in problems[0] else ""
-    return problems[0] + mend
+    return problems[0] + (f"; {_NUMBERS}" if "Long" in problems[0] and "decimal" in problems[0] else "")
 
 
 def _text_of(policy: Mapping[str, Any]) -> str:

@@ -355,20 +355,17 @@ def _id(use: Mapping[str, Any]) -> str:
 
 
 def _text_of(blocks: Iterable[Mapping[str, Any]]) -> str:
-    pieces: list[str] = []
-    for block in blocks:
-        pieces.append(text_or_empty(block.get("text")))
-        pieces += [
-            text_or_empty(part.get("text")) for part in objects_in(_inner(block, "citationsContent").get("content"))
-        ]
-    return "".join(pieces)
+    return "".join(
+        text_or_empty(part.get("text"))
+        for block in blocks
+        for part in (block, *objects_in(_inner(block, "citationsContent").get("content")))
+    )
 
 
 def _shown(content: object) -> str:
     parts = [part.get("text", part.get("json")) for part in objects_in(content)]
-    return "".join(
-        part if isinstance(part, str) else json.dumps(part, default=str) for part in parts if part is not None
-    )
+    texts = (part if isinstance(part, str) else json.dumps(part, default=str) for part in parts if part is not None)
+    return "".join(texts)
 
 
 def _tool_result(result: WireResult) -> Item:
@@ -431,9 +428,8 @@ class _Stream(StreamEnd):
         cut, blocks = set[int](), list[Item]()
         for block in self.blocks:
             kind = next(iter(block), "")
-            is_open = id(block) not in self._ended
+            is_open = id(block) not in self._ended or id(block) in self._broken
             if kind == "toolUse":
-                is_open = is_open or id(block) in self._broken
                 use = block["toolUse"]
                 sent = "".join(use["input"])
                 read = object_in(sent)

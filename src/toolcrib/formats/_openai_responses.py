@@ -184,10 +184,11 @@ class _Responses(ProviderFormat):
         for sent in output:
             item = _taken_back(next(iter(typed([sent], {"content": "message"})), Item()), misread)
             is_named = item.get("type") in _NAMED
+            says_anything = isinstance(item.get("content"), str | list) and bool(item["content"])
             if is_named and text_or_empty(item.get("name")):
                 item["name"] = self.called(item["name"], problems)
                 items.append(item)
-            elif is_named or not item or (item["type"] == "message" and not _parts_or_text(item)):
+            elif is_named or not item or (item["type"] == "message" and not says_anything):
                 fault = "one of its calls named no tool and" if is_named else "what came without a type or content"
                 (misread if is_named or not item else problems).append(f"{fault} was left out")
                 _drop_reasoning(items, problems)
@@ -385,22 +386,13 @@ def _taken_back(sent: Mapping[str, Any], misread: list[str]) -> Item:
     item = {key: value for key, value in fields_of(sent, _KINDS, misread).items() if key not in _OUTPUT_ONLY}
     if isinstance(item.get("content"), list):
         parts = [_taken_back(part, misread) for part in objects_at(item, "content", misread)]
-        item["content"] = [part for part in typed(parts, _PARTS) if part["type"] not in _PARTS.values() or _says(part)]
+        texts = {kind: key for key, kind in _PARTS.items()}  # the key without which such a part says nothing
+        item["content"] = [part for part in typed(parts, _PARTS) if texts.get(part["type"], "type") in part]
     if item.get("type") == "message":
         item["role"] = "assistant"
     if item.get("type") in _ASKED_OR_SAID and item.get("status", "completed") not in _STATUSES:
         item["status"] = "incomplete"
     return item
-
-
-def _says(part: Mapping[str, Any]) -> bool:
-    """Return whether a part of a message has its text."""
-    return any(key in part and part["type"] == kind for key, kind in _PARTS.items())
-
-
-def _parts_or_text(item: Mapping[str, Any]) -> bool:
-    """Return whether a message says anything."""
-    return isinstance(item.get("content"), str | list) and bool(item["content"])
 
 
 def _parts(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

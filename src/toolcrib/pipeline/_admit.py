@@ -27,7 +27,7 @@ from toolcrib.calls import (
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError, exception_of
 from toolcrib.hooks import HookSet, ModelInput
 from toolcrib.pipeline._approve import answered, approve, began_by, override, reason_of_doubt, wrong_edit
-from toolcrib.pipeline._arguments import changed_since, require_portable, restored_arguments, unread_arguments
+from toolcrib.pipeline._arguments import changed_since, restored_arguments, unread_arguments
 from toolcrib.pipeline._call import Approval, Call, History
 from toolcrib.pipeline._compiled_tool import CompiledTool, GateList
 from toolcrib.pipeline._failures import failure, invalid_arguments, stored_error
@@ -328,9 +328,7 @@ def _read_stored(call: LiveCall, data: Mapping[str, Any]) -> None:
     """
     try:
         is_seen = data["state"] not in ("executed", "closed") and not _asked_anew(call, data)
-        if is_seen:
-            require_portable(call.plan, data)
-        call.args = args = restored_arguments(call.plan, data)
+        call.args = args = restored_arguments(call.plan, data, is_seen=is_seen)
         if is_seen and args.digest != data["digest"]:
             raise changed_since(call.plan, data["arguments"], args.canonical.values)
     except (InvalidArguments, SchemaError) as error:

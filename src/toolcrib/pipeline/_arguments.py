@@ -360,17 +360,21 @@ NOT_READ: Final = Arguments(cast("CompiledTool", None), {}, {})
 NOT_READ.canonical, NOT_READ.secrets = schema.CanonicalArguments({}, {}), frozenset()
 
 
-def restored_arguments(plan: CompiledTool, data: Mapping[str, Any]) -> Arguments:
+def restored_arguments(plan: CompiledTool, data: Mapping[str, Any], *, is_seen: bool) -> Arguments:
     """Return the arguments that a call had in another process.
 
     Args:
         plan: The tool.
         data: The JSON of the call, of `Call.to_dict`.
+        is_seen: Whether they have to be those that were seen there.
 
     Raises:
-        InvalidArguments: The tool does not take them any more.
+        InvalidArguments: The tool does not take them any more; or one is another one when it is read from JSON.
         SchemaError: The tool has no schema any more.
     """
+    problems = tuple(FieldProblem(name, _SAME_PROCESS) for name in data.get("same_process", ()))
+    if problems and is_seen:
+        raise InvalidArguments(plan.name, problems)
     stored = data["arguments"] if data["given"] is None else data["given"]
     is_host = data["origin"] == "host"
     values = plan.read_json(stored, host=is_host, reading=data.get("reading", "json"))
@@ -389,17 +393,6 @@ def changed_since(plan: CompiledTool, before: Mapping[str, Any], after: Mapping[
     return InvalidArguments(
         plan.name, tuple(problems) or (FieldProblem("", "they come back as others than were seen"),)
     )
-
-
-def require_portable(plan: CompiledTool, data: Mapping[str, Any]) -> None:
-    """Check that a call in its JSON form may go on in another process.
-
-    Raises:
-        InvalidArguments: One of its arguments is another one when it is read from JSON; they are named.
-    """
-    problems = tuple(FieldProblem(name, _SAME_PROCESS) for name in data.get("same_process", ()))
-    if problems:
-        raise InvalidArguments(plan.name, problems)
 
 
 def equal_values(value: Any, other: Any) -> bool:

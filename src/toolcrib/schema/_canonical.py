@@ -109,7 +109,7 @@ class Writer:
         self._write: _Write = partial(
             write, mode="json", by_alias=False, round_trip=True, polymorphic_serialization=True
         )
-        self._plain = inputs.facts.is_plain and not inputs.secrets
+        self._plain = inputs.facts.is_plain and not inputs.secrets and not inputs.has_objects
         self._undeclared = top.extras is not None
         self._read: SchemaValidator | None = None
         fields = inputs.model.model_fields.items()

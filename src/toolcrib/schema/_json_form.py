@@ -23,7 +23,7 @@ import pydantic
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from toolcrib.schema._core_schema import facts_of, secrets_of
+from toolcrib.schema._core_schema import facts_of, fields_of, secrets_of
 from toolcrib.schema._markers import REDACTED, STARS
 
 Context: TypeAlias = Mapping[str, Any]
@@ -189,7 +189,10 @@ def _fields_form(values: Mapping[str, Any], keys: Mapping[str, str], context: Co
 
 @lru_cache(maxsize=256)
 def _is_plain_model(model: type[BaseModel]) -> bool:
-    return facts_of(model.__pydantic_core_schema__).is_plain
+    """Return whether pydantic's form of a model is its form; not where it has objects, which may be of a subclass."""
+    schema = model.__pydantic_core_schema__
+    inside = facts_of([*fields_of(schema).named.values()]).kinds
+    return facts_of(schema).is_plain and inside.isdisjoint(("dataclass", "definition-ref", "model"))
 
 
 @lru_cache(maxsize=2_000)

@@ -47,14 +47,7 @@ from toolcrib.hooks import HookMethod, Observed, Observers, TurnHook, tag_set
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.record import Stepped
 from toolcrib.tools import Deadline, Tool, ToolRegistry
-from toolcrib.turns._arguments import (
-    checked_tool,
-    evaluated,
-    named_arguments,
-    pack,
-    pack_arguments,
-    unpack_arguments,
-)
+from toolcrib.turns._arguments import checked_tool, evaluated, named_arguments, pack, pack_arguments, unpack_arguments
 from toolcrib.turns._binding import UNBOUNDED, UNFOLLOWED, Clock, Table, TurnBinding, lone_binding
 from toolcrib.turns._locked import Locked, locked
 from toolcrib.turns._stop_reason import StopReason, reason_of
