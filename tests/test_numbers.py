@@ -19,7 +19,17 @@ from typing import Any
 import pytest
 
 from toolcrib.adapters import mcp_client, mcp_server
-from toolcrib.adapters.dbos import Client, DurableProgram, Engine, Placement, Queue, RetryPolicy, TurnHandle, list_work
+from toolcrib.adapters.dbos import (
+    Client,
+    DurableProgram,
+    Engine,
+    Placement,
+    Queue,
+    RetryPolicy,
+    TurnHandle,
+    fork_work,
+    list_work,
+)
 from toolcrib.approvals import GrantForm, MemoryApprovalStore, stored_approver
 from toolcrib.approvers import ApproverRule
 from toolcrib.budgets import Limit, TokenPrice
@@ -85,8 +95,9 @@ GIVEN: dict[str, Callable[[dict[str, Any]], Any]] = {
     "adapters.dbos.Engine.__init__": lambda n: Engine("work.db", **n),
     "adapters.dbos.Placement.__init__": lambda n: Placement("w", **n),
     "adapters.dbos.Queue.__init__": lambda n: Queue("q", **n),
-    "adapters.dbos.RetryPolicy.__init__": lambda n: RetryPolicy(**{"attempts": 2, **n}),
+    "adapters.restate.RetryPolicy.__init__": lambda n: RetryPolicy(**{"attempts": 2, **n}),
     "adapters.dbos.TurnHandle.__init__": lambda n: TurnHandle(no_client(), "t", **n),
+    "adapters.dbos.fork_work": lambda n: fork_work(no_client(), "id", **n),
     "adapters.dbos.list_work": lambda n: list_work(no_client(), **n),
     "adapters.mcp_client.Options.__init__": lambda n: mcp_client.Options(**n),
     "adapters.mcp_server.HttpOptions.__init__": lambda n: mcp_server.HttpOptions(**n),

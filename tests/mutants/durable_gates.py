@@ -264,9 +264,23 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate("an end that is no doing of a program", "code/_journal_host.py", "in _RUN_AGAIN:", "in ():", _OF_LOST),
     Gate("the tries of a program", _WORKERS, "        if tries < retry.attempts:\n", "        if True:\n", _OF_LOST),
     Gate(
+        "an approved call that is retried is made again",
+        _WORK_STORE,
+        "is_retried = entry.request.call_id in self._retried",
+        "is_retried = False",
+        ("tests/adapters/dbos/test_retries.py",),
+    ),
+    Gate(
+        "a fork is given only results that are there",
+        "adapters/dbos/_fork.py",
+        "        if call.is_open:\n",
+        "        if False:\n",
+        ("tests/adapters/dbos/test_fork.py",),
+    ),
+    Gate(
         "tries that a person asks for",
         "adapters/dbos/_retry.py",
-        '    "attributes",\n',
+        '    values["attributes"] = attributes\n',
         "",
         _OF_LOST,
     ),
@@ -509,8 +523,8 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "a program whose worker was given up asks about nothing",
         _PROGRAM,
-        "waits=journal.waits, fence=engine.may_begin, work_id=run)",
-        "waits=journal.waits, work_id=run)",
+        "waits=journal.waits, fence=engine.may_begin, work_id=run, retried=retried)",
+        "waits=journal.waits, work_id=run, retried=retried)",
         _OF_PROGRAMS,
     ),
     Gate(

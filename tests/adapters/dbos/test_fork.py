@@ -217,6 +217,10 @@ async def test_what_cannot_be_forked_says_why(file: str) -> None:
             fork_work(engine.client, turn.id, 2)
         with pytest.raises(EngineError, match="has no call 3; it made 2 calls"):
             fork_work(engine.client, program.id, 3)
+        both = await shop.toolkit.start("import asyncio\nawait asyncio.gather(buy('b'), find('a'))")
+        await both.settled(polling=QUICK)
+        with pytest.raises(EngineError, match=r"call 1 of .*, of `buy`, has no result; fork from step 1 at the latest"):
+            fork_work(engine.client, both.id, 2)
         with pytest.raises(EngineError, match="there is no workflow nobody"):
             fork_work(engine.client, "nobody")
         with pytest.raises(ValueError, match="step"):

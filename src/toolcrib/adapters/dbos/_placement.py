@@ -98,7 +98,7 @@ class Queue:
         if self.is_partitioned and partition is None:
             raise EngineError(
                 f"the queue `{self.name}` has limits for each partition: name the partition of this work, as in "
-                "partition='tenant-7'"
+                "partition='tenant-7', or `--partition tenant-7`"
             )
 
     @property

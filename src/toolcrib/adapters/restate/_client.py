@@ -166,7 +166,7 @@ class RestateClient:
         return fork_id
 
     async def _change(self, verb: str, agent: str, turn_id: str, query: str = "", unless: int = 0) -> None:
-        """Change how a turn stands; a reply with the status `unless` is not a refusal."""
+        """Change the state of a turn, unless the server refuses that with the status `unless`."""
         invocation = await self._invocation(agent, turn_id)
         url = f"{self.admin}/invocations/{invocation}/{verb}{query}"
         reply = await self._reply("PATCH", url)
