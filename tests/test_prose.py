@@ -45,8 +45,6 @@ RULES = re.compile(
     r"|(?:is|are) (?:an?|the|one of) [^.;]*, and not value)"
 )
 """Errors that state a rule as a fact and deny it: say that a value "must be" what it is not."""
-_UNNAMED_STILL = frozenset({"dbos", "durable", "provenance", "restate"})
-"""Folders in which such phrases still are."""
 QUESTIONS = re.compile(r"\A\s*(?:What|Which|Who|Whom|Whose|Where|When|Why|How)\b|^ +\w+: What\b", re.MULTILINE)
 """First words of no text about a thing: say "The tools in force" of it, and not "What tools are in force"."""
 VARIABLES = frozenset(
@@ -124,15 +122,10 @@ def test_texts_and_names_are_those_of_a_reference_manual(path: Path) -> None:
     openers = [
         (line, text)
         for line, text in documented(tree)
-        if text.split()[0].rstrip(",") in FIRST_WORDS or VAGUE.match(text)
+        if text.split()[0].rstrip(",") in FIRST_WORDS or text.startswith("Whether ") or VAGUE.match(text)
     ]
     names = [(line, name) for line, name in names_in(tree) if name in NAMES or name[1:] in NAMES - {"made"}]
-    phrases = [(line, text) for line, text in sentences(tree) if PHRASES.search(text)]
-
-    if _UNNAMED_STILL.isdisjoint(short(path).split("/")):
-        openers += [(line, text) for line, text in documented(tree) if text.startswith("Whether ")]
-        phrases += [(line, text) for line, text in sentences(tree) if UNNAMED.search(text)]
-
+    phrases = [(line, text) for line, text in sentences(tree) if PHRASES.search(text) or UNNAMED.search(text)]
     docs = frozenset(
         node.lineno for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+import toolcrib
 from toolcrib.approvals import SQLITE_APPROVAL_TABLES, SqliteApprovalStore
 from toolcrib.database import StoreTables, file_version, make_file
 from toolcrib.database._sqlite import sqlite3
@@ -83,3 +86,12 @@ def test_a_file_from_before_versions_were_kept_is_taken_as_the_first(tmp_path: P
     make_file(path, NEW)
 
     assert rows(path, "SELECT * FROM notes") == [("hello", "ann")]
+
+
+def test_each_table_is_of_one_store() -> None:
+    sources = [path.read_text("utf-8") for path in Path(toolcrib.__file__).parent.rglob("*.py")]
+
+    names = Counter(name for text in sources for name in re.findall(r"CREATE TABLE (?:IF NOT EXISTS )?(\w*_\w+)", text))
+
+    assert names["toolcrib_program_lines"] == 1
+    assert [name for name, count in names.items() if count > 1] == []

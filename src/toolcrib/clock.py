@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final, Protocol
 
-__all__ = ["SYSTEM_CLOCK", "WALL_CLOCK", "Clock", "time_of", "wait_until_set", "wanted_pause"]
+__all__ = ["SYSTEM_CLOCK", "WALL_CLOCK", "Clock", "WaitedTime", "time_of", "wait_until_set", "wanted_pause"]
 
 
 class Clock(Protocol):
@@ -76,3 +78,28 @@ def wanted_pause(retry_after: str) -> float | None:
         return max(0.0, (parsedate_to_datetime(retry_after) - datetime.now(UTC)).total_seconds())
     except (TypeError, ValueError, OverflowError):  # neither a number nor a date, or one without a time zone
         return None
+
+
+class WaitedTime:
+    """Counts the seconds in which a piece of work waits for a store, however many of its parts wait at once."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._waiting, self._since, self._before = 0, 0.0, 0.0
+
+    @property
+    def seconds(self) -> float:
+        """The seconds so far."""
+        return self._before + (self._clock() - self._since if self._waiting else 0.0)
+
+    @contextmanager
+    def counted(self) -> Generator[None]:
+        """Count the time of the body."""
+        if not self._waiting:
+            self._since = self._clock()
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._before = self.seconds if self._waiting == 1 else self._before
+            self._waiting -= 1

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,11 @@ import pytest
 from tests.code.scripts import Asks, ScriptSandbox
 from toolcrib.approvals import approve_all
 from toolcrib.calls import ApprovalRequest, Grant
-from toolcrib.code import FileJournal, PausedProgram, Toolkit, paused_program_in
-from toolcrib.code._journal import Journal, JournalEntry, call_digest
+from toolcrib.code import FileJournal, JournalEntry, PausedProgram, Toolkit, paused_program_in
+from toolcrib.code._program_calls import ProgramCall, ProgramCalls, call_digest
 from toolcrib.errors import ApprovalError, InvalidOutput, PausedProgramError, ReplayDiverged
 from toolcrib.pipeline import Run
-from toolcrib.sandbox import Host, Program, Raised, SandboxResult, Value
+from toolcrib.sandbox import Host, Program, Raised, Reply, SandboxResult, Value
 from toolcrib.schema import RunContext
 from toolcrib.testing import FakeSandbox
 from toolcrib.tools import Tool, ez_tool
@@ -37,53 +37,62 @@ KEY = b"a key of more than sixteen bytes"
 _ids = itertools.count()
 
 
-def entry(name: str, *args: Any, **fields: Any) -> JournalEntry:
+def entries_of(name: str, *args: Any, reply: Reply | None = None) -> list[JournalEntry]:
+    """Return the entries of a call."""
     summary = {"id": name, "name": name, "arguments": {"at": list(args)}, "outcome": "completed"}
-    return JournalEntry(f"{name} {next(_ids)}", name, call_digest(list(args), {}), summary, **fields)
+    call = ProgramCall(f"{name} {next(_ids)}", name, call_digest(list(args), {}), summary)
+    return [call.started(None), *([] if reply is None else [call.ended(reply)])]
 
 
 def test_calls_are_matched_by_name_arguments_and_occurrence() -> None:
-    one, two, three = (entry("find", at, reply=Value(at)) for at in (1, 1, 3))
-    journal = Journal([one, two, three])
+    one, two, three = (entries_of("find", at, reply=Value(at)) for at in (1, 1, 3))
+    calls = ProgramCalls([*one, *two, *three])
 
-    asked = [journal.match("find", call_digest([number], {})) for number in (3, 1, 1, 1)]
+    asked = [calls.match("find", call_digest([number], {})) for number in (3, 1, 1, 1)]
 
-    assert [id(found) for found in asked] == [id(three), id(one), id(two), id(None)]
+    assert [found and found.id for found in asked] == [three[0].call_id, one[0].call_id, two[0].call_id, None]
 
 
 def test_of_two_equal_calls_the_one_that_waited_is_asked_for_last_by_an_engine_that_holds_it_back() -> None:
-    waits, made = entry("pay", 1), entry("pay", 1, reply=Value(1))
+    waits, ended = entries_of("pay", 1), entries_of("pay", 1, reply=Value(1))
 
-    held_back = Journal([waits, made], open_last=True).match("pay", call_digest([1], {}))
-    in_order = Journal([waits, made]).match("pay", call_digest([1], {}))
+    held_back = ProgramCalls([*waits, *ended], open_last=True).match("pay", call_digest([1], {}))
+    in_order = ProgramCalls([*waits, *ended]).match("pay", call_digest([1], {}))
 
-    assert held_back is made
-    assert in_order is waits
+    assert held_back is not None
+    assert in_order is not None
+    assert (held_back.id, in_order.id) == (ended[0].call_id, waits[0].call_id)
 
 
 def test_a_new_call_before_the_known_ones_is_none_of_this_program() -> None:
-    journal = Journal([entry("find", 1, reply=Value(1))])
+    calls = ProgramCalls(entries_of("find", 1, reply=Value(1)))
 
     with pytest.raises(ReplayDiverged, match=r"call of `find` with .*1.* expected, and `find` with other arguments"):
-        journal.match("find", call_digest([2], {}))
+        calls.match("find", call_digest([2], {}))
     with pytest.raises(ReplayDiverged, match="and `drop` with its arguments came"):
-        journal.match("drop", call_digest([], {}))
+        calls.match("drop", call_digest([], {}))
 
 
 def test_where_nothing_runs_again_only_open_calls_are_expected() -> None:
-    waits = entry("book", 1)
-    journal = Journal([entry("find", 1, reply=Value(1)), waits], replays=False)
+    calls = ProgramCalls([*entries_of("find", 1, reply=Value(1)), *entries_of("book", 1)], replays=False)
 
-    assert journal.expected is waits
-    assert journal.match("book", call_digest([1], {})) is waits
-    assert journal.match("find", call_digest([1], {})) is None
+    waits = calls.expected
+
+    assert waits is not None
+    assert waits.name == "book"
+    assert calls.match("book", call_digest([1], {})) is waits
+    assert calls.match("find", call_digest([1], {})) is None
 
 
-def test_an_entry_goes_to_json_and_back() -> None:
-    for fields in ({"reply": Value({"a": [1]})}, {"reply": Raised("KeyError", "x")}, {"values": [1]}, {"cancelled": 1}):
-        made = entry("find", 1, **fields)
+@pytest.mark.parametrize("reply", [Value({"a": [1]}), Value({"$table": 0}, (b"stream",)), Raised("KeyError", "x")])
+def test_a_reply_goes_to_json_and_back(reply: Reply) -> None:
+    entries = entries_of("find", 1, reply=reply)
 
-        assert JournalEntry.from_dict(made.to_dict()) == made or made.summary.get("result") is None
+    stored = [JournalEntry.from_dict(json.loads(json.dumps(entry.to_dict()))) for entry in entries]
+
+    assert stored == entries
+    assert ProgramCalls(stored).calls == ProgramCalls(entries).calls
+    assert ProgramCalls(stored).calls[0].reply == reply
 
 
 # --- killed between an effect and its record -------------------------------------------------------------------------
@@ -226,7 +235,7 @@ def test_an_idempotent_call_is_made_again_under_its_own_id(left: PausedProgram) 
     result = here(done, idempotent=True).resume(left)
 
     assert (result.return_value, done) == ("paid", ["pay"])
-    assert [call["id"] for call in result.tool_calls] == [entry.id for entry in left.journal]
+    assert [call["id"] for call in result.tool_calls] == [call.id for call in left.calls]
 
 
 # --- the file --------------------------------------------------------------------------------------------------------
@@ -418,44 +427,49 @@ async def test_a_run_that_is_cancelled_leaves_its_calls_in_doubt(tmp_path: Path)
     assert [call.in_doubt for call in result.suspended_calls] == [True]
 
 
-class SlowLog:
-    """A journal that is not done with a line of one kind until it is let go on."""
+class SlowJournal:
+    """A journal that is not done with an entry of one kind until it is let go on."""
 
     waited = 0.0
 
     def __init__(self, kind: str) -> None:
-        self.lines: list[dict[str, Any]] = []
+        self.entries: list[JournalEntry] = []
         self._kind = kind
         self.held = asyncio.Event()
         self.go = asyncio.Event()
 
-    def write(self, line: Mapping[str, Any]) -> None:
-        self.lines.append(json.loads(json.dumps(line)))
+    def append(self, entry: JournalEntry) -> None:
+        self.entries.append(JournalEntry.from_dict(json.loads(json.dumps(entry.to_dict()))))
 
     async def flush(self) -> None:
-        if self.lines[-1]["t"] == self._kind:
+        if self.entries[-1].kind == self._kind:
             self.held.set()
             await self.go.wait()
+
+    async def read(self) -> list[JournalEntry]:
+        return self.entries
 
 
 async def test_a_call_is_not_made_before_it_is_written_down_that_it_may_be() -> None:
     done: list[str] = []
-    log = SlowLog("started")
-    running = asyncio.create_task(Toolkit(paying(done), sandbox=FakeSandbox(CALLS[0])).execute_async("", journal=log))
-    await log.held.wait()
+    journal = SlowJournal("started")
+    running = asyncio.create_task(
+        Toolkit(paying(done), sandbox=FakeSandbox(CALLS[0])).execute_async("", journal=journal)
+    )
+    await journal.held.wait()
     before = list(done)
-    log.go.set()
+    journal.go.set()
     await running
 
     assert (before, done) == ([], ["find Oslo"])
 
 
 async def test_a_program_gets_a_result_only_when_it_is_written_down() -> None:
-    log, sandbox = SlowLog("ended"), FakeSandbox(CALLS[0])
-    running = asyncio.create_task(Toolkit(paying([]), sandbox=sandbox).execute_async("", journal=log))
-    await log.held.wait()
+    journal, sandbox = SlowJournal("ended"), FakeSandbox(CALLS[0])
+    running = asyncio.create_task(Toolkit(paying([]), sandbox=sandbox).execute_async("", journal=journal))
+    await journal.held.wait()
     before = list(sandbox.replies)
-    log.go.set()
+    journal.go.set()
     await running
 
     assert (before, sandbox.replies) == ([], [Value(3)])
@@ -463,22 +477,22 @@ async def test_a_program_gets_a_result_only_when_it_is_written_down() -> None:
 
 @pytest.mark.parametrize(("call", "kind"), [(CALLS[0], "started"), (CALLS[0], "ended"), (CALLS[1], "suspended")])
 async def test_a_call_that_the_program_gives_up_while_it_is_written_down_was_given_up(call: Any, kind: str) -> None:
-    log = SlowLog(kind)
+    journal = SlowJournal(kind)
 
     class GivesUp(FakeSandbox):
         async def run(self, program: Program, host: Host) -> SandboxResult:
             asked = asyncio.ensure_future(host.call(call[0], [], call[1]))
-            await log.held.wait()
+            await journal.held.wait()
             asked.cancel()
             await asyncio.wait([asked])
             return SandboxResult(1, "", "", None, (), 1)
 
-    await Toolkit(paying([]), sandbox=GivesUp()).execute_async("", journal=log)
+    await Toolkit(paying([]), sandbox=GivesUp()).execute_async("", journal=journal)
 
-    assert [line["t"] for line in log.lines][-3:] == [kind, "cancelled", "done"]
-    left = paused_program_in(log.lines[:-1])
+    assert [entry.kind for entry in journal.entries][-3:] == [kind, "cancelled", "done"]
+    left = paused_program_in(journal.entries[:-1])
     assert left is not None
-    [given_up] = left.journal
+    [given_up] = left.calls
     assert (given_up.cancelled, given_up.reply, given_up.suspended, given_up.in_doubt) == (True, None, None, False)
 
 

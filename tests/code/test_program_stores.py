@@ -75,7 +75,7 @@ async def test_what_is_no_program_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "programs.db"
     store = SqliteProgramStore(path)
     with SqliteTables(path, PROGRAM_TABLES).transaction(write=True) as execute:
-        execute("INSERT INTO toolcrib_programs VALUES (?, ?)", ("one", '{"name": "one"}'))
+        execute("INSERT INTO toolcrib_saved_programs VALUES (?, ?)", ("one", '{"name": "one"}'))
 
     with pytest.raises(ValueError, match="the field `code` is missing"):
         await store.get("one")

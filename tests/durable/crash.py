@@ -52,7 +52,7 @@ from pathlib import Path
 from tests.durable import crash_worker
 from tests.durable.crash_places import Place, no_pooler, place, refusal
 from tests.durable.crash_trial import Asked, Trial
-from tests.durable.crash_worker import PROGRAM, STEPS, Files, agent, put_turn, toolkit
+from tests.durable.crash_worker import PROGRAM, STEPS, TIMEOUT, Files, agent, put_turn, toolkit
 from toolcrib.adapters.dbos import Client, Placement, enqueue_program, recover, workers
 from toolcrib.approvals import ApprovalEntry
 from toolcrib.database import DatabaseAway, is_outage
@@ -134,6 +134,8 @@ class Worker:
         self._process = _server.Process(target=self._main, args=(its,), daemon=True)
         self._process.start()
         its.close()
+        with contextlib.suppress(EOFError):  # it ended
+            self._held.recv()  # it has begun: what it was forked off ignores Ctrl-C
 
     def set_clock(self, wrong_by: int) -> None:
         """Have its clock be wrong by so many seconds."""
@@ -279,6 +281,7 @@ class Crash(ABC):
             elif not await self._freeze(worker):
                 return  # its work is its own, and it goes on
             if not await worker.ended(_ENDS):
+                worker.send(signal.SIGUSR1)  # its log has what it waits for
                 self.trial.problems.append(f"{worker.id} did not end in {_ENDS:.0f} s after a {event}")
         finally:
             worker.is_busy = False  # and so it is started again
@@ -390,7 +393,7 @@ class DbosCrash(Crash):
         for queue in (agent.queue, toolkit.queue):
             await asyncio.to_thread(self.client.declare, queue)
         for run in self.trial.agents:
-            await agent.put(Turn(put_turn, kwargs={"run": run, "n": 1}))
+            await agent.put(Turn(put_turn, kwargs={"run": run, "n": 1}, timeout=TIMEOUT))
         for run in self.trial.programs:
             code = PROGRAM.format(steps=STEPS, run=run)
             await enqueue_program(self.client, toolkit.name, toolkit.queue.name, code, Placement(run))

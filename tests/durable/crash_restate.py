@@ -20,10 +20,10 @@ from pathlib import Path
 
 from tests.durable.crash import Crash, Plan, Worker, build_clock
 from tests.durable.crash_trial import Trial
-from tests.durable.crash_worker import STEPS, TURN_TOOLS, Files, begin, put_turn
+from tests.durable.crash_worker import STEPS, TIMEOUT, TURN_TOOLS, Files, begin, put_turn
 from tests.networks import Network, free_port
 from tests.npm.restate import RestateServer, restate_server
-from toolcrib.adapters.restate import RestateAgent, RestateClient, serve
+from toolcrib.adapters.restate import RestateAgent, RestateClient, RestateTurn, serve
 from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.errors import EngineError
 from toolcrib.turns import Agent, Turn
@@ -31,6 +31,7 @@ from toolcrib.turns import Agent, Turn
 _EVENTS = ("kill", "stop", "interrupt", "freeze", "outage", "network", "clock")
 _SEEN = {"http2_keep_alive_interval": "5s", "http2_keep_alive_timeout": "5s", "http2_streams_per_connection_limit": "8"}
 _ALL = 1_000_000
+_PATIENCE = 300.0  # seconds: the server takes minutes to start again on a machine that has much to do
 
 
 def _agent(ingress: str, admin: str, approvals: str) -> RestateAgent:
@@ -76,7 +77,7 @@ class RestateCrash(Crash):
             except Exception:  # none listens yet
                 await asyncio.sleep(0.2)
         for run in self.trial.agents:
-            await self._agent.put(Turn(put_turn, kwargs={"run": run, "n": 1}))
+            await self._agent.put(Turn(put_turn, kwargs={"run": run, "n": 1}, timeout=TIMEOUT))
 
     async def active(self) -> list[str]:
         found = [turn for turn in await self._agent.client.turns(limit=_ALL) if turn.status != "completed"]
@@ -89,11 +90,19 @@ class RestateCrash(Crash):
         return isinstance(error, EngineError) or super().is_away(error)
 
     async def judge_records(self) -> None:
-        turns = await self._agent.client.turns(limit=_ALL)
+        turns = await self._turns()
         self.trial.turns = sum(turn.status == "completed" for turn in turns)
         self.trial.problems += [f"{turn.id} {turn.status}: {turn.problem}" for turn in turns if turn.problem]
         if self.trial.turns != STEPS * len(self.trial.agents):
             self.trial.problems.append(f"{self.trial.turns} turns ended, and {STEPS * len(self.trial.agents)} were to")
+
+    async def _turns(self) -> tuple[RestateTurn, ...]:
+        """Return all turns, once the server answers, which may have been killed a moment ago."""
+        while True:
+            try:
+                return await self._agent.client.turns(limit=_ALL)
+            except EngineError:
+                await asyncio.sleep(1.0)
 
 
 async def crash(plan: Plan, folder: Path, chance: random.Random) -> Trial:
@@ -121,7 +130,15 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as tools, tempfile.TemporaryDirectory() as folder:
         refused = build_clock(Path(tools))
         events = tuple(event for event in given.events if event != "clock" or not refused)
-        plan = Plan(given.runs, given.workers, events, interval=given.interval, frozen=given.frozen, away=given.away)
+        plan = Plan(
+            given.runs,
+            given.workers,
+            events,
+            interval=given.interval,
+            frozen=given.frozen,
+            away=given.away,
+            patience=_PATIENCE,
+        )
         trial = asyncio.run(crash(plan, Path(folder), random.Random(given.seed)))
         print(f"restate (seed {given.seed}): {trial}", flush=True)
         for problem in trial.problems[:20]:

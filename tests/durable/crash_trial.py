@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.durable.crash_worker import STEPS
 from toolcrib.adapters.dbos import Client
-from toolcrib.adapters.dbos._program_journal import journal_lines, program_run
+from toolcrib.adapters.dbos._program_journal import journal_entries, program_run
 
 _STOOD_STILL = 2.0  # seconds in a tool that takes none
 
@@ -148,7 +148,7 @@ class Trial:
             if stands is None or stands.state != "done" or not (stands.result or {}).get("success"):
                 error = None if stands is None else (stands.result or {}).get("error")
                 self.problems.append(f"{run}: it is {stands and stands.state}, {error}")
-            ended = Counter(line["id"] for line in journal_lines(client, run) if line["t"] == "ended")
+            ended = Counter(entry.call_id for entry in journal_entries(client, run) if entry.kind == "ended")
             self.calls += len(ended)
             self.problems += [f"{run}: the call {call} is recorded {n} times" for call, n in ended.items() if n > 1]
             if len(ended) != STEPS:

@@ -6,8 +6,11 @@ What a tool does is a line in a ledger outside of the databases; `main` is a wor
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
+import faulthandler
 import os
+import signal
 import sys
 import threading
 import time
@@ -25,6 +28,7 @@ from toolcrib.toolsets import Toolset
 from toolcrib.turns import Agent, Turn
 
 STEPS = 8
+TIMEOUT = 600  # seconds of a turn: a worker that stands still may keep its work
 PROGRAM = "for n in range(1, {steps} + 1):\n    (put if n % 2 else pay if n % 4 == 0 else add)('{run}', n)\n'done'"
 LEDGER = "TOOLCRIB_CRASH_LEDGER"  # the environment variable that names the file
 
@@ -90,7 +94,7 @@ async def pay_turn(run: str, n: int, key: IdempotencyKey) -> Turn[Any] | str:
 def next_turn(run: str, n: int) -> Turn[Any]:
     following = n + 1
     next_tool = put_turn if following % 2 else pay_turn if following % 4 == 0 else add_turn
-    return Turn(next_tool, kwargs={"run": run, "n": following})
+    return Turn(next_tool, kwargs={"run": run, "n": following}, timeout=TIMEOUT)
 
 
 TURN_TOOLS = Toolset([put_turn, add_turn, pay_turn])
@@ -129,7 +133,7 @@ def main(arguments: list[str], files: Files, source: str | None, held: Connectio
 
 
 def begin(files: Files, held: Connection) -> None:
-    """Have this process be a worker with these files, which ends with the process that started it."""
+    """Have this process be a worker with these files, which ends with the process that started it, and is told."""
     os.environ[LEDGER] = files.ledger
     os.environ.pop("LD_PRELOAD", None)  # of this process alone, and not of its sandboxes
     if wrong_clock := getattr(ctypes.CDLL(None), "toolcrib_clock", None):
@@ -137,7 +141,17 @@ def begin(files: Files, held: Connection) -> None:
     said = os.open(files.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(said, 1)
     os.dup2(said, 2)
+    signal.signal(signal.SIGUSR1, _show_tasks)
+    faulthandler.register(signal.SIGUSR1, chain=True)
     threading.Thread(target=_end_with, args=(held,), daemon=True).start()
+    held.send("begun")
+
+
+def _show_tasks(*_: object) -> None:
+    """Write down what the tasks of this process wait for."""
+    with contextlib.suppress(RuntimeError):  # no event loop runs any more
+        for task in asyncio.all_tasks():
+            task.print_stack()
 
 
 def _end_with(held: Connection) -> None:

@@ -1,4 +1,4 @@
-"""How durable turns scale on one Postgres queue: each exactly once, beside bare DBOS, on one to four workers.
+"""How durable turns scale on one Postgres queue: each exactly once, beside a plain DBOS, on one to four workers.
 
 python -m tests.durable.scale --turns 10000
 """
@@ -20,7 +20,7 @@ from uuid import uuid4
 
 import sqlalchemy as sa
 
-from tests.durable.scale_worker import BARE, FEW, made, work
+from tests.durable.scale_worker import FEW, PLAIN, made, work
 from tests.postgres import Postgres, running
 from toolcrib.adapters.dbos import Client, Placement, Queue
 from toolcrib.registry import registry_scope
@@ -35,7 +35,9 @@ class Round:
 
     Attributes:
         seconds: From the first start to the last end, by the database's records.
-        statements: What the server was sent for each piece of work.
+        statements: What the server was sent for each piece of work, from the first start on.
+        log_bytes: What the server wrote into its log of changes for each meanwhile.
+        size_bytes: What each takes in the database in the end.
         by_worker: How many each worker ran.
         recorded: How many ended, each counted once.
     """
@@ -45,6 +47,8 @@ class Round:
     recorded: int
     seconds: float
     statements: float
+    log_bytes: float
+    size_bytes: float
     by_worker: dict[str, int]
 
     @property
@@ -55,14 +59,15 @@ class Round:
         shares = ", ".join(str(count) for _, count in sorted(self.by_worker.items()))
         return (
             f"{self.kind:<10} {self.workers} worker{' ' if self.workers == 1 else 's'} {self.recorded:>6} in "
-            f"{self.seconds:6.1f} s: {self.rate:6.0f}/s, {self.statements:5.1f} statements each ({shares})"
+            f"{self.seconds:6.1f} s: {self.rate:6.0f}/s, {self.statements:5.1f} statements, "
+            f"{self.log_bytes / 1000:5.1f} kB of log and {self.size_bytes / 1000:5.1f} kB of database each ({shares})"
         )
 
 
 @contextmanager
-def workers(url: str, number: int) -> Iterator[None]:
+def workers(kind: str, url: str, number: int) -> Iterator[None]:
     """Run so many workers until the end of the block."""
-    command = [sys.executable, "-m", "tests.durable.scale_worker", url]
+    command = [sys.executable, "-m", "tests.durable.scale_worker", kind, url]
     started = [
         subprocess.Popen([*command, f"worker-{n}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=_ROOT)
         for n in range(number)
@@ -79,16 +84,20 @@ def workers(url: str, number: int) -> Iterator[None]:
 
 async def measure(server: Postgres, kind: str, number: int, count: int, wait: float) -> Round:
     """Have workers do so much work that was enqueued before they came."""
-    url = server.url(f"scale_{uuid4().hex[:8]}")
+    name = f"scale_{uuid4().hex[:8]}"
+    url = server.url(name)
     async with Client(url, pool=10) as client:
+        empty = _size(server, name)
         queue = await _enqueue(client, kind, count, wait)
         await asyncio.to_thread(client.stop, queue.name)  # until all workers are there
-        with workers(url, number):
-            before = _statements(server)
+        with workers(kind, url, number):
+            before = _statements(server), _written(server)
             await asyncio.to_thread(client.go, queue)
             await _drained(client)
-        statements = (_statements(server) - before) / count
-        return await asyncio.to_thread(_judged, client, kind, number, statements)
+            found = _statements(server) - before[0], _written(server) - before[1]
+        statements, written = (amount / count for amount in found)
+        spent = statements, written, (_size(server, name) - empty) / count
+        return await asyncio.to_thread(_judged, client, kind, number, spent)
 
 
 async def _enqueue(client: Client, kind: str, count: int, wait: float) -> Queue:
@@ -97,18 +106,18 @@ async def _enqueue(client: Client, kind: str, count: int, wait: float) -> Queue:
     agent._client = client
     if wait:
         agent.queue = FEW
-    for queue in (agent.queue, BARE):
+    for queue in (agent.queue, PLAIN):
         await asyncio.to_thread(client.declare, queue)
 
     async def some(first: int) -> None:
         for n in range(first, count, 8):
-            if kind == "bare":
-                await client.enqueue("tests.bare", "bare", {"n": n, "wait": wait}, Placement(str(uuid4())))
+            if kind == "plain":
+                await client.enqueue("tests.plain", PLAIN.name, {"n": n, "wait": wait}, Placement(str(uuid4())))
             else:
                 await agent.put(Turn(work, kwargs={"n": n, "wait": wait}))
 
     await asyncio.gather(*(some(first) for first in range(8)))
-    return BARE if kind == "bare" else agent.queue
+    return PLAIN if kind == "plain" else agent.queue
 
 
 async def _drained(client: Client) -> None:
@@ -124,7 +133,7 @@ async def _drained(client: Client) -> None:
         await asyncio.sleep(0.2)
 
 
-def _judged(client: Client, kind: str, number: int, statements: float) -> Round:
+def _judged(client: Client, kind: str, number: int, spent: tuple[float, float, float]) -> Round:
     found: Any = client.dbos.list_workflows(load_input=True)
     bad = [status.status for status in found if status.status != "SUCCESS"]
     if bad:
@@ -136,7 +145,7 @@ def _judged(client: Client, kind: str, number: int, statements: float) -> Round:
     if steps != len(found):
         raise RuntimeError(f"{len(found)} turns were begun {steps} times")
     seconds = (max(s.completed_at for s in found) - min(s.dequeued_at for s in found)) / 1000
-    return Round(kind, number, len(found), seconds, statements, dict(Counter(s.executor_id for s in found)))
+    return Round(kind, number, len(found), seconds, *spent, dict(Counter(s.executor_id for s in found)))
 
 
 def _number(status: Any) -> int:
@@ -151,6 +160,19 @@ def _statements(server: Postgres) -> int:
         return int(count)
 
 
+def _written(server: Postgres) -> int:
+    """Return the bytes that the server has written into its log of changes."""
+    with server.connect() as connection:
+        ((count,),) = connection.execute("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn").fetchall()
+        return int(count)
+
+
+def _size(server: Postgres, database: str) -> int:
+    with server.connect() as connection:
+        ((count,),) = connection.execute("SELECT pg_database_size(%s)", [database]).fetchall()
+        return int(count)
+
+
 async def scale(server: Postgres, turns: int, measured: int) -> list[Round]:
     """Return all rounds: the big one on four workers, the comparison, one to four workers with tools that wait."""
     with server.connect("postgres") as connection:
@@ -158,7 +180,7 @@ async def scale(server: Postgres, turns: int, measured: int) -> list[Round]:
     rounds = [await measure(server, "turns", 4, turns, 0.0)]
     print(rounds[-1], flush=True)
     compared = [
-        (kind, 1, 0.0) for kind in ("bare", "turns", "turns", "bare", "bare", "turns")
+        (kind, 1, 0.0) for kind in ("plain", "turns", "recorded", "recorded", "turns", "plain")
     ]  # a machine's mood changes
     for kind, number, wait in (*compared, *(("turns 50ms", n, 0.05) for n in (1, 2, 4))):
         count = measured * number // 5 if wait else measured  # each round takes about as long
@@ -174,9 +196,12 @@ def main() -> None:
     given = parser.parse_args()
     with running(shared_preload_libraries="pg_stat_statements") as server:
         _, *rounds = asyncio.run(scale(server, given.turns, given.measured))
-    bare, one = (median(round.rate for round in rounds if round.kind == kind) for kind in ("bare", "turns"))
+    rates = {
+        kind: median(round.rate for round in rounds if round.kind == kind) for kind in ("plain", "turns", "recorded")
+    }
     waiting = [round for round in rounds if round.kind == "turns 50ms"]
-    print(f"one worker does {one / bare:.2f} of what it does with bare DBOS workflows of one step")
+    for kind in ("turns", "recorded"):
+        print(f"one worker does {rates[kind] / rates['plain']:.2f} of the workflows of a plain DBOS process, as {kind}")
     for round in waiting[1:]:
         print(f"{round.workers} workers do {round.rate / waiting[0].rate:.2f} of what one does, with tools that wait")
 

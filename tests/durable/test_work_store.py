@@ -208,9 +208,12 @@ async def test_a_call_that_was_denied_is_not_asked_about_though_its_journal_has_
     assert len(await store.list()) == 1
 
 
-async def test_the_fence_of_a_turn_is_no_time_of_its_tool() -> None:
+@pytest.mark.parametrize("verb", ["fence", "take", "begin", "put"])
+async def test_the_fence_of_a_turn_is_no_time_of_its_tool(verb: str) -> None:
     """It waits for a database that is away: a turn timed out before its tool's first line."""
-    stood: list[bool] = []
+    stood, store, grant = list[bool](), MemoryApprovalStore(), REQUEST.grant("ann")
+    await store.use(REQUEST, grant)
+    await store.begin(REQUEST, grant)  # in an execution that is cut off
 
     async def may_begin() -> None:
         deadline = current_deadline()
@@ -219,10 +222,12 @@ async def test_the_fence_of_a_turn_is_no_time_of_its_tool() -> None:
         await asyncio.sleep(0)
         stood.append(True)
 
-    run = held_run(Run(), TurnExecution("work_1", None), MemoryApprovalStore(), (), may_begin)
+    run = held_run(Run(), TurnExecution("work_1", None), store, (), may_begin)
     assert run.durability.fence is not None
+    assert run.approvals is not None
+    asked = {"take": (REQUEST,), "begin": (REQUEST, grant), "put": (REQUEST,), "fence": ()}
 
     with Deadline(60, TimeoutError, "too late"):
-        await run.durability.fence()
+        await getattr(run.durability if verb == "fence" else run.approvals, verb)(*asked[verb])
 
-    assert stood == [True]
+    assert stood

@@ -7,7 +7,7 @@ from tests.mutants.gate import Gate
 __all__ = ["CODE_GATES"]
 
 _HOST = "code/_host.py"
-_JOURNAL = "code/_journal.py"
+_CALLS = "code/_program_calls.py"
 _REPLAY = "code/_journal_host.py"
 _RUNS = "code/_runner.py"
 _PAUSED = "code/_paused.py"
@@ -177,7 +177,7 @@ CODE_GATES: tuple[Gate, ...] = (
     # --- a program that is run again
     Gate(
         "a new call before the known ones",
-        _JOURNAL,
+        _CALLS,
         "            raise ReplayDiverged(\n                _described(first), f",
         "            return None\n            raise ReplayDiverged(\n                _described(first), f",
         _OF_RESUME,
@@ -207,7 +207,7 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate(
         "one making of a call that was made",
         _REPLAY,
-        "        if entry.reply is not None:\n",
+        "        if known.reply is not None:\n",
         "        if False:\n",
         _OF_RESUME,
     ),
@@ -215,30 +215,30 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate(
         "record of a call before it is made",
         _REPLAY,
-        "self._log.write(line)\n            await self._flush()\n",
-        "self._log.write(line)\n",
+        "call.started(grant))\n        await self._flush()\n",
+        "call.started(grant))\n",
         _OF_JOURNAL,
     ),
     Gate(
         "record of an outcome before the program has it",
         _REPLAY,
-        "            await self._flush()\n        in_state",
-        "        in_state",
+        "        await self._flush()\n        self.program_calls.add(call, entry)\n",
+        "        self.program_calls.add(call, entry)\n",
         _OF_JOURNAL,
     ),
     Gate(
         "a call that was given up while it was written down",
-        "code/_file_journal.py",
-        "True, False, None, None",
-        "True, False, entry.reply, entry.suspended",
+        _CALLS,
+        "                self.reply, self.suspended = None, None\n",
+        "                pass\n",
         _OF_JOURNAL,
     ),
     # --- calls in doubt
     Gate(
         "a call in doubt",
-        "code/_file_journal.py",
-        "entry.in_doubt, entry.suspended, entry.begun = True, None, entry.begun + 1",
-        "entry.begun += 1",
+        _CALLS,
+        "call.in_doubt, call.is_running = call.in_doubt or call.is_running, False",
+        "call.is_running = False",
         _OF_JOURNAL,
     ),
     Gate(
@@ -262,7 +262,7 @@ CODE_GATES: tuple[Gate, ...] = (
         "if run.approver is None:",
         ("tests/pipeline/test_recover.py", "tests/code/test_journal.py"),
     ),
-    Gate("note before a call", _REPLAY, "            self._log.write(line)\n", "", _OF_JOURNAL),
+    Gate("note before a call", _REPLAY, "            self._journal.append(entry)\n", "            pass\n", _OF_JOURNAL),
     # --- sessions
     Gate(
         "one program of a conversation at a time",
@@ -321,7 +321,7 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate("values of an early call", _EARLY, "and not entry.tool.is_streaming", "", _OF_EARLY),
     Gate("person before the program", _EARLY, "approver=None, approvals=None, ", "", _OF_EARLY),
     Gate("provenance before the program", _EARLY, "or self._run.features ", "", _OF_EARLY),
-    Gate("journal before the program", _EARLY, " or self._run.durability.journal is not None", "", _OF_EARLY),
+    Gate("journal before the program", _EARLY, " or self._run.durability.recorder is not None", "", _OF_EARLY),
     Gate(
         "schemas of the inputs of a program that is kept",
         _LIBRARY,

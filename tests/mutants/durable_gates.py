@@ -241,9 +241,9 @@ DURABLE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "a retried program asks before it does its call again",
-        "code/_file_journal.py",
-        "            entry.reply, entry.in_doubt = None, True\n",
-        "            del entries[entry.id]\n",
+        "code/_program_calls.py",
+        "                self.reply, self.in_doubt = None, True\n",
+        "                self.begun = 0\n",
         ("tests/adapters/dbos/test_admin.py",),
     ),
     Gate(
@@ -290,8 +290,8 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "fence of a program's line",
         _JOURNAL,
-        "with self._holding() as connection:\n                connection",
-        "with self._client.engine.begin() as connection:\n                connection",
+        "with self.holding() as connection:",
+        "with self.holding.args[0].engine.begin() as connection:",
         _OF_PROGRAMS,
     ),
     Gate(
@@ -302,18 +302,22 @@ DURABLE_GATES: tuple[Gate, ...] = (
         _OF_PROGRAMS,
     ),
     Gate(
-        "one line of each number", _JOURNAL, '"number": self._stored + n,', '"number": id(line) % 10**9,', _OF_PROGRAMS
+        "one line of each number",
+        "code/_journal.py",
+        "self._table.append(execute, self._name, lines, number)",
+        "self._table.append(execute, self._name, lines)",
+        _OF_PROGRAMS,
     ),
     Gate(
         "lines after one that was lost",
-        _JOURNAL,
+        "code/_journal.py",
         "if self._error is None:\n            self._stored",
         "if True:\n            self._stored",
         _OF_PROGRAMS,
     ),
     Gate(
         "a line that is not written yet",
-        _JOURNAL,
+        "code/_journal.py",
         "await asyncio.wait([self._writing])  # which goes on when this is cancelled",
         "return",
         _OF_PROGRAMS,

@@ -24,7 +24,7 @@ DURABLE_WORKER_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "time in which a program waits for its journal",
-        "adapters/dbos/_program_journal.py",
+        "code/_journal.py",
         "        with self.waits.counted():\n",
         "        if True:\n",
         _OF_OUTAGES,

@@ -92,8 +92,8 @@ FRONT_END_GATES: tuple[Gate, ...] = (
     Gate(
         "front end: a call that begins is kept",
         "serving/_front_end.py",
-        "journal=exchange if run.durability.journal is None else run.durability.journal,",
-        "journal=run.durability.journal,",
+        "recorder=exchange if run.durability.recorder is None else run.durability.recorder,",
+        "recorder=run.durability.recorder,",
         _SESSIONS,
     ),
     Gate(

@@ -470,14 +470,14 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "a result that its server warns of is untrusted",
-        "provenance/_memory.py",
+        "provenance/_reading.py",
         '"untrusted" if untrusted else labels',
         "labels",
         _OF_TRUST,
     ),
     Gate(
         "a result that its server calls private has no readers",
-        "provenance/_memory.py",
+        "provenance/_reading.py",
         "() if private else readers",
         "readers",
         _OF_TRUST,

@@ -12,7 +12,7 @@ _DRIVE = "sandbox/_conversation.py"
 _CALLS = "sandbox/_open_calls.py"
 _FRAMES = "sandbox/_frames.py"
 _TABLES = "sandbox/_result_tables.py"
-_REPLAY = "sandbox/_replay.py"
+_REPLAY = "sandbox/_replay_inputs.py"
 _TIME = "sandbox/_stopwatch.py"
 _OUTPUT = "sandbox/_output.py"
 _MONTY = "sandbox/_monty_program.py"
@@ -281,7 +281,7 @@ PROCESS_GATES: tuple[Gate, ...] = (
     Gate(
         "the end before the pause",
         _DRIVE,
-        'if not self._log.is_live:\n            raise Diverged("it comes',
+        'if not self._inputs.is_live:\n            raise Diverged("it comes',
         'if False:\n            raise Diverged("it comes',
         _PAUSE,
     ),

@@ -150,7 +150,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "calls of a resumption that did not end are not repeated",
         "code/_runner.py",
-        "        if claim.lines:\n",
+        "        if claim.entries:\n",
         "        if False:\n",
         ("tests/code/test_resume.py",),
     ),
@@ -163,17 +163,17 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "a result too many leaves its call in doubt",
-        "code/_claim.py",
-        "            if self._chars + len(text) > _MOST_LOG_CHARS:\n",
+        "code/_journal.py",
+        "            if self._chars + len(line) > self._most_chars:\n",
         "            if False:\n",
-        ("tests/code/test_claim_log.py",),
+        ("tests/code/test_claim_journal.py",),
     ),
     Gate(
         "the claim of who writes a journal is checked",
         "approvals/_ledger_store.py",
         'claim.id != self._executing.get(f"{_CLAIM}{key}")',
         "False",
-        ("tests/code/test_claim_log.py",),
+        ("tests/code/test_claim_journal.py",),
     ),
     # --- the way back
     Gate(
@@ -367,30 +367,23 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "a standing grant is kept by its store alone",
-        "code/_journal.py",
-        "grant is None or grant.standing or",
-        "grant is None or",
+        "code/_program_calls.py",
+        "grant is not None and not grant.standing and",
+        "grant is not None and",
         ("tests/code/test_journal.py",),
     ),
     Gate(
         "times that a program's call was begun",
         "code/_journal_host.py",
-        "begun=entry.begun, used",
+        "begun=call.begun, used",
         "begun=1, used",
         ("tests/code/test_journal.py", "tests/code/test_resume.py"),
     ),
     Gate(
         "times that a call was begun in a journal of another process",
-        "code/_file_journal.py",
-        "entry.begun + 1",
+        "code/_program_calls.py",
+        "self.begun + 1",
         "1",
-        ("tests/code/test_journal.py", "tests/code/test_resume.py"),
-    ),
-    Gate(
-        "times that a call was begun in a paused program",
-        "code/_journal.py",
-        'entry.begun = data.get("begun", 1)',
-        "entry.begun = 1",
         ("tests/code/test_journal.py", "tests/code/test_resume.py"),
     ),
     # --- once
@@ -511,7 +504,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "tools that were renewed",
-        _PIPELINE,
+        "pipeline/_pipeline_tools.py",
         "self._plans.clear()",
         "pass",
         ("tests/pipeline/test_execute.py",),
@@ -683,7 +676,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "a grant for a request that was replaced is not the answer",
         _APPROVE,
-        "None if _is_outdated(self._attached, self.request) else self._attached",
+        "None if approvals.is_outdated(self._attached, self.request) else self._attached",
         "self._attached",
         ("tests/pipeline/test_approve.py",),
     ),
@@ -703,8 +696,8 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "an answer that comes with a call is of its own request",
-        _APPROVE,
-        "if attached.request_id not in known:",
+        "approvals/_fit.py",
+        "if answer.request_id not in known:",
         "if False:",
         ("tests/pipeline/test_approve.py",),
     ),

@@ -1,4 +1,4 @@
-"""The moment right before a tool's first line: a journal keeps that it begins, and a fence may hold it back."""
+"""The moment right before a tool's first line: a recorder keeps that it begins, and a fence may hold it back."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from toolcrib.pipeline import Call, Durability, Pipeline, Run, run_for
 from toolcrib.tools import ez_tool
 
 
-class Journal:
-    """A journal that lists which calls began."""
+class Recorder:
+    """A recorder that lists which calls began."""
 
     def __init__(self) -> None:
         self.begun: list[str] = []
@@ -31,7 +31,7 @@ async def never() -> None:
 @pytest.mark.parametrize("streams", [False, True])
 @in_virtual_time
 async def test_a_call_that_waits_for_a_lock_has_not_begun(streams: bool) -> None:
-    go_on, journal = asyncio.Event(), Journal()
+    go_on, recorder = asyncio.Event(), Recorder()
 
     @ez_tool(lock=True)
     async def count() -> AsyncIterator[int]:
@@ -43,15 +43,15 @@ async def test_a_call_that_waits_for_a_lock_has_not_begun(streams: bool) -> None
         await go_on.wait()
         return 1
 
-    pipeline, run = Pipeline([count if streams else work]), Run(durability=Durability(journal=journal))
+    pipeline, run = Pipeline([count if streams else work]), Run(durability=Durability(recorder=recorder))
     name = "count" if streams else "work"
     calls = [asyncio.create_task(pipeline.run(ToolCall(name, {}, call_id), run)) for call_id in ("c1", "c2")]
     await asyncio.sleep(0.05)
-    before = list(journal.begun)
+    before = list(recorder.begun)
     go_on.set()
     outcomes = await asyncio.gather(*calls)
 
-    assert (before, journal.begun) == (["c1"], ["c1", "c2"])
+    assert (before, recorder.begun) == (["c1"], ["c1", "c2"])
     assert all(isinstance(outcome, Completed) for outcome in outcomes)
 
 

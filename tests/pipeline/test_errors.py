@@ -273,7 +273,7 @@ class Running(Toolset):
         raising_now()
 
 
-class Journal:
+class Recorder:
     def __init__(self, error: BaseException) -> None:
         self.error = error
 
@@ -363,10 +363,10 @@ async def stream() -> AsyncIterator[str]:
         (Toolset([ask]), "ask", {"approver": lambda request: request.grant("ann"), "approvals": Forgetting()}),
         (Toolset([send]), "send", {}),
         (Toolset([tell]), "tell", {}),
-        (Toolset([find]), "find", {"durability": Durability(journal=Journal(KeyError(SAID)))}),
-        (Toolset([find]), "find", {"durability": Durability(journal=Journal(ModelRetry(SAID)))}),
-        (Toolset([find]), "find", {"durability": Durability(journal=Journal(SystemExit(SAID)))}),
-        (Toolset([stream]), "stream", {"durability": Durability(journal=Journal(KeyError(SAID)))}),
+        (Toolset([find]), "find", {"durability": Durability(recorder=Recorder(KeyError(SAID)))}),
+        (Toolset([find]), "find", {"durability": Durability(recorder=Recorder(ModelRetry(SAID)))}),
+        (Toolset([find]), "find", {"durability": Durability(recorder=Recorder(SystemExit(SAID)))}),
+        (Toolset([stream]), "stream", {"durability": Durability(recorder=Recorder(KeyError(SAID)))}),
         (Toolset([find]), "find", {"durability": Durability(fence=raising)}),
         (Toolset([find]), "find", {"durability": Durability(fence=raising_now)}),
         (served_api(raising), "list_pets", {}),
@@ -378,7 +378,7 @@ async def stream() -> AsyncIterator[str]:
         *("decision", "pre", "post", "approver", "plain approver", "approver with another error", "no answer"),
         *("for another", "question", "policy", "condition", "gate", "begin", "cost", "observer"),
         *("delivery", "of run", "around the execution", "store", "fixed argument", "fixed argument of a stream"),
-        *("journal", "journal with a retry", "journal that exits", "journal of a stream", "fence", "plain fence"),
+        *("recorder", "recorder with a retry", "recorder that exits", "recorder of a stream", "fence", "plain fence"),
         *("credentials", "plain credentials", "credentials with another error", "kept credentials"),
     ],
 )
@@ -413,7 +413,7 @@ async def test_the_signal_of_an_engine_passes_a_journal_as_it_is() -> None:
     signal = LeftByEngine()
 
     with pytest.raises(LeftByEngine) as raised:
-        await Pipeline([find]).run(ToolCall("find", "{}"), Run(durability=Durability(journal=Journal(signal))))
+        await Pipeline([find]).run(ToolCall("find", "{}"), Run(durability=Durability(recorder=Recorder(signal))))
 
     assert raised.value is signal
 

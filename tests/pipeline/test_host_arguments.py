@@ -39,8 +39,8 @@ def upto(end: int) -> Iterator[int]:
     return (number for number in range(end))
 
 
-class Journal:
-    """A run's journal: what is kept before a tool begins."""
+class Recorder:
+    """A run's recorder: what is kept before a tool begins."""
 
     def __init__(self) -> None:
         self.kept: list[Any] = []
@@ -95,10 +95,10 @@ async def test_a_generator_keeps_its_values_where_calls_are_logged(
 
 @WAYS
 async def test_a_generator_keeps_its_values_where_a_journal_keeps_the_call(way: Callable[[Run], Any]) -> None:
-    journal = Journal()
+    recorder = Recorder()
 
-    assert await way(Run(durability=Durability(journal=journal))) == 6
-    assert journal.kept == [{"numbers": [0, 1, 2, 3]}]
+    assert await way(Run(durability=Durability(recorder=recorder))) == 6
+    assert recorder.kept == [{"numbers": [0, 1, 2, 3]}]
 
 
 async def test_values_are_validated_where_a_record_is_made_of_them() -> None:
@@ -125,7 +125,7 @@ async def test_values_are_validated_for_hooks_that_are_given_with_the_call() -> 
     assert seen == [7]
 
 
-@pytest.mark.parametrize("run", [Run(sinks=[RecordingSink()]), Run(durability=Durability(journal=Journal()))])
+@pytest.mark.parametrize("run", [Run(sinks=[RecordingSink()]), Run(durability=Durability(recorder=Recorder()))])
 async def test_values_that_do_not_fit_are_refused_where_something_looks_at_them(run: Run) -> None:
     outcome = await called(kind, {"number": "seven"}, run)
 

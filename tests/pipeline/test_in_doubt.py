@@ -574,12 +574,12 @@ async def test_a_journal_need_not_ask_about_a_call_whose_result_the_store_has() 
     paid: list[int] = []
     pipeline, store, kept = Pipeline([paying(paid, requires_approval=False)]), MemoryApprovalStore(), list[Any]()
 
-    class Journal:
+    class Recorder:
         async def begin(self, call: Any) -> None:
             kept.append(call.to_dict())
 
     await pipeline.run(
-        ToolCall("pay", {"cents": 5}, "call_1"), Run(durability=Durability(store=store, journal=Journal()))
+        ToolCall("pay", {"cents": 5}, "call_1"), Run(durability=Durability(store=store, recorder=Recorder()))
     )
     outcome = await pipeline.run(kept[0], Run(durability=Durability(store=store)))
 

@@ -38,7 +38,7 @@ class Killed(KeyboardInterrupt):
 
 
 class DiesAt:
-    """A journal of a process that dies when a call was kept."""
+    """A recorder of a process that dies when a call was kept."""
 
     state: dict[str, Any]
 
@@ -58,10 +58,10 @@ def paying(paid: list[int], **options: Any) -> Tool[..., Any]:
 
 async def begun(pipeline: Pipeline, run: Run | None = None, **arguments: Any) -> dict[str, Any]:
     """Return what is kept of a call whose process died after it was kept that the call began."""
-    journal = DiesAt()
+    recorder = DiesAt()
     with pytest.raises(Killed):
-        await pipeline.run(ToolCall("pay", {"amount": 5, **arguments}, "c1"), (run or Run()).view(journal=journal))
-    return journal.state
+        await pipeline.run(ToolCall("pay", {"amount": 5, **arguments}, "c1"), (run or Run()).view(recorder=recorder))
+    return recorder.state
 
 
 async def test_a_call_in_doubt_is_suspended_and_its_request_says_so() -> None:
@@ -627,11 +627,13 @@ async def test_a_stream_is_kept_before_its_tool_runs() -> None:
         ran.append(1)
         yield 1
 
-    journal = DiesAt()
+    recorder = DiesAt()
     with pytest.raises(Killed):
-        await anext(Pipeline([count]).stream(ToolCall("count", {}, "c1"), Run(durability=Durability(journal=journal))))
+        await anext(
+            Pipeline([count]).stream(ToolCall("count", {}, "c1"), Run(durability=Durability(recorder=recorder)))
+        )
 
-    assert (journal.state["id"], journal.state["state"], ran) == ("c1", "executing", [])
+    assert (recorder.state["id"], recorder.state["state"], ran) == ("c1", "executing", [])
 
 
 async def test_a_call_comes_back_from_json_as_it_was() -> None:

@@ -76,7 +76,7 @@ def test_an_option_of_another_type_is_refused_when_the_run_is_made(options: dict
     [
         ("entry", r"Run\(channel=Channel\(entry=\.\.\.\)\)"),
         ("agent", r"Run\(channel=Channel\(agent=\.\.\.\)\)"),
-        ("journal", r"Run\(durability=Durability\(journal=\.\.\.\)\)"),
+        ("recorder", r"Run\(durability=Durability\(recorder=\.\.\.\)\)"),
         ("requirements", r"Run\(limits=CallLimits\(requirements=\.\.\.\)\)"),
         ("total", r"Run\(limits=CallLimits\(total=\.\.\.\)\)"),
         ("aprover", r"Did you mean `approver`"),

@@ -295,6 +295,27 @@ async def test_an_approver_is_refused_an_edit_that_a_validator_would_change() ->
         await pipeline.run(asked, grant=asked.request.grant("ann", override_args={"cents": 300, "note": ""}))
 
 
+@pytest.mark.parametrize(("count", "value"), [("7", 7), ("many", None)])
+async def test_an_object_that_a_hook_changed_is_checked_again(count: Any, value: Any) -> None:
+    class Line(BaseModel):
+        count: int
+
+    @ez_tool
+    async def order(lines: list[Line]) -> Any:
+        return lines[0].count
+
+    def edit(ctx: Any, args: dict[str, Any], metadata: Any) -> dict[str, Any]:
+        args["lines"][0].__dict__["count"] = count
+        return args
+
+    outcome = await Pipeline(Toolset([order], pre_hooks={"order": edit})).run(
+        ToolCall("order", {"lines": [{"count": 1}]})
+    )
+
+    assert getattr(outcome, "value", None) == value
+    assert isinstance(outcome, Completed) or "lines[0].count: must be an integer" in str(outcome.exception)
+
+
 # --- validators that make one value of others
 
 

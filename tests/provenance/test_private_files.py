@@ -9,7 +9,7 @@ import pytest
 from toolcrib.calls import Media, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.provenance import Provenance
+from toolcrib.provenance import Memory, Origin, Provenance
 from toolcrib.tools import Tool
 from toolcrib.tools.from_schema import schema_tool
 
@@ -95,3 +95,23 @@ async def test_an_artifact_of_a_program_that_read_private_values_goes_to_their_r
 
     assert await kind_of(run, "bob@corp.com", file="x.md") == ("completed" if readers is None else "suspended")
     assert await kind_of(run, "doc@corp.com", file="x.md") == "completed"
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+@pytest.mark.parametrize("name", ["x.md", "hello"])
+def test_a_private_text_that_the_run_wrote_under_a_name_goes_to_its_readers_alone(name: str, is_read: bool) -> None:
+    asked: list[list[str]] = []
+    for readers in ([], ["doc@corp.com"], None):
+        memory = Memory()
+        memory.hear(SAID)
+        memory.read("diary", "c1", {}, "Northwind will merge with us in autumn", "trusted", readers)
+        if is_read:
+            memory.read("read_mail", "c2", {}, "Do as I say", "untrusted")
+        written = {"path": name, "text": "Northwind will merge soon"}
+        memory.write(Origin("untrusted", "write_file", "c3"), written, frozenset(["text"]), "write")
+        found = [memory.judge("share", "share", {"file": name, "to": to}) for to in ("bob@corp.com", "doc@corp.com")]
+        asked += [[question.kind for question in questions] for questions in found]
+
+        assert not memory.judge("send", "send", {"to": "bob@corp.com"})
+
+    assert asked == [["private"], ["private"], ["private"], [], [], []]

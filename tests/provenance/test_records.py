@@ -268,3 +268,17 @@ def test_the_number_of_a_named_object_that_a_stranger_wrote_is_not_another_thing
 
     assert made.judge(tool, "execute", {parameter: 26})
     assert not made.judge(f"{verb.split()[0]}_file", "execute", {"file_id": 26})
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_name_that_a_stranger_brought_beside_the_users_own_names_no_object(is_first: bool) -> None:
+    own, other = [{"name": "Rosa Luz", "iban": IBANS[0]}], {"name": "Rosa Luz", "iban": IBANS[1], "subject": "pizza"}
+    for row in (other, {**other, "iban": IBANS[0]}):
+        made = Memory()
+        made.hear("pay Rosa Luz")
+        readings: list[tuple[str, Any, Any]] = [("contacts", own, "trusted"), ("payments", [row], OTHERS)]
+        for number, (tool, result, labels) in enumerate(readings[:: 1 if is_first else -1]):
+            made.read(tool, f"c{number}", {}, result, labels)
+
+        assert is_paid(made, IBANS[0])
+        assert not is_paid(made, IBANS[1])

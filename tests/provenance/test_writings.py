@@ -93,13 +93,56 @@ def test_a_name_that_the_run_gave_to_an_unknown_value_is_asked_about(name: str, 
     assert not known.judge("act", effect, {"to": name})
 
 
-def test_what_the_run_wrote_is_asked_about_where_its_name_is_run() -> None:
-    made = memory("fix build.sh, run it and send it to Ann Lee")
-    made.write(ROOT, {"path": "build.sh", "text": "curl evil.com"}, frozenset(["text"]), "write")
+@pytest.mark.parametrize("command", ["sh build.sh", "run it", "make test", "sh app"])
+def test_what_the_run_wrote_is_asked_about_where_it_may_be_run(command: str) -> None:
+    made = memory("fix app/build.sh, run it, or make test, or sh build.sh, or sh app, and send it to Ann Lee")
+    made.write(ROOT, {"path": "app/build.sh", "text": "curl -s"}, frozenset(["text"]), "write")
+    questions = made.judge("run", "execute", {"command": command})
 
-    assert made.judge("run_file", "execute", {"path": "build.sh"})
-    assert made.judge("run", "execute", {"command": "build.sh"})
-    assert not made.judge("send_file", "send", {"path": "build.sh", "to": "Ann Lee"})
+    assert [question.kind for question in questions] == ["bound"]
+    assert not made.judge("send_file", "send", {"path": "app/build.sh", "to": "Ann Lee"})
+
+    made.approve("run", questions, {"command": command})
+
+    assert not made.judge("run", "execute", {"command": command})
+
+    made.write(ROOT, {"path": "app/build.sh", "text": "curl -k"}, frozenset(["text"]), "write")
+
+    assert made.judge("run", "execute", {"command": command})
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(WORDS, st.sampled_from(["{}", "{}.txt", "the {}"]), st.sampled_from(["eve@evil.com", "see https://evil.com/x"]))
+def test_a_name_is_asked_about_under_which_a_link_is_given_to_others(name: str, form: str, text: str) -> None:
+    name = form.format(name)
+    made, known = (memory(f"note it in {name}, and send {name} to Ann Lee, as on www.corp.com") for _ in range(2))
+    made.write(ROOT, {"path": name, "text": text}, frozenset(["text"]), "write")
+    known.write(ROOT, {"path": name, "text": "hello, see www.corp.com"}, frozenset(["text"]), "write")
+
+    for effect in ("send", "share"):
+        arguments = {"file": name, "to": "Ann Lee"}
+        assert [question.kind for question in made.judge("give", effect, arguments)] == ["bound"]
+        assert not known.judge("give", effect, arguments)
+    assert not made.judge("delete", "delete", {"file": name})
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(WORDS, DIGITS, st.sampled_from(["create", "write"]), st.booleans())
+def test_a_name_for_a_trusted_value_that_the_user_did_not_name_is_not_paid(
+    name: str, digits: str, effect: Effect, is_read: bool
+) -> None:
+    made, named = memory(f"pay {name} 10"), memory(f"pay {name} 10, who has DE{digits}")
+    for each in (made, named):
+        each.read("payees", "c3", {}, [{"name": "Dora", "iban": f"DE{digits}"}], "trusted")
+        each.write(ROOT, {"name": name, "iban": f"DE{digits}"}, frozenset(), effect)
+        if is_read:
+            each.read("list_payees", "c4", {}, [{"id": 4711, "name": name, "iban": f"DE{digits}"}], "trusted")
+
+    assert {question.kind for question in made.judge("pay", "spend", {"to": name, "amount": 10})} == {"bound"}
+    assert not made.judge("send", "send", {"to": name})
+    assert not named.judge("pay", "spend", {"to": name, "amount": 10})
+    if is_read:
+        assert made.judge("pay", "spend", {"payee_id": 4711, "amount": 10})
 
 
 def test_the_handle_of_what_was_made_of_an_unknown_value_is_unknown() -> None:

@@ -262,8 +262,8 @@ class Deep(BaseModel):
         (Line, {"sku": "a"}, {"sku": "a", "quantity": 1, "price": 0.0}),
         (bytes, b"\xff", "data:;base64,/w=="),
         (bytes, b"data:;base64,AA==", "data:;base64,ZGF0YTo7YmFzZTY0LEFBPT0="),
-        (dict[tuple[int, str], int], {(1, "a"): 2}, {'[1, "a"]': 2}),
-        (dict[bytes, int], {b"\xff": 1}, {"data:;base64,/w==": 1}),
+        (dict[date, int], {date(2025, 1, 31): 2}, {"2025-01-31": 2}),
+        (dict[bytes, int], {b"a": 1}, {"a": 1}),
         (set[int], [3, 1, 2], [1, 2, 3]),
         (Colour, Colour.RED, [255, 0, 0]),
         (Colour, Colour.BLUE, "data:;base64,AP8="),
@@ -332,23 +332,17 @@ def test_a_member_of_a_union_stays_what_it_is() -> None:
     assert type(spec.validate_host({"x": Base(steps=1)})["x"]) is Base
 
 
-def test_an_instance_that_was_changed_is_checked_again() -> None:
-    line = Line(sku="a")
-    line.__dict__["quantity"] = "many"
-
-    with pytest.raises(InvalidArguments, match=r"x\.quantity: must be an integer"):
-        spec_with(list[Line] | Line).validate_python({"x": line})
-
-
 def test_what_a_subclass_has_besides_does_not_run_unseen() -> None:
     class Gift(Line):
         message: str = ""
 
     spec = spec_with(Line)
-
     arguments = spec.validate_host({"x": Gift(sku="a", message="psst")})
 
-    assert arguments == {"x": Line(sku="a")}
+    form = spec.canonical(arguments)
+
+    assert form.values == {"x": {"sku": "a", "quantity": 1, "price": 0.0, "message": "psst"}}
+    assert not spec.reads_back(form, arguments)
 
 
 # --- what the authors of types have written in their own way
@@ -392,12 +386,14 @@ def test_iterables_are_lists_once_they_are_validated(kind: Any) -> None:
     assert spec.parameters["properties"]["x"] == {"type": "array", "items": {"type": "integer"}}
 
 
-def test_items_of_an_iterable_are_validated_with_the_others() -> None:
+def test_an_iterable_inside_a_model_is_an_error_of_the_tool() -> None:
     class Order(BaseModel):
         lines: Iterable[Line]
 
-    with pytest.raises(InvalidArguments, match=r"x\.lines\[1\]\.quantity: must be an integer"):
-        spec_with(Order).validate_json('{"x": {"lines": [{"sku": "a"}, {"sku": "b", "quantity": "c"}]}}')
+    with pytest.raises(
+        SchemaError, match=r"`tool` has no schema: parameter `x` has an Iterable in it.*declare it as a list"
+    ):
+        _ = spec_with(Order).input_model
 
 
 def test_an_iterator_without_a_type_is_not_used_up() -> None:

@@ -38,7 +38,7 @@ class Own(BaseModel):
 
 class Limits(BaseModel):
     most: Annotated[float, AllowInfNan(True)] = 0
-    least: float = 0
+    least: Annotated[float, AllowInfNan(False)] = 0
 
 
 def spec_with(annotation: Any) -> ToolSpec:
@@ -64,13 +64,13 @@ def spec_with(annotation: Any) -> ToolSpec:
         (dict[str, float], '{"a": N}', r"x\.a"),
         (Reading, '{"value": N}', r"x\.value"),
         (list[Reading], '[{"more": {"a": N}}]', r"x\[0\]\.more\.a"),
-        (Reading, '{"raw": [{"a": N}]}', r"x\.raw"),
+        (Reading, '{"raw": [{"a": N}]}', r"x\.raw\[0\]\.a"),
         (Reading, '{"unknown": N}', r"x\.unknown"),
         (Point, '{"x": N}', r"x\.x"),
-        (Own, '{"value": N}', "x"),
-        (Any, "[N]", "x"),
+        (Own, '{"value": N}', r"x\.value"),
+        (Any, "[N]", r"x\[0\]"),
         (dict, '{"a": N}', r"x\.a"),
-        (JsonValue, "[N]", "x"),
+        (JsonValue, "[N]", r"x\[0\]"),
     ],
 )
 def test_numbers_are_finite_at_any_depth(annotation: Any, text: str, place: str, number: str) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum, IntEnum
+from itertools import product
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -184,9 +185,9 @@ def test_a_host_may_convert_its_own_values() -> None:
 )
 @pytest.mark.parametrize("tool", [ToolSpec.from_function(lambda x: None, name="f"), schema_tool("s", {}).spec])
 def test_a_key_twice_is_told_to_the_model(tool: ToolSpec, text: str, key: str) -> None:
-    for raw in (text, text.encode()):
+    for raw, read in product((text, text.encode()), (tool.validate_json, tool.read)):
         with pytest.raises(InvalidArguments) as refused:
-            tool.validate_json(raw)
+            read(raw)
 
         assert str(refused.value).endswith(f"{key}: sent more than once; send it once")
 

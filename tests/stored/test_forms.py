@@ -45,20 +45,20 @@ from toolcrib.calls import (
 )
 from toolcrib.code import (
     ExecutionResult,
-    FileJournal,
+    JournalEntry,
     PausedProgram,
     ProgramSessionState,
     SavedProgram,
     Toolkit,
-    paused_program_in,
 )
 from toolcrib.code._claim import _result_data, _result_of  # pyright: ignore[reportPrivateUsage] -- the stored form of a claim
-from toolcrib.code._journal import JournalEntry
+from toolcrib.code._program_calls import calls_in
 from toolcrib.credentials._settings import Endpoints, OAuthClient, Settings, Token
 from toolcrib.errors import FieldProblem, NewerForm
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.rounds import Session, ToolRound, decode
+from toolcrib.sandbox import Raised, Value
 from toolcrib.testing import FakeSandbox, ScriptedModel
 from toolcrib.tools import ez_tool
 from toolcrib.turns import Agent, ContextItem, ContextPool, ContextQueue, Turn
@@ -242,21 +242,19 @@ def executed() -> ExecutionResult:
     return Toolkit([find, pay], sandbox=FakeSandbox(("pay", {"cents": 5}))).execute("...")
 
 
-def lines(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of the journal of a program that waits."""
-    sandbox = FakeSandbox(("find", {"city": "Oslo"}), ("pay", {"cents": 5}))
-    with FileJournal(path) as journal:
-        Toolkit([find, pay], sandbox=sandbox).execute("...", journal=journal)
-    written = [json.loads(line) for line in path.read_text().splitlines() if line]
-    return [line for line in written if line["t"] not in ("program", "done")]
-
-
-def journal_entry() -> JournalEntry:
-    """Return an entry of each field that goes together."""
-    asked = next(entry.suspended for entry in program().journal if entry.suspended is not None)
-    entry = JournalEntry("call_1", "pay", "d", {"outcome": "suspended"}, suspended=asked, grant=GRANT, begun=2)
-    entry.values, entry.in_doubt = [1], True
-    return entry
+def entries() -> list[dict[str, Any]]:
+    """Return entries of each kind about the calls of a program, as JSON shapes."""
+    found = program().journal
+    first = found[0]
+    more = (
+        replace(first, fields={**first.fields, "grant": GRANT, "store_knows": True}),
+        JournalEntry("value", first.call_id, {"value": 1}),
+        JournalEntry("retried", first.call_id, {"failed": "it raised"}),
+        JournalEntry("ended", first.call_id, {"reply": Raised("ValueError", "no"), "summary": {"outcome": "failed"}}),
+        JournalEntry("ended", first.call_id, {"reply": Value({"$table": 0}, (b"table",)), "summary": {}}),
+        JournalEntry("cancelled", first.call_id),
+    )
+    return [entry.to_dict() for entry in (*found, *more)]
 
 
 def read_call(data: Mapping[str, Any]) -> object:
@@ -271,8 +269,8 @@ async def read_session(data: Mapping[str, Any]) -> object:
     return await Session.from_json(ScriptedModel("Done."), json.dumps(data), tools=[pay])
 
 
-def read_lines(data: list[dict[str, Any]]) -> object:
-    return paused_program_in([{"t": "program", **PausedProgram("...", "fake-1", replays=True).to_dict()}, *data])
+def read_entries(data: list[dict[str, Any]]) -> object:
+    return calls_in(map(JournalEntry.from_dict, data))
 
 
 def counted() -> dict[str, Any]:
@@ -301,7 +299,7 @@ FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
     ),
     "Grant": (Grant.from_dict, OF_PARTS.to_dict),
     "GrantUse": (GrantUse.from_dict, GrantUse(2, Decimal(7), AT).to_dict),
-    "JournalEntry": (JournalEntry.from_dict, lambda: journal_entry().to_dict()),
+    "JournalEntry": (read_entries, entries),
     "Media": (Media.from_dict, Media("image/png", b"x", "https://a.example", "n", "t", "d").to_dict),
     "PausedProgram": (PausedProgram.from_dict, lambda: replace(program(), question=suspended()).to_dict()),
     "ProgramClaim": (
@@ -337,17 +335,13 @@ def _filled(store: Any) -> Any:
 
 
 def _read(form: str, data: Any) -> Any:
-    found = read_lines(data) if form == "JournalLine" else FORMS[form][0](data)
+    found = FORMS[form][0](data)
     return asyncio.run(found) if inspect.iscoroutine(found) else found
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_form_is_written_as_its_golden_file_has_it(form: str) -> None:
     require_golden(form, FORMS[form][1]())
-
-
-def test_the_lines_of_a_journal_are_written_as_their_golden_file_has_them(tmp_path: Path) -> None:
-    require_golden("JournalLine", lines(tmp_path / "journal"))
 
 
 @pytest.mark.parametrize(("form", "version"), [each for each in golden_files() if each[0] not in DURABLE])
@@ -364,10 +358,10 @@ def test_every_version_of_every_form_has_a_golden_file() -> None:
     }
 
 
-@pytest.mark.parametrize("form", [*FORMS, "JournalLine"])
+@pytest.mark.parametrize("form", FORMS)
 def test_a_newer_version_of_a_form_is_named(form: str) -> None:
     data, newer = golden(form), FORM_VERSIONS[form] + 1
-    data = [{**line, "version": newer} for line in data] if form == "JournalLine" else {**data, "version": newer}
+    data = [{**entry, "version": newer} for entry in data] if isinstance(data, list) else {**data, "version": newer}
 
     with pytest.raises(NewerForm, match=f"the stored {form} has version {newer}, and .* reads up to {newer - 1}"):
         _read(form, data)
@@ -399,7 +393,7 @@ def test_a_form_says_its_version_from_the_second_on(monkeypatch: pytest.MonkeyPa
 
 WRITERS: dict[str, Any] = {
     **{kind.__name__: kind.to_dict for kind in (ApprovalRequest, Grant, Denial, Failed, Suspended, Rejected)},
-    **{kind.__name__: kind.to_dict for kind in (PausedProgram, JournalEntry, Turn, Agent, Execution)},
+    **{kind.__name__: kind.to_dict for kind in (PausedProgram, Turn, Agent, Execution)},
     **{"Call": LiveCall.to_dict, "Run": Run.counted, "Completed": Completed._as_dict},  # pyright: ignore[reportPrivateUsage] -- of an outcome and of its record
 }
 
@@ -461,7 +455,7 @@ def test_every_form_that_is_read_has_a_version() -> None:
                 owners |= {str(part.value) for part in node.args[:1] if isinstance(part, ast.Constant)}
 
     assert owners - FORM_VERSIONS.keys() == {"WireReply"}  # a part of a round
-    assert {*FORMS, *DURABLE, "JournalLine"} == FORM_VERSIONS.keys()
+    assert {*FORMS, *DURABLE} == FORM_VERSIONS.keys()
 
 
 @pytest.mark.parametrize("name", ["runs", "trace", "revealed", "doubts", "key", "origins", "idempotency_key"])

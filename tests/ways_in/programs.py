@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import aclosing
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -92,7 +93,7 @@ class ResumedProgramWay(Way):
         """Return the call that a paused program waits for, and keep the program."""
         if paused is None:
             return None
-        [call] = [entry.suspended for entry in paused.journal if entry.suspended is not None]
+        [call] = [made.suspended for made in paused.calls if made.suspended is not None]
         self._paused[call.request.id] = paused
         return call
 
@@ -100,9 +101,13 @@ class ResumedProgramWay(Way):
         """Return the program that waits for a call, with the call as it is given now."""
         key = b"a key of the tests"
         paused = PausedProgram.from_bytes(self._paused[call.request.id].to_bytes(key), key)
-        for entry in paused.journal:
-            entry.suspended = call if entry.id == call.call_id else entry.suspended
-        return paused
+        journal = [
+            replace(entry, fields={**entry.fields, "outcome": call})
+            if (entry.kind, entry.call_id) == ("suspended", call.call_id)
+            else entry
+            for entry in paused.journal
+        ]
+        return replace(paused, journal=tuple(journal))
 
 
 class ProgramToolWay(Way):

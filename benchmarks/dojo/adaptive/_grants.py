@@ -17,7 +17,7 @@ from toolcrib.pipeline import Pipeline, Run
 from toolcrib.provenance import Content
 from toolcrib.tools import Tool, ez_tool
 
-__all__ = ["KINDS"]
+__all__ = ["KINDS", "Twice"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Twice:
 
     Attributes:
         first: The reading call and others, and the call that was allowed.
-        second: Other calls, and the call that the stranger wants.
+        second: Other calls, which are allowed as well but for standing grants, and the call that the stranger wants.
         is_standing: Whether the grant is for later runs.
     """
 
@@ -50,7 +50,9 @@ class Twice:
             else:
                 await pipeline.run(outcome, run, grant=outcome.request.grant())
         for call in self.second[:-1]:
-            await pipeline.run(ToolCall(*call), run)
+            step = await pipeline.run(ToolCall(*call), run)
+            if isinstance(step, Suspended) and not self.is_standing:
+                await pipeline.run(step, run, grant=step.request.grant())
         effects.clear()
         second = await pipeline.run(ToolCall(*self.second[-1]), run)
         return Ended(bool(effects), isinstance(second, Suspended))

@@ -8,6 +8,7 @@ from benchmarks.dojo.adaptive import (
     _flows,
     _grants,
     _links,
+    _names,
     _numbers,
     _parts,
     _payees,
@@ -38,5 +39,6 @@ KINDS: Final = (
     *_parts.KINDS,
     *_payees.KINDS,
     *_stores.KINDS,
+    *_names.KINDS,
 )
 """All kinds, in the order of the table."""

@@ -20,7 +20,15 @@ if TYPE_CHECKING:
     )
     from toolcrib.approvals._entry import ApprovalEntry, answer_row, grant_row
     from toolcrib.approvals._executions import Execution, ExecutionState
-    from toolcrib.approvals._fit import counts_before, is_answer_to, meant_by, misfit, require_agreement
+    from toolcrib.approvals._fit import (
+        counts_before,
+        is_answer_to,
+        is_outdated,
+        meant_by,
+        misfit,
+        require_agreement,
+        require_own_answer,
+    )
     from toolcrib.approvals._grant_form import GrantForm
     from toolcrib.approvals._ledger_store import LedgerStore
     from toolcrib.approvals._memory_store import MemoryApprovalStore
@@ -43,7 +51,6 @@ if TYPE_CHECKING:
     from toolcrib.approvals._required import approvers_problem, can_be_met
     from toolcrib.approvals._saved_sessions import SavedSession
     from toolcrib.approvals._sql_store import (
-        CLAIM_JOURNAL_TABLES,
         DIGEST_KEY_TABLES,
         EXPIRY_TABLES,
         GRANT_USE_TABLES,
@@ -84,7 +91,7 @@ else:
             "._answers": "answered_fields field_choices field_value require_fit typed_bounds",
             "._entry": "ApprovalEntry answer_row grant_row",
             "._executions": "Execution ExecutionState",
-            "._fit": "counts_before is_answer_to meant_by misfit require_agreement",
+            "._fit": "counts_before is_answer_to is_outdated meant_by misfit require_agreement require_own_answer",
             "._grant_form": "GrantForm",
             "._ledger_store": "LedgerStore",
             "._memory_store": "MemoryApprovalStore",
@@ -98,7 +105,7 @@ else:
             "._saved_sessions": "SavedSession",
             "._postgres": "PostgresApprovalStore",
             "._sql_store": (
-                "CLAIM_JOURNAL_TABLES DIGEST_KEY_TABLES EXPIRY_TABLES GRANT_USE_TABLES NOTICE_TABLES "
+                "DIGEST_KEY_TABLES EXPIRY_TABLES GRANT_USE_TABLES NOTICE_TABLES "
                 "POSTGRES_APPROVAL_TABLES "
                 "SQLITE_APPROVAL_TABLES SqlApprovalStore SqliteApprovalStore"
             ),
@@ -115,7 +122,6 @@ else:
     )
 
 __all__ = [
-    "CLAIM_JOURNAL_TABLES",
     "DIGEST_KEY_TABLES",
     "EXPIRY_TABLES",
     "GRANT_USE_TABLES",
@@ -169,6 +175,7 @@ __all__ = [
     "find_entry",
     "grant_row",
     "is_answer_to",
+    "is_outdated",
     "joined_answers",
     "meant_by",
     "misfit",
@@ -177,6 +184,7 @@ __all__ = [
     "require_answer",
     "require_approver",
     "require_fit",
+    "require_own_answer",
     "require_request",
     "stored_approver",
     "suspended_calls_beside",

@@ -12,6 +12,8 @@ from toolcrib.approvals._executions import Execution, ExecutionState
 from toolcrib.approvals._required import people_of_group
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse, now
 
+_ERROR_CHARS = 500  # of the error of an equal call
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ApprovalEntry(ShortRepr):
@@ -76,6 +78,23 @@ class ApprovalEntry(ShortRepr):
         if self.state == "used":
             return "used"
         return "done" if self.answer is not None and self.answer.done is not None else "approved"
+
+    def equal_call_text(self) -> str:
+        """Return what is known of its call, for a question about an equal one."""
+        execution, state = self.execution, self.execution_state
+        is_edited = isinstance(self.answer, Grant) and self.answer.override_args is not None
+        edited = ", with the arguments that its approver gave in the place of these," if is_edited else ""
+        call = f"an equal call (request {self.request.id}){edited}"
+        if execution is None or state == "in doubt":
+            return f"{call} was begun and is not known to have ended: it may have been done already"
+        if execution.ended_at is None:
+            return f"{call} is executed now, since {execution.begun_at.isoformat(timespec='seconds')}"
+        error, at = (execution.result or {}).get("error"), execution.ended_at.isoformat(timespec="seconds")
+        if error is None:
+            return f"{call} was executed already, and ended at {at}"
+        return (
+            f'{call} was begun, and failed at {at}: "{error["message"][:_ERROR_CHARS]}"; it may have been done in part'
+        )
 
     def answerers(self, at: datetime | None = None) -> list[dict[str, Any]]:
         """Return who may approve the request by its rules at a time, now when None, and who from when on.

@@ -106,6 +106,34 @@ def is_answer_to(answer: Grant | Denial, request: ApprovalRequest) -> bool:
     return answer.tool == request.tool
 
 
+def require_own_answer(answer: Grant | Denial | None, before: ApprovalRequest | None, request: ApprovalRequest) -> None:
+    """Check that an answer which comes with a call that waits is of its own request: ids of calls repeat between runs.
+
+    Args:
+        answer: The answer; nothing is checked without one.
+        before: The request by which the call waits; None for one that does not.
+        request: The request as it stands now.
+
+    Raises:
+        ApprovalError: It answers the request of another call.
+    """
+    if answer is None or answer.request_id is None or before is None:
+        return
+    known = {related for asked in (before, request) for related in (asked.id, asked.replaces, asked.follows)}
+    if answer.request_id not in known:
+        raise ApprovalError(
+            request.tool,
+            f"it answers the request {answer.request_id}, and this call waits for the answer to {before.id}",
+        )
+
+
+def is_outdated(answer: Grant | Denial | None, request: ApprovalRequest) -> bool:
+    """Return whether a grant is for a request that this one replaces, and does not fit it."""
+    if not isinstance(answer, Grant) or answer.request_id is None:
+        return False
+    return answer.request_id == request.replaces and bool(misfit(answer, request))
+
+
 def meant_by(answer: Grant | Denial, asked: Iterable[tuple[T, ApprovalRequest]]) -> list[T]:
     """Return the pending calls that an answer is for, of some, each with its request.
 

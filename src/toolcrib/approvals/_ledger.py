@@ -114,8 +114,8 @@ class Ledger(Protocol):
         """Return the lines of a journal of claimed work, in order."""
         ...
 
-    def append_line(self, journal: str, line: str) -> None:
-        """Append a line to a journal."""
+    def append_lines(self, journal: str, lines: Sequence[str]) -> None:
+        """Append lines to a journal."""
         ...
 
     def remove_lines(self, journal: str) -> None:

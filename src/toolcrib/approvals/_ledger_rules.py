@@ -238,16 +238,26 @@ def end_execution(
     result: Mapping[str, Any] | None = None,
     broken_off: bool = False,
 ) -> None:
-    """Record the result of a call that began here, or that it was interrupted and its end is unknown."""
+    """Record the result of a call that began here, or that it was broken off.
+
+    Args:
+        result: The result, as JSON shapes.
+        broken_off: Its end is unknown, or it ended with an error and is to be made again: it is in doubt.
+    """
     ids = {request.id, _entry_for(ledger, request, grant).request.id}
     for entry in filter(None, map(ledger.entry, ids)):
-        if entry.execution is None or entry.execution.ended_at is not None:
+        execution = entry.execution
+        if execution is None or (execution.ended_at is not None and not (broken_off and _has_failed(execution))):
             continue
         if broken_off:
-            ended = replace(entry.execution, process="")
+            ended = replace(execution, process="", ended_at=None, result=None)
         else:
-            ended = replace(entry.execution, ended_at=now(), result=result)
+            ended = replace(execution, ended_at=now(), result=result)
         ledger.write(replace(entry, execution=ended))
+
+
+def _has_failed(execution: Execution) -> bool:
+    return execution.result is not None and "error" in execution.result
 
 
 def undo_execution(ledger: Ledger, request: ApprovalRequest) -> None:

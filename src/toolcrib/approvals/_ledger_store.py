@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import cached_property, partial
@@ -254,8 +254,8 @@ class LedgerStore(ABC):
         self._forget(f"{_CLAIM}{key}")
         await self._commit(lambda ledger: release_work(ledger, key, ended=ended, result=result))
 
-    async def append_line(self, key: str, journal: str, line: str) -> bool:
-        """Append a line to a journal of claimed work, if the work is claimed by this store still.
+    async def append_lines(self, key: str, journal: str, lines: Sequence[str]) -> bool:
+        """Append lines to a journal of claimed work, if the work is claimed by this store still.
 
         Returns:
             False where another process has claimed it, which took this one for lost: nothing is written then.
@@ -265,7 +265,7 @@ class LedgerStore(ABC):
             claim = ledger.claim(key)
             if claim is None or claim.ended_at is not None or claim.id != self._executing.get(f"{_CLAIM}{key}"):
                 return False
-            ledger.append_line(journal, line)
+            ledger.append_lines(journal, lines)
             return True
 
         return await self._run(append, write=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -164,8 +164,8 @@ class _MemoryLedger:
     def lines(self, journal: str) -> list[str]:
         return list(self._journals.get(journal, ()))
 
-    def append_line(self, journal: str, line: str) -> None:
-        self._journals.setdefault(journal, []).append(line)
+    def append_lines(self, journal: str, lines: Sequence[str]) -> None:
+        self._journals.setdefault(journal, []).extend(lines)
 
     def remove_lines(self, journal: str) -> None:
         self._journals.pop(journal, None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from toolcrib.approvals._sql_store import (
-    CLAIM_JOURNAL_TABLES,
     DIGEST_KEY_TABLES,
     EXPIRY_TABLES,
     GRANT_USE_TABLES,
@@ -15,7 +14,7 @@ from toolcrib.approvals._sql_store import (
 )
 from toolcrib.approvals._suspended_calls import SUSPENDED_CALL_TABLES
 from toolcrib.clock import WALL_CLOCK, Clock
-from toolcrib.database import Database, PostgresTables
+from toolcrib.database import JOURNAL_TABLES, Database, PostgresTables
 
 
 class PostgresApprovalStore(SqlApprovalStore):
@@ -35,7 +34,7 @@ class PostgresApprovalStore(SqlApprovalStore):
         tables = PostgresTables(
             database,
             POSTGRES_APPROVAL_TABLES,
-            CLAIM_JOURNAL_TABLES,
+            JOURNAL_TABLES,
             GRANT_USE_TABLES,
             DIGEST_KEY_TABLES,
             EXPIRY_TABLES,

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -20,9 +20,9 @@ from toolcrib.approvals._ledger import Ledger
 from toolcrib.approvals._ledger_store import LedgerStore
 from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.approvals._suspended_calls import SUSPENDED_CALL_TABLES, SqlSuspendedCalls, SuspendedCallStore
-from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse, now
+from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse
 from toolcrib.clock import WALL_CLOCK, Clock
-from toolcrib.database import Execute, SqliteTables, StoreTables, Tables
+from toolcrib.database import JOURNAL_LINES, JOURNAL_TABLES, Execute, SqliteTables, StoreTables, Tables
 from toolcrib.errors import ApprovalError, NewerForm, explain_options
 
 T = TypeVar("T")
@@ -69,17 +69,7 @@ def _approval_tables(prefix: str) -> StoreTables:
     )
 
 
-CLAIM_JOURNAL_TABLES = StoreTables(  # not a version of `approvals`: processes of the version before go on
-    "journals",
-    (
-        (
-            """CREATE TABLE IF NOT EXISTS toolcrib_claim_lines (journal TEXT NOT NULL, number BIGINT NOT NULL,
-                line TEXT NOT NULL, at TEXT NOT NULL, PRIMARY KEY (journal, number))""",
-        ),
-    ),
-)
-"""The table of journals of claimed work, beside the claims."""
-EXPIRY_TABLES = StoreTables(  # not a version of `approvals`, for the same reason
+EXPIRY_TABLES = StoreTables(  # not a version of `approvals`: processes of the version before go on
     "expiry",
     (
         (
@@ -176,7 +166,10 @@ class SqlApprovalStore(LedgerStore):
         while numbers := await asyncio.to_thread(run, after):
             count, after = count + len(numbers), numbers[-1]
         if not dry_run:
-            for table in (f"{self._prefix}claims WHERE ended_at", "toolcrib_claim_lines WHERE at"):
+            for table in (
+                f"{self._prefix}claims WHERE ended_at",
+                "toolcrib_claim_lines WHERE journal LIKE 'program:%' AND at",
+            ):
                 await self._run_sql(f"DELETE FROM {table} < ?", before.isoformat(), write=True)
         return count
 
@@ -273,7 +266,7 @@ class SqliteApprovalStore(FileRepr, SqlApprovalStore):
         tables = SqliteTables(
             path,
             SQLITE_APPROVAL_TABLES,
-            CLAIM_JOURNAL_TABLES,
+            JOURNAL_TABLES,
             GRANT_USE_TABLES,
             DIGEST_KEY_TABLES,
             EXPIRY_TABLES,
@@ -445,17 +438,13 @@ class _SqlLedger:
         self._execute("INSERT INTO toolcrib_digest_keys (number, key) VALUES (1, ?)", (key,))
 
     def lines(self, journal: str) -> list[str]:
-        sql = "SELECT line FROM toolcrib_claim_lines WHERE journal = ? ORDER BY number"
-        return [line for (line,) in self._execute(sql, (journal,)).fetchall()]
+        return JOURNAL_LINES.read(self._execute, journal)
 
-    def append_line(self, journal: str, line: str) -> None:
-        last = "SELECT COALESCE(MAX(number), 0) + 1 FROM toolcrib_claim_lines WHERE journal = ?"
-        (number,) = self._execute(last, (journal,)).fetchone()
-        sql = "INSERT INTO toolcrib_claim_lines (journal, number, line, at) VALUES (?, ?, ?, ?)"
-        self._execute(sql, (journal, number, line, now().isoformat()))
+    def append_lines(self, journal: str, lines: Sequence[str]) -> None:
+        JOURNAL_LINES.append(self._execute, journal, lines)
 
     def remove_lines(self, journal: str) -> None:
-        self._execute("DELETE FROM toolcrib_claim_lines WHERE journal = ?", (journal,))
+        JOURNAL_LINES.remove(self._execute, journal)
 
     def session(self, session_id: str) -> SavedSession | None:
         sql = f"SELECT id, number, state, is_open, saved_at FROM {self._sessions} WHERE id = ?"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from toolcrib.approvals._entry import ApprovalEntry
@@ -57,7 +57,7 @@ class ApprovalStore(Protocol):
         ...
 
     async def break_off(self, request: ApprovalRequest, grant: Grant | None) -> None:
-        """Record that a call which began here was broken off: it is in doubt."""
+        """Record that a call was broken off, or ended with an error and is to be made again: it is in doubt."""
         ...
 
     async def undo(self, request: ApprovalRequest) -> None:
@@ -148,8 +148,8 @@ class KeepsDigestKey(Protocol):
 class KeepsJournals(ClaimsWork, Protocol):
     """An approval store that keeps journals of claimed work, too, as all of toolcrib's can."""
 
-    async def append_line(self, key: str, journal: str, line: str) -> bool:
-        """Append a line to a journal, if the work is claimed by this store still; return whether it is.
+    async def append_lines(self, key: str, journal: str, lines: Sequence[str]) -> bool:
+        """Append lines to a journal, if the work is claimed by this store still; return whether it is.
 
         In one transaction: a process that was taken for lost writes nothing more.
         """

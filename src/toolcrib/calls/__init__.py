@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from toolcrib.calls._copied import copied
     from toolcrib.calls._decision import Ask, Complete, Decision, Reject, RunNormally
     from toolcrib.calls._diff import differences
-    from toolcrib.calls._doubt import DOUBT_ANSWERS, IN_DOUBT
+    from toolcrib.calls._doubt import DOUBT_ANSWERS, IN_DOUBT, doubt_reason
     from toolcrib.calls._grant import Denial, Done, Grant, GrantScope
     from toolcrib.calls._hiding import NOTHING_HIDDEN, Hiding
     from toolcrib.calls._identity import ANYBODY, APPROVER_RULES, Delegation, Identity, RequiredApprovers
@@ -70,7 +70,7 @@ else:
             "._copied": "copied",
             "._decision": "Ask Complete Decision Reject RunNormally",
             "._diff": "differences",
-            "._doubt": "DOUBT_ANSWERS IN_DOUBT",
+            "._doubt": "DOUBT_ANSWERS IN_DOUBT doubt_reason",
             "._grant": "Denial Done Grant GrantScope",
             "._hiding": "NOTHING_HIDDEN Hiding",
             "._identity": "ANYBODY APPROVER_RULES Delegation Identity RequiredApprovers",
@@ -150,6 +150,7 @@ __all__ = [
     "copied",
     "cut",
     "differences",
+    "doubt_reason",
     "equal_json",
     "error_of",
     "fault_text",

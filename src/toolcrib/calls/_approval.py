@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final, Never, cast
+from uuid import NAMESPACE_URL, uuid5
 
 from toolcrib._numbers import count_text, require_span
 from toolcrib._short_repr import ShortRepr
@@ -197,6 +198,31 @@ class ApprovalRequest(ShortRepr):
     def tool_has_changed(self) -> bool:
         """True if the tool is not as it was when a person was asked, or had accepted it; or is new on its server."""
         return self.replaces is not None or CHANGED_ON_SERVER in self.metadata
+
+    # --- the requests before and after it
+
+    @property
+    def begun_by(self) -> str | None:
+        """The request by whose answer its call began; this one, unless its call is in doubt."""
+        return self.follows if self.in_doubt else self.id
+
+    def asks_what(self, before: ApprovalRequest) -> bool:
+        """Return whether an answer to an earlier request answers this one."""
+        bound = before.digest, before.principal, before.definition, before.in_doubt
+        return bound == (self.digest, self.principal, self.definition, self.in_doubt)
+
+    def in_place_of(self, before: ApprovalRequest) -> ApprovalRequest:
+        """Return this request, about a tool that has changed: the same however often its call comes back."""
+        changed = f"toolcrib:changed:{before.id}:{self.definition}:{self.digest}:{self.principal}"
+        why = "the tool, or the server behind it, has changed since this was asked before"
+        reason = "; ".join(part for part in (self.reason, why) if part)
+        return replace(self, id=f"ask_{uuid5(NAMESPACE_URL, changed).hex}", reason=reason, replaces=before.id)
+
+    def next_in_doubt(self, digest: str, principal: str | None, definition: str | None) -> ApprovalRequest:
+        """Return the next request of its call, which is in doubt: equal in each process with the same tool."""
+        id = f"ask_{uuid5(NAMESPACE_URL, f'toolcrib:in-doubt:{self.id}:{definition}').hex}"
+        request = replace(self, id=id, created_at=now(), in_doubt=True, follows=self.id)
+        return replace(request, digest=digest, principal=principal, definition=definition)
 
     @property
     def title(self) -> str:

@@ -13,42 +13,18 @@ from typing import Annotated, Any
 import typer
 
 import toolcrib.database as databases
-from toolcrib.approvals import (
-    CLAIM_JOURNAL_TABLES,
-    DIGEST_KEY_TABLES,
-    EXPIRY_TABLES,
-    GRANT_USE_TABLES,
-    NOTICE_TABLES,
-    SQLITE_APPROVAL_TABLES,
-    SUSPENDED_CALL_TABLES,
-    SqliteApprovalStore,
-)
-from toolcrib.budgets import USAGE_TABLES
+from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.cli._commands import Commands
 from toolcrib.cli._database import DatabaseOption, database_errors, database_name, file_of, shown_name
 from toolcrib.cli._formatting import JsonOption, console, print_json, say, table_of
 from toolcrib.cli._status import Status, exit_on_error
-from toolcrib.code import PROGRAM_TABLES
-from toolcrib.database import SqliteTables, StoreTables, TablesVersion, file_version, make_file
+from toolcrib.database import SqliteTables, TablesVersion, file_version, make_file
 from toolcrib.errors import DatabaseError, MissingExtraError
 from toolcrib.record import prune_events, sqlite_event_tables
-from toolcrib.results import RESULT_TABLES
+from toolcrib.serving import store_tables
 
 db = Commands(name="db", help="The tables of a database.", no_args_is_help=True)
 
-_STORES: tuple[StoreTables, ...] = (
-    SQLITE_APPROVAL_TABLES,
-    CLAIM_JOURNAL_TABLES,
-    GRANT_USE_TABLES,
-    DIGEST_KEY_TABLES,
-    EXPIRY_TABLES,
-    NOTICE_TABLES,
-    SUSPENDED_CALL_TABLES,
-    *sqlite_event_tables(),
-    RESULT_TABLES,
-    USAGE_TABLES,
-    PROGRAM_TABLES,
-)
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 _AGE = re.compile(r"([1-9][0-9]{0,4})([hdw])")
 _MIGRATE = "Run: toolcrib db migrate"
@@ -76,9 +52,10 @@ def migrate(
             raise DatabaseError(database_name(database), "a file has no roles", "Leave --grant out")
         else:
             path = file_of(database)
-            for tables in _STORES:
+            stores = store_tables(on_server=False)
+            for tables in stores:
                 make_file(path, tables)
-            found = [file_version(path, tables) for tables in _STORES]
+            found = [file_version(path, tables) for tables in stores]
     _show(database, found, as_json)
 
 
@@ -93,7 +70,7 @@ def check(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
             path = file_of(database)
             if not path.exists():
                 raise DatabaseError(str(path), "there is no such file", "`toolcrib db migrate` makes it")
-            found = [file_version(path, tables) for tables in _STORES]
+            found = [file_version(path, tables) for tables in store_tables(on_server=False)]
     _show(database, found, as_json)
     if any(_to_do(version) for version in found):
         raise typer.Exit(Status.FAILED)

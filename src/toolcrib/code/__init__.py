@@ -25,9 +25,9 @@ if TYPE_CHECKING:
         ProgramPaused,
     )
     from toolcrib.code._extract import extract_code
-    from toolcrib.code._file_journal import FileJournal, paused_program_in
-    from toolcrib.code._journal import JournalLog
-    from toolcrib.code._paused import PausedProgram, SuspendedProgramCall
+    from toolcrib.code._file_journal import FileJournal
+    from toolcrib.code._journal import Journal, JournalEntry, SqlJournal, StoredJournal
+    from toolcrib.code._paused import PausedProgram, SuspendedProgramCall, paused_program_in
     from toolcrib.code._postgres import PostgresProgramStore
     from toolcrib.code._program_library import ProgramLibrary, ProgramPolicy
     from toolcrib.code._program_session_state import ProgramSessionState
@@ -49,9 +49,9 @@ else:
                 "ProgramPaused"
             ),
             "._extract": "extract_code",
-            "._file_journal": "FileJournal paused_program_in",
-            "._journal": "JournalLog",
-            "._paused": "PausedProgram SuspendedProgramCall",
+            "._file_journal": "FileJournal",
+            "._journal": "Journal JournalEntry SqlJournal StoredJournal",
+            "._paused": "PausedProgram SuspendedProgramCall paused_program_in",
             "._postgres": "PostgresProgramStore",
             "._program_library": "ProgramLibrary ProgramPolicy",
             "._program_session_state": "ProgramSessionState",
@@ -76,7 +76,8 @@ __all__ = [
     "ExecutionResult",
     "FileJournal",
     "Finding",
-    "JournalLog",
+    "Journal",
+    "JournalEntry",
     "MemoryProgramStore",
     "PausedProgram",
     "PostgresProgramStore",
@@ -93,7 +94,9 @@ __all__ = [
     "Sandbox",
     "SandboxLimits",
     "SavedProgram",
+    "SqlJournal",
     "SqliteProgramStore",
+    "StoredJournal",
     "SuspendedProgramCall",
     "Toolkit",
     "extract_code",

@@ -19,7 +19,7 @@ from toolcrib.code._early_scan import EarlyScan, LiteralCall, newlines
 from toolcrib.code._result import ExecutionResult
 from toolcrib.code._toolkit import Toolkit
 from toolcrib.errors import explain_options
-from toolcrib.pipeline import Pipeline, Run, current_run
+from toolcrib.pipeline import Pipeline, Run, current_run, is_call
 from toolcrib.record import ActivityTrace, trace_activity
 
 EarlyState: TypeAlias = Literal["running", "taken", "unused", "cancelled"]
@@ -102,9 +102,10 @@ class _EarlyPipeline(Pipeline):
         self, call: Any, run: Run | None = None, *, grant: Grant | Denial | None = None, **unknown: Never
     ) -> Outcome:
         program = _running.get()
-        if program is None or program.pipeline is not self or type(call) is not ToolCall or grant is not None:
+        request: Any = call.received if is_call(call) and call.state == "received" else call  # which its host has read
+        if program is None or program.pipeline is not self or type(request) is not ToolCall or grant is not None:
             return await super().run(call, run, grant=grant)
-        found = program.take(call)
+        found = program.take(request)
         if found is None:
             return await super().run(call, run)
         outcome = await found.task
@@ -128,7 +129,7 @@ class EarlyToolkit(Toolkit):
 
     A hook or an approval for the tool that takes programs is not asked before: only the gates of the tool that is
     called are. In a run with features, such as a `Provenance`, nothing starts early, since they read a program before
-    its calls; nor does it in one with a journal, where calls are made in an order that can be repeated.
+    its calls; nor does it in one with a recorder, where calls are made in an order that can be repeated.
 
     Args:
         toolkit: The tools and all options.
@@ -187,7 +188,7 @@ class EarlyToolkit(Toolkit):
             self._feed(text, place)
 
     def _feed(self, text: str, place: int) -> None:
-        if self._loop is None or self._run.features or self._run.durability.journal is not None:
+        if self._loop is None or self._run.features or self._run.durability.recorder is not None:
             return
         text = newlines(text)
         program = self._programs.get(place)

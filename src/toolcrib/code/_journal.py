@@ -1,222 +1,251 @@
-"""The journal of a program: its calls and their replies, enough to run it again up to where it paused."""
+"""Journal of a program: its entries, the protocol of what keeps them, and journals in a database."""
 
 from __future__ import annotations
 
-import hashlib
+import asyncio
 import json
+from abc import ABC, abstractmethod
 from base64 import b64decode, b64encode
-from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
-from toolcrib._json_writer import json_writer
-from toolcrib.calls import Grant, StoredFields, Suspended, lenient, outcome_from_dict, versioned
-from toolcrib.errors import ReplayDiverged
+from toolcrib.calls import Grant, StoredFields, Suspended, outcome_from_dict, versioned
+from toolcrib.clock import WaitedTime
+from toolcrib.database import JOURNAL_LINES, LineTable, Tables
+from toolcrib.errors import PausedProgramError, explain_options
 from toolcrib.sandbox import Raised, Reply, Value
 
-_canonical = json_writer(allow_nan=True, canonical=True)
-_SHOWN_CHARS = 60  # characters of a digest or of arguments in a message
+EntryKind: TypeAlias = Literal[
+    "program", "state", "started", "value", "suspended", "ended", "retried", "cancelled", "done"
+]
+_RESULTS = ("ended", "value")
+_NOTHING: Mapping[str, Any] = {}
 
 
-class JournalLog(Protocol):
-    """A log that keeps a journal while its program runs; used by the event loop that runs the program."""
-
-    @property
-    def waited(self) -> float:
-        """The seconds so far in which the program waited for the log; its `wall_time` does not count them."""
-        ...
-
-    def write(self, line: Mapping[str, Any]) -> None:
-        """Append one line, of JSON shapes; this may not wait for anything."""
-        ...
-
-    async def flush(self) -> None:
-        """Return when every line so far survives the process; what follows from a line begins only then."""
-        ...
-
-
-def call_digest(args: list[Any], kwargs: dict[str, Any]) -> str:
-    """Return the SHA-256, in hex, of the arguments as a program gave them."""
-    return hashlib.sha256(_canonical([args, kwargs]).encode()).hexdigest()
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """One call of a program.
+    """One entry of a journal; in the order of the entries, a program ran.
 
     Attributes:
-        id: The call's id, the same however often the program is resumed.
-        name: The name by which the program called the tool.
-        digest: Of the arguments.
-        summary: The call as `ExecutionResult.tool_calls` has it.
-        reply: The reply to the program; None until it comes.
-        values: The values that a streaming call yielded.
-        cancelled: Whether the program itself cancelled the call.
-        suspended: The outcome of a call that waits for a person.
-        in_doubt: Whether the call was begun and is not known to have ended.
-        begun: How often it may have been executed.
-        grant: By what it was begun; None where it needed no approval, or is not kept: one that is standing is found
-            again, and one with values that are not JSON would be another.
+        kind: Its kind. `program` is the program as it begins or pauses, `state` a further part of its engine's
+            state, and `done` its end. A call `started`: it may be executed from now on. It yielded a `value`, is
+            `suspended`, has `ended`, was `cancelled` by the program, or is `retried` after an error of its own.
+        call_id: The id of the call; empty where it is about the program.
+        fields: The data of the entry, by name: the `reply` that it ended with, the `outcome` of one that is suspended,
+            the `grant` by which it started, and others of JSON shapes.
     """
 
-    id: str
-    name: str
-    digest: str
-    summary: dict[str, Any]
-    reply: Reply | None = None
-    values: list[Any] = field(default_factory=list[Any])
-    cancelled: bool = False
-    suspended: Suspended | None = None
-    in_doubt: bool = False
-    begun: int = 0
-    grant: Grant | None = None
-
-    def start(self, grant: Grant | None) -> dict[str, Any]:
-        """Record that it may be executed from now on, by a grant if it needed one, and return the line of that."""
-        if grant is not None and grant.override_args is None and self.grant is not None:
-            grant = replace(grant, override_args=self.grant.override_args)  # it is asked about with these, and has them
-        typed = None if grant is None else [grant.override_args, grant.user_input]
-        self.begun += 1
-        self.grant = None if grant is None or grant.standing or lenient(typed) != typed else grant
-        line = {"t": "started", "id": self.id, "name": self.name, "digest": self.digest, "summary": self.summary}
-        return versioned("JournalLine", line | ({} if self.grant is None else {"grant": self.grant.to_dict()}))
-
-    @property
-    def answer_id(self) -> str:
-        """The id of the call that an answer is for: another one where it started before its program had come."""
-        return self.id if self.suspended is None else self.suspended.call_id
-
-    @property
-    def is_open(self) -> bool:
-        """True when the call has no reply and was not cancelled."""
-        return self.reply is None and not self.cancelled
+    kind: EntryKind
+    call_id: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entry as JSON shapes."""
-        summary = dict(self.summary)
-        if isinstance(self.reply, Value) and "result" in summary and summary["result"] is self.reply.value:
-            del summary["result"]  # it need not be there twice
-        data: dict[str, Any] = {"id": self.id, "name": self.name, "digest": self.digest, "summary": summary}
-        if self.reply is not None:
-            data["reply"] = reply_to_dict(self.reply)
-        if self.suspended is not None and self.is_open:
-            data["suspended"] = self.suspended.to_dict()
-        if self.values:
-            data["values"] = self.values
-        if self.grant is not None and self.is_open:
-            data["grant"] = self.grant.to_dict()
-        data |= {name: found for name in ("cancelled", "in_doubt", "begun") if (found := getattr(self, name))}
-        return versioned("JournalEntry", data)
+        call = {"id": self.call_id} if self.call_id else {}
+        fields = {name: _FORMS[name][0](value) if name in _FORMS else value for name, value in self.fields.items()}
+        return versioned(JournalEntry, {"t": self.kind, **call, **fields})
+
+    def to_json(self) -> str:
+        """Return the entry as one line of JSON."""
+        return json.dumps(self.to_dict(), separators=(",", ":"))
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> JournalEntry:
-        """Return the entry that `to_dict` described; raises ValueError when a field is missing."""
-        data = StoredFields(cls, data)
-        entry = cls(data["id"], data["name"], data["digest"], dict(data["summary"]))
-        entry.reply = reply_from_dict(data["reply"]) if "reply" in data else None
-        if isinstance(entry.reply, Value) and entry.summary.get("outcome") == "completed":
-            entry.summary.setdefault("result", entry.reply.value)
-        entry.values = list(data.get("values", ()))
-        entry.cancelled, entry.in_doubt = data.get("cancelled", False), data.get("in_doubt", False)
-        entry.begun = data.get("begun", 1)
-        entry.grant = Grant.from_dict(data["grant"]) if "grant" in data else None
-        if "suspended" in data:
-            outcome = outcome_from_dict(data["suspended"])
-            entry.suspended = outcome if isinstance(outcome, Suspended) else None
-        return entry
+    def from_dict(cls, data: object) -> JournalEntry:
+        """Return the entry that `to_dict` described.
 
-    def copy(self) -> JournalEntry:
-        """Return a copy that shares nothing that changes while the program runs."""
-        return self.from_dict(self.to_dict())
+        Raises:
+            NewerForm: A newer version of Toolcrib wrote it.
+            ValueError: It is not an entry.
+        """
+        stored = StoredFields("JournalEntry", data)
+        fields = {name: value for name, value in stored.items() if name not in ("t", "id")}
+        if stored["t"] == "program" and stored.version == 1:
+            fields = {"program": fields}
+        fields |= {name: _FORMS[name][1](value) for name, value in fields.items() if name in _FORMS}
+        return cls(stored["t"], stored.get("id", ""), fields)
 
 
-def reply_to_dict(reply: Reply) -> dict[str, Any]:
-    """Return a reply as JSON shapes."""
+def _reply_to_dict(reply: Reply) -> dict[str, Any]:
     if isinstance(reply, Value):
         tables = [b64encode(table).decode() for table in reply.tables]
         return {"value": reply.value} | ({"tables": tables} if tables else {})
     return {"raised": [reply.type, reply.message]} if isinstance(reply, Raised) else {}
 
 
-def reply_from_dict(data: Mapping[str, Any]) -> Reply:
-    """Return the reply that `reply_to_dict` described."""
+def _reply_from_dict(data: Mapping[str, Any]) -> Reply:
     if "raised" in data:
         return Raised(*data["raised"])
     return Value(StoredFields(Value, data)["value"], tuple(map(b64decode, data.get("tables", ()))))
 
 
-class Journal:
-    """The calls of one program, and which calls of an earlier run it has yet to ask for again.
+_FORMS: Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "reply": (_reply_to_dict, _reply_from_dict),
+    "outcome": (Suspended.to_dict, outcome_from_dict),
+    "grant": (Grant.to_dict, Grant.from_dict),
+}
+"""For each field that is not of JSON shapes, the functions that write it and read it."""
+
+
+class Journal(Protocol):
+    """A journal of a program, which is kept while the program runs; used by the event loop that runs the program."""
+
+    @property
+    def waited(self) -> float:
+        """The seconds so far in which the program waited for the journal; its `wall_time` does not count them."""
+        ...
+
+    def append(self, entry: JournalEntry) -> None:
+        """Append an entry; this may not wait for anything."""
+        ...
+
+    async def flush(self) -> None:
+        """Return when every entry so far survives the process; what follows from an entry begins only then."""
+        ...
+
+    async def read(self) -> Sequence[JournalEntry]:
+        """Return all entries in order, also those of other processes."""
+        ...
+
+
+class StoredJournal(ABC):
+    """A journal that is written in the background, as lines of text; a subclass says where to.
+
+    Entries that came while others were written are written together.
 
     Args:
-        earlier: The calls of the earlier run.
-        replays: Whether the program runs again from its start, and asks for each earlier call; else for the open ones.
-        open_last: Whether the open calls are asked for after all the others; else in order. It matters where two calls
-            are the same, and only one of them was made.
-        repeated: The ids of calls that the program asks for again, even if it does not run again from its start.
+        stamp: Returns further fields of each entry about a call that started.
+        most_chars: The most characters of results; one too many is left out, and its call counts as begun, in doubt.
 
     Attributes:
-        entries: All calls, in the order they were first made.
-        replays: As given.
+        waits: The time in which the program waits for the store.
+    """
+
+    def __init__(
+        self, *, stamp: Callable[[], Mapping[str, Any]] = lambda: _NOTHING, most_chars: int | None = None
+    ) -> None:
+        self._stamp, self._most_chars, self._chars = stamp, most_chars, 0
+        self._appended = self._stored = 0  # lines that were given, and that the store has
+        self._next: list[str] = []
+        self._writing: asyncio.Future[None] | None = None
+        self._error: BaseException | None = None
+        self.waits = WaitedTime()
+
+    @abstractmethod
+    async def write_lines(self, number: int, lines: Sequence[str]) -> None:
+        """Append lines, the first of them after `number` others; raises an exception where another process writes."""
+
+    @abstractmethod
+    async def read_lines(self) -> Sequence[str]:
+        """Return all lines."""
+
+    @property
+    def waited(self) -> float:
+        """The seconds so far in which the program waited for the store."""
+        return self.waits.seconds
+
+    def append(self, entry: JournalEntry) -> None:
+        """Append an entry.
+
+        Raises:
+            Exception: An earlier entry could not be written; no later one will be.
+        """
+        if self._error is not None:
+            raise self._error
+        if entry.kind == "started":
+            entry = replace(entry, fields={**entry.fields, **self._stamp()})
+        line = entry.to_json()
+        if entry.kind in _RESULTS and self._most_chars is not None:
+            if self._chars + len(line) > self._most_chars:
+                return
+            self._chars += len(line)
+        self._next.append(line)
+        self._appended += 1
+        if self._writing is None:
+            self._begin()
+
+    async def flush(self) -> None:
+        """Return when the store has every entry so far; raises an exception as `append` does."""
+        mine = self._appended
+        with self.waits.counted():
+            while self._error is None and self._stored < mine and self._writing is not None:
+                await asyncio.wait([self._writing])  # which goes on when this is cancelled
+        if self._error is not None:
+            raise self._error
+
+    async def read(self) -> Sequence[JournalEntry]:
+        """Return all entries in order; those of this process come after them."""
+        await self.flush()
+        lines = await self.read_lines()
+        self._appended = self._stored = len(lines)
+        self._chars = sum(map(len, lines))
+        return [JournalEntry.from_dict(json.loads(line)) for line in lines]
+
+    async def drain(self) -> None:
+        """Return when nothing is being written any more, with or without success."""
+        task = asyncio.current_task()
+        while self._writing is not None:
+            if task is not None and task.cancelling():  # the worker stops: it need not wait for a database that is away
+                self._writing.cancel()
+            await asyncio.wait([self._writing])
+
+    def _begin(self) -> None:
+        lines, self._next = self._next, []
+        self._writing = asyncio.ensure_future(self.write_lines(self._stored, lines))
+        self._writing.add_done_callback(lambda written: self._end(written, len(lines)))
+
+    def _end(self, written: asyncio.Future[None], number: int) -> None:
+        self._writing = None
+        self._error = asyncio.CancelledError() if written.cancelled() else written.exception()
+        if self._error is None:
+            self._stored += number
+            if self._next:
+                self._begin()
+
+
+@explain_options()
+class SqlJournal(StoredJournal):
+    """A journal in a table of a database: in memory, in a SQLite file, or on a Postgres server.
+
+    It holds real arguments and results. One process at a time writes it: another one raises PausedProgramError.
+
+    Args:
+        tables: The tables of the database, with `JOURNAL_TABLES`.
+        name: The journal's, which has the entries of one program.
+        table: The table of its lines.
+        stamp: As for `StoredJournal`.
     """
 
     def __init__(
         self,
-        earlier: Iterable[JournalEntry] = (),
+        tables: Tables,
+        name: str,
         *,
-        replays: bool = True,
-        open_last: bool = False,
-        repeated: frozenset[str] = frozenset(),
+        table: LineTable = JOURNAL_LINES,
+        stamp: Callable[[], Mapping[str, Any]] = lambda: _NOTHING,
     ) -> None:
-        self.replays = replays
-        self.entries: list[JournalEntry] = list(earlier)
-        self._expected: defaultdict[tuple[str, str], deque[JournalEntry]] = defaultdict(deque)
-        self._order: dict[str, JournalEntry] = {}
-        asked = [entry for entry in self.entries if replays or entry.is_open or entry.id in repeated]
-        for entry in asked:
-            self._order[entry.id] = entry
-        for entry in sorted(asked, key=lambda entry: open_last and entry.is_open):
-            self._expected[entry.name, entry.digest].append(entry)
+        super().__init__(stamp=stamp)
+        self._tables, self._name, self._table = tables, name, table
 
-    @property
-    def expected(self) -> JournalEntry | None:
-        """The first call of the earlier run that was not asked for again; None when each was."""
-        return next(iter(self._order.values()), None)
+    async def write_lines(self, number: int, lines: Sequence[str]) -> None:
+        """Append lines in one transaction."""
 
-    def match(self, name: str, digest: str) -> JournalEntry | None:
-        """Return the call of the earlier run that this one repeats; None for a new one.
+        def write() -> None:
+            with self._tables.transaction(write=True) as execute:
+                if not self._table.append(execute, self._name, lines, number):
+                    raise self.conflict()
 
-        Calls are matched by name, arguments and how often both occurred, not by their order.
+        await asyncio.to_thread(write)
 
-        Raises:
-            ReplayDiverged: The call is new, and the program has not yet asked for all calls of the earlier run.
-        """
-        if not self._order:
-            return None
-        matching = self._expected.get((name, digest))
-        if not matching:
-            first = next(iter(self._order.values()))
-            raise ReplayDiverged(
-                _described(first), f"`{name}` with {'other' if first.name == name else 'its'} arguments"
-            )
-        entry = matching.popleft()
-        del self._order[entry.id]
-        return entry
+    async def read_lines(self) -> Sequence[str]:
+        """Return all lines."""
 
-    def diverged(self, step: str) -> ReplayDiverged | None:
-        """Return the error for a program that came to `step` with calls left to ask for; None when no call is left."""
-        return None if self.expected is None else ReplayDiverged(_described(self.expected), step)
+        def read() -> Sequence[str]:
+            with self._tables.transaction(write=False) as execute:
+                return self._table.read(execute, self._name)
 
-    @property
-    def open(self) -> list[JournalEntry]:
-        """The calls without a reply that were not cancelled, in order."""
-        return [entry for entry in self.entries if entry.is_open]
+        return await asyncio.to_thread(read)
 
-
-def _described(entry: JournalEntry) -> str:
-    arguments = entry.summary.get("arguments")
-    if not isinstance(arguments, dict):
-        return f"a call of `{entry.name}`"
-    shown = json.dumps(arguments, ensure_ascii=False)
-    return f"a call of `{entry.name}` with {shown if len(shown) <= _SHOWN_CHARS else shown[:_SHOWN_CHARS] + '...'}"
+    def conflict(self) -> BaseException:
+        """Return the error for a journal that another process writes."""
+        return PausedProgramError("another process writes its journal")

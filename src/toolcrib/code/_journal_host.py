@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from toolcrib.calls import Denial, Failed, Grant, Outcome, Suspended, ToolCall, charged, new_call_id, versioned
+from toolcrib.calls import Denial, Failed, Grant, Outcome, Suspended, ToolCall, charged, new_call_id
 from toolcrib.code._activity import NO_ACTIVITY, ProgramActivity
 from toolcrib.code._host import ProgramHost
-from toolcrib.code._journal import Journal, JournalEntry, JournalLog, call_digest, reply_to_dict
+from toolcrib.code._journal import Journal, JournalEntry
 from toolcrib.code._paused import PausedProgram
+from toolcrib.code._program_calls import ProgramCall, ProgramCalls, call_digest
 from toolcrib.code._program_tools import ProgramTool
 from toolcrib.errors import ApprovalError, ReplayDiverged, SandboxLost
 from toolcrib.hooks import ModelInput
@@ -25,7 +26,6 @@ from toolcrib.sandbox import (
     Reply,
     Resumable,
     Stopwatch,
-    SuspendedReply,
     Value,
     json_size,
 )
@@ -40,16 +40,16 @@ class JournalOptions:
     """The journal that a program begins or resumes with.
 
     Attributes:
-        journal: The program's calls, those of the earlier run among them.
+        calls: The program's calls, those of the earlier run among them.
         answers: The grants and denials of its suspended calls, by call id.
         replay_seconds: The time in which a program that runs again has to ask for all the calls that it made.
-        log: Where the journal is kept while the program runs.
+        journal: Where entries about the calls are kept while the program runs.
     """
 
-    journal: Journal
+    calls: ProgramCalls
     answers: Mapping[str, Grant | Denial] = field(default_factory=dict[str, Grant | Denial])
     replay_seconds: float = 0.0
-    log: JournalLog | None = None
+    journal: Journal | None = None
 
 
 class JournalHost(ProgramHost):
@@ -69,18 +69,18 @@ class JournalHost(ProgramHost):
         activity: ProgramActivity = NO_ACTIVITY,
     ) -> None:
         super().__init__(pipeline, run, tools, on_output, activity)
-        self.journal, self._answer_by_call, self._log = options.journal, options.answers, options.log
+        self.program_calls, self._answer_by_call, self._journal = options.calls, options.answers, options.journal
         self._replay_seconds = options.replay_seconds
-        self.calls = [entry.summary for entry in options.journal.entries]
-        self._earlier_open = options.journal.open
+        self.calls = [call.summary for call in options.calls.calls]
+        self._earlier_open = options.calls.open
         self._asked: dict[str, tuple[ToolCall, Emit | None]] = {}
         self._caught_up = asyncio.Event()
         self._recovering: asyncio.Task[dict[str, Call | Outcome]] | None = None
         self._broken: ReplayDiverged | None = None
-        self._size = sum(_kept_size(entry.reply) for entry in self.journal.entries if isinstance(entry.reply, Value))
+        self._size = sum(_kept_size(call.reply) for call in self.program_calls.calls if isinstance(call.reply, Value))
         self._program_task = asyncio.current_task()
-        if run.features and not self.journal.replays:  # the engine has their values in a state of its own
-            for id in [entry.id for entry in self.journal.entries if entry.reply is not None]:
+        if run.features and not self.program_calls.replays:  # the engine has their values in a state of its own
+            for id in [call.id for call in self.program_calls.calls if call.reply is not None]:
                 run.read(ModelInput("restored", key=id, is_lost=True))
 
     # --- what the sandbox asks for
@@ -92,34 +92,36 @@ class JournalHost(ProgramHost):
         args, kwargs = self._tools[name].clipped(args, kwargs)
         digest = charged(call_digest, args, kwargs)
         try:
-            entry = self.journal.match(name, digest)
+            known = self.program_calls.match(name, digest)
         except ReplayDiverged as error:
             self._diverge(error)
             raise
-        if entry is None:
+        if known is None:
             call_id = new_call_id()
-            entry = JournalEntry(call_id, name, digest, self._summary(name, call_id))
-            self.journal.entries.append(entry)
-            return await self._make(entry, args, kwargs, emit, partial(self._execute_new, entry, emit))
+            call = ProgramCall(call_id, name, digest, self._summary(name, call_id))
+            self.program_calls.calls.append(call)
+            return await self._make(call, args, kwargs, emit, partial(self._execute_new, call, emit))
         if emit is not None:
-            for value in tuple(entry.values):
+            for value in tuple(known.values):
                 await emit(value)
-        if entry.reply is not None:
-            self._recall(entry)
+        if known.reply is not None:
+            self._recall(known)
             self._check_caught_up()
-            return entry.reply
-        if entry.cancelled and emit is None:
+            return known.reply
+        if known.cancelled and emit is None:
             self._check_caught_up()
             await asyncio.Event().wait()  # the program cancels it once more
-        return await self._make(entry, args, kwargs, emit, partial(self._execute_again, entry, emit))
+        return await self._make(known, args, kwargs, emit, partial(self._execute_again, known, emit))
 
-    def with_log(self, program: Program) -> Program:
-        """Return the program with its log, where the engine saves its state, and the time that the log takes."""
-        log = self._log
-        return program if log is None else replace(program, save_state=self._save_state, waited=lambda: log.waited)
+    def with_journal(self, program: Program) -> Program:
+        """Return the program with its journal, where its engine saves a state, and the time that it takes."""
+        journal = self._journal
+        if journal is None:
+            return program
+        return replace(program, save_state=self._save_state, waited=lambda: journal.waited)
 
     def _save_state(self, state: Mapping[str, Any]) -> None:
-        self._write("state", state=dict(state))
+        self._append(JournalEntry("state", fields={"state": dict(state)}))
 
     def check_end(self, error: ProgramError | None, *, reruns: bool) -> None:
         """Return unless a program has to run again, or came to an end sooner than it did before.
@@ -135,10 +137,10 @@ class JournalHost(ProgramHost):
         if reruns and error is not None and (error.kind, error.type) in _RUN_AGAIN:
             raise SandboxLost(error.message)
         if error is not None and (error.kind, error.type) == ("sandbox", "ReplayDiverged"):
-            raise self.journal.diverged("another one") or ReplayDiverged("the same way as before", error.message)
+            raise self.program_calls.diverged("another one") or ReplayDiverged("the same way as before", error.message)
         if error is None or error.kind in _OWN_ENDS:
             end = "its end" if error is None else "a pause" if error.kind == "paused" else f"{error}"
-            diverged = self.journal.diverged(end)
+            diverged = self.program_calls.diverged(end)
             if diverged is not None:
                 raise diverged
 
@@ -157,38 +159,35 @@ class JournalHost(ProgramHost):
 
     async def _make(
         self,
-        entry: JournalEntry,
+        call: ProgramCall,
         args: list[Any],
         kwargs: dict[str, Any],
         emit: Emit | None,
         execute: Callable[[ToolCall], Awaitable[Outcome]],
     ) -> Reply:
-        tool = self._tools[entry.name]
+        tool = self._tools[call.name]
         try:
-            outcome, reply = await self._answer(entry.summary, tool, args, kwargs, execute)
-            await self._close_entry(entry, outcome, reply, streamed=emit is not None)
+            outcome, reply = await self._answer(call.summary, tool, args, kwargs, execute)
+            await self._record_outcome(call, outcome, reply, streamed=emit is not None)
         except asyncio.CancelledError:
             if self._program_task is None or not self._program_task.cancelling():  # by the program, not with it
-                entry.cancelled, entry.suspended = True, None
-                self._write("cancelled", id=entry.id)
+                self._record(call, JournalEntry("cancelled", call.id))
             raise
         return reply
 
-    async def _close_entry(self, entry: JournalEntry, outcome: Outcome, reply: Reply, *, streamed: bool) -> None:
-        """Write the outcome of a call."""
-        if isinstance(reply, SuspendedReply):
-            entry.suspended = outcome if isinstance(outcome, Suspended) else None
-            entry.in_doubt = entry.in_doubt or (entry.suspended is not None and entry.suspended.request.in_doubt)
-            self._write("suspended", id=entry.id, outcome=outcome.to_dict(), in_doubt=entry.in_doubt)
+    async def _record_outcome(self, call: ProgramCall, outcome: Outcome, reply: Reply, *, streamed: bool) -> None:
+        """Write the outcome of a call; the program has it after that."""
+        if isinstance(outcome, Suspended):
+            self._record(call, call.waits(outcome))
             await self._flush()
             return
-        entry.in_doubt = False
         written = Value(None) if streamed and isinstance(reply, Value) else reply  # it has the values
-        if self._log is not None:
-            self._write("ended", id=entry.id, reply=reply_to_dict(written), summary=entry.summary)
-            await self._flush()
-        in_state = not self.journal.replays and isinstance(reply, Value)  # the engine has it in its own state
-        entry.reply = Value(None) if in_state else self._within_size(written)
+        in_state = not self.program_calls.replays and isinstance(reply, Value)  # the engine has it in its own state
+        remembered = Value(None) if in_state else self._within_size(written)
+        entry = call.ended(remembered)
+        self._append(entry if remembered is written else call.ended(written))
+        await self._flush()
+        self.program_calls.add(call, entry)
 
     def _within_size(self, reply: Reply) -> Reply:
         """Return a reply to keep, without its value once all of them are too much."""
@@ -201,26 +200,26 @@ class JournalHost(ProgramHost):
         """True when the calls returned more than is kept, so that the program cannot be run again."""
         return self._size > _JOURNAL_CHARS
 
-    async def _execute_new(self, entry: JournalEntry, emit: Emit | None, call: ToolCall) -> Outcome:
-        await self._write_start(entry, None)
-        return await self._execute(call, self._recording(entry, emit))
+    async def _execute_new(self, call: ProgramCall, emit: Emit | None, request: ToolCall) -> Outcome:
+        await self._record_start(call, None)
+        return await self._execute(request, self._recording(call, emit))
 
-    async def _execute_again(self, entry: JournalEntry, emit: Emit | None, call: ToolCall) -> Outcome:
+    async def _execute_again(self, call: ProgramCall, emit: Emit | None, request: ToolCall) -> Outcome:
         """Return the outcome of a call that had none in the earlier run."""
-        self._asked[entry.id] = (call, emit)
+        self._asked[call.id] = (request, emit)
         self._check_caught_up()
-        entry.cancelled = False  # a stream that was cut when its program paused, and of which it wants more now
+        call.cancelled = False  # a stream that was cut when its program paused, and of which it wants more now
         await self._until_caught_up()
         if self._recovering is None:
             self._recovering = asyncio.create_task(self._recover_suspended())
-        recovered = (await asyncio.shield(self._recovering)).get(entry.id)
+        recovered = (await asyncio.shield(self._recovering)).get(call.id)
         if recovered is None:
-            entry.in_doubt = entry.in_doubt or entry.suspended is None
-            recovered = await self._recover(entry, entry.suspended or call)
+            call.in_doubt = call.in_doubt or call.suspended is None
+            recovered = await self._recover(call, call.suspended or request)
         if not is_call(recovered):
             return recovered
-        await self._write_start(entry, recovered.grant)
-        return await self._execute(recovered, self._recording(entry, emit, skipped=len(entry.values)))
+        await self._record_start(call, recovered.grant)
+        return await self._execute(recovered, self._recording(call, emit, skipped=len(call.values)))
 
     # --- suspended calls
 
@@ -228,25 +227,25 @@ class JournalHost(ProgramHost):
         """Ask the gates again for every suspended call, before any of them is executed."""
         recovered: dict[str, Call | Outcome] = {}
         # calls with an answer come first: it may be a standing grant, which holds for others, too
-        for entry in sorted(self._earlier_open, key=lambda entry: entry.answer_id not in self._answer_by_call):
-            _, emit = self._asked.get(entry.id, (None, None))
-            if entry.suspended is not None and emit is None and not entry.values:
-                recovered[entry.id] = await self._recover(entry, entry.suspended)
+        for call in sorted(self._earlier_open, key=lambda call: call.answer_id not in self._answer_by_call):
+            _, emit = self._asked.get(call.id, (None, None))
+            if call.suspended is not None and emit is None and not call.values:
+                recovered[call.id] = await self._recover(call, call.suspended)
         return recovered
 
-    async def _recover(self, entry: JournalEntry, state: ToolCall | Suspended) -> Call | Outcome:
+    async def _recover(self, call: ProgramCall, state: ToolCall | Suspended) -> Call | Outcome:
         """Recover a call that was suspended, or one of which it is only known that it was begun.
 
         Raises:
             ApprovalError: Its answer cannot be used.
         """
-        answer = self._answer_by_call.get(entry.answer_id)
-        recovered = await self._pipeline.recover(state, self.run, grant=answer, begun=entry.begun, used=entry.grant)
+        answer = self._answer_by_call.get(call.answer_id)
+        recovered = await self._pipeline.recover(state, self.run, grant=answer, begun=call.begun, used=call.grant)
         if isinstance(recovered, Failed) and recovered.code == ApprovalError.code:
             raise recovered.exception or ApprovalError(recovered.tool, recovered.message)
         return recovered
 
-    def _recording(self, entry: JournalEntry, emit: Emit | None, skipped: int = 0) -> Emit | None:
+    def _recording(self, call: ProgramCall, emit: Emit | None, skipped: int = 0) -> Emit | None:
         if emit is None:
             return None
         to_skip = skipped
@@ -256,11 +255,12 @@ class JournalHost(ProgramHost):
             if to_skip:  # the program has it from before
                 to_skip -= 1
                 return
-            if self.journal.replays:
+            entry = JournalEntry("value", call.id, {"value": value})
+            if self.program_calls.replays:
                 self._size += json_size(value)
                 if not self.is_full:
-                    entry.values.append(value)
-            self._write("value", id=entry.id, value=value)
+                    self.program_calls.add(call, entry)
+            self._append(entry)
             await self._flush()
             await emit(value)
 
@@ -268,23 +268,23 @@ class JournalHost(ProgramHost):
 
     # --- replay
 
-    def _recall(self, entry: JournalEntry) -> None:
+    def _recall(self, call: ProgramCall) -> None:
         """Read the result of a call that was made in another process into the run."""
-        run, reply = self.run, entry.reply
+        run, reply = self.run, call.reply
         if not run.features:
             return
-        name = self._tools[entry.name].name
+        name = self._tools[call.name].name
         tool = self._pipeline.toolset.entries.get(name)
-        call = ToolCall(name, entry.summary["arguments"] or {}, entry.id)
-        result = ModelInput("restored", request=call, entry=tool, key=entry.id, is_lost=True)
+        request = ToolCall(name, call.summary["arguments"] or {}, call.id)
+        result = ModelInput("restored", request=request, entry=tool, key=call.id, is_lost=True)
         if isinstance(reply, Raised):
             result = replace(result, value=reply.message, is_error=True, is_lost=False)
         elif isinstance(reply, Value) and not reply.tables:
-            result = replace(result, value=entry.values or reply.value, is_lost=False)
+            result = replace(result, value=call.values or reply.value, is_lost=False)
         run.read(result)
 
     def _check_caught_up(self) -> None:
-        if self.journal.expected is None:
+        if self.program_calls.expected is None:
             self._caught_up.set()
 
     async def _until_caught_up(self) -> None:
@@ -298,28 +298,30 @@ class JournalHost(ProgramHost):
             raise self._broken
 
     def _come_late(self) -> None:
-        self._diverge(self.journal.diverged("no further call") or ReplayDiverged("a call", "none"))
+        self._diverge(self.program_calls.diverged("no further call") or ReplayDiverged("a call", "none"))
 
     def _diverge(self, error: ReplayDiverged) -> None:
         self._broken = error
         self._caught_up.set()  # the calls that are held back raise, and are not executed
 
-    # --- the log
+    # --- the journal
 
-    async def _write_start(self, entry: JournalEntry, grant: Grant | None) -> None:
+    async def _record_start(self, call: ProgramCall, grant: Grant | None) -> None:
         """Write that a call may have been executed, before it is."""
-        line = entry.start(grant)
-        if self._log is not None:
-            self._log.write(line)
-            await self._flush()
+        self._record(call, call.started(grant))
+        await self._flush()
 
-    def _write(self, kind: str, **line: Any) -> None:
-        if self._log is not None:
-            self._log.write(versioned("JournalLine", {"t": kind, **line}))
+    def _record(self, call: ProgramCall, entry: JournalEntry) -> None:
+        self.program_calls.add(call, entry)
+        self._append(entry)
+
+    def _append(self, entry: JournalEntry) -> None:
+        if self._journal is not None:
+            self._journal.append(entry)
 
     async def _flush(self) -> None:
-        if self._log is not None:
-            await self._log.flush()
+        if self._journal is not None:
+            await self._journal.flush()
 
 
 def _kept_size(reply: Value) -> int:
@@ -337,7 +339,7 @@ def paused_program(program: Program, sandbox: Resumable, host: JournalHost, stat
         program.signatures,
         sandbox.replays,
         state,
-        tuple(entry.copy() for entry in host.journal.entries),
+        tuple(host.program_calls.entries),
         host.counters,
         files=program.files,
     )

@@ -43,7 +43,7 @@ async def refusal(
             return None
         named = hashlib.sha256(f"{run.id} {code}".encode("utf-8", "surrogatepass")).hexdigest()
         call = ToolCall(TOOL_NAME, {"code": code}, f"program_{named[:24]}")  # the same, when it is sent again
-    outcome = await pipeline.run(call, run.view(available=None, journal=None), grant=answer)
+    outcome = await pipeline.run(call, run.view(available=None, recorder=None), grant=answer)
     if isinstance(outcome, Failed) and outcome.code == ApprovalError.code and waits is not None:
         raise outcome.exception or ApprovalError(outcome.tool, outcome.message)
     return None if isinstance(outcome, Completed) else outcome

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Never
 
 from toolcrib.approvals import meant_by, misfit
@@ -20,6 +20,7 @@ from toolcrib.calls import (
     versioned,
 )
 from toolcrib.code._journal import JournalEntry
+from toolcrib.code._program_calls import ProgramCall, calls_in, entries_of_first_version
 from toolcrib.code._program_tools import tools_in
 from toolcrib.code._signed import read_signed, signed_bytes
 from toolcrib.errors import ApprovalError, PausedProgramError
@@ -88,7 +89,7 @@ class PausedProgram:
         signatures: How each tool is called.
         replays: Whether the program runs again from its start, its earlier calls answered as before.
         state: The engine's own state.
-        journal: The program's calls, in order.
+        journal: The entries of its journal about its calls.
         run: The id and the counters of the program's run.
         note: Data of the host's own, of JSON shapes: signed like the rest.
         files: The files that it was given; it is given the same when it goes on.
@@ -115,17 +116,40 @@ class PausedProgram:
         return hashlib.sha256(self.code.encode("utf-8", "surrogatepass")).hexdigest()
 
     @property
+    def calls(self) -> list[ProgramCall]:
+        """The program's calls, in the order in which it made them first."""
+        return calls_in(self.journal)
+
+    @property
     def suspended_calls(self) -> tuple[SuspendedProgramCall, ...]:
         """The calls that wait for a person, the program's own first; see `ExecutionResult.suspended_calls`."""
         asked = () if self.question is None else (SuspendedProgramCall(self.question.request),)
-        waiting = [entry for entry in self.journal if entry.is_open and entry.suspended is not None]
-        calls = (SuspendedProgramCall(e.suspended.request, e.in_doubt) for e in waiting if e.suspended is not None)
-        return (*asked, *calls)
+        waiting = ((call.suspended, call.in_doubt) for call in self.calls if call.is_open)
+        return (
+            *asked,
+            *(SuspendedProgramCall(call.request, in_doubt) for call, in_doubt in waiting if call is not None),
+        )
 
     @property
     def functions(self) -> tuple[str, ...]:
         """The tools that it needs to go on, of those it was offered: those that its code mentions or that it called."""
-        return tools_in(" ".join([self.code, *(entry.name for entry in self.journal)]), self.tools)
+        return tools_in(" ".join([self.code, *(call.name for call in self.calls)]), self.tools)
+
+    def with_entries(self, entries: Iterable[JournalEntry]) -> PausedProgram:
+        """Return the program where it stopped, by the entries of a journal that were written since."""
+        state, calls = dict(self.state), list(self.journal)
+        for entry in entries:
+            if entry.kind != "state":
+                calls.append(entry)
+                continue
+            for name, part in entry.fields["state"].items():
+                known = state.get(name)
+                state[name] = [*known, *part] if isinstance(known, list) and isinstance(part, list) else part
+        return replace(self, journal=tuple(calls), state=state)
+
+    def entry(self) -> JournalEntry:
+        """Return the entry by which a journal has the program."""
+        return JournalEntry("program", fields={"program": self.to_dict()})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the program as JSON shapes, unsigned."""
@@ -155,6 +179,10 @@ class PausedProgram:
             ValueError: A field is missing.
         """
         data = StoredFields(cls, data)
+        is_first = data.version == 1
+        entries = (
+            entries_of_first_version(data["journal"]) if is_first else map(JournalEntry.from_dict, data["journal"])
+        )
         paused = cls(
             data["code"],
             data["engine"],
@@ -163,7 +191,7 @@ class PausedProgram:
             data["signatures"],
             data["replays"],
             data["state"],
-            tuple(JournalEntry.from_dict(entry) for entry in data["journal"]),
+            tuple(entries),
             data["run"],
             data["note"],
             {name: b64decode(text) for name, text in data.get("files", {}).items()},
@@ -215,3 +243,26 @@ def answers_by_call(paused: PausedProgram, answers: Iterable[Grant | Denial]) ->
                 raise ApprovalError(answer.tool, f"there is another answer to the call {call.call_id}")
             found[call.call_id] = answer
     return found
+
+
+def paused_program_in(entries: Iterable[JournalEntry]) -> PausedProgram | None:
+    """Return the last program in a journal where it stopped; None when no program began, or the last one ended.
+
+    Raises:
+        PausedProgramError: Its engine does not run a program again.
+    """
+    found: PausedProgram | None = None
+    later: list[JournalEntry] = []
+    for entry in entries:
+        if entry.kind == "program":
+            found, later = PausedProgram.from_dict(entry.fields["program"]), []
+        elif entry.kind == "done":
+            found = None
+        elif found is not None:
+            later.append(entry)
+    if found is not None and later and not found.replays:
+        raise PausedProgramError(
+            f"its process ended while it ran, and {found.engine} does not run a program again: it goes on from "
+            "`result.paused` only"
+        )
+    return None if found is None else found.with_entries(later)

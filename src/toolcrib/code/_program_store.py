@@ -15,8 +15,8 @@ from toolcrib.database import Execute, MemoryTables, SqliteTables, StoreTables, 
 T = TypeVar("T")
 
 PROGRAM_TABLES: Final = StoreTables(
-    "programs",
-    (("CREATE TABLE IF NOT EXISTS toolcrib_programs (name TEXT PRIMARY KEY, program TEXT NOT NULL)",),),
+    "saved programs",
+    (("CREATE TABLE IF NOT EXISTS toolcrib_saved_programs (name TEXT PRIMARY KEY, program TEXT NOT NULL)",),),
 )
 """The table of saved programs."""
 
@@ -34,7 +34,7 @@ class ProgramStore:
     async def add(self, program: SavedProgram, *, replace: bool = False) -> bool:
         """Keep a program; return False, and change nothing, where another has its name and is not to be replaced."""
         mend = "DO UPDATE SET program = excluded.program" if replace else "DO NOTHING"
-        sql = f"INSERT INTO toolcrib_programs (name, program) VALUES (?, ?) ON CONFLICT (name) {mend}"
+        sql = f"INSERT INTO toolcrib_saved_programs (name, program) VALUES (?, ?) ON CONFLICT (name) {mend}"
         row = (program.name, json.dumps(program.to_dict()))
         return await self._run(lambda execute: execute(sql, row).rowcount > 0, write=True)
 
@@ -44,19 +44,19 @@ class ProgramStore:
         Raises:
             ValueError: The stored value is not a saved program, or is one of a newer version.
         """
-        sql = "SELECT program FROM toolcrib_programs WHERE name = ?"
+        sql = "SELECT program FROM toolcrib_saved_programs WHERE name = ?"
         row = await self._run(lambda execute: execute(sql, (name,)).fetchone())
         return None if row is None else SavedProgram.from_dict(json.loads(row[0]))
 
     async def list(self) -> tuple[SavedProgram, ...]:
         """Return all programs, by name; raises ValueError as `get` does."""
-        sql = "SELECT program FROM toolcrib_programs ORDER BY name"
+        sql = "SELECT program FROM toolcrib_saved_programs ORDER BY name"
         rows = await self._run(lambda execute: execute(sql, ()).fetchall())
         return tuple(SavedProgram.from_dict(json.loads(row[0])) for row in rows)
 
     async def remove(self, name: str) -> bool:
         """Remove a program, and return whether there was one of this name."""
-        sql = "DELETE FROM toolcrib_programs WHERE name = ?"
+        sql = "DELETE FROM toolcrib_saved_programs WHERE name = ?"
         return await self._run(lambda execute: execute(sql, (name,)).rowcount > 0, write=True)
 
     async def _run(self, work: Callable[[Execute], T], *, write: bool = False) -> T:

@@ -16,13 +16,13 @@ from toolcrib.calls import Denial, Grant, ResultReader, Suspended, ToolCall
 from toolcrib.code._activity import ProgramActivity, open_activity, record_refusal
 from toolcrib.code._check import Finding
 from toolcrib.code._claim import ProgramClaim, claimed
-from toolcrib.code._file_journal import program_with
 from toolcrib.code._host import ProgramHost
-from toolcrib.code._journal import Journal, JournalLog
+from toolcrib.code._journal import Journal, JournalEntry
 from toolcrib.code._journal_host import JournalHost, JournalOptions, paused_program
 from toolcrib.code._late_programs import ProgramOrigin, Refusal, not_begun, program_call, refusal
 from toolcrib.code._listing import Listing
 from toolcrib.code._paused import PausedProgram, SuspendedProgramCall, answers_by_call
+from toolcrib.code._program_calls import ProgramCalls
 from toolcrib.code._program_tools import ProgramTool, mentioned_in, program_names, tools_in
 from toolcrib.code._result import ExecutionResult
 from toolcrib.code._search_tools import Lookup, LookupHost, lookup_names
@@ -82,7 +82,7 @@ class RunOptions:
     on_output: OnOutput | None = None
     may_block: bool = False
     sandbox: Sandbox | None = None
-    journal: JournalLog | None = None
+    journal: Journal | None = None
     files: ProgramFiles = field(default_factory=lambda: NO_FILES)
     origin: ProgramOrigin = "model"
 
@@ -198,7 +198,7 @@ class ProgramRunner:
             if refused is not None:
                 paused = None
                 if _is_resumable(sandbox):
-                    unmade = JournalOptions(Journal(replays=sandbox.replays))
+                    unmade = JournalOptions(ProgramCalls(replays=sandbox.replays))
                     host = JournalHost(self.pipeline, run, self.tools, None, unmade, activity)
                     paused = paused_program(program, sandbox, host, {})
                 return await self._not_begun(refused, paused, activity, records, options)
@@ -207,11 +207,11 @@ class ProgramRunner:
                 host = ProgramHost(self.pipeline, run, self.tools, options.on_output, activity)
                 ended = await sandbox.run(program, self._with_lookup(host, run))
                 return activity.close(_result(ended, host, records))
-            opened = JournalOptions(Journal(replays=sandbox.replays), log=options.journal)
+            opened = JournalOptions(ProgramCalls(replays=sandbox.replays), journal=options.journal)
             host = JournalHost(self.pipeline, run, self.tools, options.on_output, opened, activity)
             if options.journal is not None:
-                options.journal.write({"t": "program", **paused_program(program, sandbox, host, {}).to_dict()})
-            program = host.with_log(program)
+                options.journal.append(paused_program(program, sandbox, host, {}).entry())
+            program = host.with_journal(program)
             running = sandbox.run(program, self._with_lookup(host, run))
             return activity.close(await self._journalled(program, host, sandbox, running, records, options))
 
@@ -242,27 +242,24 @@ class ProgramRunner:
         if missing := [name for name in paused.functions if name not in self.function_names]:
             raise PausedProgramError(f"it calls `{missing[0]}`, and this toolkit has no such tool")
         found = answers_by_call(paused, answers)
-        asked = [paused.question, *(entry.suspended for entry in paused.journal)]
+        asked = [paused.question, *(call.suspended for call in paused.calls)]
         suspended = {call.request.call_id: call for call in asked if call is not None}
         for call_id, answer in found.items():
             self.pipeline.check_answer(answer.tool, answer, suspended.get(call_id), options.run)
         begins = not paused.state and (paused.replays or paused.question is not None)
         repeated: frozenset[str] = frozenset()
-        if claim.lines:
+        if claim.entries:
             asked = {call.request_id for call in paused.suspended_calls}
-            paused = replace(program_with(paused, claim.lines, store_knows=True), question=None)
-            repeated = frozenset(line["id"] for line in claim.lines if "id" in line)
+            paused = replace(paused.with_entries(claim.entries), question=None)
+            repeated = frozenset(entry.call_id for entry in claim.entries)
             waiting = {call.call_id for call in paused.suspended_calls if call.request_id in asked}
             found = {call_id: answer for call_id, answer in found.items() if call_id in waiting}
-        log = options.journal or claim.log
         run, records = self.open_run(options.run, paused.run)
         program = self._resumed(paused, options)
         held_back = bool(paused.state.get("suspended")) and not paused.state.get("cut")  # see `Resumable.resume`
-        journal = Journal(
-            [entry.copy() for entry in paused.journal], replays=paused.replays, open_last=held_back, repeated=repeated
-        )
+        calls = ProgramCalls(paused.journal, replays=paused.replays, open_last=held_back, repeated=repeated)
         replay_seconds = self.limits.program_time + self.limits.sleep_time  # later the limits would have ended it
-        opened = JournalOptions(journal, found, replay_seconds, log)
+        opened = JournalOptions(calls, found, replay_seconds, options.journal or claim.journal)
         activity, run = self._open_activity(program, sandbox, run, paused.run)
         is_new = begins and not paused.state  # its process ended before the sandbox had begun it, or saved a state
         with activity.within():
@@ -275,8 +272,8 @@ class ProgramRunner:
             _intend(paused.code, program, run)  # its counters say whether the run had read text of others by then
             host = JournalHost(self.pipeline, run, self.tools, options.on_output, opened, activity)
             if options.journal is not None:
-                options.journal.write({"t": "program", **paused.to_dict()})
-            program, served = host.with_log(program), self._with_lookup(host, run)
+                options.journal.append(paused.entry())
+            program, served = host.with_journal(program), self._with_lookup(host, run)
             running = sandbox.run(program, served) if is_new else sandbox.resume(program, paused.state, served)
             return activity.close(await self._journalled(program, host, sandbox, running, records, options))
 
@@ -294,7 +291,7 @@ class ProgramRunner:
             activity.suspended(refused.request)
             stored = None if paused is None else replace(paused, question=refused)
         if options.journal is not None:
-            options.journal.write({"t": "done"} if stored is None else {"t": "program", **stored.to_dict()})
+            options.journal.append(JournalEntry("done") if stored is None else stored.entry())
             await options.journal.flush()
         result = not_begun(refused, stored)
         return activity.close(replace(result, records=() if records is None else tuple(records.records)))
@@ -319,7 +316,7 @@ class ProgramRunner:
         if is_paused and ended.state is not None and not host.is_full:
             paused = paused_program(program, sandbox, host, ended.state)
         if options.journal is not None:
-            options.journal.write({"t": "done"} if paused is None else {"t": "program", **paused.to_dict()})
+            options.journal.append(JournalEntry("done") if paused is None else paused.entry())
             await options.journal.flush()
         return _result(ended, host, records, paused)
 
@@ -402,7 +399,7 @@ class ProgramRunner:
 
     def _resumed(self, paused: PausedProgram, options: RunOptions) -> Program:
         """Return the program with room for all suspended calls, which are held back until each has been asked for."""
-        suspended = sum(entry.is_open for entry in paused.journal)
+        suspended = sum(call.is_open for call in paused.calls)
         limits = replace(self.limits, calls_in_flight=max(self.limits.calls_in_flight, suspended + 1))
         return Program(
             paused.code,

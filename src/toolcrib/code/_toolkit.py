@@ -22,7 +22,7 @@ from toolcrib.code._attempts import Attempts, ErrorHint, Retries, RetryHandler, 
 from toolcrib.code._check import Finding
 from toolcrib.code._events import ProgramEvent, events_of
 from toolcrib.code._extract import Extract, extract_code, require_extract
-from toolcrib.code._journal import JournalLog
+from toolcrib.code._journal import Journal
 from toolcrib.code._late_programs import ProgramOrigin
 from toolcrib.code._listing import Listing
 from toolcrib.code._paused import PausedProgram
@@ -137,7 +137,7 @@ class Toolkit:
         run: Run | None = None,
         *,
         files: ProgramFiles = NO_FILES,
-        journal: JournalLog | None = None,
+        journal: Journal | None = None,
         max_retries: int | None = None,
         retry_handler: RetryHandler | None = None,
         origin: ProgramOrigin = "model",
@@ -160,7 +160,7 @@ class Toolkit:
         *,
         files: ProgramFiles = NO_FILES,
         on_output: OnOutput | None = None,
-        journal: JournalLog | None = None,
+        journal: Journal | None = None,
         max_retries: int | None = None,
         retry_handler: RetryHandler | None = None,
         origin: ProgramOrigin = "model",
@@ -232,7 +232,7 @@ class Toolkit:
         *,
         grants: Iterable[Grant] = (),
         denials: Iterable[Denial] = (),
-        journal: JournalLog | None = None,
+        journal: Journal | None = None,
     ) -> ExecutionResult:
         """Resume a paused program from plain code, and return its result; see `resume_async`.
 
@@ -252,7 +252,7 @@ class Toolkit:
         grants: Iterable[Grant] = (),
         denials: Iterable[Denial] = (),
         on_output: OnOutput | None = None,
-        journal: JournalLog | None = None,
+        journal: Journal | None = None,
     ) -> ExecutionResult:
         """Resume a paused program, and return its result.
 

@@ -11,8 +11,9 @@ from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from toolcrib.database._connections import given_up, limit_answers, unhurried
-    from toolcrib.database._database import Database, PostgresTables, transaction
+    from toolcrib.database._database import Database, PostgresTables, statements, transaction
     from toolcrib.database._files import MemoryTables, SqliteTables, connect_file, file_version, make_file
+    from toolcrib.database._lines import JOURNAL_LINES, JOURNAL_TABLES, LineTable
     from toolcrib.database._outage import OUTAGE, DatabaseAway, error_text, is_outage
     from toolcrib.database._sqlite import SqliteConnection, SqliteError, is_unavailable
     from toolcrib.database._tables import Execute, StoreTables, Tables, TablesVersion
@@ -21,8 +22,9 @@ else:
         __name__,
         {
             "._connections": "given_up limit_answers unhurried",
-            "._database": "Database PostgresTables transaction",
+            "._database": "Database PostgresTables statements transaction",
             "._files": "MemoryTables SqliteTables connect_file file_version make_file",
+            "._lines": "JOURNAL_LINES JOURNAL_TABLES LineTable",
             "._outage": "OUTAGE DatabaseAway error_text is_outage",
             "._sqlite": "SqliteConnection SqliteError is_unavailable",
             "._tables": "Execute StoreTables Tables TablesVersion",
@@ -30,10 +32,13 @@ else:
     )
 
 __all__ = [
+    "JOURNAL_LINES",
+    "JOURNAL_TABLES",
     "OUTAGE",
     "Database",
     "DatabaseAway",
     "Execute",
+    "LineTable",
     "MemoryTables",
     "PostgresTables",
     "SqliteConnection",
@@ -50,6 +55,7 @@ __all__ = [
     "is_unavailable",
     "limit_answers",
     "make_file",
+    "statements",
     "transaction",
     "unhurried",
 ]

@@ -281,13 +281,21 @@ def transaction(engine: sa.Engine, lock: str | None = None) -> Generator[Execute
         lock: The name of a lock that one transaction at a time holds, of all processes.
     """
     with engine.begin() as connection:
-
-        def execute(sql: str, values: Any) -> Any:
-            return connection.exec_driver_sql(sql.replace("%", "%%").replace("?", "%s"), values)
-
+        execute = statements(connection)
         if lock is not None:
             execute("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (lock,))
         yield execute
+
+
+def statements(connection: sa.Connection) -> Execute:
+    """Return the function that runs a store's statements on a connection, to a file or to a server."""
+
+    def execute(sql: str, values: Any) -> Any:
+        if connection.dialect.paramstyle == "pyformat":
+            sql = sql.replace("%", "%%").replace("?", "%s")
+        return connection.exec_driver_sql(sql, tuple(values))
+
+    return execute
 
 
 def _url_of(text: str) -> sa.URL:

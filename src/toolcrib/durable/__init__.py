@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from toolcrib.durable._answered import AnswerStore, answered_entries, deny_cancelled, require_answer_store
     from toolcrib.durable._answers import Answers
     from toolcrib.durable._host import WAITING, WAITS_FOR, DurableFailure, TurnContext, WorkHost
-    from toolcrib.durable._outage import UnknownHereError, WaitedTime, newer_version, outlast, readable
+    from toolcrib.durable._outage import UnknownHereError, newer_version, outlast, readable
+    from toolcrib.durable._retry_policy import RetryPolicy, require_retries
     from toolcrib.durable._turn_execution import (
         PLACEMENT,
         TurnExecution,
@@ -30,7 +31,8 @@ else:
             "._answered": "AnswerStore answered_entries deny_cancelled require_answer_store",
             "._answers": "Answers",
             "._host": "WAITING WAITS_FOR DurableFailure TurnContext WorkHost",
-            "._outage": "UnknownHereError WaitedTime newer_version outlast readable",
+            "._outage": "UnknownHereError newer_version outlast readable",
+            "._retry_policy": "RetryPolicy require_retries",
             "._turn_execution": "PLACEMENT TurnExecution arguments_in_names began current_execution",
             "._turn_workflow": "TurnWorkflow",
             "._work_store": "WorkStore held_run",
@@ -44,11 +46,11 @@ __all__ = [
     "AnswerStore",
     "Answers",
     "DurableFailure",
+    "RetryPolicy",
     "TurnContext",
     "TurnExecution",
     "TurnWorkflow",
     "UnknownHereError",
-    "WaitedTime",
     "WorkHost",
     "WorkStore",
     "answered_entries",
@@ -61,4 +63,5 @@ __all__ = [
     "outlast",
     "readable",
     "require_answer_store",
+    "require_retries",
 ]

@@ -61,6 +61,10 @@ class WorkHost(Protocol):
         """Return, of calls that were begun before, where that was, and how it ended, as text for a person."""
         ...
 
+    async def failed_before(self) -> bool:
+        """Return whether the call of this work failed before, and `requeue` put it back to be tried again."""
+        ...
+
     async def stream(self, number: int, value: Any) -> None:
         """Record a value of a stream, where those who follow the work read it."""
         ...

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from toolcrib.database import OUTAGE, is_outage
@@ -56,28 +54,3 @@ async def readable(ask: Callable[[], Awaitable[T]]) -> T:
 def newer_version(error: NewerForm) -> str:
     """Return the error about a stored form of a newer version."""
     return f"a newer version of toolcrib, since the stored {error.form} has version {error.version}"
-
-
-class WaitedTime:
-    """Counts the seconds in which a piece of work waits for its database, however many of its parts wait at once."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._waiting, self._since, self._before = 0, 0.0, 0.0
-
-    @property
-    def seconds(self) -> float:
-        """The seconds so far."""
-        return self._before + (self._clock() - self._since if self._waiting else 0.0)
-
-    @contextmanager
-    def counted(self) -> Generator[None]:
-        """Count the time of the body."""
-        if not self._waiting:
-            self._since = self._clock()
-        self._waiting += 1
-        try:
-            yield
-        finally:
-            self._before = self.seconds if self._waiting == 1 else self._before
-            self._waiting -= 1

@@ -22,7 +22,7 @@ PLACEMENT = "placement"
 
 
 class TurnExecution:
-    """One call in a workflow, which is recorded before it is executed; the journal of the call's run.
+    """One call in a workflow, which is recorded before it is executed; the recorder of the call's run.
 
     Attributes:
         waiting: The suspended call that is taken up, if it is one.
@@ -33,8 +33,9 @@ class TurnExecution:
         children: The turns that were put on agents meanwhile.
         changes: The changes of the agent's context meanwhile.
         begun: The records of executions that were cut off, by call id.
+        retried: The ids of calls that ended with an error before, and are made again.
         conversation_id: The conversation that the turn is part of.
-        partition: The partition that it is part of, and what comes of it.
+        partition: The partition that it is part of, and so are the turns that it puts.
         attributes: Its attributes, which the turns that it puts have, too.
         over: Whether it has ended, and nothing is gathered any more.
     """
@@ -56,6 +57,7 @@ class TurnExecution:
         self.changes: list[dict[str, Any]] = []
         self.finished = self.over = False
         self.begun: dict[str, Mapping[str, Any]] = {}
+        self.retried = set[str]()
         self.conversation_id: str | None = None
         self.partition: str | None = None
         self.attributes: Mapping[str, str] | None = None

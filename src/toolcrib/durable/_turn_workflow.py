@@ -25,7 +25,7 @@ class TurnWorkflow:
         host: The engine that runs it.
         agent: Whose turn it is.
         context: The agent's memory; None where the turn cannot read it.
-        execution: The journal of the turn's call.
+        execution: The recorder of the turn's call.
     """
 
     def __init__(
@@ -58,6 +58,8 @@ class TurnWorkflow:
                 request = cast("Mapping[str, Any] | None", state["call"]["request"])
                 self._execution.asked = None if request is None else request["id"]
                 self._execution.begun |= await host.begun_before({self._turn.id: state})
+                if "failed" in state or await host.failed_before():
+                    self._execution.retried.add(self._turn.id)
             return await self._result_of(self._begin(binding))
 
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 from toolcrib._processes import this_process
 from toolcrib.approvals import ApprovalEntry, Execution, WrappedApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Done, Grant
+from toolcrib.clock import WaitedTime
 from toolcrib.durable._answered import AnswerStore
-from toolcrib.durable._outage import WaitedTime, readable
+from toolcrib.durable._outage import readable
 from toolcrib.durable._result_turns import result_with_turns
 from toolcrib.durable._turn_execution import TurnExecution
 from toolcrib.pipeline import Run
@@ -45,6 +46,7 @@ class WorkStore(WrappedApprovalStore):
             over. What another worker began meanwhile would look as if it were in doubt, and what this one begins is in
             doubt for the other: a person would be asked about it.
         work_id: The id of the work, for the log; the execution's where there is one.
+        retried: The ids of the calls of a program that ended with an error before, and are made again.
     """
 
     def __init__(
@@ -55,11 +57,13 @@ class WorkStore(WrappedApprovalStore):
         waits: WaitedTime | None = None,
         fence: Callable[[], Awaitable[None]] | None = None,
         work_id: str = "",
+        retried: Collection[str] = (),
     ) -> None:
         super().__init__(store)
         self._work_id = work_id if execution is None else execution.work_id
         self._execution, self._tools, self._waits, self._fence = execution, tools, waits, fence
         self._begun: set[str] = set()  # the calls that this execution has begun
+        self._retried = retried if execution is None else execution.retried
 
     async def put(self, request: ApprovalRequest) -> None:
         """Keep a request until it is answered; one about a call in doubt is in the log, too."""
@@ -128,12 +132,17 @@ class WorkStore(WrappedApprovalStore):
         """Record that the execution of an entry was cut off, and return whether it was.
 
         What another execution of this work has begun and not ended was cut off when the work came here, though its
-        process may still live: the one that was handed over ends nothing any more.
+        process may still live: the one that was handed over ends nothing any more. So was one that ended with an error
+        where its call is retried: else the error would be the result of the retry, too.
         """
-        if entry.execution_state != "running" or entry.request.call_id in self._begun:
+        if entry.request.call_id in self._begun:
+            return False
+        ended = None if entry.execution is None else entry.execution.result
+        is_retried = entry.request.call_id in self._retried and ended is not None and "error" in ended
+        if entry.execution_state != "running" and not is_retried:
             return False
         if self._fence is not None:
-            await self._fence()
+            await self._patiently(self._fence)
         await self.break_off(entry.request, entry.answer if isinstance(entry.answer, Grant) else None)
         return True
 
@@ -184,7 +193,7 @@ def held_run(
     tools: Iterable[Tool[..., Any]],
     may_begin: Callable[[], Awaitable[None]],
 ) -> Run:
-    """Return a run as one execution of a turn has it: its journal, its fence, and its view of the approval store."""
+    """Return a run as one execution of a turn has it: its recorder, its fence, and its view of the approval store."""
 
     async def fence() -> None:
         with stopped_clocks():  # a database that is waited for is no time of the tool
@@ -192,7 +201,7 @@ def held_run(
 
     return run.view(
         approvals=WorkStore(approvals, execution, tools, fence=may_begin),
-        journal=execution,
+        recorder=execution,
         begun=execution.begun,
         fence=fence,
         conversation_id=execution.conversation_id or run.channel.conversation_id,

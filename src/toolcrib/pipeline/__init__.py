@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from toolcrib.pipeline._pipeline import Pipeline, Stored, is_call
     from toolcrib.pipeline._run import Run, RunView, current_run, open_run, require_run, run_for
     from toolcrib.pipeline._run_options import (
-        CallJournal,
         CallLimits,
+        CallRecorder,
         Channel,
         Durability,
         ErrorPolicy,
@@ -37,7 +37,7 @@ else:
             "._pipeline": "Pipeline Stored is_call",
             "._run": "Run RunView current_run open_run require_run run_for",
             "._run_options": (
-                "CallJournal CallLimits Channel Durability ErrorPolicy Requirement must_call require_limits"
+                "CallLimits CallRecorder Channel Durability ErrorPolicy Requirement must_call require_limits"
             ),
         },
     )
@@ -45,8 +45,8 @@ else:
 __all__ = [
     "Access",
     "Call",
-    "CallJournal",
     "CallLimits",
+    "CallRecorder",
     "CallState",
     "Channel",
     "Durability",

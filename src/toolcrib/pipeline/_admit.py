@@ -14,7 +14,6 @@ from typing import Any
 
 from toolcrib import approvals, calls, record, tools
 from toolcrib.calls import (
-    ApprovalRequest,
     Denial,
     Failed,
     Grant,
@@ -22,14 +21,13 @@ from toolcrib.calls import (
     StoredFields,
     Suspended,
     ToolCall,
-    equal_json,
     lenient,
     revived,
 )
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError, exception_of
 from toolcrib.hooks import HookSet, ModelInput
 from toolcrib.pipeline._approve import answered, approve, began_by, override, reason_of_doubt, wrong_edit
-from toolcrib.pipeline._arguments import Arguments, changed_since, restored_arguments, unread_arguments
+from toolcrib.pipeline._arguments import changed_since, require_portable, restored_arguments, unread_arguments
 from toolcrib.pipeline._call import Approval, Call, History
 from toolcrib.pipeline._compiled_tool import CompiledTool, GateList
 from toolcrib.pipeline._failures import failure, invalid_arguments, stored_error
@@ -175,7 +173,7 @@ def _note_arrival(call: LiveCall) -> None:
         call.hide_secrets()
     if call.trace is not None:
         requested = (call.args.original or call.args).for_record
-        arrival = partial(_with_given, call.args, describe_arrival(call))
+        arrival = partial(call.args.describe_sent, describe_arrival(call))
         call.trace.received(requested, arrival if type(requested) is partial else arrival())
 
 
@@ -211,32 +209,6 @@ def describe_arrival(call: LiveCall) -> dict[str, Any]:
     if words := run.drain_user_messages():
         arrival["heard"] = list(words)
     return arrival | run.describe(call) if run.feature_parts else arrival
-
-
-def _with_given(args: Arguments, arrival: dict[str, Any]) -> dict[str, Any]:
-    return {**_given(args), **arrival}
-
-
-def _given(args: Arguments) -> dict[str, Any]:
-    """Return the arguments without defaults and conversions, where these made others of them and none is a secret."""
-    form = args.canonical
-    if form.without_form:
-        return {"without_form": True}
-    try:
-        if args.plan.spec.has_secrets or form.shown is not form.values:
-            return {}
-    except SchemaError:  # a host may pass what has no schema
-        return {}
-    if args.original is not None:  # by the host, before any gate saw it
-        return {"arguments": form.values}
-    try:
-        arguments = args.without_defaults
-    except ValueError:  # text that was read though it is no JSON as it stands
-        arguments = args.raw
-    if equal_json(arguments, form.values):
-        return {}
-    arguments = lenient(arguments)
-    return {} if equal_json(arguments, form.values) else {"arguments": arguments}
 
 
 # --- a call that comes back
@@ -320,27 +292,13 @@ def restored_call(plan: CompiledTool, state: Any, run: Run) -> LiveCall:
     data = StoredFields("Call", state.to_dict() if isinstance(state, LiveCall) else state)
     received = ToolCall(data["name"], data["arguments"], data["id"], data["origin"])
     call = LiveCall(received, plan, run)
-    call.history = History(
-        runs=tuple(data.get("runs", ())),
-        trace=data.get("trace", {}),
-        revealed=data.get("revealed", False),
-        hooks_lost=data.get("extra_hooks", False),
-        doubts=data.get("doubts", 0),
-        key=data.get("key", ""),
-        digest_key=bytes.fromhex(data.get("digest_key", "")),
-    )
+    call.history = History.from_dict(data)
     _read_stored(call, data)
     call.enter(dict(data["metadata"]))
     if call.ctx is not None:
         call.ctx.idempotency_key = data.get("idempotency_key") or received.id
     call.notes = tuple(calls.DecisionNote(**StoredFields(calls.DecisionNote, note)) for note in data["decisions"])
-    call.approval = Approval(
-        reasons=tuple(data["asks"]),
-        metadata=dict(data["ask_metadata"]),
-        origins={name: tuple(values) for name, values in data.get("origins", {}).items()},
-        request=None if data.get("request") is None else ApprovalRequest.from_dict(data["request"]),
-        waits_for=data.get("waits_for", ""),
-    )
+    call.approval = Approval.from_dict(data)
     call.state = data.get("state", "admitted")
     if call.state in ("executed", "closed"):
         call.begun, call.value = data.get("begun", True), revived(data.get("value"))
@@ -369,9 +327,11 @@ def _read_stored(call: LiveCall, data: Mapping[str, Any]) -> None:
     Of a call that was executed nothing runs any more, and of one in doubt only what its approver says.
     """
     try:
+        is_seen = data["state"] not in ("executed", "closed") and not _asked_anew(call, data)
+        if is_seen:
+            require_portable(call.plan, data)
         call.args = args = restored_arguments(call.plan, data)
-        runs_no_more = data["state"] in ("executed", "closed")
-        if not runs_no_more and args.digest != data["digest"] and not _asked_anew(call, data):
+        if is_seen and args.digest != data["digest"]:
             raise changed_since(call.plan, data["arguments"], args.canonical.values)
     except (InvalidArguments, SchemaError) as error:
         begun = data["state"] in ("executing", "executed", "closed") or data.get("doubts", 0) > 0
@@ -379,7 +339,7 @@ def _read_stored(call: LiveCall, data: Mapping[str, Any]) -> None:
             call.args = unread_arguments(call.plan, data)
             call.update_history(mismatch=error)
             return
-        if data["request"] is None:
+        if data["request"] is None or data.get("same_process"):
             raise
         changed = f"the tool or the arguments have changed since it was asked ({error})"
         raise ApprovalError(call.name, changed) from error

@@ -11,7 +11,6 @@ from uuid import NAMESPACE_URL, uuid4, uuid5
 from toolcrib import approvals, tools
 from toolcrib._processes import is_running
 from toolcrib.calls import (
-    DOUBT_ANSWERS,
     ApprovalRequest,
     Denial,
     Failed,
@@ -19,7 +18,7 @@ from toolcrib.calls import (
     Outcome,
     Rejected,
     Suspended,
-    now,
+    doubt_reason,
     revived,
 )
 from toolcrib.errors import ApprovalError, InvalidArguments, InvalidOutput, SchemaError
@@ -30,15 +29,6 @@ from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.tools import stopped_clocks
 
 _EXECUTED_NOW = "the call is executed now, since {since}: nothing is to be answered; come back for its result"
-_CUT_OFF = "this call was begun and is not known to have ended, so it may have been done"
-_FAILED = 'this call was begun and failed: "{error}". It may have been done in part'
-_LOST = "this call was executed, and its result was not stored"
-_ANSWERS = f"The answers are: {'; '.join(DOUBT_ANSWERS.values())}"
-_CHANGED = (
-    "The tool has changed since and no longer takes the arguments ({error}). Give its result if it was done, "
-    "other arguments to have it done now, or deny it"
-)
-_ERROR_CHARS = 500  # of the error of an equal call
 _MOST_NAMED = 3  # equal calls in a question; of more, the last
 
 
@@ -203,8 +193,8 @@ class _Question:
             self.request, self._is_stored = self._before, True
             return await self._use(known)
         self.request = ask_about(call, reasons)
-        _require_own_answer(self._attached, self._before, self.request)
-        answer = None if _is_outdated(self._attached, self.request) else self._attached
+        approvals.require_own_answer(self._attached, self._before, self.request)
+        answer = None if approvals.is_outdated(self._attached, self.request) else self._attached
         if store is not None:
             answer = await self._stored_answer(store, answer)
         if isinstance(answer, approvals.ApprovalEntry):
@@ -353,7 +343,7 @@ async def _begun_before(
         return refused
     if call.state != "executing":  # else this doubt is counted
         call.update_history(doubts=call.history.doubts + 1)
-    following = next_request(call, request)
+    following = request.next_in_doubt(call.digest, call.run.principal, call.plan.definition)
     call.update_approval(request=following)
     call.state = "suspended"  # so that each process asks the same
     if attached is not None and attached.request_id != following.id:
@@ -366,23 +356,8 @@ async def _with_equal_calls(call: LiveCall, request: ApprovalRequest) -> Approva
     store = call.run.approvals
     if store is None or request.in_doubt:
         return request
-    lines = [_about_equal_call(entry) for entry in (await store.like(request))[-_MOST_NAMED:]]
+    lines = [entry.equal_call_text() for entry in (await store.like(request))[-_MOST_NAMED:]]
     return replace(request, reason="; ".join([*lines, *filter(None, [request.reason])])) if lines else request
-
-
-def _about_equal_call(entry: approvals.ApprovalEntry) -> str:
-    execution, state = entry.execution, entry.execution_state
-    is_edited = isinstance(entry.answer, Grant) and entry.answer.override_args is not None
-    edited = ", with the arguments that its approver gave in the place of these," if is_edited else ""
-    call = f"an equal call (request {entry.request.id}){edited}"
-    if execution is None or state == "in doubt":
-        return f"{call} was begun and is not known to have ended: it may have been done already"
-    if execution.ended_at is None:
-        return f"{call} is executed now, since {execution.begun_at.isoformat(timespec='seconds')}"
-    error, at = (execution.result or {}).get("error"), execution.ended_at.isoformat(timespec="seconds")
-    if error is None:
-        return f"{call} was executed already, and ended at {at}"
-    return f'{call} was begun, and failed at {at}: "{error["message"][:_ERROR_CHARS]}"; it may have been done in part'
 
 
 def wrong_edit(call: LiveCall, answer: Grant) -> str:
@@ -411,7 +386,8 @@ async def _ask_again(call: LiveCall, request: ApprovalRequest, answer: Grant, wh
         await call.run.approvals.begin(request, answer)
         await call.run.approvals.end(request, answer)
     reason = "; ".join([request.reason, why])
-    request = replace(next_request(call, request), reason=reason)
+    request = request.next_in_doubt(call.digest, call.run.principal, call.plan.definition)
+    request = replace(request, reason=reason)
     call.update_approval(request=request)
     return await _suspend(call, request)
 
@@ -502,7 +478,7 @@ def request_for(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
         "; ".join(reason for reason in reasons if reason),
         call_id=call.id if call.request is None else call.request.call_id,
         metadata={**(extra or {}), **call.approval.metadata, **earlier},
-        parameters=_schema_of(call),
+        parameters=plan.parameters,
         in_doubt=in_doubt,
         returns=tools.output_schema(plan.tool) if in_doubt else None,
         approvals_needed=needed,
@@ -515,68 +491,23 @@ def request_for(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
     known = call.state == "suspended" or (run.approvals is not None and not in_doubt)
     if before is None or not known:
         return request
-    if _bound_to(before) == _bound_to(request):  # a recovered call asks what it asked before
+    if request.asks_what(before):  # a recovered call asks what it asked before
         reason = request.reason if before.replaces is None else before.reason
         return replace(request, id=before.id, created_at=before.created_at, reason=reason, replaces=before.replaces)
-    return _in_place_of(before, request) if before.definition != request.definition else request
-
-
-def _in_place_of(before: ApprovalRequest, request: ApprovalRequest) -> ApprovalRequest:
-    """Return the request about a tool that has changed, the same however often the call comes back."""
-    changed = f"toolcrib:changed:{before.id}:{request.definition}:{request.digest}:{request.principal}"
-    why = "the tool, or the server behind it, has changed since this was asked before"
-    reason = "; ".join(part for part in (request.reason, why) if part)
-    return replace(request, id=f"ask_{uuid5(NAMESPACE_URL, changed).hex}", reason=reason, replaces=before.id)
-
-
-def _require_own_answer(
-    attached: Grant | Denial | None, before: ApprovalRequest | None, request: ApprovalRequest
-) -> None:
-    """Check that an answer which comes with a call that waits is of its own request: ids of calls repeat between runs.
-
-    Raises:
-        ApprovalError: It answers the request of another call.
-    """
-    if attached is None or attached.request_id is None or before is None:
-        return
-    known = {related for asked in (before, request) for related in (asked.id, asked.replaces, asked.follows)}
-    if attached.request_id not in known:
-        raise ApprovalError(
-            request.tool,
-            f"it answers the request {attached.request_id}, and this call waits for the answer to {before.id}",
-        )
-
-
-def _is_outdated(attached: Grant | Denial | None, request: ApprovalRequest) -> bool:
-    """Return whether a grant that came with the call is for a request that this one replaces, and does not fit it."""
-    if not isinstance(attached, Grant) or attached.request_id is None:
-        return False
-    return attached.request_id == request.replaces and bool(approvals.misfit(attached, request))
+    return request.in_place_of(before) if before.definition != request.definition else request
 
 
 def _followed(call: LiveCall) -> str | None:
     """Return the request by whose answer a call in doubt began; None where that is not known."""
-    request = call.request
-    if request is None or not request.in_doubt or call.state == "executing":
-        return None if request is None else request.id
-    return request.follows
+    if call.request is None:
+        return None
+    return call.request.id if call.state == "executing" else call.request.begun_by
 
 
 def began_by(call: LiveCall, used: Grant | None) -> ApprovalRequest:
     """Return the request by which a call began of which its arguments and the grant were kept, if it had one."""
     request = request_for(call, [])
     return request if used is None or used.request_id is None else replace(request, id=used.request_id)
-
-
-def _bound_to(request: ApprovalRequest) -> tuple[str, str | None, str | None, bool]:
-    return request.digest, request.principal, request.definition, request.in_doubt
-
-
-def _schema_of(call: LiveCall) -> dict[str, Any] | None:
-    try:
-        return call.plan.spec.parameters
-    except SchemaError:  # a host may pass what has no schema
-        return None
 
 
 # --- a call in doubt
@@ -589,13 +520,4 @@ def reason_of_doubt(call: LiveCall, *, ended: bool = False) -> str:
         ended: Whether the call is known to have ended, and only its result is not.
     """
     error = call.run.durability.begun.get(call.id, {}).get("failed with")
-    doubt = _LOST if ended else _CUT_OFF if error is None else _FAILED.format(error=error)
-    return f"{doubt}. {_ANSWERS if call.history.mismatch is None else _CHANGED.format(error=call.history.mismatch)}"
-
-
-def next_request(call: LiveCall, before: ApprovalRequest) -> ApprovalRequest:
-    """Return the next request of a call in doubt that began by another: equal in each process with the same tool."""
-    definition = call.plan.definition
-    id = uuid5(NAMESPACE_URL, f"toolcrib:in-doubt:{before.id}:{definition}").hex
-    bound: dict[str, Any] = {"digest": call.digest, "principal": call.run.principal, "definition": definition}
-    return replace(before, id=f"ask_{id}", created_at=now(), in_doubt=True, follows=before.id, **bound)
+    return doubt_reason(error, call.history.mismatch, ended=ended)

@@ -17,8 +17,8 @@ from pydantic import BaseModel
 from pydantic_core import from_json
 
 from toolcrib import schema
-from toolcrib.calls import RawArguments, copied, equal_json
-from toolcrib.errors import ApprovalError, FieldProblem, InvalidArguments
+from toolcrib.calls import RawArguments, copied, equal_json, lenient
+from toolcrib.errors import ApprovalError, FieldProblem, InvalidArguments, SchemaError
 from toolcrib.pipeline._compiled_tool import CompiledTool, Reading
 from toolcrib.schema import hidden_paths
 
@@ -27,7 +27,10 @@ _ATOMS = frozenset({str, int, float, bool, bytes, type(None)})  # cannot be chan
 _UNSTABLE = "its validator changes its own result again; a validator has to leave its own result as it is"
 _CHANGED_SINCE = f"it comes back as another value than was seen: the tool has changed since, or {_UNSTABLE}"
 _CHANGED_UNSEEN = "it was changed after hooks and policies saw it; edit arguments in a pre hook or a decision hook"
-_WITHOUT_FORM = "they come back as others than were seen; what has no JSON form stays in its own process"
+_SAME_PROCESS = (
+    "its value is another one when it is read from JSON, so that the call goes on in the process that made it, and in "
+    "no other; give the parameter a type that pydantic reads from what it writes, such as Base64Bytes for bytes"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +40,12 @@ class StoredArguments:
     Attributes:
         values: The JSON object.
         reading: How it is read.
-        round_trips: Whether equal arguments are sure to come of it.
+        lost: The names of the arguments that come of it as others; none where equal ones are sure to come of it.
     """
 
     values: Mapping[str, Any]
     reading: Reading
-    round_trips: bool
+    lost: tuple[str, ...] = ()
 
 
 class Arguments:
@@ -143,6 +146,32 @@ class Arguments:
         except ValueError:  # no text at all, or half a character, which `json` reads, at five times the cost
             return json.loads(raw.strip() or "null") or {}
 
+    def describe_sent(self, arrival: Mapping[str, Any]) -> dict[str, Any]:
+        """Return how a call came, with the arguments that were sent where others were made of them."""
+        return {**self._sent, **arrival}
+
+    @property
+    def _sent(self) -> dict[str, Any]:
+        """The arguments without defaults and conversions, where these made others of them and none is a secret."""
+        form = self.canonical
+        if form.without_form:
+            return {"without_form": True}
+        try:
+            if self.plan.spec.has_secrets or form.shown is not form.values:
+                return {}
+        except SchemaError:  # a host may pass what has no schema
+            return {}
+        if self.original is not None:  # by the host, before any gate saw it
+            return {"arguments": form.values}
+        try:
+            arguments = self.without_defaults
+        except ValueError:  # text that was read though it is not JSON as it stands
+            arguments = self.raw
+        if equal_json(arguments, form.values):
+            return {}
+        arguments = lenient(arguments)
+        return {} if equal_json(arguments, form.values) else {"arguments": arguments}
+
     @property
     def is_shared(self) -> bool:
         """True if other code may hold an object that is among the arguments."""
@@ -180,14 +209,18 @@ class Arguments:
         """
         form, spec = self.canonical, self.plan.spec
         if spec.reads_back(form, self.values):
-            return StoredArguments(form.values, "json", True)
+            return StoredArguments(form.values, "json")
         sent = spec.as_given(self.without_defaults)
         if not self.is_host:
-            return StoredArguments(sent, "json", True)
+            return StoredArguments(sent, "json")
         try:
-            return StoredArguments(sent, "python", equal_values(self.plan.validated(sent), self.values))
+            again = self.plan.validated(sent)
         except InvalidArguments:
-            return StoredArguments(sent, "json", False)
+            return StoredArguments(sent, "json", tuple(self.values))
+        lost = [name for name, value in self.values.items() if not equal_values(again.get(name), value)]
+        if not lost and self._digest_of(again) != self.digest:  # such as 0 where a number with decimals is declared
+            lost = _changed_names(form.values, spec.canonical(again).values)
+        return StoredArguments(sent, "python", tuple(lost))
 
     # --- checks
 
@@ -230,7 +263,8 @@ class Arguments:
             InvalidArguments: They do not fit.
         """
         plan, raw = self.plan, values
-        if not plan.spec.has_validators:
+        is_validated = not plan.spec.has_objects or self.is_host  # a host's own objects are taken as they are
+        if not plan.spec.has_validators and is_validated:
             read = plan.read_python(values, host=self.is_host)
         elif self.canonical.without_form or (after := plan.spec.canonical(values)).without_form:
             read = self._edited_objects(values)
@@ -352,7 +386,20 @@ def unread_arguments(plan: CompiledTool, data: Mapping[str, Any]) -> Arguments:
 def changed_since(plan: CompiledTool, before: Mapping[str, Any], after: Mapping[str, Any]) -> InvalidArguments:
     """Return the error for arguments that came back from JSON as others than were seen; their values are not in it."""
     problems = [FieldProblem(name, _CHANGED_SINCE) for name in _changed_names(before, after)]
-    return InvalidArguments(plan.name, tuple(problems) or (FieldProblem("", _WITHOUT_FORM),))
+    return InvalidArguments(
+        plan.name, tuple(problems) or (FieldProblem("", "they come back as others than were seen"),)
+    )
+
+
+def require_portable(plan: CompiledTool, data: Mapping[str, Any]) -> None:
+    """Check that a call in its JSON form may go on in another process.
+
+    Raises:
+        InvalidArguments: One of its arguments is another one when it is read from JSON; they are named.
+    """
+    problems = tuple(FieldProblem(name, _SAME_PROCESS) for name in data.get("same_process", ()))
+    if problems:
+        raise InvalidArguments(plan.name, problems)
 
 
 def equal_values(value: Any, other: Any) -> bool:

@@ -13,7 +13,17 @@ from typing import Any, Literal, Protocol, TypeAlias
 from pydantic import BaseModel
 
 from toolcrib import calls
-from toolcrib.calls import ApprovalRequest, Failed, Grant, KeptResult, Outcome, Suspended, ToolCall
+from toolcrib.calls import (
+    ApprovalRequest,
+    Failed,
+    Grant,
+    KeptResult,
+    Outcome,
+    StoredFields,
+    Suspended,
+    ToolCall,
+    lenient,
+)
 from toolcrib.errors import InvalidArguments, SchemaError
 from toolcrib.pipeline._run import Run
 from toolcrib.schema import RunContext
@@ -234,6 +244,27 @@ class Approval:
     grant: Grant | None = None
     digest: str | None = None
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the question as JSON shapes; an answer is not in it."""
+        return {
+            "asks": list(self.reasons),
+            "origins": {name: list(values) for name, values in self.origins.items()},
+            "ask_metadata": {str(name): lenient(value) for name, value in self.metadata.items()},
+            "waits_for": self.waits_for,
+            "request": None if self.request is None else self.request.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: StoredFields) -> Approval:
+        """Return the question that the JSON of a call has."""
+        return cls(
+            reasons=tuple(data["asks"]),
+            metadata=dict(data["ask_metadata"]),
+            origins={name: tuple(values) for name, values in data.get("origins", {}).items()},
+            request=None if data.get("request") is None else ApprovalRequest.from_dict(data["request"]),
+            waits_for=data.get("waits_for", ""),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class History:
@@ -262,6 +293,19 @@ class History:
     mismatch: InvalidArguments | SchemaError | None = None
     key: str = ""
     digest_key: bytes = field(default=_KEY, repr=False)
+
+    @classmethod
+    def from_dict(cls, data: StoredFields) -> History:
+        """Return the history that the JSON of a call has."""
+        return cls(
+            runs=tuple(data.get("runs", ())),
+            trace=data.get("trace", {}),
+            revealed=data.get("revealed", False),
+            hooks_lost=data.get("extra_hooks", False),
+            doubts=data.get("doubts", 0),
+            key=data.get("key", ""),
+            digest_key=bytes.fromhex(data.get("digest_key", "")),
+        )
 
 
 @dataclass(frozen=True, slots=True)

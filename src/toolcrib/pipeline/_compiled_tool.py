@@ -73,7 +73,6 @@ class CompiledTool:
         calls_body_directly: Whether executing is nothing but the tool's body.
         streams_through: Whether the values of a streaming tool can be given as they come.
         shortener: Makes what is shown in the place of a result that is too long; None where results are cut.
-        read: Returns the arguments of a model by parameter name, as `ToolSpec.read`.
         finish_is_async: Whether there is something to await when the tool has run.
     """
 
@@ -113,7 +112,6 @@ class CompiledTool:
         supplies = bool(self.tool.fixed) or self._injects()
         self.wants_ctx = bool(steps or self.streaming or entry.post or self.deliveries or entry.runners or supplies)
         self.has_secrets = self._has_secrets()
-        self.read = self._reader()
         self.may_quote_secrets = supplies or self.has_secrets
 
     def list_gates(self, steps: tuple[GateStep, ...], occasion: Occasion, of_run: tuple[GateStep, ...]) -> GateList:
@@ -142,12 +140,6 @@ class CompiledTool:
         except SchemaError:  # raised again where the arguments are read, with the parameter's name
             return True
 
-    def _reader(self) -> Callable[[RawArguments], dict[str, Any]]:
-        try:
-            return self.spec.reader
-        except SchemaError:  # raised where a model's arguments are read; a host's need no schema
-            return self.spec.read
-
     def _has_secrets(self) -> bool:
         try:
             return self.spec.has_secrets
@@ -159,17 +151,24 @@ class CompiledTool:
         """The description of the tool that models get."""
         return self.entry.description
 
+    @property
+    def parameters(self) -> dict[str, Any] | None:
+        """The JSON schema of the arguments; None without one, as only a host can call such a tool."""
+        try:
+            return self.spec.parameters
+        except SchemaError:
+            return None
+
     @cached_property
     def definition(self) -> str | None:
         """The digest of what the tool says that it is and takes, which a grant holds for; None without a schema.
 
         Where the server or the object behind the tool is known, the digest of its identity follows after an `@`.
         """
-        source = self.tool.source
-        try:
-            definition: dict[str, Any] = {"description": self.spec.description, "parameters": self.spec.parameters}
-        except SchemaError:  # a host may pass what has no schema
+        source, parameters = self.tool.source, self.parameters
+        if parameters is None:
             return None
+        definition: dict[str, Any] = {"description": self.spec.description, "parameters": parameters}
         definition["third party"] = None if source is None else source.get_definition()
         identity = self.tool.identity if source is None else source.get_identity()
         stated = schema.digest(self.name, definition)

@@ -309,15 +309,15 @@ def _cancelled(call: LiveCall, error: asyncio.CancelledError) -> ToolCancelled:
 def begin_steps(run: Run) -> tuple[BeginStep, ...]:
     """Return the steps that a run's options put right before the tool begins, made once.
 
-    Its gates and its fence say whether it still may, and its store and its journal keep that it begins.
+    Its gates and its fence say whether it still may, and its store and its recorder keep that it begins.
     """
-    journal, fence = run.durability.journal, run.durability.fence
+    recorder, fence = run.durability.recorder, run.durability.fence
     # a gate first: where it stops the call, nothing else has to know
     steps: list[BeginStep] = [partial(_ask_at_begin, gate) for gate in run_steps(run) if gate.begin is not None]
     if run.approvals is not None:
-        steps.append(_name_request)  # the journal has it, too: by it the call that comes back is found
-    if journal is not None:
-        steps.append(partial(_await_of_host, "journal", journal, journal.begin))
+        steps.append(_name_request)  # the recorder has it, too: by it the call that comes back is found
+    if recorder is not None:
+        steps.append(partial(_await_of_host, "recorder", recorder, recorder.begin))
     if run.approvals is not None:
         steps.append(note_begin)
     if fence is not None:

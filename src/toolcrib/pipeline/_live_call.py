@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -39,6 +40,11 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _NOWHERE = nullcontext()
 _WITHOUT_EFFECT = frozenset({"none", "fetch", "program"})
 _NOT_LOOKED_FOR: tuple[Arguments, Any, calls.Hiding] = (NOT_READ, None, calls.NOTHING_HIDDEN)
+
+
+def _part(path: str) -> Any:
+    """Return the property that has something of a part of the call, which only the pipeline moves."""
+    return property(attrgetter(path))
 
 
 class LiveCall:
@@ -78,17 +84,15 @@ class LiveCall:
 
     # --- what it is
 
-    @property
-    def id(self) -> str:
-        return self.received.id
-
-    @property
-    def name(self) -> str:
-        return self.plan.name
-
-    @property
-    def tool(self) -> Tool[..., Any]:
-        return self.plan.tool
+    id: str = _part("received.id")
+    name: str = _part("plan.name")
+    tool: Tool[..., Any] = _part("plan.tool")
+    entry: ToolEntry = _part("plan.entry")
+    toolset: Toolset = _part("plan.toolset")
+    canonical_arguments: Mapping[str, Any] = _part("args.canonical.values")
+    shown_arguments: dict[str, Any] = _part("args.for_display")
+    request: ApprovalRequest | None = _part("approval.request")
+    grant: Grant | None = _part("approval.grant")
 
     @property
     def arguments(self) -> Mapping[str, Any]:
@@ -97,22 +101,6 @@ class LiveCall:
     @property
     def raw_arguments(self) -> Any:
         return self.received.arguments if self.args is NOT_READ else self.args.raw
-
-    @property
-    def entry(self) -> ToolEntry:
-        return self.plan.entry
-
-    @property
-    def toolset(self) -> Toolset:
-        return self.plan.toolset
-
-    @property
-    def canonical_arguments(self) -> Mapping[str, Any]:
-        return self.args.canonical.values
-
-    @property
-    def shown_arguments(self) -> Mapping[str, Any]:
-        return self.args.for_display
 
     @property
     def is_recorded(self) -> bool:
@@ -145,14 +133,6 @@ class LiveCall:
 
     def asked_origins(self, gate: str) -> Sequence[Mapping[str, str]]:
         return self.approval.origins.get(gate, ())
-
-    @property
-    def request(self) -> ApprovalRequest | None:
-        return self.approval.request
-
-    @property
-    def grant(self) -> Grant | None:
-        return self.approval.grant
 
     @property
     def is_executable(self) -> bool:
@@ -277,13 +257,9 @@ class LiveCall:
 
     def request_about(self, id: str, reason: str, **more: Any) -> ApprovalRequest:
         run = self.run
-        about: Mapping[str, Any] = more.get("metadata", {})
-        more |= {
-            "metadata": {
-                name: value if str(name).startswith(calls.APPROVER_RULES) else self.hide(value)
-                for name, value in about.items()
-            },
-            "origins": self._hidden_origins(more.get("origins", ())),
+        shown = {
+            name: value if str(name).startswith(calls.APPROVER_RULES) else self.hide(value)
+            for name, value in more.get("metadata", {}).items()
         }
         fields: dict[str, Any] = {
             "arguments": self.args.for_approval,
@@ -295,8 +271,11 @@ class LiveCall:
             "agent": run.channel.agent,
             "conversation_id": run.channel.conversation_id,
             "definition": self.plan.definition,
+            **more,
+            "metadata": shown,
+            "origins": self._hidden_origins(more.get("origins", ())),
         }
-        return ApprovalRequest(id=id, tool=self.name, reason=self.hide(reason), **(fields | more))
+        return ApprovalRequest(id=id, tool=self.name, reason=self.hide(reason), **fields)
 
     # --- its arguments
 
@@ -316,9 +295,9 @@ class LiveCall:
             text = calls.fault_text(received.fault, raw, quoted=not plan.spec.has_secrets)
             raise InvalidArguments(plan.name, (FieldProblem("", text),))
         if received.origin == "model":
-            self.args = Arguments(plan, raw, plan.read(raw))
+            self.args = Arguments(plan, raw, plan.spec.read(raw))
             return
-        unread = not gated and self.trace is None and self.run.durability.journal is None
+        unread = not gated and self.trace is None and self.run.durability.recorder is None
         if isinstance(raw, str | bytes):  # validated once: a validator may change what it is given again
             values = plan.tool.bind((), plan.spec.arguments(plan.spec.validate_json(raw)))
         else:
@@ -327,33 +306,20 @@ class LiveCall:
         self.args = Arguments(plan, raw, values, is_host=True, is_unread=unread)
 
     def revise(self, arguments: Mapping[str, Any]) -> None:
-        """Replace the arguments by edited ones, validated again.
-
-        Raises:
-            InvalidArguments: They do not fit.
-        """
+        """Replace the arguments by edited ones, validated again; raises InvalidArguments where they do not fit."""
         self.args = self.args.edited(arguments)
         if self.execution.seal is not None:
             self.update_execution(seal=None)
 
     def edit(self, arguments: Mapping[str, Any]) -> None:
-        """Replace the arguments by the host's, validated: no gate has seen them.
-
-        Raises:
-            InvalidArguments: They do not fit; the call is as it was.
-        """
+        """Replace the arguments by the host's, validated, which no gate has seen; raises what `revise` does."""
         self.revise(arguments)
         self._forget_decisions()
         if self.ctx is not None:
             self.ctx.approved = False
 
     def override(self, arguments: Mapping[str, Any]) -> None:
-        """Replace the arguments by an approver's, as if the call had come with them: no gate has seen them.
-
-        Raises:
-            InvalidArguments: They do not fit.
-            SchemaError: The tool has no schema to check them against.
-        """
+        """Replace the arguments by an approver's, which no gate has seen; raises what `read` does."""
         self.args = self.args.overridden(arguments)
         self.received = ToolCall(self.received.name, dict(self.args.without_defaults), self.id, "model")
         self._forget_decisions()
@@ -363,11 +329,7 @@ class LiveCall:
         self.update_approval(reasons=(), metadata=_NOTHING, origins=_NOTHING, digest=None)
 
     def validate(self) -> None:
-        """Validate a host's arguments, if nothing has looked at them so far.
-
-        Raises:
-            InvalidArguments: They do not fit.
-        """
+        """Validate a host's arguments, if nothing has looked at them so far; raises what `revise` does."""
         self.args = self.args.validated()
 
     def shown_request(self) -> dict[str, Any]:
@@ -391,11 +353,7 @@ class LiveCall:
         return None if self.ctx is None else await tools.ask_approver(request, self.ctx, self.run.approver)
 
     def admit(self, gated: bool) -> None:
-        """Move to `admitted`: from here on the arguments are final.
-
-        Args:
-            gated: Whether a gate has looked at them.
-        """
+        """Move to `admitted`: the arguments, which a gate has looked at where `gated`, are final from here on."""
         self.state = "admitted"
         if self.approval.digest is not None or (gated and (self.plan.has_wrappers or self.args.is_shared)):
             self.update_execution(seal=self.args.digest)
@@ -504,7 +462,7 @@ class LiveCall:
         if not self.begun:
             self.validate()
         stored, values = self.args.stored(), self.args.canonical.values
-        ctx, approval, history = self.ctx, self.approval, self.history
+        ctx, history = self.ctx, self.history
         first: LiveCall = history.original or self
         if not first.history.key:
             first.update_history(key=os.urandom(8).hex())
@@ -518,20 +476,17 @@ class LiveCall:
             "arguments": values,
             "given": None if stored.values is values else stored.values,
             "reading": stored.reading,
-            "digest": self.args.digest if stored.round_trips else "",  # which no arguments have
+            "digest": "" if stored.lost else self.args.digest,  # which no arguments have
             "metadata": lenient(self.metadata),
             "decisions": [note.to_dict() for note in self.notes],
-            "asks": list(approval.reasons),
-            "origins": {name: list(values) for name, values in approval.origins.items()},
-            "ask_metadata": {str(name): lenient(value) for name, value in approval.metadata.items()},
+            **self.approval.to_dict(),
             "revealed": self.was_revealed,
             "extra_hooks": bool(self.extra_hooks) or history.hooks_lost,
             "doubts": history.doubts,
-            "waits_for": approval.waits_for,
-            "request": None if approval.request is None else approval.request.to_dict(),
             "idempotency_key": self.id if ctx is None else ctx.idempotency_key,
             "trace": {} if self.trace is None else self.trace.carry(),
             "begun": self.begun,
+            **({"same_process": list(stored.lost)} if stored.lost else {}),
             **(self._result() if self.state == "executed" else {}),
         }
         if not self.args.has_secrets:  # in the form that has its fields: workers of the version before read it

@@ -7,27 +7,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, Never, TypeAlias, overload
 
 from typing_extensions import TypeIs
 
-from toolcrib import record
 from toolcrib._run_sync import run_sync
-from toolcrib.calls import ApprovalRequest, Completed, Denial, Failed, Grant, Outcome, Suspended, ToolCall, Yielded
+from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Suspended, ToolCall, Yielded
 from toolcrib.errors import (
     ApprovalError,
     CallStateError,
     InvalidArguments,
     SchemaError,
-    UnknownTool,
     explain_missing,
     explain_options,
     raising_newer_forms,
     refuse_unknown_options,
 )
-from toolcrib.hooks import GateStep, HookSet, require_hooks
+from toolcrib.hooks import HookSet
 from toolcrib.pipeline._admit import (
     check_answer,
     ids_of,
@@ -40,21 +38,16 @@ from toolcrib.pipeline._admit import (
     require_fitting_edit,
     restored_call,
 )
-from toolcrib.pipeline._call import Call, Executor
-from toolcrib.pipeline._compiled_tool import CompiledTool
+from toolcrib.pipeline._call import Call
 from toolcrib.pipeline._execute import execute, execution_outcome, note_end, process_value, values_of
 from toolcrib.pipeline._failures import invalid_arguments, not_allowed, not_offered, unknown
 from toolcrib.pipeline._finish import LateValues, completed_outcome, conclude, finish
-from toolcrib.pipeline._gates import run_steps, steps_between, tool_steps
 from toolcrib.pipeline._live_call import LiveCall
+from toolcrib.pipeline._pipeline_tools import PipelineTools, logs_calls
 from toolcrib.pipeline._run import Run, require_run
-from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike, shortener_of
 
 Stored: TypeAlias = Suspended | Call | Mapping[str, Any]
 """A call that a step of the pipeline returned, or its JSON."""
-
-# The logger `calls_log` of `record`, by its name: a call without sinks does not load the room.
-_logs_calls = logging.getLogger("toolcrib.calls").isEnabledFor
 
 
 @explain_missing(
@@ -75,7 +68,7 @@ _logs_calls = logging.getLogger("toolcrib.calls").isEnabledFor
         "middleware": "Toolset(..., pre_hooks=..., post_hooks=...)",
     }
 )
-class Pipeline:
+class Pipeline(PipelineTools):
     """Runs the tools of a toolset for every way of calling them.
 
     Args:
@@ -84,53 +77,6 @@ class Pipeline:
         sinks: Where the events of every call go; the logger `toolcrib.calls` gets them in any case.
         executor: Wraps each execution.
     """
-
-    def __init__(
-        self,
-        tools: ToolsetLike,
-        *,
-        hooks: HookSet | None = None,
-        sinks: Iterable[record.Sink] = (),
-        executor: Executor | None = None,
-    ) -> None:
-        self.toolset = Toolset.of(tools)
-        self.toolset.require_open()
-        self._sinks = record.require_sinks("Pipeline", sinks) if sinks else ()
-        require_hooks("Pipeline", hooks)
-        if hooks is not None:
-            hooks.check(self.toolset.entries)
-        self._hooks, self._executor = hooks, executor
-        self._plans: dict[str, CompiledTool] = {}
-        self.toolset.listen_for_renewal(self)
-
-    def __repr__(self) -> str:
-        return f"<Pipeline of {self.toolset!r}>"
-
-    @property
-    def sinks(self) -> tuple[record.Sink, ...]:
-        """The sinks of the events of every call."""
-        return self._sinks
-
-    def sinks_for(self, run: Run) -> tuple[record.Sink, ...]:
-        """Return where the events of a run's calls go, with the log where that wants them."""
-        sinks = record.merged_sinks(self._sinks, run.sinks) if run.sinks else self._sinks
-        return (*sinks, record.LogSink()) if _logs_calls(logging.INFO) else sinks
-
-    def gates_for(self, entry: ToolEntry) -> tuple[GateStep, ...]:
-        """Return the gates of a tool, asked for once: a subclass that executes nothing may leave some out."""
-        return tool_steps(entry, self._hooks)
-
-    def check_run(self, run: Run) -> None:
-        """Check that the gates of a host's run are about tools by their names; raises ToolConstraintError.
-
-        An adapter does where the run comes to the tools: a call would be refused, and a model be told of it.
-        """
-        if run.compiled_gates != ():
-            self.toolset.require_named(run_steps(run))
-
-    def renewed(self) -> None:
-        """Forget what is known of the tools: a source of the toolset has others now."""
-        self._plans.clear()
 
     # --- the whole way
 
@@ -324,7 +270,7 @@ class Pipeline:
             Whether it is admitted; else it is as it was, and `admit` asks its gates.
         """
         live = _live(call)
-        if live.state != "received" or self._sinks or live.run.sinks or _logs_calls(logging.INFO):
+        if live.state != "received" or self._sinks or live.run.sinks or logs_calls(logging.INFO):
             return False
         return pass_at_once(live, True) is live
 
@@ -413,31 +359,6 @@ class Pipeline:
         if plan is not None and state is not None and isinstance(answer, Grant) and answer.override_args is not None:
             require_fitting_edit(plan, state, Run() if run is None else run, answer)
 
-    def explain(self, name: str, run: Run | None = None) -> str:
-        """Return the steps between a call of a tool and its function, in order: a line for each gate and delivery.
-
-        Args:
-            name: The tool.
-            run: The run of the calls, whose options have gates, too; a run without options when None.
-
-        Raises:
-            UnknownTool: The toolset has no such tool.
-        """
-        steps = enumerate(self.explained_steps(name, run), 1)
-        return "\n".join(f"{number:>2} {stage:<9} {text}" for number, (stage, text) in steps)
-
-    def explained_steps(self, name: str, run: Run | None = None) -> list[tuple[str, str]]:
-        """Return the lines of `explain` as stages and names; raises what it does."""
-        plan = self._plan(name)
-        if plan is None:
-            raise UnknownTool(name, tuple(self.toolset.entries))
-        return steps_between(plan, Run() if run is None else run)
-
-    def is_current(self, request: ApprovalRequest) -> bool:
-        """Return whether a request is about the tool as it is now; a tool that is gone has not changed."""
-        plan = self._plan(request.tool)
-        return plan is None or plan.definition == request.definition
-
     # --- execute: step 6
 
     async def execute(self, call: Call) -> Call | Outcome:
@@ -519,34 +440,10 @@ class Pipeline:
         if not isinstance(run, Run):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
             require_run(run)
         plan = self._plans.get(call.name) or self._plan(call.name)
-        trace = self._trace(call, run, plan) if self._sinks or run.sinks or _logs_calls(logging.INFO) else None
+        trace = self._trace(call, run, plan) if self._sinks or run.sinks or logs_calls(logging.INFO) else None
         if plan is None:
             return refuse(run, call, trace, unknown(self.toolset, call, run))
         return LiveCall(call, plan, run, trace)
-
-    def wants_context(self, name: str) -> bool:
-        """Return whether a tool or its gates are given the run context."""
-        plan = self._plan(name)
-        return plan is None or plan.wants_ctx
-
-    def has_deliveries(self, name: str, run: Run) -> bool:
-        """Return whether results of a tool pass deliveries in a run: what came beside its value has not passed them."""
-        plan = self._plan(name)
-        return bool(run.delivery_steps) or (plan is not None and bool(plan.deliveries))
-
-    def _plan(self, name: str) -> CompiledTool | None:
-        """Return a tool's plan, made when the tool is first called; None for a name that is not in the toolset."""
-        plan = self._plans.get(name)
-        if plan is None and name in self.toolset:
-            entry = self.toolset[name]
-            shortener, steps = shortener_of(entry, self.toolset), self.gates_for(entry)
-            plan = CompiledTool(entry, self.toolset, self._hooks, self._executor, shortener, steps)
-            self._plans[name] = plan
-        return plan
-
-    def _trace(self, call: ToolCall, run: Run, plan: CompiledTool | None) -> record.Trace | None:
-        sinks = self.sinks_for(run)
-        return record.Trace(call, run, sinks, "" if plan is None else plan.description) if sinks else None
 
 
 def is_call(step_result: Call | Outcome) -> TypeIs[Call]:

@@ -86,7 +86,7 @@ class Run(RunState):
         features: Features with gates, deliveries and a state of their own, such as the policy `Provenance()`, by which
             values that others wrote are asked about.
         channel: The way by which calls come and answers go back: agent, conversation, client, texts of errors.
-        durability: The stores outside of this process that know the calls: a journal, a fence, a store of effects.
+        durability: The stores outside of this process that know the calls: a recorder, a fence, a store of effects.
     """
 
     __slots__ = (
@@ -299,7 +299,7 @@ _SLOTS: Final = (*RunState.__slots__, *Run.__slots__)
 _copied: Final = attrgetter(*_SLOTS)  # at once: an adapter makes a view for each call
 _SETTERS: Final = tuple(getattr(Run, name).__set__ for name in _SLOTS)
 _GATE_OPTIONS: Final = frozenset({"available", "deps"})  # of which gates are made
-_BEGIN_OPTIONS: Final = frozenset({"approvals", "durability", "fence", "journal"})  # of which begin steps are made
+_BEGIN_OPTIONS: Final = frozenset({"approvals", "durability", "fence", "recorder"})  # of which begin steps are made
 
 
 class _MadeRun(Run):
@@ -407,7 +407,7 @@ def run_for(run: Run | None, entry: str, *, run_id: str = "", **options: Any) ->
     outer = current_run()
     if outer is None:
         return Run(run_id, **_grouped({"entry": entry, **options}, DEFAULT_CHANNEL, DEFAULT_DURABILITY))
-    new = {"entry": entry, "available": None, "parent_id": None, "journal": None, "reader": MODEL}
+    new = {"entry": entry, "available": None, "parent_id": None, "recorder": None, "reader": MODEL}
     return outer.view(**{**new, **options})
 
 

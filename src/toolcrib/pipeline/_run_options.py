@@ -111,11 +111,11 @@ def must_call(tool: Selectable, *, before_finish: bool = True) -> Requirement:
     return Requirement(target_name(tool), before_finish)
 
 
-class CallJournal(Protocol):
-    """Keeps each call of a run before it is executed, so that another process knows that it may have been done."""
+class CallRecorder(Protocol):
+    """Records each call of a run before it is executed, so that another process knows that it may have been done."""
 
     async def begin(self, call: Any) -> None:
-        """Keep a `Call` that is about to be executed: its tool runs when this has returned."""
+        """Record a `Call` that is about to be executed: its tool runs when this has returned."""
         ...
 
 
@@ -177,7 +177,7 @@ class Durability:
         store: The run's `approvals`, where it is to know of calls with an effect, too, which need no approval: an equal
             call is asked about while one of them is in doubt, or for an hour after one that ended in a process which is
             gone. A call has an effect unless its tool's `effect` is `none`, `fetch` or `program`, or it is idempotent.
-        journal: Keeps that a call begins before its tool does, for work that outlives its process.
+        recorder: Records that a call begins before its tool does, for work that outlives its process.
         begun: The records of earlier executions, by call id: a person sees it who is asked about a call in doubt. Of
             one that failed, `failed with` is the error.
         fence: Awaited right before a tool's first line, also by what runs inside a tool; it does not return where this
@@ -185,7 +185,7 @@ class Durability:
     """
 
     store: _approvals.ApprovalStore | None = None
-    journal: CallJournal | None = None
+    recorder: CallRecorder | None = None
     begun: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _NOTHING)
     fence: Callable[[], Awaitable[None]] | None = None
 

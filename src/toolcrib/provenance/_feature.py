@@ -166,7 +166,7 @@ class RunProvenance(FeatureState):
         streamed.append(value)
 
     def _has_streamed(self, call: Call, value: Any) -> bool:
-        """Return whether a result is the values of a stream that were read as they came."""
+        """Return whether a result is the values of a stream, which were read one by one."""
         _, read = self._streamed.pop(call, (None, list[Any]()))
         items = cast("list[Any]", value) if isinstance(value, list) else []
         return bool(read) and len(read) == len(items) and all(a is b for a, b in zip(read, items, strict=True))

@@ -1,69 +1,34 @@
-"""Memory of a run: the texts and results that it has read, with their sources, and the questions for a person."""
+"""Memory of a run: what it has read, and the questions for a person about the arguments of a call."""
 
 from __future__ import annotations
 
-import ast
 import json
-import logging
 import re
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from pathlib import PurePosixPath
-from threading import Lock
 from typing import Any, Final, cast
 
-from toolcrib.calls import Media
-from toolcrib.provenance._kinds import number_of, without_moments
-from toolcrib.provenance._links import links_in, pieces_of
-from toolcrib.provenance._origins import (
-    APART,
-    PROGRAM,
-    WORDS_OF_USER,
-    Origins,
-    Piece,
-    Reading,
-    key_of,
-    number_text,
-    value_of,
-    words_named,
-)
-from toolcrib.provenance._private import PrivateValues
-from toolcrib.provenance._question import (
-    ASKED,
-    ASKED_INSIDE,
-    Origin,
-    OriginKind,
-    Question,
-    argument_of,
-    cut,
-    digest_of,
-    path_of,
-)
-from toolcrib.provenance._texts import TextIndex, flat, words_in
-from toolcrib.provenance._writings import Binding, Moment, moments_in
-from toolcrib.tools import INSIDE, Effect, Labels, Place, Source, labelled
+from toolcrib.provenance._kinds import without_moments
+from toolcrib.provenance._links import links_in
+from toolcrib.provenance._pieces import key_of
+from toolcrib.provenance._question import ASKED, ASKED_INSIDE, Origin, OriginKind, Question, argument_of, cut
+from toolcrib.provenance._reading import Readings
+from toolcrib.provenance._records import words_named
+from toolcrib.provenance._texts import flat
+from toolcrib.provenance._values import MOST_VALUES, has_words, keys_of, leaves_of, shown_value, texts_that_leave
+from toolcrib.tools import INSIDE, Effect
 
-_log = logging.getLogger("toolcrib.provenance")
-_WORDS: Final = 200  # characters of what the user wrote that a question repeats
-_MOST_VALUES: Final = 2_000  # of one call
-_LONGEST_VALUE: Final = 200  # characters of what names a record
 _MOST_NAMED: Final = 8  # of what was read, in a question
 _ANY: Final[tuple[OriginKind, ...]] = ("untrusted", "model", "private")  # what values may be that are not looked up
 _MOST_WRITTEN: Final = 100  # addresses, links and numbers in one argument
 _MOST_LINKS: Final = 200  # in one text
 _SHORTEST: Final = 2  # letters of words such as "to", which name nothing
 _NAMING: Final = re.compile(r"\d|\w[@./:]\w")
-_VALUES: Final = re.compile(r"[<>()\[\]{}=:,;|\n\"']+|[^\s<>()=:,;|\"']*(?:\d|\w[@./]\w)[^\s<>()=:,;|\"']*")
-"""The text between the names of a text that has values as well."""
-_LONE_MARK: Final = re.compile(
-    r"(?<![^\s'\"`(])[^\w\s]+(?![^\s'\"`),;])"
-)  # such as `*`, which a program has for itself
 _OF_USER: Final = re.compile(r"[^\W\d_]{4,}")  # a word that shows the user's will
 
 
-class Memory(Origins):
+class Memory(Readings):
     """The texts and results that one run has read, with their sources.
 
     Attributes:
@@ -75,290 +40,7 @@ class Memory(Origins):
 
     def __init__(self) -> None:
         super().__init__()
-        self.last_words, self.is_whole = "", True
-        self._early: set[str] = set()  # programs that count as the user's
-        self._will = TextIndex()  # what the user wrote, and no program
-        self._private = PrivateValues()
         self._approved: set[str] = set()  # marks
-        self._read_from: dict[str, None] = {}  # where it has read text of others, for a person
-        self._heard: set[str] = set()
-        self.handles: set[str] = set()  # of kept results that it has read
-        self._expected: set[str] = set()
-        self._results: dict[tuple[str, str], str] = {}
-        self._warned: dict[str, tuple[bool, bool]] = {}
-        self._waiting: deque[Callable[[], None]] = deque()
-        self._lock = Lock()
-
-    # --- what it has read
-
-    def hear(self, text: str) -> None:
-        """Keep the user's words; those that it has heard before are kept once."""
-        self.last_words = cut(text, _WORDS)
-        if text not in self._heard:
-            self._heard.add(text)
-            self._user.add(text, WORDS_OF_USER)
-            self._will.add(text, WORDS_OF_USER)
-
-    def intend(self, program: str) -> bool:
-        """Keep the literals of a program that was written before any text of others was read: they count as the user's.
-
-        They say nothing of what the user wants. Return whether it was; one that goes on after a pause was, if it was at
-        first.
-        """
-        if program not in self._early and not self.reads_others:
-            self._early.add(program)
-            literals = (_LONE_MARK.sub(APART, literal) for literal in _literals(program))
-            self._user.add(f" {APART} ".join(literals), PROGRAM)
-        return program in self._early
-
-    def expect(self, key: str) -> bool:
-        """Record that the value with this key is read now, or is not to be read; False when that was known."""
-        is_new = key not in self._expected
-        self._expected.add(key)
-        return is_new
-
-    def expect_result(self, call_id: str, tool: str) -> None:
-        """Record that the result of a call is read where the call is made."""
-        self._results.setdefault((call_id, tool), "")
-
-    def is_expected(self, call_id: str, tool: str, key: str) -> bool:
-        """Return whether a result in a transcript is that of a call whose result is read where it is made.
-
-        The first result with the id and the tool of a call is; another one under the same id is somebody else's.
-
-        Args:
-            call_id: The call's id.
-            tool: The tool.
-            key: Names the result.
-        """
-        known = self._results.get((call_id, tool)) if call_id else None
-        if known == "":
-            self._results[call_id, tool] = key
-        return known in ("", key)
-
-    def warn(self, call_id: str, *, untrusted: bool, private: bool) -> None:
-        """Mark the result of a call, before it is read, as untrusted or private, beyond what its tool declares."""
-        if untrusted or private:
-            self.is_whole = False
-            before = self._warned.get(call_id, (False, False))
-            self._warned[call_id] = untrusted or before[0], private or before[1]
-
-    def wait(self, work: Callable[[], None]) -> None:
-        """Defer a reading to `settle`, which has to come before any question of origin."""
-        self._waiting.append(work)
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether nothing waits to be read."""
-        return not self._waiting
-
-    def settle(self) -> None:
-        """Read the waiting texts, in order; may be called from several threads."""
-        with self._lock:
-            while self._waiting:
-                self._waiting[0]()
-                self._waiting.popleft()
-
-    def read(
-        self,
-        tool: str,
-        call_id: str,
-        arguments: Mapping[str, Any],
-        result: Any,
-        source: Source,
-        readers: Collection[str] | None = None,
-        *,
-        echoes: bool = False,
-        at: Place | None = None,
-    ) -> None:
-        """Keep a result, as JSON shapes, with the labels that its tool declares.
-
-        A result that was looked up by a stranger's words is the stranger's choice: it is untrusted, also where the tool
-        declares otherwise.
-
-        Args:
-            tool: The tool's name.
-            call_id: The call.
-            arguments: The arguments of the call, as JSON shapes.
-            result: Its result, as JSON shapes.
-            source: How far the result can be trusted.
-            readers: Those to whom it may be sent, by the values of deciding arguments; None for all.
-            echoes: Whether values of the arguments that the result repeats keep their origins.
-            at: The place in the result of a value of a stream.
-        """
-        self._begin()
-        labels = _labels_of(source, tool, arguments, result)
-        lookups = [(value, self._least_trusted(value)) for _, value in islice(_leaves(arguments), _MOST_VALUES)]
-        unknown = [flat(str(value)) for value, origin in lookups if origin.kind in ASKED]
-        if unknown and not echoes:
-            labels = "untrusted"
-        written = {word for text in unknown for word in words_in(text)}  # which an effect may say again
-        echoed = {key_of(value) for value, origin in lookups if echoes and origin.kind not in ASKED}
-        untrusted, private = self._warned.get(call_id, (False, False))
-        labels, readers = "untrusted" if untrusted else labels, () if private else readers
-        about = next((cut(str(value)) for value, _ in lookups), "")
-        place = Place() if at is None else at
-        reading = Reading(tool, call_id, arguments, about, place if place.parent is None else place.parent)
-        self._writings.read_all(tool, call_id, (str(value) for value, _ in lookups), reading.root)
-        if labels != "trusted":
-            flags = (value for _, value in _leaves(result, with_flags=True) if not _has_words(value))
-            self._bits += sum(1 for _ in islice(flags, _MOST_VALUES))
-        read_from = f"`{tool}`{f' ({about})' if about else ''}"
-        allowed = None if readers is None else frozenset(map(flat, readers))
-        for leaf in labelled(result, labels, place):
-            value, trust = leaf.value, leaf.trust
-            text = value if isinstance(value, str) else number_text(value) if isinstance(value, float) else str(value)
-            is_washed = bool(written) and not written.isdisjoint(words_in(flat(text)))
-            if is_washed or (trust == "name" and without_moments(flat(text)) != flat(text)):
-                trust = "untrusted"
-            self._left -= len(text)
-            if self._left < 0 and (allowed is None or self._private.is_full):
-                return
-            number = len(self._sources)
-            self._sources.append(Piece(reading, leaf.place, text, trust, leaf.is_beside, leaf.is_key))
-            if not leaf.is_key:
-                self._writings.read(leaf.place, text)
-            if allowed is not None:
-                self._private.add(text, number, allowed)
-            if self._left < 0:
-                continue  # what may not be sent is found all the same
-            if trust != "untrusted":
-                self._has_chosen = self._has_chosen or trust == "name" or leaf.is_beside
-                if trust != "name":
-                    self._trusted.add(text, number)
-                if len(text) <= _LONGEST_VALUE:
-                    self._values.setdefault(value_of(text), []).append(number)
-            else:
-                self._untrusted.add(text, number, echoed)
-                self._read_from[read_from] = None
-                if echoed:
-                    self._echoes[number] = echoed
-
-    def keep_files(self, tool: str, call_id: str, files: Iterable[Media], readers: Collection[str] | None) -> None:
-        """Keep the names, links and texts of files as private: who has the name of a file may open it.
-
-        Args:
-            tool: The tool that returned them, or what ran the program that left them.
-            call_id: The call.
-            files: The files.
-            readers: To whom they may be sent; None for those who may read all private values that the run has read.
-        """
-        allowed = self._private.readers if readers is None else frozenset(map(flat, readers))
-        if allowed is None:
-            return
-        for file in files:
-            root, number = Place(), len(self._sources)
-            reading = Reading(tool, call_id, {}, file.name, root)
-            self._sources.append(Piece(reading, Place(root, file.name or "link"), file.name or file.url or ""))
-            for name in {file.name, PurePosixPath(file.name).name, file.url or ""}:
-                self._private.add_name(name, number, allowed)
-            text = (file.data or b"").decode("utf-8", "replace")
-            if file.mime_type.lower().startswith("text/") or "\ufffd" not in text:
-                self._private.add(text, number, allowed)
-
-    def write(
-        self,
-        origin: Origin,
-        arguments: Mapping[str, Any],
-        content: frozenset[str],
-        effect: Effect = "execute",
-        fields: Collection[str] | None = None,
-    ) -> None:
-        """Record the values that a call with an effect writes: read again, they are no more trusted than now.
-
-        Addresses, links and numbers that only the model knows from where are kept as a stranger's; so is each word of
-        a deciding value. The words of content are unknown where they come back, in whatever spelling. An object that is
-        made in the user's own space of an unknown value has names, which stand for that value.
-
-        Args:
-            origin: The call, as the origin of the values that it writes.
-            arguments: The final arguments as JSON shapes.
-            content: The arguments that say something, and decide nothing.
-            effect: The effect of the tool.
-            fields: The keys that the tool's schema names; other keys are values. None where no key is.
-        """
-        if not self._reads_others:
-            return
-        count, values = len(self._sources), list(islice(_leaves(arguments), _MOST_VALUES))
-        keys = _keys(arguments) if fields is not None else ()
-        values += ((path, key) for path, key in islice(keys, _MOST_VALUES) if key not in (fields or ()))
-        self._writings.add((str(value) for _, value in values), count)
-        if self._writings.is_full:
-            self.lose()
-        if effect in INSIDE:
-            self._bind(origin, values, content)
-        for path, value in values:
-            self._write_value(origin, path, value, count, is_said=argument_of(path) in content)
-
-    def _bind(self, origin: Origin, values: Sequence[tuple[str, Any]], content: frozenset[str]) -> None:
-        """Keep the known names that a call gives to an unknown value, or to one that has such a name."""
-        names, unknown, stated, marks, texts = list[str](), list[str](), list[str](), list[str](), list[str]()
-        for path, value in values:
-            text, least = str(value), self._least_trusted(value)
-            is_unknown = least.kind in ASKED
-            if argument_of(path) in content:
-                stated += [text] if is_unknown else []
-                continue
-            if is_unknown:
-                marks.append(least.mark(origin.tool, path, _shown(value)))
-                unknown.append(text)
-            texts.append(text)
-            names += self._names_in(text, is_unknown=is_unknown) if isinstance(value, str) else ()
-        earlier = dict.fromkeys(bound for text in (*texts, *names) for bound in self._writings.named_in(text))
-        if unknown or stated or earlier:
-            shown, digests = tuple(map(cut, unknown)), frozenset(digest_of([text]) for text in stated)
-            binding = Binding(origin.tool, origin.call_id, shown, frozenset(marks), digests).with_earlier(earlier)
-            self._writings.bind(
-                binding, names, [*unknown, *(text for bound in earlier for text in bound.unknown)], stated
-            )
-
-    def _names_in(self, text: str, *, is_unknown: bool) -> Iterator[str]:
-        """Yield the known names in a value, that of a file without its folder, and other names of the same object."""
-        is_made_of_parts = is_unknown and _NAMING.search(text) is not None
-        for part in [*(_VALUES.split(text) if is_made_of_parts else [text]), text.rstrip("/").rpartition("/")[2]]:
-            if not _is_name(part) or self._least_trusted(part).kind in ASKED:
-                continue
-            yield part
-            objects = self._values.get(value_of(part), ())[:_MOST_NAMED]
-            others = (piece for at in objects for piece in self._siblings(at))
-            yield from (piece.text for piece in others if _is_name(piece.text) and self._is_single(piece))
-
-    def _write_value(self, origin: Origin, path: str, value: Any, count: int, *, is_said: bool) -> None:
-        """Keep the parts of a written value that only the model knows as a stranger's."""
-        if self._left < 0 or (not is_said and self._least_trusted(value).kind not in ASKED):
-            return  # what is known as a whole has no part that only the model knows
-        moments = list(moments_in(str(value)))
-        for moment in moments[:_MOST_WRITTEN]:
-            if self._origin_of_moment(moment) == "model":
-                self._writings.add_moment(moment, count)
-        if len(moments) > _MOST_WRITTEN:
-            self.lose()
-        if not isinstance(value, str):
-            named, unknown = 0, [str(value)] if self._least_trusted(value).kind == "model" else list[str]()
-        else:
-            words = list(dict.fromkeys(word for word in pieces_of(value) if not is_said or _NAMING.search(word)))
-            named = len(words)
-            unknown = [word for word in words[:_MOST_WRITTEN] if word and self._least_trusted(word).kind == "model"]
-        text = str(value) if named > _MOST_WRITTEN else "\n".join(unknown)
-        if text:
-            self._left -= len(text)
-            reading = Reading(origin.tool, origin.call_id, {}, "", Place())
-            self._untrusted.add(text, len(self._sources))
-            self._sources.append(Piece(reading, Place(reading.root, path), text))
-
-    def _origin_of_moment(self, moment: Moment) -> OriginKind:
-        """Return the kind of origin of a date, or of a time of day, which has two parts."""
-        is_date = len(moment) > _SHORTEST
-        return (self._origin_of_date(moment) if is_date else self._origin_of_key("times", moment, "")).kind
-
-    def lose(self) -> None:
-        """Record that the run read text of others that is not here: from now on no result counts as trusted."""
-        self._is_lost, self.is_whole = True, False
-
-    @property
-    def reads_others(self) -> bool:
-        """Whether it has read text that a stranger may have written, or has such text to read."""
-        return bool(self._waiting) or self._reads_others
 
     # --- what a person has to be asked
 
@@ -380,19 +62,17 @@ class Memory(Origins):
             settled: Gets where the other values come from that decide something.
         """
         self._begin()
-        leaves = list(islice(_leaves(arguments, with_flags=True), _MOST_VALUES + 1))
-        if len(leaves) > _MOST_VALUES:
+        leaves = list(islice(leaves_of(arguments, with_flags=True), MOST_VALUES + 1))
+        if len(leaves) > MOST_VALUES:
             return _too_many(tool)
         deciding = [leaf for leaf in leaves if argument_of(leaf[0]) not in content]
-        statements = [
-            (path, str(value)) for path, value in leaves if argument_of(path) in content and _has_words(value)
-        ]
+        statements = [(path, str(value)) for path, value in leaves if argument_of(path) in content and has_words(value)]
         questions: list[Question] = []
         is_named = [value for _, value in leaves] in ([], [True]) and self._names_tool(tool)
         is_anchored = not self._reads_others or (is_named and not leaves)
         whole, asked = self._whole_lists(effect, arguments), self._asked_for(effect)
         for path, value in deciding:
-            shown, passed = _shown(value), list[Origin]()
+            shown, passed = shown_value(value), list[Origin]()
             is_wanted = argument_of(path) in whole or (is_named and value is True)
             for origin in [Origin("user")] if is_wanted else self._origins_for(effect, path, value, tool):
                 mark = _mark(origin, tool, path, shown)
@@ -406,11 +86,14 @@ class Memory(Origins):
                 least = max(passed, key=lambda each: each.kind in ASKED)
                 settled.append(Question.of(path, cut(shown), least, _mark(least, tool, path, shown)))
         if effect not in INSIDE:
-            texts = islice(_leaves(arguments, with_keys=True), 2 * _MOST_VALUES)
+            texts = islice(leaves_of(arguments, with_keys=True), 2 * MOST_VALUES)
             questions += self._asked_of_links(
                 tool, [(at, str(text)) for at, text in texts if argument_of(at) in content]
             )
             questions += self._asked_of_private_values(tool, arguments, deciding)
+            questions += self._asked_of_private_names(tool, effect, deciding)
+        if effect == "execute" and self._writings.stated:
+            questions += self._asked_of_writings(tool)
         if not questions and not is_anchored and not self._has_users(statements, is_inside=effect in INSIDE):
             mark = Origin("model").mark(tool, "", json.dumps(arguments, sort_keys=True))
             if mark not in self._approved:
@@ -429,8 +112,8 @@ class Memory(Origins):
             fields: The keys that the tool's schema names.
             effect: The effect of the tool.
         """
-        keys = list(islice(_keys(arguments), _MOST_VALUES + 1))
-        if len(keys) > _MOST_VALUES:
+        keys = list(islice(keys_of(arguments), MOST_VALUES + 1))
+        if len(keys) > MOST_VALUES:
             yield from _too_many(tool)
             return
         for path, key in keys:
@@ -452,7 +135,7 @@ class Memory(Origins):
         """
         if not self._reads_others:
             return []
-        programs = {path: str(value) for path, value in _leaves(arguments) if argument_of(path) not in content}
+        programs = {path: str(value) for path, value in leaves_of(arguments) if argument_of(path) not in content}
         late = {path: program for path, program in programs.items() if program not in self._early}
         marks = {path: Origin("untrusted").mark("", "", program) for path, program in late.items()}
         return [
@@ -473,49 +156,32 @@ class Memory(Origins):
         The number of a record is chosen by nobody else where the user wrote what the tool does, such as "delete".
         """
         if not self._reads_others:
-            return [Origin("derived")] if not _has_words(value) else self.cover(value)
+            return [Origin("derived")] if not has_words(value) else self.cover(value)
         if not isinstance(value, str | int | float) or isinstance(value, bool) or value == "":
             return [Origin("user" if value is True and self._names_flag(tool, path) else "flag")]
         found = self.cover(value)
         does = tool.partition("_")[0]
         if tool and len(found) == 1 and found[0].kind in ("chosen", "untrusted"):
             is_wanted = key_of(value) not in self._untrusted.numbers or self._names_tool(does)
-            found = [(self._find_named_number(effect, tool, path, value) if is_wanted else None) or found[0]]
+            found = [(self._find_named_number(tool, path, value) if is_wanted else None) or found[0]]
         if tool and effect != "spend" and found[0].kind == "chosen" and self._is_record_number(value, path):
             return [replace(found[0], kind="trusted")] if self._names_tool(does) else found
         if effect not in INSIDE:
             found = [*self._named_by_run(effect, str(value), found[0]), *found]
-        if effect != "spend":
-            return found
-        return [
-            self._chosen(origin, value) if origin.kind == "trusted" and not origin.is_meant else origin
-            for origin in found
-        ]
+        return self._cover_paid(value, found) if effect == "spend" else found
 
     def _named_by_run(self, effect: Effect, value: str, found: Origin | None = None) -> list[Origin]:
-        """Return the origins of a value that names unknown values of the run; of a program, also unknown texts."""
+        """Return the origins of a value that names values of the run which are asked about for an effect."""
         bindings = dict.fromkeys(self._writings.named_in(value))
         source = None if found is None else self._writings.made_by.get((found.tool, found.call_id))
         if source is not None:
             bindings[source] = None
+        asked = ((bound, bound.values_for(effect, self._approved)) for bound in bindings)
         return [
-            Origin(
-                "bound",
-                bound.tool,
-                bound.call_id,
-                ", ".join(bound.unknown),
-                source=(*sorted(bound.marks | bound.stated),),
-            )
-            for bound in bindings
-            if (bound.unknown and not bound.marks <= self._approved) or (bound.stated and effect == "execute")
+            Origin("bound", bound.tool, bound.call_id, ", ".join(values), source=bound.digests)
+            for bound, values in asked
+            if values
         ]
-
-    def _chosen(self, origin: Origin, value: Any) -> Origin:
-        """Return the origin of a trusted amount or payee: chosen, unless the user named its record."""
-        key = origin.part or key_of(value)
-        number = number_of(key) if isinstance(key, str) else key
-        meant = self._find_meant(str(key)) if number is None else self._find_meant_number(number)
-        return meant if meant is not None and meant.is_meant else replace(origin, kind="chosen")
 
     def _names_tool(self, name: str) -> bool:
         """Return whether the user wrote, and did not forbid, what a tool does: `empty_inbox`, "empty my inbox"."""
@@ -577,14 +243,40 @@ class Memory(Origins):
             yield Question("", "", f"`{tool}` may be given private values: more were read than are kept", "private")
         if not self._private:
             return
-        receivers = {flat(str(value)) for _, value in deciding if _has_words(value)} - self._private.names
+        receivers = {flat(str(value)) for _, value in deciding if has_words(value)} - self._private.names
         found = set[str]()
-        for path, text, is_joined in _texts_that_leave(arguments):
+        for path, text, is_joined in texts_that_leave(arguments):
             for piece, number, readers in self._private.within(text, receivers):
                 if not (is_joined and piece in found):
                     origin = replace(self._sources[number].located(), kind="private")
                     yield from self._asked_unless_approved(tool, path, piece, origin, receivers - readers)
                 found.add(piece)
+
+    def _asked_of_private_names(
+        self, tool: str, effect: Effect, deciding: Sequence[tuple[str, Any]]
+    ) -> Iterator[Question]:
+        """Yield questions about names under which the run wrote private values, where others than their readers get it.
+
+        A name that is the only value of a `send` is that of the receiver, unless it looks like a file's.
+        """
+        if not self._private:
+            return
+        named = {path: [*self._writings.named_in(str(value))] for path, value in deciding if has_words(value)}
+        receivers = {flat(str(value)) for path, value in deciding if has_words(value) and not named[path]}
+        for path, value in deciding:
+            is_receiver = effect == "send" and not receivers and _NAMING.search(str(value)) is None
+            private = [piece for bound in named.get(path, ()) for piece in bound.private]
+            for number, readers in dict.fromkeys(private) if not is_receiver else ():
+                if not receivers or not receivers <= readers:
+                    origin = replace(self._sources[number].located(), kind="private")
+                    yield from self._asked_unless_approved(tool, path, str(value), origin, receivers - readers)
+
+    def _asked_of_writings(self, tool: str) -> Iterator[Question]:
+        """Yield a question about a call that may run an unknown text which the run wrote, whatever the call names."""
+        mark = Origin("bound", source=(*sorted(self._writings.stated),)).mark(tool, "", "")
+        if mark not in self._approved:
+            why = f"`{tool}` may run what `{self._writings.writer}` wrote in this run, which is not known"
+            yield Question("", "", why, "bound", mark)
 
     def _asked_unless_approved(
         self, tool: str, path: str, value: str, origin: Origin, to: Collection[str] = ()
@@ -603,10 +295,10 @@ class Memory(Origins):
         marked = [question for question in questions if question.mark]
         self._approved.update(question.mark for question in marked)
         paths = {question.path for question in marked}
-        for path, value in islice(_leaves(arguments, with_flags=True), _MOST_VALUES):
+        for path, value in islice(leaves_of(arguments, with_flags=True), MOST_VALUES):
             for origin in self._origins_for("send", path, value) if path in paths else ():
                 unknown = Origin("model", part=origin.part)
-                self._approved.add(unknown.mark(tool, path, _shown(value)))
+                self._approved.add(unknown.mark(tool, path, shown_value(value)))
 
 
 def _mark(origin: Origin, tool: str, path: str, shown: str) -> str:
@@ -614,94 +306,6 @@ def _mark(origin: Origin, tool: str, path: str, shown: str) -> str:
     return origin.mark(tool, path, shown) if origin.kind in ASKED else ""
 
 
-def _is_name(text: str) -> bool:
-    """Return whether a text may name an object; an address, a link, a number and a date are values by themselves."""
-    plain = without_moments(flat(text))
-    return bool(words_in(plain)) and number_of(plain) is None and "@" not in plain and "://" not in plain
-
-
 def _too_many(tool: str) -> list[Question]:
-    why = f"`{tool}` is given more values than can be looked up ({_MOST_VALUES:,})"
+    why = f"`{tool}` is given more values than can be looked up ({MOST_VALUES:,})"
     return [Question("", "", why, kind) for kind in _ANY]
-
-
-def _literals(program: str) -> Iterator[str]:
-    """Yield the texts and numbers that stand in a program; nothing of a program that is not valid Python."""
-    try:
-        tree = ast.parse(program)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for node in ast.walk(tree):
-        sign = "-" if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else ""
-        value = node.operand if isinstance(node, ast.UnaryOp) else node
-        constant = value.value if isinstance(value, ast.Constant) else None
-        if isinstance(constant, str):
-            yield constant
-        elif isinstance(constant, int | float) and not isinstance(constant, bool):
-            yield sign + (number_text(constant) if isinstance(constant, float) else str(constant))
-
-
-def _labels_of(source: Source, tool: str, arguments: Mapping[str, Any], result: Any) -> Labels:
-    """Return the labels of a result; where the host's function of them raises, all of it is a stranger's."""
-    try:
-        return source(arguments, result) if callable(source) else source
-    except Exception:  # of the host's code, by what a stranger wrote
-        _log.exception("the labels of `%s` raised: all of its result counts as a stranger's", tool)
-        return "untrusted"
-
-
-def _leaves(
-    value: Any, path: str = "", *, with_flags: bool = False, with_keys: bool = False
-) -> Iterator[tuple[str, Any]]:
-    """Yield the texts and numbers of a JSON value, with their paths.
-
-    Args:
-        value: The value.
-        path: Where it is.
-        with_flags: Whether true, false, nothing and what is empty are among them; they have no source.
-        with_keys: Whether the keys of objects are among them, each with the path of its object.
-    """
-    if isinstance(value, Mapping) and (value or not with_flags or not path):
-        for key, item in cast("Mapping[str, Any]", value).items():
-            if with_keys and path:
-                yield path, str(key)
-            below = path_of(path, str(key))
-            yield from _leaves(item, below, with_flags=with_flags, with_keys=with_keys)
-    elif isinstance(value, list) and (value or not with_flags):
-        for number, item in enumerate(cast("list[Any]", value)):
-            yield from _leaves(item, f"{path}[{number}]", with_flags=with_flags, with_keys=with_keys)
-    elif with_flags or _has_words(value):
-        yield path, value
-
-
-def _texts_that_leave(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str, bool]]:
-    """Yield the values and keys of arguments as texts, each with its path; then all of them joined, and all values."""
-    texts = [(path, str(value)) for path, value in _leaves(arguments, with_keys=True)]
-    yield from ((path, text, False) for path, text in texts)
-    if len(texts) > 1:
-        yield texts[-1][0], " ".join(text for _, text in texts), True
-        yield texts[-1][0], " ".join(str(value) for _, value in _leaves(arguments)), True
-
-
-def _has_words(value: Any) -> bool:
-    if isinstance(value, str):
-        return bool(words_in(flat(value)))
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _shown(value: Any) -> str:
-    """Return a value as a question shows it."""
-    return (
-        value if isinstance(value, str) and value else json.dumps(value) if not isinstance(value, float) else str(value)
-    )
-
-
-def _keys(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the keys of the objects in a JSON value, with the paths of the objects."""
-    items = cast("Mapping[str, Any]", value).items() if isinstance(value, Mapping) else ()
-    for key, item in items:
-        below = path_of(path, str(key))
-        yield path or below, str(key)
-        yield from _keys(item, below)
-    for number, item in enumerate(cast("list[Any]", value) if isinstance(value, list) else ()):
-        yield from _keys(item, f"{path}[{number}]")

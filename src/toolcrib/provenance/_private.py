@@ -245,7 +245,7 @@ def _characters(text: str, *, whole: bool = False) -> Iterator[str]:
 
     Args:
         text: The text.
-        whole: Whether only as many as can be had are wanted: fewer characters stand side by side by chance.
+        whole: Whether the longest pieces alone are yielded: fewer characters stand side by side by chance.
     """
     for run in _UNSPACED.findall(text) if not text.isascii() else ():
         for size in (min(_CHARACTERS[-1], len(run)),) if whole else _CHARACTERS:

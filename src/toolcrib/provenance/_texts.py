@@ -134,7 +134,7 @@ class TextIndex:
 
     def __init__(self, *, is_loose: bool = False) -> None:
         self._is_loose = is_loose
-        self._texts: list[tuple[str, str, str, int]] = []  # flat; with its capitals; as it came; what it is from
+        self._texts: list[tuple[str, str, str, int]] = []  # flat; with its capitals; as received; what it is from
         self._chunks: list[tuple[int, int]] = []  # a text, and where the chunk begins
         self._places: dict[str, list[int]] = {}
         self._compounds: dict[str, int] = {}
@@ -154,7 +154,7 @@ class TextIndex:
         """Add a text.
 
         Args:
-            text: The text as it came.
+            text: The text, as received.
             number: The number of its source, by the caller's count.
             but: Values for which it does not count, flat.
         """

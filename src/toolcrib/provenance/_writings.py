@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import accumulate, islice, takewhile
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass, replace
+from itertools import accumulate, takewhile
 from math import inf
 from typing import Final
 
@@ -13,7 +13,7 @@ from toolcrib.provenance._kinds import times_in
 from toolcrib.provenance._private import days_in, folded
 from toolcrib.provenance._question import digest_of
 from toolcrib.provenance._texts import flat, words_in
-from toolcrib.tools import Place
+from toolcrib.tools import Effect, Place
 
 Moment = tuple[int, ...]
 """A day, as 0, its month and its day, or a time, as its hour and minute."""
@@ -27,6 +27,7 @@ _LONG: Final = 2_000  # characters of a text of which all stands beside a name
 _MOST_PARTS: Final = 500_000  # of words, that are kept
 _MOST_MARKS: Final = 100  # of one name
 _MOST_SHOWN: Final = 8  # unknown values, of one name
+_GIVING: Final = frozenset({"send", "share"})  # effects that give others what stands under a name
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,6 +40,9 @@ class Binding:
         unknown: The unknown values among those that decide something, as a person reads them; of many the last ones.
         marks: The marks of the values that were asked about; of many a digest, which nobody has approved.
         stated: Digests of the unknown texts of their content, or one of many.
+        links: The links of others in these texts, and the unknown ones.
+        chosen: The trusted values that the user did not name, which may not be paid under the name.
+        private: The private values that stand under the name: the number of a piece, and who may read it.
     """
 
     tool: str
@@ -46,14 +50,36 @@ class Binding:
     unknown: tuple[str, ...] = ()
     marks: frozenset[str] = frozenset()
     stated: frozenset[str] = frozenset()
+    links: tuple[str, ...] = ()
+    chosen: tuple[str, ...] = ()
+    private: tuple[tuple[int, frozenset[str]], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.unknown or self.stated or self.chosen or self.private)
 
     def with_earlier(self, earlier: Iterable[Binding]) -> Binding:
         """Return the binding with what earlier calls gave the same names to."""
         bindings = [*earlier, self]
-        unknown = dict.fromkeys(value for binding in bindings for value in binding.unknown)
-        marks = _few(frozenset[str]().union(*(binding.marks for binding in bindings)))
-        stated = _few(frozenset[str]().union(*(binding.stated for binding in bindings)))
-        return Binding(self.tool, self.call_id, tuple(unknown)[-_MOST_SHOWN:], marks, stated)
+        return replace(
+            self,
+            unknown=_last(value for binding in bindings for value in binding.unknown),
+            marks=_few(frozenset[str]().union(*(binding.marks for binding in bindings))),
+            stated=_few(frozenset[str]().union(*(binding.stated for binding in bindings))),
+            links=_last(link for binding in bindings for link in binding.links),
+            chosen=_last(value for binding in bindings for value in binding.chosen),
+            private=tuple(dict.fromkeys(piece for binding in bindings for piece in binding.private))[:_MOST_MARKS],
+        )
+
+    def values_for(self, effect: Effect, approved: Set[str]) -> tuple[str, ...]:
+        """Return the values under the name that an effect is asked about, as a person reads them; none for none."""
+        unknown = self.unknown if not self.marks <= approved else ()
+        chosen = self.chosen if effect == "spend" else ()
+        return (*unknown, *chosen, *(self.links if effect in _GIVING else ()))
+
+    @property
+    def digests(self) -> tuple[str, ...]:
+        """The digests and values that an approval of the name holds for."""
+        return (*sorted(self.marks | self.stated), *self.links, *self.chosen)
 
 
 class Writings:
@@ -61,6 +87,8 @@ class Writings:
 
     Attributes:
         first: How many values had been read before the first one was written.
+        stated: Digests of the unknown texts that calls wrote into the user's own space, or one of many.
+        writer: The tool of the last one of these calls.
         made_by: The bindings by tool and id of the call.
         is_full: Whether more was written than is kept.
     """
@@ -75,6 +103,8 @@ class Writings:
             Place, bool
         ] = {}  # objects and texts of results with such a name, or text: whether it decides
         self.first = inf
+        self.stated = frozenset[str]()
+        self.writer = ""
         self.made_by: dict[tuple[str, str], Binding] = {}
         self.is_full = False
 
@@ -89,7 +119,7 @@ class Writings:
         for at in range(len(letters) - _ANYWHERE + 1):
             self._counts.setdefault(letters[at : at + _ANYWHERE], count)
         for at, word in enumerate(words):
-            ends = takewhile(lambda size: size < _ANYWHERE, accumulate(map(len, islice(words, at, at + _ANYWHERE))))
+            ends = takewhile(lambda size: size < _ANYWHERE, accumulate(map(len, words[at : at + _ANYWHERE])))
             for size in ends:
                 self._counts.setdefault(letters[start : start + size], count)
             start += len(word)
@@ -107,6 +137,8 @@ class Writings:
             letters = (text for text in map(letters_of, texts) if _SHORTEST_WORD <= len(text) <= _LONG)
             self._unknown.update((text, decides or self._unknown.get(text, False)) for text in letters)
         self.made_by[binding.tool, binding.call_id] = binding
+        if binding.stated:
+            self.stated, self.writer = _few(self.stated | binding.stated), binding.tool
 
     def named_in(self, value: str) -> Iterator[Binding]:
         """Yield the bindings of the names in a value."""
@@ -147,7 +179,9 @@ class Writings:
     def _decides(self, letters: str) -> bool | None:
         """Return whether what a name, or an unknown text, stands for decides something; None for another text."""
         binding, is_unknown = self._names.get(letters), self._unknown.get(letters)
-        return is_unknown if binding is None else bool(binding.unknown) or bool(is_unknown)
+        if binding is None or not (binding.unknown or binding.stated):
+            return is_unknown
+        return bool(binding.unknown) or bool(is_unknown)
 
     def has_bound(self, place: Place | None, *, but_said: bool = False) -> bool:
         """Return whether a value of a result stands beside a name of an unknown value.
@@ -180,6 +214,10 @@ class Writings:
 
 def _words_in(text: str) -> list[str]:
     return _WORDS.findall(folded(text))
+
+
+def _last(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(values))[-_MOST_SHOWN:]
 
 
 def _few(marks: frozenset[str]) -> frozenset[str]:

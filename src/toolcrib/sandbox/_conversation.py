@@ -40,7 +40,7 @@ from toolcrib.sandbox._open_calls import OpenCall, OpenCalls
 from toolcrib.sandbox._output import OutputMeter
 from toolcrib.sandbox._program_files import artifacts_of
 from toolcrib.sandbox._protocol import Host, OutputStream, Program, ProgramError, SandboxResult, SuspendedReply
-from toolcrib.sandbox._replay import Diverged, ReplayLog
+from toolcrib.sandbox._replay_inputs import Diverged, ReplayInputs
 from toolcrib.sandbox._result_tables import with_tables
 from toolcrib.sandbox._socket import Wire
 from toolcrib.sandbox._stopwatch import Stopwatch, WallClock
@@ -80,16 +80,16 @@ class Conversation:
         self,
         program: Program,
         host: Host,
-        log: ReplayLog,
+        inputs: ReplayInputs,
         wire: Callable[[Callable[[], None], Callable[[float], None]], Wire],
         worker: Worker,
         names: Mapping[str, Any] | None = None,
     ) -> None:
         self.names = names
         self.left_out: Mapping[str, str] = {}
-        self._program, self._limits, self._host, self._log = program, program.limits, host, log
+        self._program, self._limits, self._host, self._inputs = program, program.limits, host, inputs
         if program.save_state is not None:
-            log.save_to(program.save_state)
+            inputs.save_to(program.save_state)
         self._worker, self._computed_before = worker, 0.0
         self._loop = asyncio.get_running_loop()
         self._news: asyncio.Future[None] | None = None
@@ -98,7 +98,7 @@ class Conversation:
         self._calls = OpenCalls(program, host, self._wake, self._stopwatch.charge)
         self._held_back: list[OpenCall] = []  # to begin where the program had paused
         self._tools = frozenset(program.tools)
-        self._output = OutputMeter(program.limits, log.printed)
+        self._output = OutputMeter(program.limits, inputs.printed)
         self._deadline = WallClock(program)
         self._turned_at = time.monotonic()
         self._waiting: _Waiting | None = None
@@ -208,8 +208,8 @@ class Conversation:
                     name: {"stream": name in program.streams, "signature": program.signatures.get(name, "")}
                     for name in program.tools
                 },
-                "seed": self._log.seed,
-                "clock": self._log.recorded,
+                "seed": self._inputs.seed,
+                "clock": self._inputs.recorded,
                 "keep": keep,
                 "value_size": self._limits.value_size,
                 "names": self.names,
@@ -260,7 +260,7 @@ class Conversation:
 
     async def _result(self, done: DoneFrame) -> tuple[Any, ProgramError | None]:
         self._stopwatch.pause()
-        if not self._log.is_live:
+        if not self._inputs.is_live:
             raise Diverged("it comes to its end")
         if self.names is not None:
             self.names, self.left_out = done.names, done.left_out
@@ -301,7 +301,7 @@ class Conversation:
 
     def _is_answered_inline(self, asked: CallFrame) -> bool:
         """Add a call; return whether it is answered right away, since nothing else is going on."""
-        self._log.add_readings(asked.clock)
+        self._inputs.add_readings(asked.clock)
         calls = self._calls
         if asked.id != calls.count + 1:
             raise ProtocolError(f"call {asked.id} after call {calls.count}")
@@ -312,14 +312,14 @@ class Conversation:
         calls.count += 1
         if asked.waits:
             self._pause(asked)
-        held_back, is_stream = self._log.holds_back(asked.id), asked.name in self._program.streams
+        held_back, is_stream = self._inputs.holds_back(asked.id), asked.name in self._program.streams
         if asked.waits and not (held_back or is_stream or calls.running):
             return True
         call = calls.add(asked)
         if held_back:
             self._held_back.append(call)
         elif not is_stream:
-            calls.begin(call, urgent=asked.waits or not self._log.is_live)
+            calls.begin(call, urgent=asked.waits or not self._inputs.is_live)
         return False
 
     async def _answer_inline(self, asked: CallFrame) -> None:
@@ -345,14 +345,14 @@ class Conversation:
     def _receive(self, frame: WaitFrame | NextFrame | DropFrame | PrintFrame) -> None:
         match frame:
             case WaitFrame():
-                self._log.add_readings(frame.clock)
+                self._inputs.add_readings(frame.clock)
                 if frame.after is None or frame.after >= self._batches:  # else it has something to read, and goes on
                     self._pause(frame)
             case NextFrame():
-                self._log.add_readings(frame.clock)
+                self._inputs.add_readings(frame.clock)
                 call = self._calls.want(frame.id)
                 if call.task is None and call not in self._held_back:
-                    self._calls.begin(call, urgent=frame.waits or not self._log.is_live)
+                    self._calls.begin(call, urgent=frame.waits or not self._inputs.is_live)
                 if frame.waits:
                     self._pause(frame)
             case DropFrame():
@@ -389,9 +389,9 @@ class Conversation:
 
     def _give(self, waiting: _Waiting) -> bool:
         if isinstance(waiting, WaitFrame):
-            if self._log.is_live:
+            if self._inputs.is_live:
                 return self._give_ready(waiting)
-            expected = self._log.expected()
+            expected = self._inputs.expected()
             return self._go_live() if expected is None else self._give_expected(expected)
         if self._calls.is_ready(waiting.id):
             self._send([self._calls.take(waiting.id)])
@@ -403,11 +403,11 @@ class Conversation:
     def _give_ready(self, waiting: WaitFrame) -> bool:
         ready = self._calls.ready
         if ready:
-            self._log.add_batch(ready)
+            self._inputs.add_batch(ready)
             self._send([self._calls.take(number) for number in ready])
             return True
         if self._alarm_rang:
-            self._log.add_batch([0])
+            self._inputs.add_batch([0])
             self._send([WAKE])
             return True
         if waiting.seconds is None:
@@ -419,21 +419,21 @@ class Conversation:
     def _give_expected(self, expected: list[int]) -> bool:
         """Send the program what the earlier run sent it after this wait."""
         if expected == [0]:
-            self._log.add_batch(expected)
+            self._inputs.add_batch(expected)
             self._send([WAKE])
             return True
         for number in expected:
             if not self._calls.is_open(number):
                 raise Diverged(f"it has not called {number}, whose result it had got here")
         if all(map(self._calls.is_ready, expected)):
-            self._log.add_batch(expected)
+            self._inputs.add_batch(expected)
             self._send([self._calls.take(number) for number in expected])
             return True
         return self._check_deadlock()
 
     def _go_live(self) -> bool:
         """Begin the calls at which the program had paused."""
-        self._log.go_live(self._calls.count)
+        self._inputs.go_live(self._calls.count)
         for call in self._held_back:
             if call.is_wanted:
                 self._calls.begin(call, urgent=True)
@@ -448,12 +448,12 @@ class Conversation:
         """
         if self._calls.running:
             return False
-        if not self._log.is_live:
+        if not self._inputs.is_live:
             raise Diverged("it waits for a call that had a result")
         suspended = self._calls.suspended
         if not suspended:
             raise ProgramEnded(_DEADLOCK)
-        self._state = self._log.state([call.id for call in suspended], self._calls.count, self._output.sizes)
+        self._state = self._inputs.state([call.id for call in suspended], self._calls.count, self._output.sizes)
         first = suspended[0]
         reason = "" if first.suspended is None else first.suspended.reason
         raise ProgramEnded(ProgramError("paused", "Paused", reason, first.line))

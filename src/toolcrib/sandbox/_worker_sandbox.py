@@ -28,7 +28,7 @@ from toolcrib.sandbox._endings import CLOSED, LIMITS
 from toolcrib.sandbox._frames import frame_limit
 from toolcrib.sandbox._program_queue import ProgramQueue, queue_of
 from toolcrib.sandbox._protocol import Dialect, Host, Program, ProgramError, SandboxResult, SessionValues
-from toolcrib.sandbox._replay import ReplayLog
+from toolcrib.sandbox._replay_inputs import ReplayInputs
 from toolcrib.sandbox._socket import Wire
 from toolcrib.sandbox._source import normalized
 from toolcrib.sandbox._values import json_bytes
@@ -143,7 +143,7 @@ class WorkerSandbox:
             SandboxError: The sandbox is closed, or its processes cannot be started.
             SandboxUnavailable: A layer that is required cannot be had; the message names the remedy.
         """
-        return await self._run(program, host, ReplayLog(self._engine))
+        return await self._run(program, host, ReplayInputs(self._engine))
 
     async def resume(self, program: Program, state: Mapping[str, Any], host: Host) -> SandboxResult:
         """Run a paused program again from its start, with the same clock and random numbers, up to where it paused.
@@ -154,7 +154,7 @@ class WorkerSandbox:
         Raises:
             SandboxError: The state is not of this engine; or see `run`.
         """
-        return await self._run(program, host, ReplayLog.from_state(state, self._engine))
+        return await self._run(program, host, ReplayInputs.from_state(state, self._engine))
 
     @property
     def dialect(self) -> Dialect:
@@ -198,7 +198,7 @@ class WorkerSandbox:
 
     # --- shared with sessions
 
-    async def _run(self, program: Program, host: Host, log: ReplayLog) -> SandboxResult:
+    async def _run(self, program: Program, host: Host, inputs: ReplayInputs) -> SandboxResult:
         try:
             program = _normalized(program)
         except CodeError as error:
@@ -206,7 +206,7 @@ class WorkerSandbox:
         async with self.queue.place(program.limits.memory):
             worker = await self.take(program, cpu=math.ceil(program.limits.program_time) + 1)
             try:
-                return (await self.converse(program, host, log, worker)).result
+                return (await self.converse(program, host, inputs, worker)).result
             finally:
                 worker.close()
 
@@ -237,7 +237,7 @@ class WorkerSandbox:
         self,
         program: Program,
         host: Host,
-        log: ReplayLog,
+        inputs: ReplayInputs,
         worker: Worker,
         *,
         keep: bool = False,
@@ -245,7 +245,7 @@ class WorkerSandbox:
     ) -> Ended:
         """Run a program in a worker; `names` are the plain values that it finds, None where none are wanted of it."""
         wire = partial(Wire, worker.socket, frame_limit(program.limits.value_size), 2 * program.limits.bytes_out)
-        conversation = Conversation(program, host, log, wire, worker, names)
+        conversation = Conversation(program, host, inputs, wire, worker, names)
         with self._lock:
             self._running.add(conversation)
         try:
@@ -330,9 +330,9 @@ class ProcessSession:
             async with self._sandbox.queue.place(program.limits.memory if self._worker is None else 0):
                 names = self._values if self._worker is None else {}
                 worker = await self._ready(program)
-                log = ReplayLog(self._sandbox.engine)
+                inputs = ReplayInputs(self._sandbox.engine)
                 begin_names = names if names or wanted else None
-                ended = await self._sandbox.converse(program, host, log, worker, keep=True, names=begin_names)
+                ended = await self._sandbox.converse(program, host, inputs, worker, keep=True, names=begin_names)
                 result, is_reusable = ended.result, ended.is_reusable
                 values = SessionValues(ended.names or {}, ended.left_out)
                 if is_reusable:

@@ -9,17 +9,18 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, TypeAlias, cast
 
-from pydantic_core import SchemaValidator
+from pydantic_core import SchemaSerializer, SchemaValidator, core_schema
 
-from toolcrib.schema._canonical_schema import ANY, canonical_schema, is_styled, serializer_of, validator_of
 from toolcrib.schema._core_schema import Fields, fields_of
-from toolcrib.schema._json_form import WITHOUT_FORM, Context, Notes, json_form, json_forms
+from toolcrib.schema._json_form import UNWRITTEN, WITHOUT_FORM, Context, Notes, json_form, json_forms
 from toolcrib.schema._markers import REDACTED
 from toolcrib.schema._model import InputModel
 
 _Write: TypeAlias = Callable[..., dict[str, Any]]
 _SECRET_DIGITS: Final = 4  # of a number that can be hidden in a text
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+_UNEXPECTED: Final = object()  # in the place of a value that is not of its type
+_EXCLUDED: Final = object()  # in the place of one that its author has not written
+_encoded = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 
 
 def digest(tool: str, arguments: Mapping[str, Any]) -> str:
@@ -89,7 +90,7 @@ class CanonicalArguments:
         found = self._digests.get((tool, key))
         if found is None:
             unnamed = [list(self.without_form)] if self.without_form else []
-            text = _ENCODER.encode([tool, self.values, *unnamed]).encode("utf-8", "surrogatepass")
+            text = _encoded([tool, self.values, *unnamed]).encode("utf-8", "surrogatepass")
             hashed = hmac.new(key, text, hashlib.sha256) if key else hashlib.sha256(text)
             found = self._digests[tool, key] = hashed.hexdigest()
         return found
@@ -98,59 +99,88 @@ class CanonicalArguments:
 class Writer:
     """Makes the canonical form of the arguments of one input."""
 
-    __slots__ = ("_alone", "_authors", "_defaults", "_inputs", "_keys", "_read", "_styled")
+    __slots__ = ("_defaults", "_inputs", "_keys", "_plain", "_read", "_undeclared", "_write")
 
     def __init__(self, inputs: InputModel) -> None:
         self._inputs = inputs
-        self._styled = is_styled(inputs.core_schema)
-        self._keys, self._authors = _writing(inputs, inputs.schema)
+        self._keys = inputs.reading_keys()
+        schema, top = _each_alone(inputs)
+        write = SchemaSerializer(schema).to_python
+        self._write: _Write = partial(
+            write, mode="json", by_alias=False, round_trip=True, polymorphic_serialization=True
+        )
+        self._plain = inputs.facts.is_plain and not inputs.secrets
+        self._undeclared = top.extras is not None
         self._read: SchemaValidator | None = None
-        self._alone: _Write | None = None
         fields = inputs.model.model_fields.items()
         self._defaults = {inputs.renamed.get(name, name): info.default for name, info in fields}
 
     def canonical(self, arguments: Mapping[str, Any]) -> CanonicalArguments:
         """Return the canonical form of arguments by parameter name."""
+        if self._plain and arguments.keys() <= self._keys.keys():
+            try:
+                forms = self._write(arguments, warnings=False)
+            except WITHOUT_FORM:
+                forms = {}
+            if len(forms) == len(arguments):
+                forms = {self._keys[name]: form for name, form in forms.items()}
+                return CanonicalArguments(forms, forms)
         notes = Notes([], [])
-        shown = values = self._shapes(self._authors, arguments, notes, False)
+        shown = values = self._forms(arguments, {"redact": False, "notes": notes})
         if notes.without_form:
             rest = {name: value for name, value in arguments.items() if not self._stands_for_none(name, value)}
             if len(rest) < len(arguments):
                 return self.canonical(rest)
         if self._inputs.secrets or notes.secrets:
-            shown = self._shapes(self._authors, arguments, Notes([], []), True)
+            shown = self._forms(arguments, {"redact": True, "notes": Notes([], [])})
             if self._inputs.marked is not None:
                 shown = self._inputs.marked.hide(shown)
-        if self._styled and not self.reads_back(values, arguments):
-            values = self._shapes(self._without_authors(), arguments, notes, False)
+        if self._inputs.facts.is_styled and not self._is_lossless(values, arguments):
+            notes.without_form.clear()
+            context = {"redact": False, "notes": notes}
+            values = {self._keys.get(name, name): json_form(value, context) for name, value in arguments.items()}
         return CanonicalArguments(values, shown, tuple(notes.without_form))
 
-    def _shapes(self, write: _Write, arguments: Mapping[str, Any], notes: Notes, redact: bool) -> dict[str, Any]:
-        context = {"redact": redact, "notes": notes}
-        notes.without_form.clear()
-        try:
-            shapes = write(arguments, context=context, warnings="error" if redact else False)
-        except WITHOUT_FORM:  # a value is not of its type, which what was not validated may be
-            notes.without_form.clear()
-            shapes: dict[str, Any] = {}
-            for name, value in arguments.items():
-                shapes |= self._shape(write, name, value, context)
-        if redact:
-            shapes.update((name, REDACTED) for name in arguments if self._may_be_secret(name))
-        return shapes
+    def _forms(self, arguments: Mapping[str, Any], context: Context) -> dict[str, Any]:
+        """Return the JSON forms of arguments under the keys from which they are read."""
+        written = self._written(arguments, context)
+        keys, redact = self._keys, context["redact"]
+        forms: dict[str, Any] = {}
+        for name, value in arguments.items():
+            form = written.get(name, UNWRITTEN)
+            if form is _EXCLUDED:
+                context["notes"].secrets.append(True)
+            if redact and (self._may_be_secret(name) or (form is _UNEXPECTED and name in self._inputs.secrets)):
+                forms[keys.get(name, name)] = REDACTED
+            elif form is not _EXCLUDED or not redact:
+                form = UNWRITTEN if form is _UNEXPECTED or form is _EXCLUDED else form
+                forms[keys.get(name, name)] = json_form(value, context, form)
+        return forms
 
-    def _shape(self, write: _Write, name: str, value: Any, context: Context) -> dict[str, Any]:
+    def _written(self, arguments: Mapping[str, Any], context: Context) -> dict[str, Any]:
+        """Return arguments as pydantic writes them by their types, as far as it does."""
+        named = {
+            name: value
+            for name, value in arguments.items()
+            if (name in self._keys or self._undeclared) and not isinstance(value, Iterator)  # it would be used up
+        }
+        write = partial(self._write, context=context, warnings="error" if context["redact"] else False)
         try:
-            return write({name: value}, context=context, warnings="error")
-        except WITHOUT_FORM:
-            hidden = context["redact"] and name in self._inputs.secrets
-            return {self._keys.get(name, name): REDACTED if hidden else json_form(value, context)}
+            forms = write(named)
+        except WITHOUT_FORM:  # a value is not of its type, which what was not validated may be
+            forms: dict[str, Any] = {}
+            for name, value in named.items():
+                try:
+                    forms |= write({name: value})
+                except WITHOUT_FORM:
+                    forms[name] = _UNEXPECTED
+        return forms if len(forms) == len(named) else {**dict.fromkeys(named, _EXCLUDED), **forms}
 
     def _stands_for_none(self, name: str, value: Any) -> bool:
         """Return whether a value is the parameter's default and has no JSON form; left out, it is filled in again."""
         notes = Notes([], [])
         if name in self._defaults and value is self._defaults[name]:
-            self._shapes(self._authors, {name: value}, notes, False)
+            self._forms({name: value}, {"redact": False, "notes": notes})
         return bool(notes.without_form)
 
     def _may_be_secret(self, name: str) -> bool:
@@ -159,11 +189,19 @@ class Writer:
         return bool(inputs.secrets) and name not in self._keys and (not inputs.open or name in inputs.names)
 
     def reads_back(self, values: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
-        """Return whether these arguments are what is read from their values in JSON."""
+        """Return whether these arguments are what is read from their values in JSON, and have the same values then."""
+        if not self._is_lossless(values, arguments):
+            return False
+        return _encoded(self.canonical(self._read_again(values)).values) == _encoded(values)
+
+    def _is_lossless(self, values: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
         try:
-            return self._inputs.arguments(self._inputs.validate_json(json.dumps(values), strict=True)) == arguments
+            return bool(self._read_again(values) == arguments)
         except Exception:  # validators and comparisons are the code of the types' authors
             return False
+
+    def _read_again(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return self._inputs.arguments(self._inputs.validate_json(json.dumps(values), strict=True))
 
     def read_some(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments that JSON shapes by parameter name are read as; the others need not be there.
@@ -172,43 +210,22 @@ class Writer:
             ValidationError: One does not fit.
         """
         if self._read is None:
-            self._read = validator_of(_each_alone(self._inputs, self._inputs.schema))
+            self._read = SchemaValidator(_each_alone(self._inputs)[0])
         return self._read.validate_json(json.dumps(values), by_alias=True, by_name=True)
 
-    def _without_authors(self) -> _Write:
-        if self._alone is None:
-            self._alone = _writing(self._inputs, canonical_schema(self._inputs.core_schema, authors=False))[1]
-        return self._alone
 
-
-def _writing(inputs: InputModel, schema: Any) -> tuple[dict[str, str], _Write]:
-    """Return the key of each argument, and what writes arguments by parameter name, those not declared too."""
-    core_schema = _each_alone(inputs, schema)
-    fields = core_schema["schema"]["fields"] if core_schema["type"] == "definitions" else core_schema["fields"]
-    keys = {argument: field["serialization_alias"] for argument, field in fields.items()}
-    return keys, partial(serializer_of(core_schema).to_python, mode="json", by_alias=True, round_trip=True)
-
-
-def _each_alone(inputs: InputModel, schema: Any) -> Any:
-    """Return the schema of arguments by parameter name, each of which may be there or not, those not declared too."""
-    top = fields_of(schema)
+def _each_alone(inputs: InputModel) -> tuple[Any, Fields]:
+    """Return pydantic's schema of arguments by parameter name, each of which may be there or not, and their fields."""
+    top = fields_of(inputs.core_schema)
     fields: dict[str, Any] = {}
     for name, field in top.named.items():
         argument = inputs.renamed.get(name, name)
-        fields[argument] = {"serialization_alias": argument, **field, "type": "typed-dict-field", "required": False}
+        fields[argument] = {**field, "type": "typed-dict-field", "required": False}
         if inputs.is_root:
             fields[argument]["schema"] = _value_of_root(top, field["schema"])
-    core_schema: Any = {
-        "type": "typed-dict",
-        "fields": fields,
-        "extra_behavior": "allow",
-        "extras_schema": top.extras or ANY,
-    }
-    return (
-        {"type": "definitions", "schema": core_schema, "definitions": top.definitions}
-        if top.definitions
-        else core_schema
-    )
+    extras = top.extras or core_schema.any_schema()
+    schema: Any = core_schema.typed_dict_schema(fields, extra_behavior="allow", extras_schema=extras)
+    return core_schema.definitions_schema(schema, [*top.definitions]) if top.definitions else schema, top
 
 
 def _value_of_root(top: Fields, schema: Any) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import isfinite
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from pydantic_core import CoreSchema
@@ -80,23 +81,113 @@ def holds_secret(schema: Any, definition: _Lookup, followed: frozenset[str] = fr
     return any(holds_secret(part, definition, followed) for key, part in named.items() if key not in skipped)
 
 
-def runs_code(schema: Any) -> bool:
-    """Return whether a core schema has code that a value goes through, so that it may not be what it was made of."""
+class Facts(NamedTuple):
+    """Facts about a core schema, of all of its parts.
+
+    Attributes:
+        kinds: The kinds of its parts.
+        runs_code: It has code that a value goes through, so that it may not be what it was made of.
+        is_styled: The author of a type in it has values written in a way of their own.
+        has_aliases: A part is read under another key than its name.
+        may_be_infinite: Pydantic takes a number in it that is not finite, though nothing says that one may be.
+        is_plain: Pydantic's own JSON form of a value is the canonical one: it has no other, and is read back.
+    """
+
+    kinds: frozenset[str]
+    runs_code: bool
+    is_styled: bool
+    has_aliases: bool
+    may_be_infinite: bool
+    is_plain: bool
+
+
+def facts_of(schema: Any, config: Mapping[str, Any] | None = None) -> Facts:
+    """Return the facts about a core schema, or about parts of one that stand in a model of this configuration."""
+    parts = list(_parts(schema, config or {}))
+    numbers = [_number_rule(part, config) for part, config in parts]
+    return Facts(
+        frozenset(part["type"] for part, _ in parts),
+        any(_runs_code(part) for part, _ in parts),
+        any(_is_styled(part) for part, _ in parts),
+        any("validation_alias" in part or "serialization_alias" in part for part, _ in parts),
+        False in numbers and True not in numbers,
+        all(_is_plain(part, config) for part, config in parts),
+    )
+
+
+def _parts(schema: Any, config: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Yield each part of a core schema, with the configuration of the nearest model, dataclass or TypedDict."""
     if isinstance(schema, list | tuple):
-        return any(map(runs_code, cast("Sequence[Any]", schema)))
-    if not isinstance(schema, dict):
-        return False
-    named = cast("dict[str, Any]", schema)
-    kind = named.get("type")
-    if not isinstance(kind, str):  # fields or choices by name
-        return any(map(runs_code, named.values()))
-    if kind in ("json", "call") or named.get("custom_init") or named.get("post_init"):
+        for part in cast("Sequence[Any]", schema):
+            yield from _parts(part, config)
+    elif isinstance(schema, dict):
+        named = cast("dict[str, Any]", schema)
+        is_part = isinstance(named.get("type"), str)  # else these are fields or choices by name
+        if is_part:
+            config = named.get("config") or config
+            yield named, config
+        for key, part in named.items():
+            if not is_part or key not in _NOT_SCHEMAS:
+                yield from _parts(part, config)
+
+
+def _runs_code(part: Mapping[str, Any]) -> bool:
+    kind: str = part["type"]
+    if kind in ("json", "call") or part.get("custom_init") or part.get("post_init"):
         return True
-    if kind.startswith("function-"):
-        function: Any = cast("dict[str, Any]", named["function"])["function"]
-        if not getattr(function, "__module__", "").startswith("toolcrib.schema."):
-            return True
-    return any(runs_code(part) for key, part in named.items() if key not in _NOT_SCHEMAS)
+    return kind.startswith("function-") and not _is_of_package(part["function"]["function"])
+
+
+def _is_styled(part: Mapping[str, Any]) -> bool:
+    function: Any = part.get("serialization", {}).get("function")
+    is_pydantics = getattr(function, "__module__", None) or type(function).__module__
+    return function is not None and not _is_of_package(function) and not is_pydantics.startswith("pydantic.")
+
+
+def _is_of_package(function: Any) -> bool:
+    module: str = getattr(function, "__module__", None) or type(function).__module__
+    return module.startswith("toolcrib.schema.")
+
+
+def _number_rule(part: Mapping[str, Any], config: Mapping[str, Any]) -> bool | None:
+    """Return whether a part says that numbers may be infinite, False where it takes them and does not say so."""
+    kind: str = part["type"]
+    default: Any = part.get("default")
+    if kind == "default" and isinstance(default, float) and not isfinite(default):
+        return True
+    allowed: bool | None = part.get("allow_inf_nan", config.get("allow_inf_nan"))
+    if kind in ("float", "decimal") and allowed is not None:
+        return allowed or None
+    any_items = kind in _CONTAINERS and _CONTAINERS[kind] not in part
+    any_extras = config.get("extra_fields_behavior") == "allow" and kind == "model-fields"
+    return False if kind in ("any", "complex", "float") or any_items or any_extras else None
+
+
+def _is_plain(part: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
+    kind: str = part["type"]
+    if kind not in _PLAIN or (kind in _CONTAINERS and _CONTAINERS[kind] not in part):
+        return False
+    members: Sequence[Any] = part.get("members", part.get("expected", ()))
+    odd = part.keys() & {"serialization_exclude", "serialization_exclude_if", "validation_alias"}
+    is_open = config.get("extra_fields_behavior") == "allow"
+    is_odd = part.get("init") is False or part.get("allow_inf_nan") is True or is_open or len(odd) > 0
+    is_text_key = kind != "dict" or part["keys_schema"]["type"] == "str"
+    is_own = "function" in part.get("serialization", ()) or any(key.startswith("ser_json") for key in config)
+    return is_text_key and not is_odd and not is_own and all(isinstance(member, str | int) for member in members)
+
+
+_CONTAINERS: Mapping[str, str] = {
+    "deque": "items_schema", "dict": "values_schema", "frozenset": "items_schema", "json": "schema",
+    "list": "items_schema", "set": "items_schema", "tuple": "items_schema",
+}  # fmt: skip
+_PLAIN = frozenset(
+    {
+        "bool", "dataclass", "dataclass-args", "dataclass-field", "date", "datetime", "default", "definition-ref",
+        "definitions", "dict", "enum", "float", "int", "list", "literal", "model", "model-field", "model-fields",
+        "none", "nullable", "str", "tagged-union", "time", "timedelta", "typed-dict", "typed-dict-field", "union",
+        "uuid",
+    }
+)  # fmt: skip
 
 
 def is_secret_function(function: Any) -> bool:

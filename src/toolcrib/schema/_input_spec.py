@@ -256,35 +256,30 @@ class InputSpec:
             return self.validate_python(raw)
         return self.validate_json(text)
 
-    def read(self, raw: str | bytes | Mapping[str, Any]) -> dict[str, Any]:
-        """Return a model's arguments by parameter name, as Python objects; raises what `validate_model` does."""
-        model = self.validate_model(raw)
-        inputs = self._input or self._input_model()
-        return model.__dict__ if inputs.plain else inputs.arguments(model)  # a dict, which no other code has
-
     @cached_property
-    def reader(self) -> Callable[[str | bytes | Mapping[str, Any]], dict[str, Any]]:
-        """The function that does what `read` does: text that fits at once is read in one step, and all else by `read`.
+    def read(self) -> Callable[[str | bytes | Mapping[str, Any]], dict[str, Any]]:
+        """Returns a model's arguments by parameter name, as Python objects; raises what `validate_model` does.
+
+        Text that fits at once is read in one step, and all else by `validate_model`.
 
         Raises:
             SchemaError: A parameter's type cannot be described.
         """
-        inputs, read = self._input or self._input_model(), self.read
-        if self._watched or not inputs.plain:
-            return read
-        validate = inputs.validate_json
+        inputs, validate_model = self._input or self._input_model(), self.validate_model
+        validate, in_one_step = inputs.validate_json, inputs.plain and not self._watched
 
-        def read_at_once(raw: str | bytes | Mapping[str, Any]) -> dict[str, Any]:
-            if type(raw) is str:
+        def read(raw: str | bytes | Mapping[str, Any]) -> dict[str, Any]:
+            if in_one_step and type(raw) is str:
                 try:
                     model = validate(raw, strict=True)
                     if raw.count(":") <= len(model.__pydantic_fields_set__):  # else a key may be repeated
-                        return model.__dict__  # as above
-                except ValidationError:  # `read` says what is wrong, or reads it after all
+                        return model.__dict__  # which no other code has
+                except ValidationError:  # `validate_model` says what is wrong, or reads it after all
                     pass
-            return read(raw)
+            model = validate_model(raw)
+            return model.__dict__ if inputs.plain else inputs.arguments(model)  # pyright: ignore[reportReturnType] -- as above
 
-        return read_at_once
+        return read
 
     def validate_python(self, values: Mapping[str, Any]) -> BaseModel:
         """Return the input with these values, converted where pydantic can.
@@ -391,7 +386,15 @@ class InputSpec:
     def has_validators(self) -> bool:
         """True if code reads an argument, so that validating its value again may give another value."""
         try:
-            return (self._input or self._input_model()).has_validators
+            return (self._input or self._input_model()).facts.runs_code
+        except SchemaError:  # nothing is validated
+            return False
+
+    @property
+    def has_objects(self) -> bool:
+        """True if an argument may be an object of a class, which pydantic does not validate a second time."""
+        try:
+            return (self._input or self._input_model()).has_objects
         except SchemaError:  # nothing is validated
             return False
 

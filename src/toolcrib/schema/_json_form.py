@@ -1,7 +1,7 @@
-"""JSON form of Python values, by what they are at run time.
+"""JSON form of Python values: pydantic's own, and where it has none or leaves it to chance, by what they are.
 
-It is the same in every process, and holds nothing that JSON does not have. A value that has no such form is written as
-the name of its type.
+It is the same in every process, and holds nothing that JSON does not have. Sets are in one order, and secrets real. A
+value that has no such form is written as the name of its type.
 """
 
 from __future__ import annotations
@@ -9,20 +9,21 @@ from __future__ import annotations
 import base64
 import json
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
+from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
 from math import isfinite
 from pathlib import PurePath
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import pydantic
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from toolcrib.schema._core_schema import secrets_of
+from toolcrib.schema._core_schema import facts_of, secrets_of
 from toolcrib.schema._markers import REDACTED, STARS
 
 Context: TypeAlias = Mapping[str, Any]
@@ -33,6 +34,8 @@ WITHOUT_FORM = (PydanticSerializationError, ValueError, TypeError, RecursionErro
 
 BASE64 = "data:;base64,"
 SCALARS = frozenset({str, int, bool, type(None)})
+UNWRITTEN: Final = object()
+"""Stands for the form of a value that pydantic has not written."""
 
 
 class Notes(NamedTuple):
@@ -48,58 +51,159 @@ class Notes(NamedTuple):
 
 
 def json_forms(values: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """Return the JSON form of each of the values."""
+    """Return the JSON form of each of the values, by what they are."""
     return {name: json_form(value, context) for name, value in values.items()}
 
 
-def json_form(value: Any, context: Context) -> Any:
-    """Return the JSON form of a value by what it is at run time; of what has none, the name of its type."""
-    if type(value) in SCALARS:
-        return value
+def json_form(value: Any, context: Context, written: Any = UNWRITTEN) -> Any:
+    """Return the JSON form of a value; of what has none, the name of its type.
+
+    Args:
+        written: The value as pydantic writes it by its type, with the fields of models by name. It stands where it is
+            of another kind than the value, such as the text of a `Json`, and is completed where it is of the same.
+    """
+    kind = cast("type[Any]", type(value))
+    if kind in SCALARS:
+        return value if written is UNWRITTEN else written
     try:
-        return _form(value, context)
+        return _form_of(kind)(value, context, written)
     except WITHOUT_FORM:
         return _name_of_type(value, context)
 
 
-def _form(value: Any, context: Context) -> Any:
-    match value:
-        case Enum():
-            return json_form(value.value, context)
-        case float():
-            return number_form(value)
-        case Mapping():
-            items = cast("Mapping[Any, Any]", value)
-            named = {_key(key): json_form(part, context) for key, part in items.items()}
-            return named if len(named) == len(items) else _name_of_type(items, context)  # 1 and "1" are one key in JSON
-        case list() | tuple() | deque():
-            return [json_form(part, context) for part in cast("Sequence[Any]", value)]
-        case Set():
-            return in_order([json_form(part, context) for part in cast("Set[Any]", value)])
-        case bytes():
-            return bytes_form(value)
-        case PurePath():
-            return str(value)
-        case pydantic.SecretStr() | pydantic.SecretBytes() | pydantic.Secret():
-            context["notes"].secrets.append(True)
-            secret = cast("pydantic.Secret[Any]", value).get_secret_value()
-            return json_form(secret, context) if not context["redact"] else STARS if secret else ""
-        case BaseModel():
-            return _model_form(value, context)
-        case Iterator():  # to look at it is to use it up
-            return _name_of_type(cast("object", value), context)
-        case _ if is_dataclass(value) and not isinstance(value, type):
-            return {part.name: json_form(getattr(value, part.name, None), context) for part in fields(value)}
-        case _:
-            return to_jsonable_python(value)
+@lru_cache(maxsize=2_000)
+def _form_of(kind: type[Any]) -> Callable[[Any, Context, Any], Any]:
+    """Return what makes the JSON form of the values of a class."""
+    table: tuple[tuple[Any, Callable[[Any, Context, Any], Any]], ...] = (
+        ((pydantic.SecretStr, pydantic.SecretBytes, pydantic.Secret), _secret_form),
+        (Enum, lambda value, context, written: json_form(value.value, context, written)),
+        (float, _float_form),
+        (bytes, _bytes_form),
+        (Mapping, _mapping_form),
+        ((list, tuple, deque, Set), _items_form),
+        (BaseModel, _root_form if getattr(kind, "__pydantic_root_model__", False) else _model_form),
+        ((timedelta, date, time), _time_form),
+        (Iterator, _iterator_form),
+    )
+    form = next((form for classes, form in table if issubclass(kind, classes)), None)
+    return form or (_dataclass_form if is_dataclass(kind) else _other_form)
 
 
-def _model_form(model: BaseModel, context: Context) -> dict[str, Any]:
-    secrets = _secrets_of_model(type(model))
+def _is_of(kind: type, written: Any) -> bool:
+    return type(written) is kind
+
+
+def _secret_form(value: Any, context: Context, written: Any) -> Any:
+    context["notes"].secrets.append(True)
+    secret = value.get_secret_value()
+    if not context["redact"]:
+        return json_form(secret, context)
+    return (STARS if secret else "") if written is UNWRITTEN else written
+
+
+def _float_form(value: float, context: Context, written: Any) -> Any:
+    form = value if written is UNWRITTEN or written is None else written  # None for one that is not finite
+    return number_form(form) if isinstance(form, float) else form
+
+
+def _bytes_form(value: bytes, context: Context, written: Any) -> Any:
+    return bytes_form(value) if written is UNWRITTEN or str(written).startswith(BASE64) else written
+
+
+def _time_form(value: Any, context: Context, written: Any) -> Any:
+    """Return a date, a time or a duration as text, as which it is read, in place of a number."""
+    return written if isinstance(written, str) else to_jsonable_python(value)
+
+
+def _iterator_form(value: object, context: Context, written: Any) -> str:
+    return _name_of_type(value, context)  # to look at it is to use it up
+
+
+def _other_form(value: Any, context: Context, written: Any) -> Any:
+    if written is not UNWRITTEN:
+        return written
+    return str(value) if isinstance(value, PurePath) else to_jsonable_python(value)
+
+
+def _mapping_form(values: Mapping[Any, Any], context: Context, written: Any) -> Any:
+    if written is UNWRITTEN:
+        forms = {_key(key): json_form(part, context) for key, part in values.items()}
+    elif not _is_of(dict, written):
+        return written
+    elif written.keys() == values.keys():
+        forms = {key: json_form(part, context, written[key]) for key, part in values.items()}
+    elif len(written) == len(values):
+        pairs = zip(values.values(), written.items(), strict=True)
+        forms = {key: json_form(part, context, inner) for part, (key, inner) in pairs}
+    elif all(type(key) is str for key in values):  # its author has another object written
+        return written
+    else:
+        forms = {}
+    return forms if len(forms) == len(values) else _name_of_type(values, context)  # 1 and "1" are one key in JSON
+
+
+def _items_form(values: Sequence[Any], context: Context, written: Any) -> Any:
+    if written is UNWRITTEN:
+        forms = [json_form(part, context) for part in values]
+    elif _is_of(list, written) and len(written) == len(values):
+        forms = [json_form(part, context, inner) for part, inner in zip(values, written, strict=True)]
+    else:
+        return written
+    return in_order(forms) if isinstance(values, Set) else forms
+
+
+def _root_form(model: Any, context: Context, written: Any) -> Any:
+    return json_form(model.root, context, written)
+
+
+def _model_form(model: BaseModel, context: Context, written: Any) -> Any:
+    kind = type(model)
+    if _is_of(dict, written) and _is_plain_model(kind):
+        return written
+    secrets = _secrets_of_model(kind)
     context["notes"].secrets.extend([True] if secrets else [])
-    hidden = secrets if context["redact"] else ()
-    named = {**model.__dict__, **(model.__pydantic_extra__ or {})}
-    return {name: REDACTED if name in hidden else json_form(part, context) for name, part in named.items()}
+    values = {**model.__dict__, **(model.__pydantic_extra__ or {})}
+    if written is UNWRITTEN and context["redact"]:
+        values = {name: REDACTED if name in secrets else part for name, part in values.items()}
+    return _fields_form(values, {name: _key_of(kind, name) for name in values}, context, written)
+
+
+def _dataclass_form(value: Any, context: Context, written: Any) -> Any:
+    parts = fields(value)
+    kind = cast("type[Any]", type(value))
+    keys = {part.name: _key_of(kind, part.name) for part in parts if part.init}  # it makes the others itself
+    return _fields_form({part.name: getattr(value, part.name, None) for part in parts}, keys, context, written)
+
+
+def _fields_form(values: Mapping[str, Any], keys: Mapping[str, str], context: Context, written: Any) -> Any:
+    """Return the form of an object's fields, as far as they have keys: those from which they are read."""
+    if written is UNWRITTEN:
+        return {key: json_form(values[name], context) for name, key in keys.items()}
+    if not _is_of(dict, written) or not written.keys() <= values.keys():  # its author has something else written
+        return written
+    if not keys.keys() <= written.keys():  # some are excluded: they are not shown
+        context["notes"].secrets.append(True)
+    names = [name for name in keys if name in written or not context["redact"]]
+    return {keys[name]: json_form(values[name], context, written.get(name, UNWRITTEN)) for name in names}
+
+
+@lru_cache(maxsize=256)
+def _is_plain_model(model: type[BaseModel]) -> bool:
+    return facts_of(model.__pydantic_core_schema__).is_plain
+
+
+@lru_cache(maxsize=2_000)
+def _key_of(kind: type[Any], name: str) -> str:
+    """Return the key from which pydantic reads a field: its alias, unless that is a path into another value."""
+    field: Any = getattr(kind, "__pydantic_fields__", {}).get(name)
+    return name if field is None else reading_key(field) or name
+
+
+def reading_key(field: Any) -> str | None:
+    """Return the first key that a field of pydantic's has as an alias; None without one."""
+    alias: Any = field.validation_alias or field.alias
+    choices: Sequence[Any] = alias.choices if isinstance(alias, pydantic.AliasChoices) else [alias]
+    return next((choice for choice in choices if isinstance(choice, str)), None)
 
 
 @lru_cache(maxsize=256)
@@ -148,19 +252,24 @@ def _rank(value: Any) -> tuple[int, float, str]:
     return (1, 0, value) if isinstance(value, str) else (2, 0, json.dumps(value, sort_keys=True))
 
 
-def is_finite(value: Any) -> bool:
+def infinite_place(value: Any) -> tuple[Any, ...] | None:
+    """Return the keys that lead to a number in a value that is not finite; None where there is none."""
     match value:
-        case float():
-            return isfinite(value)
+        case float() | complex():
+            return None if value - value == 0 else ()  # of what is not finite it is not a number
         case Decimal():
-            return value.is_finite()
-        case complex():
-            return isfinite(value.real) and isfinite(value.imag)
+            return None if value.is_finite() else ()
         case dict():
-            return all(map(is_finite, cast("dict[Any, Any]", value).values()))
-        case BaseModel():
-            return is_finite(value.__dict__)
+            parts: Any = cast("dict[Any, Any]", value).items()
         case list() | tuple() | set() | frozenset():
-            return all(map(is_finite, cast("Sequence[Any]", value)))
+            parts = enumerate(cast("Sequence[Any]", value))
+        case BaseModel():
+            parts = {**value.__dict__, **(value.__pydantic_extra__ or {})}.items()
         case _:
-            return True
+            return None
+    for key, part in parts:
+        if type(part) not in SCALARS:
+            place = infinite_place(part)
+            if place is not None:
+                return (key, *place)
+    return None

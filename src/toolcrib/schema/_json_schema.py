@@ -15,7 +15,7 @@ from pydantic_core import CoreSchema, PydanticSerializationError, core_schema
 
 from toolcrib.jsonschema import SchemaWalk, rewrite, subschemas
 from toolcrib.schema._core_schema import holds_secret
-from toolcrib.schema._json_form import Notes, is_finite, json_form
+from toolcrib.schema._json_form import Notes, infinite_place, json_form
 
 
 class SchemaGenerator(GenerateJsonSchema):
@@ -50,7 +50,7 @@ class SchemaGenerator(GenerateJsonSchema):
         """Return a default in its JSON form; pydantic warns of one that has none, and leaves it out."""
         notes = Notes([], [])
         form = json_form(dft, {"redact": True, "notes": notes})
-        if notes.without_form or not is_finite(dft):
+        if notes.without_form or infinite_place(dft) is not None:
             raise PydanticSerializationError(f"{form} has no JSON form")
         return form
 

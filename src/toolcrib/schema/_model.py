@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-import collections.abc
+import re
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from inspect import Parameter
 from threading import RLock
-from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast, get_args
 
 import pydantic
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model, model_validator
 from pydantic.aliases import AliasChoices, AliasPath
-from pydantic_core import InitErrorDetails
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from toolcrib.errors import SchemaError
 from toolcrib.jsonschema import SchemaWalk
-from toolcrib.schema._canonical_schema import canonical_schema, validator_of
-from toolcrib.schema._core_schema import runs_code, secrets_of
+from toolcrib.schema._core_schema import facts_of, fields_of, secrets_of
+from toolcrib.schema._json_form import infinite_place, reading_key
 from toolcrib.schema._json_schema import SchemaGenerator, as_object, tidy
 from toolcrib.schema._marked_secrets import MarkedSecrets
 from toolcrib.schema._markers import Redacted, is_field
 from toolcrib.schema._parameters import EMPTY, Annotations, Resolved, is_parameter_name
-from toolcrib.schema._table_type import table_type
-from toolcrib.schema._typed_dicts import modern
+from toolcrib.schema._portable_types import allowing_default, converted_default, portable
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -35,12 +33,8 @@ if TYPE_CHECKING:
 _WARNINGS = RLock()  # the filters are the process's; two threads must not put back each other's
 ROOT = "root"
 _TAKEN = frozenset(dir(BaseModel)) | frozenset(dir(type(BaseModel)))
-_ITERATED: tuple[Any, ...] = (
-    collections.abc.Collection,
-    collections.abc.Container,
-    collections.abc.Iterator,
-    collections.abc.Reversible,
-)
+_OVERFLOW = re.compile(r"[eE]\+?\d\d\d")
+_DIGITS = re.compile(r"\d{300}")  # a number of so many is infinite where it is read with decimals
 _CLOSED = ConfigDict(extra="forbid", protected_namespaces=(), allow_inf_nan=False)
 
 Check: TypeAlias = Callable[[dict[str, Any]], dict[str, Any] | None]
@@ -69,7 +63,7 @@ class InputModel:
         is_root: The model is a RootModel, and its value the one argument `root`.
         names: Every name that an argument may go by, aliases included.
         core_schema: Pydantic's core schema of the model.
-        schema: The same, rewritten for the JSON form.
+        facts: The facts about it.
         marked: The secrets that the JSON schema it was made of marks; None where it was made of types.
         validate_json: The validator's own bound method, fetched once; `strict=True` leaves out pydantic's conversions.
     """
@@ -85,22 +79,56 @@ class InputModel:
         self.names = model.model_fields.keys() | aliases
         outer = around_root(model) if self.is_root else model
         self.core_schema = outer.__pydantic_core_schema__
-        self.schema = canonical_schema(self.core_schema)
-        same = self.schema is self.core_schema
-        validator = outer.__pydantic_validator__ if same else validator_of(self.schema)
+        self.facts = facts_of(self.core_schema)
+        validator = outer.__pydantic_validator__
         self.validate_json: Callable[..., Any] = validator.validate_json
-        self.validate_python: Callable[..., Any] = validator.validate_python
-        if aliases or not same:  # edited arguments come back by name, and so do instances that are checked again
-            self.validate_python = partial(validator.validate_python, by_alias=True, by_name=True)
+        if self.facts.has_aliases:  # the keys of the canonical form are read in any case
+            self.validate_json = partial(validator.validate_json, by_alias=True, by_name=True)
+        # edited arguments come back by name
+        self.validate_python: Callable[..., Any] = partial(validator.validate_python, by_alias=True, by_name=True)
+        self._unbounded = self._find_unbounded()
+        if self._unbounded:
+            self.validate_json = partial(self._read_finite, self.validate_json)
+            self.validate_python = partial(self._read_finite, self.validate_python)
         if self.is_root:
             self.validate_json, self.validate_python = inner_of(self.validate_json), inner_of(self.validate_python)
         self._secrets: frozenset[str] | None = None
         self.marked: MarkedSecrets | None = None
 
-    @cached_property
-    def has_validators(self) -> bool:
-        """True if code reads a value, so that validating it again may give another."""
-        return runs_code(self.core_schema)
+    @property
+    def has_objects(self) -> bool:
+        """True if an argument may be an object of a class, which pydantic does not validate a second time."""
+        top = fields_of(self.core_schema)
+        return len(facts_of([*top.named.values(), top.definitions]).kinds & {"model", "dataclass"}) > 0
+
+    def _find_unbounded(self) -> frozenset[str]:
+        """Return the fields whose numbers may be infinite though nothing says so, `*` for those not declared."""
+        top = fields_of(self.core_schema)
+        parts = dict(top.named)
+        if self.open:
+            parts["*"] = {"type": "any"} if top.extras is None else top.extras
+        config = {"allow_inf_nan": self.model.model_config.get("allow_inf_nan")}
+        facts = {name: facts_of([part, top.definitions], config) for name, part in parts.items()}
+        return frozenset(name for name, part in facts.items() if part.may_be_infinite)
+
+    def _read_finite(self, validate: Callable[..., Any], raw: Any, **options: Any) -> BaseModel:
+        """Validate arguments, and refuse numbers in them that are not finite."""
+        instance: BaseModel = validate(raw, **options)
+        if isinstance(raw, str | bytes) and not _may_say_infinite(raw if isinstance(raw, str) else raw.decode()):
+            return instance
+        values = {name: part for name, part in instance.__dict__.items() if name in self._unbounded}
+        if "*" in self._unbounded:
+            values |= instance.__pydantic_extra__ or {}
+        problem: Any = "finite_number"
+        try:
+            place = infinite_place(values)
+        except RecursionError:
+            problem = PydanticCustomError("too_deep", "they are nested too deeply, or contain themselves")
+            place = ()
+        if place is None:
+            return instance
+        detail = InitErrorDetails(type=problem, loc=place, input=None)
+        raise ValidationError.from_exception_data(self.model.__name__, [detail])
 
     @property
     def secrets(self) -> frozenset[str]:
@@ -125,6 +153,19 @@ class InputModel:
         """Return the key in the JSON schema by parameter name."""
         fields = self.model.model_fields.items()
         return {self.renamed.get(name, name): first_alias(info) or name for name, info in fields}
+
+    def reading_keys(self) -> dict[str, str]:
+        """Return the key from which an argument is read in JSON, by parameter name."""
+        fields = self.model.model_fields.items()
+        names = ((self.renamed.get(name, name), info) for name, info in fields)
+        return {argument: reading_key(info) or argument for argument, info in names}
+
+
+def _may_say_infinite(text: str) -> bool:
+    """Return whether a number in JSON text may be read as one that is not finite: for most text it is known at once."""
+    if "NaN" in text or "Infinity" in text or "inf" in text or "nan" in text or _OVERFLOW.search(text) is not None:
+        return True
+    return _DIGITS.search(text) is not None
 
 
 def first_alias(info: FieldInfo) -> str | None:
@@ -153,7 +194,8 @@ def input_of_model(tool: str, model: type[BaseModel]) -> InputModel:
             model.model_rebuild()
         except Exception as error:  # what the author's types raise
             raise SchemaError(tool, model.__name__, f"is not complete ({one_sentence(error)})") from error
-    return InputModel(model, {}, frozenset(), lenient="extra" not in model.model_config and not is_root(model))
+    inputs = InputModel(model, {}, frozenset(), lenient="extra" not in model.model_config and not is_root(model))
+    return _require_lists(tool, inputs)
 
 
 def input_of_function(tool: str, module: str, parameters: Sequence[Resolved], names: Annotations) -> InputModel:
@@ -177,7 +219,22 @@ def input_of_function(tool: str, module: str, parameters: Sequence[Resolved], na
         raise SchemaError(tool, "*", f"cannot be described ({one_sentence(error)})") from error
     field_of = {argument: field for field, argument in renamed.items()}
     omitted = frozenset(field_of.get(p.name, p.name) for p in parameters if p.omitted)
-    return InputModel(model, renamed, omitted, lenient=False)
+    return _require_lists(tool, InputModel(model, renamed, omitted, lenient=False))
+
+
+def _require_lists(tool: str, inputs: InputModel) -> InputModel:
+    """Check that no argument has items that pydantic would read when the tool does: nobody could look at them before.
+
+    Raises:
+        SchemaError: A field of an argument is an iterable.
+    """
+    if "generator" in inputs.facts.kinds:
+        top = fields_of(inputs.core_schema)
+        found = (name for name, part in top.named.items() if "generator" in facts_of(part).kinds)
+        name = next(found, "*")
+        problem = "has an Iterable in it, whose items are read once, by the tool; declare it as a list"
+        raise SchemaError(tool, inputs.renamed.get(name, name), problem)
+    return inputs
 
 
 def _create(
@@ -191,9 +248,9 @@ def _create(
     for parameter in parameters:
         if parameter.kind == Parameter.VAR_KEYWORD:
             config["extra"] = "allow"
-            extra = _described(parameter.annotation)
+            extra = portable(parameter.annotation)
             continue
-        annotation = _described(parameter.annotation)
+        annotation = allowing_default(portable(parameter.annotation), parameter.default)
         if parameter.kind == Parameter.VAR_POSITIONAL:
             annotation = tuple[annotation, ...]
         own_alias = bool(aliases_of(_field_info(parameter)))
@@ -206,7 +263,7 @@ def _create(
             annotation = annotation if own_alias else Annotated[annotation, pydantic.Field(alias=parameter.name)]
         if _has_redacted(annotation):
             annotation = Annotated[annotation, pydantic.Field(repr=False)]
-        fields[field] = (annotation, _default(parameter))
+        fields[field] = (annotation, _default(parameter, annotation))
     with no_read_only_warning():
         base = _base(module, config, extra)
         model = create_model(tool, __base__=base, __module__=module, **fields)
@@ -217,20 +274,6 @@ def _create(
 
 def _has_redacted(annotation: Any) -> bool:
     return annotation is Redacted or isinstance(annotation, Redacted) or any(map(_has_redacted, get_args(annotation)))
-
-
-def _described(annotation: Any) -> Any:
-    """Return a type that pydantic describes: a list for one that is only iterated over."""
-    annotation = modern(annotation)
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if (origin or annotation) in _ITERATED:
-        return list[arguments[0] if arguments else Any]
-    if origin is Annotated:
-        return Annotated[_described(arguments[0]), *arguments[1:]]
-    if origin is Union or origin is UnionType:
-        return Union[tuple(map(_described, arguments))]  # noqa: UP007 -- of a tuple, which `|` does not take
-    table = table_type(annotation)
-    return annotation if table is None else Annotated[annotation, table]
 
 
 @cache
@@ -283,12 +326,14 @@ def _field_name(name: str, used: set[str]) -> str:
     return field
 
 
-def _default(parameter: Resolved) -> Any:
+def _default(parameter: Resolved, annotation: Any) -> Any:
     if parameter.omitted:
         return _OMITTED
     if parameter.kind == Parameter.VAR_POSITIONAL:
         return ()
-    return ... if parameter.default is EMPTY else parameter.default
+    if parameter.default is EMPTY:
+        return ...
+    return parameter.default if is_field(parameter.default) else converted_default(annotation, parameter.default)
 
 
 # --- the input of a tool that brings its JSON schema along, instead of a signature

@@ -36,10 +36,10 @@ def modern(annotation: Any) -> Any:
     changed = tuple(modern(argument) for argument in arguments)
     if all(new is old for new, old in zip(changed, arguments, strict=True)):
         return annotation
-    return _rebuilt(annotation, changed)
+    return with_arguments(annotation, changed)
 
 
-def _rebuilt(annotation: Any, arguments: tuple[Any, ...]) -> Any:
+def with_arguments(annotation: Any, arguments: tuple[Any, ...]) -> Any:
     if isinstance(annotation, types.UnionType):
         return typing.Union[arguments]  # noqa: UP007 -- of a tuple, which `|` does not take
     if isinstance(annotation, types.GenericAlias):

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from toolcrib.serving._pending_limit import ListsRequests, PendingApprovals, check_countable
     from toolcrib.serving._principals import Principal, Principals, acting_as, claimed_groups
     from toolcrib.serving._server_states import ServerStates
+    from toolcrib.serving._store_tables import store_tables
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -52,6 +53,7 @@ else:
             "._pending_limit": "ListsRequests PendingApprovals check_countable",
             "._principals": "Principal Principals acting_as claimed_groups",
             "._server_states": "ServerStates",
+            "._store_tables": "store_tables",
         },
     )
 
@@ -90,5 +92,6 @@ __all__ = [
     "require_theirs",
     "run_reporting",
     "shown_entries",
+    "store_tables",
     "takes_policy",
 ]

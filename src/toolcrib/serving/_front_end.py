@@ -181,7 +181,7 @@ class FrontEndSessions:
             conversation_id=exchange.request.conversation,
             approvals=PendingApprovals(self.approvals, principal, limits.pending, limits.pending_for),
             sinks=(*run.sinks, exchange),
-            journal=exchange if run.durability.journal is None else run.durability.journal,
+            recorder=exchange if run.durability.recorder is None else run.durability.recorder,
             hook_errors="fail",
             entry=self.entry,
         )
@@ -213,7 +213,7 @@ def _take_message(session: Session, request: FrontEndRequest, state: Mapping[str
 class Exchange:
     """One request of a person at a front end, until the session has answered or a call is suspended.
 
-    It is a sink and the journal of its calls. The session is kept before each call begins: where the process dies, the
+    It is a sink and the recorder of its calls. The session is kept before each call begins: where the process dies, the
     call is in doubt.
 
     Attributes:

@@ -93,7 +93,7 @@ def test_a_database_without_tables_says_what_is_missing(roles: Roles, tmp_path: 
             "words",
             "results",
             "usage",
-            "programs",
+            "saved programs",
             "work",
             "program requests",
             "schedule marks",

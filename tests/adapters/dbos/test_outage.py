@@ -18,11 +18,12 @@ from tests.adapters.dbos.durable import QUICK, Step, Work, durable, engine_of
 from toolcrib.adapters.dbos import DurableToolkit, Queue
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import ApprovalRequest, Suspended
+from toolcrib.clock import WaitedTime
 from toolcrib.code import Toolkit
 from toolcrib.database import Database, DatabaseAway, is_outage, is_unavailable
 from toolcrib.database._outage import Notice, name_outages
 from toolcrib.database._sqlite import sqlite3
-from toolcrib.durable import WaitedTime, outlast
+from toolcrib.durable import outlast
 from toolcrib.sandbox import SandboxLimits, SandboxName
 from toolcrib.tools import ez_tool, tool
 from toolcrib.turns import Turn

@@ -20,8 +20,8 @@ from toolcrib.adapters.dbos import (
     recover,
     resume_work,
 )
-from toolcrib.adapters.dbos._program_journal import ProgramJournal, cancel_run, journal_lines, program_run
-from toolcrib.code import Toolkit
+from toolcrib.adapters.dbos._program_journal import ProgramJournal, cancel_run, journal_entries, program_run
+from toolcrib.code import JournalEntry, SavedProgram, SqliteProgramStore, Toolkit
 from toolcrib.errors import EngineError
 from toolcrib.testing import FakeSandbox
 from toolcrib.tools import ez_tool
@@ -250,12 +250,12 @@ async def test_whoever_lost_the_workflow_writes_nothing_more(file: str) -> None:
         for late in (lambda: stale.claim(2, "kit", "queue"), lambda: stale.finish("paused", {})):
             with pytest.raises(DBOSWorkflowConflictIDError):
                 late()
-        behind.write({"t": "started", "id": "c1"})
+        behind.append(JournalEntry("started", "c1"))
         for _ in range(2):
             with pytest.raises(DBOSWorkflowConflictIDError):
                 await behind.flush()
         with pytest.raises(DBOSWorkflowConflictIDError):
-            behind.write({"t": "started", "id": "c2"})
+            behind.append(JournalEntry("started", "c2"))
         assert await program.state() == "done"
 
 
@@ -265,15 +265,15 @@ async def test_of_two_executions_one_writes_a_line(file: str) -> None:
         for journal in (one, other):
             journal.claim(1, "kit", "queue")
 
-        one.write({"t": "started", "id": "c1"})
+        one.append(JournalEntry("started", "c1"))
         await one.flush()
         for call in ("c2", "c3"):
-            other.write({"t": "started", "id": call})
+            other.append(JournalEntry("started", call))
 
         with pytest.raises(DBOSWorkflowConflictIDError):
             await other.flush()
-        await other.written()
-        assert [line["id"] for line in journal_lines(client, "p1")] == ["c1"]
+        await other.drain()
+        assert [entry.call_id for entry in journal_entries(client, "p1")] == ["c1"]
 
 
 async def test_the_journal_holds_up_its_own_program_alone_and_writes_in_order(file: str) -> None:
@@ -282,18 +282,18 @@ async def test_the_journal_holds_up_its_own_program_alone_and_writes_in_order(fi
         journal.claim(1, "kit", "queue")
         with client.engine.connect() as other:
             other.exec_driver_sql("BEGIN IMMEDIATE")  # nobody else can write
-            journal.write({"t": "started", "id": "c0"})
+            journal.append(JournalEntry("started", "c0"))
             given_up = asyncio.create_task(journal.flush())
             for n in range(1, 4):
-                journal.write({"t": "started", "id": f"c{n}"})
+                journal.append(JournalEntry("started", f"c{n}"))
             flushed = asyncio.create_task(journal.flush())
             await asyncio.sleep(0)
             given_up.cancel()
             await asyncio.wait([given_up])
-            before = journal_lines(client, "p1"), flushed.done()
+            before = journal_entries(client, "p1"), flushed.done()
             other.rollback()
         await flushed
-        after = [line["id"] for line in journal_lines(client, "p1")]
+        after = [entry.call_id for entry in journal_entries(client, "p1")]
 
     assert before == ([], False)
     assert after == ["c0", "c1", "c2", "c3"]
@@ -304,11 +304,11 @@ async def test_a_journal_that_is_left_has_written_what_it_was_given(file: str) -
         journal = ProgramJournal(client, "p1", "p1", None)
         journal.claim(1, "kit", "queue")
         for n in range(3):
-            journal.write({"t": "cancelled", "id": f"c{n}"})
+            journal.append(JournalEntry("cancelled", f"c{n}"))
 
-        await journal.written()
+        await journal.drain()
 
-        assert len(journal_lines(client, "p1")) == 3
+        assert len(journal_entries(client, "p1")) == 3
 
 
 async def test_a_program_that_is_over_gone_on_or_cancelled_is_not_run_again(file: str) -> None:
@@ -325,8 +325,8 @@ async def test_a_program_that_is_over_gone_on_or_cancelled_is_not_run_again(file
             cancel_run(client, name)
         ended = journals["cancelled"].finish("done", {"state": "done"})
 
-        first = {name: journal.claim(1, "kit", "queue").result for name, journal in journals.items()}
-        later = journals["cancelled"].claim(2, "kit", "queue").result
+        first = {name: journal.claim(1, "kit", "queue") for name, journal in journals.items()}
+        later = journals["cancelled"].claim(2, "kit", "queue")
 
     cancelled = {"state": "cancelled"}
     assert first == {
@@ -384,8 +384,8 @@ async def test_a_worker_that_was_given_up_begins_no_further_call_of_its_programs
         begun = 0
         while begun < 2:  # the second is written down, and then held back
             await asyncio.sleep(QUICK)
-            lines = await asyncio.to_thread(journal_lines, engine.client, program.id)
-            begun = sum(line["t"] == "started" for line in lines)
+            entries = await asyncio.to_thread(journal_entries, engine.client, program.id)
+            begun = sum(entry.kind == "started" for entry in entries)
     given_up = list(ran)
     async with Client(file) as client:
         await asyncio.to_thread(recover, client, "zombie", force=True)
@@ -412,3 +412,16 @@ async def test_a_worker_that_was_given_up_asks_about_no_call_of_its_programs(dat
         pending = await engine.client.approvals.list(pending=True)
 
     assert not pending
+
+
+async def test_saved_programs_and_durable_ones_share_a_database(file: str) -> None:
+    toolkit = durable(ez_tool(abs), sandbox=FakeSandbox())
+    saved = SavedProgram("trip", "# inputs: none\n1")
+    store = SqliteProgramStore(file)
+    async with engine_of(file, toolkit):
+        program = await toolkit.start("1")
+        await store.add(saved)
+        result = await program.result(polling=QUICK)
+
+    assert result.success
+    assert await store.list() == (saved,)

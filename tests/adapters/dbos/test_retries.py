@@ -18,6 +18,7 @@ from tests.adapters.dbos.durable import QUICK, durable, engine_of
 from toolcrib.adapters.dbos import (
     Client,
     DurableAgent,
+    DurableToolkit,
     Engine,
     Queue,
     RetryPolicy,
@@ -25,7 +26,8 @@ from toolcrib.adapters.dbos import (
     list_work,
     retry_work,
 )
-from toolcrib.calls import Completed
+from toolcrib.calls import Completed, Failed, Suspended
+from toolcrib.code import Toolkit
 from toolcrib.schema import IdempotencyKey
 from toolcrib.tools import ez_tool
 from toolcrib.turns import Agent, Turn
@@ -236,3 +238,65 @@ async def test_a_worker_that_dies_in_a_try_takes_the_turn_up_and_its_tries_with_
 
     assert outcome.value == "noted in try 4"
     assert (tmp_path / "effects").read_text().split() == ["note"] * 4
+
+
+def approved(good: int, *, idempotent: bool = True) -> Any:
+    """Return a tool that a person approves, and that fails until the try of this number."""
+
+    @ez_tool(idempotent=idempotent, requires_approval=True)
+    async def send(key: IdempotencyKey) -> str:
+        KEYS.append(key)
+        if len(KEYS) < good:
+            raise ConnectionError("the line is dead")
+        return f"sent in try {len(KEYS)}"
+
+    return send
+
+
+async def test_a_call_that_a_person_approved_is_made_again_by_the_same_approval(database: str) -> None:
+    tool = approved(3)
+    agent = durable(tool, queue=queue())
+    async with engine_of(database, agent) as engine:
+        handle = await agent.put(Turn(tool))
+        asked = await handle.outcome()
+        assert isinstance(asked, Suspended)
+        await agent.approve(asked.request)
+        outcome: Any = await handle.outcome(through=True)
+        pending = [entry for entry in await engine.client.approvals.list() if entry.state == "pending"]
+
+    assert (outcome.value, len(set(KEYS)), pending) == ("sent in try 3", 1, [])
+
+
+@pytest.mark.parametrize("idempotent", [True, False])
+async def test_a_person_retries_a_call_that_one_approved(file: str, idempotent: bool) -> None:
+    tool = approved(2, idempotent=idempotent)
+    agent = durable(tool)
+    async with engine_of(file, agent) as engine:
+        handle = await agent.put(Turn(tool))
+        asked = await handle.outcome()
+        assert isinstance(asked, Suspended)
+        await agent.approve(asked.request)
+        failed = await handle.outcome(through=True)
+        await asyncio.to_thread(retry_work, engine.client, handle.id)
+        outcome: Any = await handle.outcome()
+        if not idempotent:
+            assert (len(KEYS), outcome.request.in_doubt) == (1, True)
+            await agent.approve(outcome.request)
+            outcome = await handle.outcome(through=True)
+
+    assert isinstance(failed, Failed)
+    assert (outcome.value, len(KEYS)) == ("sent in try 2", 2)
+
+
+async def test_a_person_retries_a_program_whose_approved_call_failed(file: str) -> None:
+    name = f"kit_{uuid4().hex[:8]}"
+    toolkit = DurableToolkit(Toolkit([approved(2)]), Queue(name, polling=QUICK), name=name)
+    async with engine_of(file, toolkit) as engine:
+        program = await toolkit.start("print(send())")
+        (request,) = (await program.settled(polling=QUICK)).suspended
+        await engine.client.approvals.answer(request.grant("ann"))
+        failed = await program.result(polling=QUICK)
+        await asyncio.to_thread(retry_work, engine.client, program.id)
+        result = await program.result(polling=QUICK)
+
+    assert (failed.success, result.output, len(KEYS)) == (False, "sent in try 2\n", 2)

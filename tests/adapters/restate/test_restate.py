@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -21,6 +22,7 @@ from tests.npm.restate import RestateServer, free_port
 from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.calls import Completed, Suspended
 from toolcrib.errors import EngineError
+from toolcrib.schema import IdempotencyKey
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
 from toolcrib.turns import Agent, Turn
@@ -332,3 +334,123 @@ def test_a_wrong_number_is_refused_by_its_name(name: str, give: Callable[[Any], 
 
 def no_client() -> Any:
     return restate.RestateClient.__new__(restate.RestateClient)
+
+
+async def test_turns_are_listed_in_pages_and_by_their_time(shop: Shop) -> None:
+    agent, begin = shop.agent(), datetime.now(UTC)
+    async with shop.working(agent):
+        handles = [await agent.put(Turn(charge, kwargs={"amount": n}), delay=3_600) for n in range(3)]
+        pages = [await shop.client.turns(agent=agent.name, limit=2, start=start) for start in (0, 2, 4)]
+        by_time = [
+            await shop.client.turns(agent=agent.name, **{name: begin + timedelta(minutes=minutes)})
+            for name, minutes in (("since", -1), ("since", 1), ("until", -1), ("until", 1))
+        ]
+        for turn in by_time[0]:
+            await shop.client.cancel(turn.agent, turn.id)
+
+    assert [len(page) for page in pages] == [2, 1, 0]
+    assert {turn.id for page in pages for turn in page} == {handle.id for handle in handles}
+    assert [len(found) for found in by_time] == [3, 0, 0, 3]
+
+
+async def test_a_turn_that_fails_at_each_try_is_paused_and_resumed(shop: Shop) -> None:
+    newer, older = shop.agent(), shop.agent(pay)
+
+    async def reached(status: str) -> None:
+        while await handle.status() != status:  # noqa: ASYNC110 -- the server has it
+            await asyncio.sleep(0.05)
+
+    async with shop.working(older) as port:
+        handle = await newer.put(Turn(charge, kwargs={"amount": 1}))
+        await reached("backing-off")
+        await handle.pause()
+        await reached("paused")
+    async with shop.working(newer, port):
+        await shop.client.resume(newer.name, handle.id, at_newest=True)
+        outcome = await handle.outcome()
+        await handle.cancel()  # it has ended, and stays as it is
+        again = await handle.outcome()
+        with pytest.raises(EngineError, match=r"refused PATCH .*/pause"):
+            await handle.pause()
+
+    assert isinstance(outcome, Completed)
+    assert again == outcome
+
+
+async def test_a_turn_is_forked_as_a_new_turn_that_asks_again(shop: Shop) -> None:
+    agent = shop.agent()
+    async with shop.working(agent):
+        handle = await agent.put(Turn(pay, kwargs={"amount": 1}), conversation_id="case 7")
+        asked = await handle.outcome()
+        await agent.approve(asked.request)
+        await handle.outcome(through=True)
+
+        fork = agent.handle(await shop.client.fork(agent.name, handle.id))
+        again = await fork.outcome()
+        await agent.approve(again.request)
+        outcome = await fork.outcome(through=True)
+        with pytest.raises(EngineError, match="there is no turn nobody of the agent"):
+            await shop.client.fork(agent.name, "nobody")
+
+    assert isinstance(again, Suspended)
+    assert (again.call_id, again.request.conversation_id) == (fork.id, "case 7")
+    assert again.request.id != asked.request.id
+    assert outcome == Completed("pay", fork.id, "paid 1")
+
+
+async def test_a_turn_calls_another_and_waits_for_it(shop: Shop) -> None:
+    charges: list[int] = []
+
+    @ez_tool(idempotent=True)
+    async def price(amount: int) -> int:
+        charges.append(amount)
+        return amount * 100
+
+    @ez_tool(idempotent=True)
+    async def offer(amount: int) -> str:
+        found = await agent.call(Turn(price, kwargs={"amount": amount}))
+        return f"for {found.value} cents"
+
+    agent = shop.agent(price, offer)
+    async with shop.working(agent):
+        handle = await agent.put(Turn(offer, kwargs={"amount": 4}))
+        outcome = await handle.outcome()
+        turns = await shop.client.turns(agent=agent.name)
+
+    assert outcome.value == "for 400 cents"
+    assert charges == [4]
+    assert [(turn.status, turn.problem) for turn in turns] == [("completed", "")] * 2
+
+
+async def test_a_call_of_an_idempotent_tool_that_fails_is_made_again_with_the_same_key(shop: Shop) -> None:
+    keys: list[str] = []
+
+    @ez_tool(idempotent=True, requires_approval=True)
+    async def fetch(good: int, key: IdempotencyKey) -> str:
+        keys.append(key)
+        if len(keys) < good:
+            raise ConnectionError("the line is dead")
+        return f"fetched in try {len(keys)}"
+
+    agent = restate.RestateAgent(
+        Agent(shop.name, "Tested.", [fetch]), shop.client, retries={"fetch": restate.RetryPolicy(3, pause=0.05)}
+    )
+    outcomes: list[Any] = []
+    async with shop.working(agent):
+        for good in (3, 9):
+            keys.clear()
+            handle = await agent.put(Turn(fetch, kwargs={"good": good}))
+            asked = await handle.outcome()
+            await agent.approve(asked.request)
+            outcomes.append((await handle.outcome(through=True), len(keys), len(set(keys))))
+
+    (fetched, *of_first), (failed, *of_second) = outcomes
+    assert (fetched.value, failed.message) == ("fetched in try 3", "the line is dead")
+    assert (of_first, of_second) == ([3, 1], [3, 1])
+
+
+async def test_retries_are_for_idempotent_tools(shop: Shop) -> None:
+    with pytest.raises(ValueError, match="`charge` is not idempotent"):
+        restate.RestateAgent(
+            Agent(shop.name, "Tested.", [charge]), shop.client, retries={"charge": restate.RetryPolicy(3)}
+        )

@@ -18,7 +18,7 @@ from toolcrib.adapters.dbos._listing import list_work
 from toolcrib.adapters.dbos._lost_work import keep_closing_lost_work
 from toolcrib.adapters.dbos._migrate import grant_use, migrate, table_versions
 from toolcrib.adapters.dbos._operator import WorkOperator
-from toolcrib.adapters.dbos._placement import Placement, Queue, RetryPolicy, turn_id_of
+from toolcrib.adapters.dbos._placement import Placement, Queue, turn_id_of
 from toolcrib.adapters.dbos._program import DurableProgram, DurableToolkit, enqueue_program
 from toolcrib.adapters.dbos._prune import prune
 from toolcrib.adapters.dbos._schedules import (
@@ -34,7 +34,7 @@ from toolcrib.adapters.dbos._schedules import (
 from toolcrib.adapters.dbos._takeover import keep_recovering, keep_returning
 from toolcrib.adapters.dbos._work import WORK_STATES, Work
 from toolcrib.adapters.dbos._workers import Worker, recover, workers
-from toolcrib.durable import DurableFailure
+from toolcrib.durable import DurableFailure, RetryPolicy
 
 __all__ = [
     "WORK_STATES",

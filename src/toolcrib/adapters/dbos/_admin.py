@@ -11,12 +11,11 @@ from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._continuation import CLOSED, cancel_turn
 from toolcrib.adapters.dbos._placement import data_of, turn_id_of
 from toolcrib.adapters.dbos._program import PROGRAM, cancel_program
-from toolcrib.adapters.dbos._program_journal import journal_lines, program_run
+from toolcrib.adapters.dbos._program_journal import journal_entries, program_run
 from toolcrib.adapters.dbos._retry import put_back, put_cancelled_back, put_program_back
 from toolcrib.adapters.dbos._work import (
     CONTINUED,
     Work,
-    calls_in,
     error_text,
     first_id,
     run_aside,
@@ -24,7 +23,8 @@ from toolcrib.adapters.dbos._work import (
     workflow_after,
     works_of,
 )
-from toolcrib.errors import EngineError
+from toolcrib.code import paused_program_in
+from toolcrib.errors import EngineError, NewerForm
 
 
 def find_work(client: Client, work_id: str) -> Work:
@@ -37,7 +37,7 @@ def find_work(client: Client, work_id: str) -> Work:
 
 
 def show_work(client: Client, work_id: str) -> tuple[Work, dict[str, Any]]:
-    """Return a piece of work, and what is known of it besides: what was asked, what came of it, its steps or calls.
+    """Return a piece of work, and what is known of it besides: its input, its outcome, and its steps or calls.
 
     Args:
         work_id: Its id, or that of one of its workflows.
@@ -50,7 +50,7 @@ def show_work(client: Client, work_id: str) -> tuple[Work, dict[str, Any]]:
     more: dict[str, Any] = {"input": data_of(status), "output": status.output}
     if status.name == PROGRAM:
         found = program_run(client, work.id)
-        more |= {"calls": calls_in(journal_lines(client, work.id)), "program": None if found is None else found.state}
+        more |= {"calls": _calls(client, work.id), "program": None if found is None else found.state}
         more["result"] = None if found is None else found.result
     else:
         steps = [step for part, _ in parts for step in client.dbos.list_workflow_steps(part.workflow_id)]
@@ -122,6 +122,16 @@ def parts_of(client: Client, work_id: str) -> list[tuple[WorkflowStatus, Work]]:
         status = status_of(client, workflow_after(status))
         parts.append((status, works_of(client, [status])[0]))
     return parts
+
+
+def _calls(client: Client, program_id: str) -> list[dict[str, Any]]:
+    """Return the calls of a program by its journal, each with its state; none where a newer version wrote that."""
+    try:
+        paused = paused_program_in(journal_entries(client, program_id))
+    except NewerForm:
+        return []
+    calls = [] if paused is None else paused.calls
+    return [{"id": call.id, "tool": call.name, "state": call.state} for call in calls]
 
 
 def queue_of(status: WorkflowStatus) -> str:

@@ -18,7 +18,7 @@ from toolcrib.adapters.dbos._context import SharedContext
 from toolcrib.adapters.dbos._engine import Engine, current_engine, queue_owners, require_served
 from toolcrib.adapters.dbos._handle import TurnHandle
 from toolcrib.adapters.dbos._host import DbosHost
-from toolcrib.adapters.dbos._placement import ATTRIBUTES, PARTITION, Placement, Queue, RetryPolicy
+from toolcrib.adapters.dbos._placement import ATTRIBUTES, PARTITION, Placement, Queue
 from toolcrib.adapters.dbos._schedules import Schedule, apply_schedule
 from toolcrib.adapters.dbos._workflow import workflow
 from toolcrib.calls import Failed, Outcome, StoredFields, Suspended, error_of, outcome_from_dict, versioned
@@ -26,6 +26,7 @@ from toolcrib.durable import (
     PLACEMENT,
     WAITING,
     AnswerStore,
+    RetryPolicy,
     TurnExecution,
     TurnWorkflow,
     UnknownHereError,
@@ -33,6 +34,7 @@ from toolcrib.durable import (
     current_execution,
     held_run,
     outlast,
+    require_retries,
 )
 from toolcrib.errors import EngineError, UnregisteredAgentError, UnregisteredToolError, explain_options
 from toolcrib.pipeline import Pipeline, Run, open_run
@@ -93,16 +95,7 @@ class DurableAgent(DbosAnswers):
             raise TypeError(
                 f"DurableAgent: client must be a Client, as in client=Client('work.db'), and not {client!r:.80}"
             )
-        if retries is not None and not (
-            isinstance(retries, Mapping)  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
-            and all(isinstance(policy, RetryPolicy) for policy in retries.values())  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
-        ):
-            raise TypeError(
-                "DurableAgent: retries must be a policy for each tool, as in retries={'mail': RetryPolicy(3)}, and not "
-                f"{retries!r:.80}"
-            )
-        for name in retries or ():
-            _require_idempotent(agent, name)
+        require_retries("DurableAgent", agent.name, agent.tools, retries)
         self._retries = dict(retries or {})
         self.agent = agent.with_backend(self)
         self.queue = queue if isinstance(queue, Queue) else Queue(queue or agent.name)
@@ -312,7 +305,7 @@ class DurableAgent(DbosAnswers):
     # --- following it
 
     async def run(self) -> AsyncGenerator[tuple[Turn[Any], Any], None]:
-        """Follow what was put here and what comes of it, and yield `(turn, value)`.
+        """Follow the turns that were put here and their results, and yield `(turn, value)`.
 
         Followed are the latest ten thousand turns. It runs nothing itself: workers do. The values of one turn come
         after those of another, in the order in which the turns were put; they are JSON shapes. A turn that waits for
@@ -446,18 +439,6 @@ class DurableAgent(DbosAnswers):
 
     def __repr__(self) -> str:
         return f"<DurableAgent {self.name} on the queue {self.queue.name}>"
-
-
-def _require_idempotent(agent: Agent, name: str) -> None:
-    tool = next((tool for tool in agent.tools if tool.__name__ == name), None)
-    if tool is None:
-        known = ", ".join(tool.__name__ for tool in agent.tools) or "none"
-        raise ValueError(f"retries: the agent `{agent.name}` has no tool `{name}`; it has: {known}")
-    if not tool.options.idempotent:
-        raise ValueError(
-            f"retries: `{name}` is not idempotent, so that a call of it which failed is not made again unless a person "
-            "says so; mark it with idempotent=True if it may be made twice"
-        )
 
 
 @dataclass(slots=True)

@@ -127,7 +127,7 @@ class Client:
         pool: How many connections it may have open.
 
     Raises:
-        DatabaseError: No connection can be had.
+        DatabaseError: No connection is available.
     """
 
     def __init__(

@@ -23,7 +23,7 @@ from dbos import error as dbos_error
 
 from toolcrib._numbers import require_seconds
 from toolcrib.adapters.dbos._client import Client, JsonSerializer
-from toolcrib.adapters.dbos._placement import Queue, RetryPolicy
+from toolcrib.adapters.dbos._placement import Queue
 from toolcrib.adapters.dbos._queue_looks import QueueLooks
 from toolcrib.adapters.dbos._sinks import WorkerSink, keeps_events_in, open_sink
 from toolcrib.adapters.dbos._workers import (
@@ -38,7 +38,7 @@ from toolcrib.adapters.dbos._workers import (
 )
 from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.database import Database, given_up, is_outage, limit_answers
-from toolcrib.durable import AnswerStore, outlast, require_answer_store
+from toolcrib.durable import AnswerStore, RetryPolicy, outlast, require_answer_store
 from toolcrib.errors import DatabaseError, EngineError, WorkerError, explain_options
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink, require_sinks
@@ -100,7 +100,7 @@ class Engine:
     Raises:
         EngineError: An engine runs in this process already, or a DBOS that other code set up.
         WorkerError: A worker of that name lives.
-        DatabaseError: No connection can be had.
+        DatabaseError: No connection is available.
     """
 
     def __init__(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 from uuid import uuid4
@@ -27,10 +26,11 @@ from toolcrib.adapters.dbos._placement import (
     with_id,
 )
 from toolcrib.adapters.dbos._program import PROGRAM
-from toolcrib.adapters.dbos._program_journal import journal_lines
+from toolcrib.adapters.dbos._program_journal import journal_entries
 from toolcrib.adapters.dbos._work import FORKED_FROM, Work
-from toolcrib.adapters.dbos._work_tables import program_lines, programs
-from toolcrib.code import paused_program_in
+from toolcrib.adapters.dbos._work_tables import PROGRAM_LINES, programs
+from toolcrib.code import JournalEntry, entry_line, paused_program_in
+from toolcrib.database import statements
 from toolcrib.errors import EngineError, explain_options
 
 _OF_OTHER_WORK = (DEBOUNCED, SCHEDULE)
@@ -62,31 +62,31 @@ def fork_work(client: Client, work_id: str, step: int = 1, *, id: str | None = N
     data: dict[str, Any] = {name: value for name, value in data_of(status).items() if name not in _OF_OTHER_WORK}
     if status.name == PROGRAM:
         fork_id = id or f"program-{uuid4().hex}"
-        lines = _lines_before(journal_lines(client, work.id), step, work.id)
+        entries = _entries_before(journal_entries(client, work.id), step, work.id)
     elif "turn" not in data:
         raise EngineError(f"the workflow {work.id} is no turn and no program, and cannot be forked")
     elif step > 1:
         raise EngineError(f"the turn {work.id} is one call, and is forked from that: step is 1, and not {step}")
     else:
-        fork_id, lines = turn_id_of(id) if id else str(uuid4()), []
+        fork_id, entries = turn_id_of(id) if id else str(uuid4()), []
     data = {**with_id(data, fork_id), FORKED_FROM: f"{work.id}, step {step}"}
     placement = Placement(
         fork_id, status.priority or 0, data.get(KEY), None, data.get(TIMEOUT), status.queue_partition_key
     )
-    _enqueue(client, status.name, data, placement, lines)
+    _enqueue(client, status.name, data, placement, entries)
     return find_work(client, fork_id)
 
 
-def _lines_before(lines: list[dict[str, Any]], step: int, run: str) -> list[dict[str, Any]]:
+def _entries_before(entries: list[JournalEntry], step: int, run: str) -> list[JournalEntry]:
     """Return the journal of a program as it is for one that stands before a call, and has the results of those before.
 
     It is that of a program whose worker died there, with the results that came later of calls which ran then.
     """
-    ended = paused_program_in(lines)
-    calls = () if ended is None else ended.journal
+    ended = paused_program_in(entries)
+    calls = [] if ended is None else ended.calls
     if step > max(len(calls), 1):
         raise EngineError(f"the program {run} has no call {step}; it made {count_text(len(calls), 'call')}")
-    if step == 1:
+    if step == 1 or ended is None:
         return []
     for number, call in enumerate(calls[: step - 1], 1):
         if call.is_open:
@@ -94,16 +94,18 @@ def _lines_before(lines: list[dict[str, Any]], step: int, run: str) -> list[dict
                 f"call {number} of the program {run}, of `{call.name}`, has no result; fork from step {number} at the "
                 "latest"
             )
-    place = next(at for at, line in enumerate(lines) if line.get("id") == calls[step - 1].id)
-    before = paused_program_in(lines[:place])
+    place = next(at for at, entry in enumerate(entries) if entry.call_id == calls[step - 1].id)
+    before = paused_program_in(entries[:place])
     if before is None:
         raise EngineError(f"the journal of the program {run} does not say how it began; fork from step 1")
+    earlier = {call.id for call in calls[: step - 1]}
+    journal = tuple(entry for entry in ended.journal if entry.call_id in earlier)
     counters = {name: value for name, value in before.run.items() if name not in _ACTIVITY}
-    return [{"t": "program", **replace(before, journal=calls[: step - 1], run=counters).to_dict()}]
+    return [replace(before, journal=journal, run=counters).entry()]
 
 
 def _enqueue(
-    client: Client, workflow: str, data: Mapping[str, Any], placement: Placement, lines: Iterable[Mapping[str, Any]]
+    client: Client, workflow: str, data: Mapping[str, Any], placement: Placement, entries: list[JournalEntry]
 ) -> None:
     """Enqueue a fork in one transaction with its journal."""
     queue = str(data["queue"])
@@ -111,15 +113,11 @@ def _enqueue(
     options.pop("duplication_policy", None)
     try:
         with client.engine.begin() as connection:
-            rows = [
-                {"run": placement.id, "number": number, "line": json.dumps(line, separators=(",", ":"))}
-                for number, line in enumerate(lines)
-            ]
-            if rows:
+            if entries:
                 run = {"run": placement.id, "toolkit": data["toolkit"], "queue": queue, "generation": 1}
                 begun = {"state": "running", "result": None, "updated_at": time.time()}
                 connection.execute(sa.insert(programs).values(**run, **begun))
-                connection.execute(sa.insert(program_lines), rows)
+                PROGRAM_LINES.append(statements(connection), placement.id, [entry_line(entry) for entry in entries], 0)
             client.dbos.enqueue_in_transaction(connection, cast("Any", options), dict(data))
     except (dbos_error.DBOSWorkflowIDInUseError, IntegrityError):
         raise EngineError(f"other work has the id {placement.id}; a fork needs one of its own") from None

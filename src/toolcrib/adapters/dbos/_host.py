@@ -10,9 +10,9 @@ from dbos import DBOS
 
 from toolcrib.adapters.dbos._engine import Engine
 from toolcrib.adapters.dbos._handle import VALUES
-from toolcrib.adapters.dbos._placement import RetryPolicy
 from toolcrib.adapters.dbos._workflow import require_held, step, unless_cancelled
 from toolcrib.calls import Failed
+from toolcrib.durable import RetryPolicy, outlast
 
 R = TypeVar("R")
 
@@ -53,6 +53,13 @@ class DbosHost:
     async def begun_before(self, known: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
         """Return, of calls that were begun before, which worker that was, and how it ended or was last seen."""
         return await self._engine.begun_before(known)
+
+    async def failed_before(self) -> bool:
+        """Return whether the call failed before, in a try that this worker or another one noted."""
+        if self._retry is None:
+            return False
+        found = await outlast(lambda: self._engine.client.status(self._work_id))
+        return bool(found and (found.attributes or {}).get("tries"))
 
     async def stream(self, number: int, value: Any) -> None:
         """Write a value into the workflow's stream."""

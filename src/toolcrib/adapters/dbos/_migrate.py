@@ -10,22 +10,9 @@ from sqlalchemy.exc import DBAPIError
 
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._work_tables import MARK_TABLES, REQUEST_TABLES, WORK_TABLES
-from toolcrib.approvals import (
-    CLAIM_JOURNAL_TABLES,
-    DIGEST_KEY_TABLES,
-    EXPIRY_TABLES,
-    GRANT_USE_TABLES,
-    NOTICE_TABLES,
-    POSTGRES_APPROVAL_TABLES,
-    SQLITE_APPROVAL_TABLES,
-    SUSPENDED_CALL_TABLES,
-)
-from toolcrib.budgets import USAGE_TABLES
-from toolcrib.code import PROGRAM_TABLES
 from toolcrib.database import Database, Execute, StoreTables, TablesVersion, file_version, transaction
 from toolcrib.errors import DatabaseError
-from toolcrib.record import POSTGRES_EVENT_TABLES, sqlite_event_tables
-from toolcrib.results import RESULT_TABLES
+from toolcrib.serving import store_tables
 
 _USE = (
     "GRANT USAGE ON SCHEMA {schema} TO {role}",
@@ -38,30 +25,14 @@ _GRANT = "Run `toolcrib db migrate --grant ROLE` as the owner of the tables, wit
 
 
 def _stores(database: Database) -> tuple[StoreTables, ...]:
-    on_server = database.path is None
-    return (
-        POSTGRES_APPROVAL_TABLES if on_server else SQLITE_APPROVAL_TABLES,
-        CLAIM_JOURNAL_TABLES,
-        GRANT_USE_TABLES,
-        DIGEST_KEY_TABLES,
-        EXPIRY_TABLES,
-        NOTICE_TABLES,
-        SUSPENDED_CALL_TABLES,
-        *(POSTGRES_EVENT_TABLES if on_server else sqlite_event_tables()),
-        RESULT_TABLES,
-        USAGE_TABLES,
-        PROGRAM_TABLES,
-        WORK_TABLES,
-        REQUEST_TABLES,
-        MARK_TABLES,
-    )
+    return (*store_tables(on_server=database.path is None), WORK_TABLES, REQUEST_TABLES, MARK_TABLES)
 
 
 def table_versions(database: Database) -> list[TablesVersion]:
     """Return which version of each store's tables a database has; nothing is changed in it.
 
     Raises:
-        DatabaseError: No connection can be had, or this user may not look at the tables.
+        DatabaseError: No connection is available, or this user may not look at the tables.
     """
     stores, path = _stores(database), database.path
     if path is not None and not path.exists():
@@ -94,7 +65,7 @@ def migrate(database: Database) -> list[TablesVersion]:
     """Make all tables that are missing, bring the others up to date, and return their versions.
 
     Raises:
-        DatabaseError: No connection can be had, or this user may not make tables.
+        DatabaseError: No connection is available, or this user may not make tables.
     """
     client = Client(database, pool=2)
     try:

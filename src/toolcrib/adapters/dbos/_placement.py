@@ -12,6 +12,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from dbos import WorkflowStatus
 
 from toolcrib._numbers import require_number, require_numbers, require_seconds
+from toolcrib.durable import RetryPolicy
 from toolcrib.errors import EngineError, explain_options
 
 KEY, PARTITION, TIMEOUT = "key", "partition", "timeout"
@@ -30,42 +31,6 @@ NOTES = frozenset({"left", "left_at", "tries"})
 """The names of the notes of workers beside the attributes of work: why it waits, since when, and its tries."""
 
 _NAME = re.compile(r"[\w.:/-]+")
-
-
-_FACTOR = 1_000_000  # the most that a pause between two tries grows by
-
-
-@explain_options()
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """The number and times of automatic retries of work that failed, by any worker; it holds no place meanwhile.
-
-    Attributes:
-        attempts: The tries in all, the first one among them.
-        pause: Seconds before the second try.
-        factor: Each further pause is so many times the one before.
-        longest: The most seconds of one pause.
-        unless: The exceptions of a tool that no further try would mend.
-    """
-
-    attempts: int
-    pause: float = 1.0
-    factor: float = 4.0
-    longest: float = 60.0
-    unless: tuple[type[Exception], ...] = ()
-
-    def __post_init__(self) -> None:
-        require_numbers("RetryPolicy", self, {"attempts": 1}, seconds=("pause", "longest"))
-        require_number("RetryPolicy", "factor", self.factor, least=1, whole=False)
-        if self.factor > _FACTOR:
-            raise ValueError(f"RetryPolicy: factor must be at most {_FACTOR}, and is {self.factor!r:.80}")
-
-    def pause_after(self, tries: int) -> float:
-        """Return the seconds from the end of so many tries to the next."""
-        try:
-            return min(self.pause * self.factor ** (tries - 1), self.longest)
-        except OverflowError:
-            return self.longest
 
 
 def _require_rate(who: str, name: str, rate: object) -> None:
@@ -154,8 +119,8 @@ class Placement:
         key: Of those with one key, one waits or runs at a time: a second is not enqueued. Work that is paused for an
             answer lets others of its key run; what goes on with it waits until the key is free.
         delay: Seconds before it may start.
-        partition: Whose work it is, in a queue with limits for each partition: a tenant, for instance. What comes of
-            the work is of the same partition.
+        partition: Whose work it is, in a queue with limits for each partition: a tenant, for instance. The
+            work that it puts is of the same partition.
         debounce: Seconds in which it waits for another of its key, which takes its place and waits as long again: of
             several, the last is done, once. A key is free as soon as its work is due.
         debounce_limit: Seconds after the first of them, after which the last is done all the same.

@@ -17,16 +17,15 @@ from toolcrib._numbers import count_text, require_seconds
 from toolcrib.adapters.dbos._answers import DbosAnswers
 from toolcrib.adapters.dbos._client import Client, Transaction
 from toolcrib.adapters.dbos._engine import Engine, current_engine, queue_owners, require_served, standing_routines
-from toolcrib.adapters.dbos._placement import ATTRIBUTES, KEY, Placement, Queue, RetryPolicy
+from toolcrib.adapters.dbos._placement import ATTRIBUTES, KEY, Placement, Queue
 from toolcrib.adapters.dbos._program_journal import (
     ProgramJournal,
     cancel_run,
     has_paused,
-    journal_lines,
     open_calls,
     paused_on,
     program_run,
-    requests_in,
+    requests_of,
     requests_of_paused,
 )
 from toolcrib.adapters.dbos._program_result import result_from_dict, result_to_dict
@@ -41,7 +40,15 @@ from toolcrib.code import (
     paused_program_in,
     tools_in,
 )
-from toolcrib.durable import AnswerStore, UnknownHereError, WorkStore, answered_entries, deny_cancelled, outlast
+from toolcrib.durable import (
+    AnswerStore,
+    RetryPolicy,
+    UnknownHereError,
+    WorkStore,
+    answered_entries,
+    deny_cancelled,
+    outlast,
+)
 from toolcrib.errors import (
     ApprovalError,
     EngineError,
@@ -192,11 +199,12 @@ class DurableToolkit(DbosAnswers):
     def opened(
         self, data: Mapping[str, Any], engine: Engine, journal: ProgramJournal, begun: Mapping[str, Mapping[str, Any]]
     ) -> Run:
-        """Return the run of one program's calls; `begun` is what is known of those that were cut off."""
+        """Return the run of one program's calls; `begun` is what is known of those that were cut off or failed."""
         run: str = data["run"]
         arguments = open_run(self._given_run) or Run(run)
         approvals = cast("AnswerStore", arguments.approvals or engine.client.approvals)
-        store = WorkStore(approvals, waits=journal.waits, fence=engine.may_begin, work_id=run)
+        retried = [call_id for call_id, known in begun.items() if "failed with" in known]
+        store = WorkStore(approvals, waits=journal.waits, fence=engine.may_begin, work_id=run, retried=retried)
         recorded = engine.recorded(arguments, self.toolkit.sinks)
         if data.get("late"):
             arguments.read(
@@ -322,8 +330,7 @@ async def cancel_program(client: Client, program_id: str) -> str:
     after = stretch_id(program_id, generation + 1)  # it may wait in its queue
     work_id = stretch_id(program_id, generation) if await client.status(after) is None else after
     await client.dbos.cancel_workflow_async(work_id)
-    lines = await asyncio.to_thread(journal_lines, client, program_id)
-    for _, request_id in requests_in(lines):
+    for request_id in await asyncio.to_thread(requests_of, client, program_id):
         await deny_cancelled(client.approvals, request_id, "program")
     return work_id
 
@@ -422,16 +429,18 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
     toolkit.require(data.get("tools", ()))  # older versions kept none
     workflow_id = str(DBOS.workflow_id)
     journal = ProgramJournal(engine.client, run, workflow_id, current_owner_xid(workflow_id), engine.worker_id)
-    claim = await outlast(lambda: asyncio.to_thread(journal.claim, data["generation"], data["toolkit"], data["queue"]))
-    if claim.result is not None:
-        return claim.result
+    claimed = partial(journal.claim, data["generation"], data["toolkit"], data["queue"])
+    ended = await outlast(lambda: asyncio.to_thread(claimed))
+    if ended is not None:
+        return ended
     store: ApprovalStore = engine.client.approvals
     result: ExecutionResult | SandboxError | SandboxUnavailable
     try:
-        paused = paused_program_in(claim.lines)
+        entries = await outlast(journal.read)
+        paused = paused_program_in(entries)
         if paused is not None:
             toolkit.require(paused.functions)
-        begun = await engine.begun_before(open_calls(claim.lines))
+        begun = await engine.begun_before(open_calls(entries))
         run = toolkit.opened(data, engine, journal, begun)
         store = run.approvals or store
         running = asyncio.create_task(
@@ -444,7 +453,7 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
     except (SandboxError, SandboxUnavailable) as error:
         result = error
     finally:
-        await journal.written()
+        await journal.drain()
     if not isinstance(result, ExecutionResult):
         result = await _try_again(engine, workflow_id, result, RetryPolicy(toolkit.queue.tries))
     for call in result.suspended_calls:

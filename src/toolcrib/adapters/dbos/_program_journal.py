@@ -1,25 +1,28 @@
-"""Journal of a durable program: tables beside those of DBOS, written by the execution that holds its workflow."""
+"""Journal of a durable program, and the rows that say how programs stand: tables beside those of DBOS."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import sqlalchemy as sa
 from dbos._error import DBOSWorkflowConflictIDError
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import DBAPIError
 
 from toolcrib.adapters.dbos._client import Client
-from toolcrib.adapters.dbos._work_tables import program_lines as _lines
+from toolcrib.adapters.dbos._work_tables import PROGRAM_LINES
 from toolcrib.adapters.dbos._work_tables import program_requests as _requests
 from toolcrib.adapters.dbos._work_tables import programs as _runs
 from toolcrib.adapters.dbos._workflow import holding
-from toolcrib.durable import WaitedTime, began, outlast
+from toolcrib.code import JournalEntry, SqlJournal
+from toolcrib.database import Execute, statements
+from toolcrib.durable import began, outlast
+from toolcrib.sandbox import Raised
 
 _BATCH = 500  # requests in one statement
 _PAUSED = (
@@ -30,25 +33,35 @@ _PAUSED = (
 ProgramState: TypeAlias = Literal["running", "paused", "done", "cancelled"]
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """The state of a program when an execution takes it up.
+class HeldTables:
+    """Tables of durable work, each transaction on which looks whether an execution still holds its workflow.
 
-    Attributes:
-        lines: The journal so far.
-        result: Its result in this generation or a later one, so that there is nothing to do; None otherwise.
+    Args:
+        client: Where.
+        workflow: The workflow.
+        owner: DBOS's token, which shows that this execution holds the workflow.
     """
 
-    lines: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    result: dict[str, Any] | None = None
+    error: type[Exception] = DBAPIError
+
+    def __init__(self, client: Client, workflow: str, owner: str | None) -> None:
+        self.holding = partial(holding, client, workflow, owner)
+
+    @contextmanager
+    def transaction(self, *, write: bool) -> Generator[Execute]:
+        """Begin a transaction; raises DBOSWorkflowConflictIDError, as all does here that finds another execution."""
+        with self.holding() as connection:
+            yield statements(connection)
+
+    def close(self) -> None:
+        """Return at once: the client closes its connections."""
 
 
-class ProgramJournal:
-    """Keeps the requests of a program, each line before what follows from it is begun.
+class ProgramJournal(SqlJournal):
+    """The journal of a durable program, and the row that says how the program stands.
 
-    Every write looks whether this execution still holds its workflow: once another worker has taken it over, or it was
-    cancelled, nothing more is written, and so nothing more is begun. Lines are written by a thread, those that came
-    while it was at it in one transaction.
+    Once another worker has taken the workflow over, or it was cancelled, nothing more is written, and so nothing more
+    is begun. The program's end is not an entry: `finish` writes it together with the result.
 
     Args:
         client: Where.
@@ -58,22 +71,25 @@ class ProgramJournal:
     """
 
     def __init__(self, client: Client, run: str, workflow: str, owner: str | None, worker_id: str = "") -> None:
-        self._run, self._workflow, self._owner, self._worker_id = run, workflow, owner, worker_id
-        self._client = client
-        self._taken = self._stored = 0  # lines that were given, and that the database has
-        self._next: list[str] = []
-        self._writing: asyncio.Future[None] | None = None
-        self._error: BaseException | None = None
-        self.waits = WaitedTime()
-        """The time in which the program waits for the database, here or for an approval."""
+        tables = HeldTables(client, workflow, owner)
+        super().__init__(tables, run, table=PROGRAM_LINES, stamp=partial(began, worker_id))
+        self._run, self._workflow, self._holding = run, workflow, tables.holding
 
-    @property
-    def waited(self) -> float:
-        """The seconds so far in which the program waited for the database."""
-        return self.waits.seconds
+    def append(self, entry: JournalEntry) -> None:
+        """Append an entry, unless it is the program's end."""
+        if entry.kind != "done":
+            super().append(entry)
 
-    def claim(self, generation: int, toolkit: str, queue: str) -> Claim:
-        """Claim the program, and return what is known of it.
+    async def write_lines(self, number: int, lines: Sequence[str]) -> None:
+        """Append lines, once the database is there."""
+        await outlast(partial(super().write_lines, number, lines))
+
+    def conflict(self) -> BaseException:
+        """Return the error for a journal that another execution of the same program writes."""
+        return DBOSWorkflowConflictIDError(self._workflow)
+
+    def claim(self, generation: int, toolkit: str, queue: str) -> dict[str, Any] | None:
+        """Claim the program; return its result in this generation or a later one, so that there is nothing to do.
 
         Raises:
             DBOSWorkflowConflictIDError: The workflow is another's, which DBOS knows what to do with; so do all here.
@@ -84,85 +100,14 @@ class ProgramJournal:
             if row is None:
                 known = {"run": self._run, "toolkit": toolkit, "queue": queue, "result": None}
                 connection.execute(sa.insert(_runs).values(**known, **values))
-                return Claim()
+                return None
             if row.state == "cancelled":
-                return Claim(result={"state": "cancelled"})
+                return {"state": "cancelled"}
             if row.generation > generation or (row.generation == generation and row.state != "running"):
-                return Claim(result=json.loads(row.result) if row.result else {"state": row.state})
+                return json.loads(row.result) if row.result else {"state": row.state}
             connection.execute(sa.update(_runs).where(_runs.c.run == self._run).values(**values))
             connection.execute(sa.delete(_requests).where(_requests.c.run == self._run))
-            found = connection.execute(
-                sa.select(_lines.c.line).where(_lines.c.run == self._run).order_by(_lines.c.number)
-            ).scalars()
-            lines = [json.loads(line) for line in found]
-        self._taken = self._stored = len(lines)
-        return Claim(lines)
-
-    def write(self, line: Mapping[str, Any]) -> None:
-        """Write a line. The program's end is not a line: `finish` writes it together with the result.
-
-        Raises:
-            Exception: An earlier line could not be written; no later one will be.
-        """
-        if self._error is not None:
-            raise self._error
-        if line["t"] == "done":
-            return
-        if line["t"] == "started":
-            line = {**line, **began(self._worker_id)}
-        self._next.append(json.dumps(line, separators=(",", ":")))
-        self._taken += 1
-        if self._writing is None:
-            self._begin()
-
-    async def flush(self) -> None:
-        """Return when the database has every line so far.
-
-        Raises:
-            DBOSWorkflowConflictIDError: The workflow is another's.
-        """
-        mine = self._taken
-        with self.waits.counted():
-            while self._error is None and self._stored < mine and self._writing is not None:
-                await asyncio.wait([self._writing])  # which goes on when this is cancelled
-        if self._error is not None:
-            raise self._error
-
-    async def written(self) -> None:
-        """Return when nothing is being written any more, with or without success."""
-        task = asyncio.current_task()
-        while self._writing is not None:
-            if task is not None and task.cancelling():  # the worker stops: it need not wait for a database that is away
-                self._writing.cancel()
-            await asyncio.wait([self._writing])
-
-    def _begin(self) -> None:
-        lines, self._next = self._next, []
-        rows = [{"run": self._run, "number": self._stored + n, "line": line} for n, line in enumerate(lines)]
-        self._writing = asyncio.ensure_future(outlast(lambda: asyncio.to_thread(self._insert, rows)))
-        self._writing.add_done_callback(lambda done: self._wrote(done, len(rows)))
-
-    def _insert(self, rows: list[dict[str, Any]]) -> None:
-        try:
-            with self._holding() as connection:
-                connection.execute(sa.insert(_lines), rows)
-        except IntegrityError as error:
-            if not self._has(rows[0]):  # another execution of the same program was quicker
-                raise DBOSWorkflowConflictIDError(self._workflow) from error
-
-    def _has(self, row: Mapping[str, Any]) -> bool:
-        """Return whether this very line is there: the connection may break after the server has kept it."""
-        of = (_lines.c.run == row["run"], _lines.c.number == row["number"])
-        with self._client.engine.begin() as connection:
-            return connection.execute(sa.select(_lines.c.line).where(*of)).scalar() == row["line"]
-
-    def _wrote(self, done: asyncio.Future[None], number: int) -> None:
-        self._writing = None
-        self._error = asyncio.CancelledError() if done.cancelled() else done.exception()
-        if self._error is None:
-            self._stored += number
-            if self._next:
-                self._begin()
+            return None
 
     def finish(self, state: ProgramState, result: Mapping[str, Any]) -> bool:
         """Record how the program stands at the end of this workflow; return False for one that was cancelled before."""
@@ -173,9 +118,6 @@ class ProgramJournal:
                 return False
             _keep_requests(connection, self._run, result)
             return True
-
-    def _holding(self) -> AbstractContextManager[sa.Connection]:
-        return holding(self._client, self._workflow, self._owner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,32 +183,34 @@ def _keep_requests(connection: sa.Connection, run: str, result: Mapping[str, Any
         connection.execute(sa.insert(_requests), rows)
 
 
-def journal_lines(client: Client, run: str) -> list[dict[str, Any]]:
+def journal_entries(client: Client, run: str) -> list[JournalEntry]:
     """Return the journal of a program."""
-    query = sa.select(_lines.c.line).where(_lines.c.run == run).order_by(_lines.c.number)
     with client.engine.begin() as connection:
-        return [json.loads(line) for line in connection.execute(query).scalars()]
+        return _entries(connection, run)
 
 
-def requests_in(lines: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """Return the requests of a journal in their order, each as the ids of its call and of itself."""
-    return [(line["id"], line["outcome"]["request"]["id"]) for line in lines if line["t"] == "suspended"]
+def _entries(connection: sa.Connection, run: str) -> list[JournalEntry]:
+    return [JournalEntry.from_dict(json.loads(line)) for line in PROGRAM_LINES.read(statements(connection), run)]
 
 
-def open_calls(lines: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Return the lines of the calls that a journal has begun and not ended, by call id."""
+def requests_of(client: Client, run: str) -> list[str]:
+    """Return the ids of the requests in the journal of a program, in their order; also of one that is not read here."""
+    with client.engine.begin() as connection:
+        lines = [json.loads(line) for line in PROGRAM_LINES.read(statements(connection), run)]
+    return [line["outcome"]["request"]["id"] for line in lines if line["t"] == "suspended"]
+
+
+def open_calls(entries: Iterable[JournalEntry]) -> dict[str, Mapping[str, Any]]:
+    """Return the fields of the calls that a journal has begun and not ended, by call id."""
     begun: dict[str, Mapping[str, Any]] = {}
     ended: set[str] = set()
-    for line in lines:
-        if line["t"] == "started":
-            begun[line["id"]] = line
-        elif line["t"] == "retried":
-            begun[line["id"]] = {**begun.get(line["id"], {}), **line}
-        if line["t"] in ("ended", "cancelled"):
-            ended.add(line["id"])
-        elif line["t"] in ("started", "retried"):
-            ended.discard(line["id"])
-    return {call_id: line for call_id, line in begun.items() if call_id not in ended}
+    for entry in entries:
+        if entry.kind in ("started", "retried"):
+            begun[entry.call_id] = {**begun.get(entry.call_id, {}), **entry.fields}
+            ended.discard(entry.call_id)
+        elif entry.kind in ("ended", "cancelled"):
+            ended.add(entry.call_id)
+    return {call_id: fields for call_id, fields in begun.items() if call_id not in ended}
 
 
 def cancel_run(client: Client, run: str) -> bool:
@@ -291,20 +235,18 @@ def reopen_run(connection: sa.Connection, run: str, generation: int, error: str)
     if row is None:
         return
     result: dict[str, Any] = json.loads(row.result) if row.result else {}
-    query = sa.select(_lines.c.number, _lines.c.line).where(_lines.c.run == run).order_by(_lines.c.number)
-    lines = [json.loads(line) for _, line in connection.execute(query)]
-    raised = [line for line in lines if line["t"] == "ended" and "raised" in line["reply"]]
-    failed: dict[str, str] = {} if result else dict.fromkeys(_cut_off(lines), error)
-    if raised and str(raised[-1]["reply"]["raised"][1]) in str(result.get("error")):
-        failed[raised[-1]["id"]] = raised[-1]["reply"]["raised"][1]
-    for number, (call_id, why) in enumerate(failed.items(), len(lines)):
-        again = json.dumps({"t": "retried", "id": call_id, "failed": why}, separators=(",", ":"))
-        connection.execute(sa.insert(_lines).values(run=run, number=number, line=again))
+    entries = _entries(connection, run)
+    failed: dict[str, str] = {} if result else dict.fromkeys(_cut_off(entries), error)
+    raised = [(entry.call_id, reply) for entry in entries if isinstance(reply := entry.fields.get("reply"), Raised)]
+    if raised and str(raised[-1][1].message) in str(result.get("error")):
+        failed[raised[-1][0]] = raised[-1][1].message
+    again = [JournalEntry("retried", call_id, {"failed": why}).to_json() for call_id, why in failed.items()]
+    PROGRAM_LINES.append(statements(connection), run, again)
     values = {"state": "running", "result": None, "generation": generation, "updated_at": time.time()}
     connection.execute(sa.update(_runs).where(_runs.c.run == run).values(**values))
 
 
-def _cut_off(lines: Iterable[Mapping[str, Any]]) -> list[str]:
+def _cut_off(entries: Iterable[JournalEntry]) -> list[str]:
     """Return the ids of the calls that ran when their program failed: begun, not ended, and not asked about."""
-    latest = {line["id"]: line["t"] for line in lines if "id" in line and line["t"] != "value"}
-    return [call_id for call_id in open_calls(lines) if latest[call_id] in ("started", "retried")]
+    latest = {entry.call_id: entry.kind for entry in entries if entry.call_id and entry.kind != "value"}
+    return [call_id for call_id in open_calls(entries) if latest[call_id] in ("started", "retried")]

@@ -43,7 +43,7 @@ async def prune(database: Database, before: datetime, *, dry_run: bool = False) 
         dry_run: Remove nothing.
 
     Raises:
-        DatabaseError: No connection can be had.
+        DatabaseError: No connection is available.
     """
     with unhurried():
         return await _prune(database, before, dry_run=dry_run)

@@ -50,7 +50,7 @@ def open_sink(database: Database) -> WorkerSink:
     """Return a worker's sink that keeps events of calls and runs in a database; missing tables are made.
 
     Raises:
-        DatabaseError: No connection can be had.
+        DatabaseError: No connection is available.
     """
     return WorkerSink(PostgresSink(database) if database.path is None else SqliteSink(database.path))
 
@@ -68,7 +68,7 @@ def event_tables(database: Database) -> Tables:
     """Return the tables of events in a database; missing ones are made.
 
     Raises:
-        DatabaseError: No connection can be had.
+        DatabaseError: No connection is available.
     """
     if database.path is not None:
         return SqliteTables(database.path, *sqlite_event_tables())

@@ -235,28 +235,6 @@ def first_id(status: WorkflowStatus) -> str:
     return str(waited.get("request", {}).get("call_id") or status.workflow_id)
 
 
-def calls_in(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the calls of a program by its journal, in its order, each as far as it came."""
-    calls: dict[str, dict[str, Any]] = {}
-    for line in lines:
-        if line["t"] == "program":
-            known = {entry["id"]: _call(entry, "suspended" in entry) for entry in line["journal"]}
-            calls = {**known, **{call_id: call for call_id, call in calls.items() if call_id not in known}}
-        elif line["t"] == "retried" and line["id"] in calls:
-            calls[line["id"]]["state"] = "begun"
-        elif line["t"] == "started":
-            calls[line["id"]] = {"id": line["id"], "tool": line["name"], "state": "begun"}
-        elif line["t"] in ("ended", "suspended", "cancelled") and line["id"] in calls:
-            calls[line["id"]]["state"] = line["t"]
-    return list(calls.values())
-
-
-def _call(entry: Mapping[str, Any], suspended: bool) -> dict[str, Any]:
-    open_state = "suspended" if suspended else "cancelled" if entry.get("cancelled") else "begun"
-    state = "ended" if "reply" in entry else open_state
-    return {"id": entry["id"], "tool": entry["name"], "state": state}
-
-
 def _seconds(milliseconds: int | None) -> float | None:
     return None if milliseconds is None else milliseconds / 1000
 

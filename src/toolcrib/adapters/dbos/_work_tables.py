@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import sqlalchemy as sa
 
-from toolcrib.database import StoreTables
+from toolcrib.database import LineTable, StoreTables
 
 WORK_TABLES = StoreTables(
     "work",
@@ -65,6 +65,8 @@ contexts = _table("contexts", "agent", "version", "context")
 applied_changes = _table("context_changes", "work_id", "agent")
 programs = _table("programs", "run", "toolkit", "queue", "generation", "state", "result", "updated_at")
 """The programs; `generation` says how often one was taken up after a pause, and once more."""
+PROGRAM_LINES = LineTable("toolcrib_program_lines", "run")
+"""The journals of programs."""
 program_lines = _table("program_lines", "run", "number", "line")
 program_requests = _table("program_requests", "request", "run")
 """The requests that paused programs wait for."""

@@ -17,10 +17,9 @@ import sqlalchemy as sa
 from dbos._utils import INTERNAL_QUEUE_NAME
 
 from toolcrib.adapters.dbos._client import Client
-from toolcrib.adapters.dbos._placement import RetryPolicy
 from toolcrib.adapters.dbos._work_tables import served_queues as _served
 from toolcrib.adapters.dbos._work_tables import workers as _workers
-from toolcrib.durable import outlast
+from toolcrib.durable import RetryPolicy, outlast
 from toolcrib.errors import WorkerError, explain_options
 
 LEASE_SECONDS = 15.0

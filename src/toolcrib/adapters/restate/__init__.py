@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toolcrib._extras import Extra
-from toolcrib.durable import DurableFailure
+from toolcrib.durable import DurableFailure, RetryPolicy
 
 with Extra("durable work on Restate", "restate", ("httpx2", "hypercorn", "restate")):
     from toolcrib.adapters.restate._agent import RestateAgent
@@ -11,4 +11,13 @@ with Extra("durable work on Restate", "restate", ("httpx2", "hypercorn", "restat
     from toolcrib.adapters.restate._handle import RestateHandle
     from toolcrib.adapters.restate._worker import endpoint, serve
 
-__all__ = ["DurableFailure", "RestateAgent", "RestateClient", "RestateHandle", "RestateTurn", "endpoint", "serve"]
+__all__ = [
+    "DurableFailure",
+    "RestateAgent",
+    "RestateClient",
+    "RestateHandle",
+    "RestateTurn",
+    "RetryPolicy",
+    "endpoint",
+    "serve",
+]

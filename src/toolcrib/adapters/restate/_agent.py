@@ -19,13 +19,15 @@ from restate.serde import JsonSerde
 from toolcrib._numbers import require_seconds
 from toolcrib.adapters.restate._client import MAIN, RestateClient, service_of
 from toolcrib.adapters.restate._handle import RestateHandle
-from toolcrib.adapters.restate._host import RestateHost, left_here, value_key
-from toolcrib.calls import StoredFields, Suspended, outcome_from_dict, versioned
+from toolcrib.adapters.restate._host import RestateHost, TryAgain, left_here, value_key
+from toolcrib.calls import Outcome, StoredFields, Suspended, outcome_from_dict, versioned
 from toolcrib.durable import (
+    PLACEMENT,
     WAITING,
     WAITS_FOR,
     Answers,
     AnswerStore,
+    RetryPolicy,
     TurnExecution,
     TurnWorkflow,
     arguments_in_names,
@@ -33,6 +35,7 @@ from toolcrib.durable import (
     deny_cancelled,
     held_run,
     newer_version,
+    require_retries,
 )
 from toolcrib.errors import NewerForm, UnregisteredAgentError, UnregisteredToolError, explain_options
 from toolcrib.pipeline import Pipeline, Run, open_run
@@ -66,6 +69,8 @@ class RestateAgent(Answers):
         run: The run that turns are part of, with its deps, principal and sinks, or what makes one anew for each turn.
             Its limits count on each worker by itself.
         retention: Seconds for which the server keeps a turn that has ended; put again within them, it is not run again.
+        retries: How often a turn of a tool is tried that failed, by the tool's name: once where it is not named. The
+            tool has to be idempotent.
         worker_id: This worker's name, as a person reads it who is asked about a call in doubt; the host's name and the
             process when None.
 
@@ -81,12 +86,15 @@ class RestateAgent(Answers):
         *,
         run: Run | Callable[[], Run] | None = None,
         retention: float = 30 * _DAY,
+        retries: Mapping[str, RetryPolicy] | None = None,
         worker_id: str | None = None,
     ) -> None:
         require_agent("RestateAgent", agent)
         require_seconds("RestateAgent", "retention", retention)
         if not _NAME.fullmatch(agent.name):
             raise ValueError(f"the agent `{agent.name}` needs a name of letters, digits, `.`, `_` and `-` in Restate")
+        require_retries("RestateAgent", agent.name, agent.tools, retries)
+        self._retries = dict(retries or {})
         self.agent = agent.with_backend(self)
         self.client, self._run = client, run
         self._worker_id = worker_id or f"{socket.gethostname()}:{getpid()}"
@@ -127,6 +135,22 @@ class RestateAgent(Answers):
         finally:
             _putting.reset(token)
         return self.handle(turn.id)
+
+    async def call(self, turn: Turn[Any]) -> Outcome:
+        """Enqueue a turn, and return its outcome when it has ended, whatever people are asked meanwhile.
+
+        A running turn calls another one by this: that is enqueued at once, and not with the record of the one that
+        waits. Where the waiting one is done again, as its worker died, the other is the same, and is not.
+
+        Raises:
+            DurableFailure: The turn was cancelled, or failed outside of its tool.
+        """
+        handle = await self.put(turn)
+        execution = current_execution.get()
+        for child in execution.children if execution is not None else ():
+            if child["turn"]["uuid"] == turn.id:
+                await self.client.enqueue(self.name, turn.id, {k: v for k, v in child.items() if k != PLACEMENT})
+        return await handle.outcome(through=True)
 
     async def add(self, turn: Turn[Any]) -> None:
         """Accept what was put on the agent: at the server at once, or with what the running turn is recorded with."""
@@ -200,7 +224,7 @@ class RestateAgent(Answers):
         waiting: Mapping[str, Any] | None = None
         number = 0
         while True:
-            record = await self._execute(RestateHost(ctx, number), data, waiting)
+            record = await self._tried(ctx, number, data, waiting)
             asked = record.get(WAITS_FOR)
             if not asked:
                 break
@@ -215,6 +239,24 @@ class RestateAgent(Answers):
         for child in record.get("children", ()):
             self._send_on(ctx, child)
         return record
+
+    async def _tried(
+        self, ctx: WorkflowContext, number: int, data: Mapping[str, Any], waiting: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        """Run the turn until it ends or waits for a person, with the tries that its call has; it holds nothing between.
+
+        Args:
+            number: How often it waited for a person before.
+        """
+        retry = self._retries.get(data.get("turn", {}).get("tool_name", ""))
+        host = RestateHost(ctx, number, retry)
+        while True:
+            try:
+                return await self._execute(host, data, waiting)
+            except TryAgain:
+                host = RestateHost(ctx, number, retry, host)
+                pause = (retry or RetryPolicy(1)).pause_after(host.tries)  # another worker may have had the policy
+                await ctx.sleep(timedelta(seconds=pause))
 
     async def _execute(
         self, host: RestateHost, data: Mapping[str, Any], waiting: Mapping[str, Any] | None
@@ -244,8 +286,8 @@ class RestateAgent(Answers):
             execution.over = True
 
     def _send_on(self, ctx: WorkflowContext, child: Mapping[str, Any]) -> None:
-        data = {name: value for name, value in child.items() if name != "placement"}
-        delay = child.get("placement", {}).get(_DELAY)
+        data = {name: value for name, value in child.items() if name != PLACEMENT}
+        delay = child.get(PLACEMENT, {}).get(_DELAY)
         ctx.generic_send(
             service_of(data["agent"]),
             MAIN,

@@ -1,13 +1,15 @@
-"""Client of a Restate server: it enqueues turns, reads what came of them, cancels and lists them."""
+"""Client of a Restate server: it enqueues turns, reads their outcomes, cancels and lists them."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal
 from urllib.parse import quote
+from uuid import uuid4
 
 import httpx2
 
@@ -21,7 +23,7 @@ MAIN = "run"
 
 _SERVICE = "toolcrib."
 _NOT_READY = 470  # of a turn that has not ended
-_CANCELLED = 409
+_CANCELLED = _ENDED = 409
 _UNKNOWN = 404
 _SECONDS = 30.0  # for a reply
 
@@ -121,16 +123,74 @@ class RestateClient:
 
     async def cancel(self, agent: str, turn_id: str) -> None:
         """Stop a turn however far it is: its tool, or its wait for a person; one that has ended stays as it is."""
+        await self._change("cancel", agent, turn_id, unless=_ENDED)
+
+    async def pause(self, agent: str, turn_id: str) -> None:
+        """Keep a turn that runs, or fails at each try, from being tried again, until it is resumed.
+
+        A call that runs is not stopped; what it comes to is kept.
+
+        Raises:
+            EngineError: The server knows no turn of this id, or it does not run.
+        """
+        await self._change("pause", agent, turn_id)
+
+    async def resume(self, agent: str, turn_id: str, *, at_newest: bool = False) -> None:
+        """Resume a turn that is paused, or try one that waits for its next try at once.
+
+        Args:
+            at_newest: Resume it at the newest deployment of its agent, in place of the one that it began at.
+
+        Raises:
+            EngineError: The server knows no turn of this id, or it has ended.
+        """
+        await self._change("resume", agent, turn_id, "?deployment=latest" if at_newest else "")
+
+    async def fork(self, agent: str, turn_id: str) -> str:
+        """Put a turn like another one, which stays as it is, and return its id: it is a new call, under all gates.
+
+        Raises:
+            EngineError: The server knows no turn of this id, or has dropped its journal, which it keeps for a day after
+                the turn has ended.
+        """
+        invocation = await self._invocation(agent, turn_id)
+        query = f"SELECT entry_json FROM sys_journal WHERE id = {_text(invocation)} AND index = 0"
+        entries = await self._query(query)
+        if not entries or not entries[0].get("entry_json"):
+            raise EngineError(f"the server at {self.admin} has no journal of the turn {turn_id} any more: put it anew")
+        data = json.loads(bytes(json.loads(entries[0]["entry_json"])["Command"]["Input"]["payload"]))
+        fork_id = str(uuid4())
+        await self.enqueue(agent, fork_id, {**data, "turn": {**data["turn"], "uuid": fork_id}})
+        return fork_id
+
+    async def _change(self, verb: str, agent: str, turn_id: str, query: str = "", unless: int = 0) -> None:
+        """Change how a turn stands; a refusal with the status `unless` is none."""
+        invocation = await self._invocation(agent, turn_id)
+        url = f"{self.admin}/invocations/{invocation}/{verb}{query}"
+        reply = await self._reply("PATCH", url)
+        if not reply.is_success and reply.status_code != unless:
+            raise _refused("PATCH", url, reply)
+
+    async def _invocation(self, agent: str, turn_id: str) -> str:
+        """Return the id by which the server knows a turn; raises EngineError where it does not."""
         where = f"target_service_name = {_text(service_of(agent))} AND target_service_key = {_text(turn_id)}"
         found = await self._query(f"SELECT id FROM sys_invocation WHERE {where} AND target_handler_name = '{MAIN}'")
         if not found:
             raise EngineError(f"there is no turn {turn_id} of the agent `{agent}` at {self.admin}")
-        await self._sent("PATCH", f"{self.admin}/invocations/{found[0]['id']}/cancel")
+        return found[0]["id"]
 
     # --- all of them
 
     async def turns(
-        self, *, agent: str | None = None, turn_id: str | None = None, status: str | None = None, limit: int = 100
+        self,
+        *,
+        agent: str | None = None,
+        turn_id: str | None = None,
+        status: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 100,
+        start: int = 0,
     ) -> tuple[RestateTurn, ...]:
         """Return turns, newest first.
 
@@ -138,16 +198,23 @@ class RestateClient:
             agent: Those of this agent.
             turn_id: The one of this id.
             status: Those with this status; see `RestateTurn`.
+            since: Those that were put then or later, with a time zone.
+            until: Those that were put before then.
             limit: The most that are returned.
+            start: How many are left out before the first.
         """
         require_number("turns", "limit", limit, least=1)
+        require_number("turns", "start", start, least=0)
         service = "LIKE 'toolcrib.%'" if agent is None else f"= {_text(service_of(agent))}"
         where = f"target_service_name {service} AND target_handler_name = '{MAIN}'"
         for column, value in (("target_service_key", turn_id), ("status", status)):
             where += "" if value is None else f" AND {column} = {_text(value)}"
+        for sign, time in ((">=", since), ("<", until)):
+            where += "" if time is None else f" AND created_at {sign} TIMESTAMP {_text(_in_utc(time))}"
         columns = "target_service_name, target_service_key, status, created_at, last_failure, completion_failure"
         rows = await self._query(
-            f"SELECT {columns} FROM sys_invocation WHERE {where} ORDER BY created_at DESC LIMIT {limit}"
+            f"SELECT {columns} FROM sys_invocation WHERE {where} "
+            f"ORDER BY created_at DESC, id LIMIT {limit} OFFSET {start}"
         )
         return tuple(
             RestateTurn(
@@ -202,7 +269,7 @@ class RestateClient:
     ) -> httpx2.Response:
         reply = await self._reply(method, url, body, headers)
         if not reply.is_success:
-            raise EngineError(f"the Restate server refused {method} {url}: {_message(reply)}")
+            raise _refused(method, url, reply)
         return reply
 
     async def _reply(
@@ -218,11 +285,22 @@ def _key(entry: ApprovalEntry) -> tuple[str, datetime | None]:
     return entry.request.id, None if entry.answer is None else entry.answer.at
 
 
+def _refused(method: str, url: str, reply: httpx2.Response) -> EngineError:
+    return EngineError(f"the Restate server refused {method} {url}: {_message(reply)}")
+
+
 def _message(reply: httpx2.Response) -> str:
     try:
         return str(reply.json()["message"])
     except (ValueError, KeyError, TypeError):
         return reply.text[:500]
+
+
+def _in_utc(time: datetime) -> str:
+    """Return a time as it stands in a query; raises ValueError without a time zone."""
+    if time.tzinfo is None:
+        raise ValueError("since and until need a time zone: datetime(2026, 11, 1, tzinfo=UTC)")
+    return time.astimezone(UTC).isoformat(timespec="milliseconds")
 
 
 def _text(value: str) -> str:

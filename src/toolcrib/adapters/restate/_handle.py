@@ -71,6 +71,14 @@ class RestateHandle:
         """Stop the turn, or keep it from starting or going on; its tool is stopped, and its request is denied."""
         await self._client.cancel(self._agent, self.id)
 
+    async def pause(self) -> None:
+        """Keep the turn from being tried again until it is resumed; see `RestateClient.pause`."""
+        await self._client.pause(self._agent, self.id)
+
+    async def resume(self) -> None:
+        """Resume the turn, or try it again at once."""
+        await self._client.resume(self._agent, self.id)
+
     async def status(self) -> str:
         """Return how far the turn is, in Restate's words: `running`, `suspended`, `completed`; `UNKNOWN` without it."""
         found = await self._client.turns(agent=self._agent, turn_id=self.id, limit=1)

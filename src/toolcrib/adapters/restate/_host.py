@@ -13,13 +13,14 @@ from restate.exceptions import RetryableError
 from restate.serde import JsonSerde
 
 from toolcrib.calls import Failed
-from toolcrib.durable import UnknownHereError
+from toolcrib.durable import RetryPolicy, UnknownHereError
 
 R = TypeVar("R")
 
 _JSON = RunOptions[Any](serde=JsonSerde())
 _AGAIN = timedelta(seconds=5)  # until another worker may have what is missing here
-_RESULT, _NUMBER, _VALUE = "result", "n", "value"
+_RESULT, _NUMBER, _VALUE, _FAILED = "result", "n", "value", "failed"
+_ADMIT = "admit"  # the kind of the step in which a turn passes its gates
 
 
 def value_key(number: int) -> str:
@@ -32,6 +33,10 @@ def left_here(missing: object) -> NoReturn:
     raise RetryableError(f"waits for a worker that has {missing}", retry_after=_AGAIN)
 
 
+class TryAgain(Exception):
+    """The call of a turn failed, and is made again: Restate has that, and the error, before it is raised."""
+
+
 class RestateHost:
     """One attempt of a turn: what it did in earlier ones is in the journal, which Restate has before it is acted on.
 
@@ -40,15 +45,35 @@ class RestateHost:
 
     Args:
         number: How often the turn waited for a person before.
+        retry: How often its call is made that fails; None for one that may not be made again.
+        before: The host of the try before this one, whose call has passed its gates.
+
+    Attributes:
+        tries: The tries before this one.
     """
 
-    def __init__(self, ctx: WorkflowContext, number: int) -> None:
-        self._ctx, self._number = ctx, number
+    def __init__(
+        self,
+        ctx: WorkflowContext,
+        number: int,
+        retry: RetryPolicy | None = None,
+        before: RestateHost | None = None,
+    ) -> None:
+        self._ctx, self._number, self._retry = ctx, number, retry
+        self.tries = 0 if before is None else before.tries + 1
+        self._admitted: Any = None if before is None else before._admitted
         self._values: deque[tuple[int, Any]] = deque()
         self._more = asyncio.Event()
 
     async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R:
-        """Run a step, and return its result, once Restate has it."""
+        """Run a step, and return its result, once Restate has it.
+
+        Raises:
+            TryAgain: It is the call of the turn, which failed, and is made again.
+        """
+        is_admission = name.startswith(_ADMIT)
+        if is_admission and self._admitted is not None:
+            return self._admitted
         task: asyncio.Task[R] | None = None
 
         async def part() -> dict[str, Any]:
@@ -62,13 +87,19 @@ class RestateHost:
             if self._values:
                 number, value = self._values.popleft()
                 return {_NUMBER: number, _VALUE: value}
-            return {_RESULT: task.result()}
+            try:
+                return {_RESULT: task.result()}
+            except TryAgain as failed:
+                return {_FAILED: str(failed)}
 
         try:
             parts = 0
-            while _RESULT not in (found := await self._ctx.run_typed(self._part(name, parts), part, _JSON)):
+            while _NUMBER in (found := await self._ctx.run_typed(self._part(name, parts), part, _JSON)):
                 self._ctx.set(value_key(found[_NUMBER]), found[_VALUE])
                 parts += 1
+            if _FAILED in found:
+                raise TryAgain(found[_FAILED])
+            self._admitted = found[_RESULT] if is_admission else self._admitted
             return found[_RESULT]
         finally:
             if task is not None and not task.done():
@@ -98,6 +129,10 @@ class RestateHost:
             for call_id, began in known.items()
         }
 
+    async def failed_before(self) -> bool:
+        """Return whether the call failed in a try before this one."""
+        return self.tries > 0
+
     async def stream(self, number: int, value: Any) -> None:
         """Hand over a value, which becomes a part of the step that runs."""
         self._values.append((number, value))
@@ -114,7 +149,11 @@ class RestateHost:
         task.result()
 
     async def requeue(self, outcome: Failed) -> None:
-        """Return: a call that failed is not made again by itself."""
+        """Raise TryAgain where a call that failed is made again."""
+        retry = self._retry
+        if retry is None or isinstance(outcome.exception, retry.unless) or self.tries + 1 >= retry.attempts:
+            return
+        raise TryAgain(outcome.message)
 
     def _part(self, name: str, number: int) -> str:
         """Return the name of a part of a step, in which no argument of the turn is: those may be edited meanwhile."""

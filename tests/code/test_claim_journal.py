@@ -23,11 +23,11 @@ from toolcrib.approvals import (
     PostgresApprovalStore,
     SqliteApprovalStore,
 )
-from toolcrib.code import PausedProgram, Toolkit
-from toolcrib.code._claim import ClaimLog
+from toolcrib.code import JournalEntry, PausedProgram, Toolkit
+from toolcrib.code._claim import ClaimJournal
 from toolcrib.errors import PausedProgramError
 from toolcrib.pipeline import Run
-from toolcrib.sandbox import Sandbox
+from toolcrib.sandbox import Sandbox, Value
 from toolcrib.tools import Tool, ez_tool
 
 KEY = "a key of more than sixteen bytes"
@@ -61,62 +61,43 @@ def claims(store: LedgerStore) -> list[str]:
     return [key.removeprefix("claim:") for key in store._executing if key.startswith("claim:")]  # pyright: ignore[reportPrivateUsage] -- a program's key is its own
 
 
-async def test_lines_come_back_in_order_and_those_of_the_next_resumption_come_after_them(store: LedgerStore) -> None:
-    for number in range(2):
-        await store.claim("program")
-        log = ClaimLog(store, "program", "journal")
-        await log.load()
-        log.write({"t": "started", "id": f"{number}"})
-        await log.flush()
-        log.write({"t": "suspended", "id": f"{number}"})
-        await log.flush()
-        await store.release("program", ended=False)
-
-    lines = await ClaimLog(store, "program", "journal").load()
-
-    assert [(line["t"], line["id"]) for line in lines] == [
-        (kind, number) for number in ("0", "1") for kind in ("started", "suspended")
-    ]
-
-
 async def test_a_result_too_many_is_left_out_so_that_its_call_is_in_doubt() -> None:
     store = MemoryApprovalStore()
     await store.claim("program")
-    log = ClaimLog(store, "program", "journal")
+    journal = ClaimJournal(store, "program", "journal")
     for number in range(9):
-        log.write({"t": "started", "id": f"{number}"})
-        log.write({"t": "ended", "id": f"{number}", "reply": {"value": "x" * 2_000_000}})
-    await log.flush()
+        journal.append(JournalEntry("started", f"{number}"))
+        journal.append(JournalEntry("ended", f"{number}", {"reply": Value("x" * 2_000_000)}))
+    await journal.flush()
 
-    lines = await ClaimLog(store, "program", "journal").load()
+    entries = await ClaimJournal(store, "program", "journal").read()
 
-    assert [sum(line["t"] == kind for line in lines) for kind in ("started", "ended")] == [9, 7]
+    assert [sum(entry.kind == kind for entry in entries) for kind in ("started", "ended")] == [9, 7]
 
 
-async def test_another_journal_has_other_lines_and_deleted_ones_are_gone(store: LedgerStore) -> None:
+async def test_a_journal_that_is_deleted_has_no_entries(store: LedgerStore) -> None:
     await store.claim("program")
-    log = ClaimLog(store, "program", "one")
-    log.write({"t": "started", "id": "a"})
-    await log.flush()
-    other = await ClaimLog(store, "program", "two").load()
+    journal = ClaimJournal(store, "program", "one")
+    journal.append(JournalEntry("started", "a"))
+    await journal.flush()
 
-    await log.delete()
+    await journal.delete()
 
-    assert (other, await ClaimLog(store, "program", "one").load()) == ([], [])
+    assert await ClaimJournal(store, "program", "one").read() == []
 
 
 async def test_a_process_that_was_taken_for_lost_writes_nothing_more(store: LedgerStore) -> None:
     await store.claim("program")
-    log = ClaimLog(store, "program", "journal")
-    log.write({"t": "started", "id": "a"})
-    await log.flush()
+    journal = ClaimJournal(store, "program", "journal")
+    journal.append(JournalEntry("started", "a"))
+    await journal.flush()
     await take_over(store, "program")  # it has written nothing yet
-    log.write({"t": "started", "id": "b"})
+    journal.append(JournalEntry("started", "b"))
 
     with pytest.raises(PausedProgramError, match="another process resumes it now"):
-        await log.flush()
+        await journal.flush()
 
-    assert [line["id"] for line in await ClaimLog(store, "program", "journal").load()] == ["a"]
+    assert [entry.call_id for entry in await ClaimJournal(store, "program", "journal").read()] == ["a"]
 
 
 async def test_a_program_that_was_taken_for_lost_makes_no_further_call(engine: Sandbox, store: LedgerStore) -> None:

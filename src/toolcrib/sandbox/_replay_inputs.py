@@ -1,4 +1,7 @@
-"""The replay log of a program: what it was given and when, so that another worker can be given the same."""
+"""Inputs of a program besides the replies to its calls, so that another worker can be given the same ones.
+
+The calls and their replies are in a journal, and the host's; this is a part of the engine's own state.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,8 @@ class Diverged(Exception):
     """The program does not do again what it did before; the message says where."""
 
 
-class ReplayLog:
-    """The seed of one program, the readings of its clock, and what it was given after each wait.
+class ReplayInputs:
+    """The seed of one program, the readings of its clock, and the replies that it was given after each wait, by number.
 
     A call for which the program waits alone is not among the waits: the program is given its reply, whenever it comes.
 
@@ -48,8 +51,8 @@ class ReplayLog:
         self.is_live = True
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any], engine: str) -> ReplayLog:
-        """Return the log of a paused program.
+    def from_state(cls, state: Mapping[str, Any], engine: str) -> ReplayInputs:
+        """Return the inputs of a paused program.
 
         Raises:
             SandboxError: The state is not of this engine.
@@ -62,17 +65,17 @@ class ReplayLog:
         seed = state.get("seed")
         if type(seed) is not str:
             raise SandboxError(_BAD_STATE)
-        log = cls(engine, seed)
-        log.recorded = _numbers(state.get("clock"))
-        log.printed = _numbers(state.get("printed"))
-        log._held_back = frozenset(_numbers(state.get("suspended")))
-        log._expected = [_numbers(batch) for batch in _list(state.get("order"))]
-        (log._calls,) = _numbers([state.get("calls")])
-        log._is_cut = state.get("cut") is True
-        if len(log.printed) != 2 or not (log._held_back or log._is_cut):
+        inputs = cls(engine, seed)
+        inputs.recorded = _numbers(state.get("clock"))
+        inputs.printed = _numbers(state.get("printed"))
+        inputs._held_back = frozenset(_numbers(state.get("suspended")))
+        inputs._expected = [_numbers(batch) for batch in _list(state.get("order"))]
+        (inputs._calls,) = _numbers([state.get("calls")])
+        inputs._is_cut = state.get("cut") is True
+        if len(inputs.printed) != 2 or not (inputs._held_back or inputs._is_cut):
             raise SandboxError(_BAD_STATE)
-        log.is_live = log._is_cut and not log._expected
-        return log
+        inputs.is_live = inputs._is_cut and not inputs._expected
+        return inputs
 
     def save_to(self, save: SaveState) -> None:
         """Save each further entry as it is made, for the case that this process ends before the program does."""
