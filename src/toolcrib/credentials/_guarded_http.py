@@ -118,9 +118,9 @@ async def guarded_client(server: str) -> AsyncGenerator[GuardedClient]:
         server: The address of the server, which the host chose.
     """
     home = urlsplit(server)
-    here = {_range_of(address) for address in await _addresses(home.hostname or "", home.port or 443)}
-    allowed = frozenset[_Range](("public", *here)) - {"never"}
-    transport = _CheckedTransport(allowed)
+    allowed = set[_Range](("public",))
+    allowed.update(map(_range_of, await _addresses(home.hostname or "", home.port or 443)))
+    transport = _CheckedTransport(frozenset(allowed - {"never"}))
     async with httpx2.AsyncClient(transport=transport, timeout=_SECONDS, follow_redirects=False) as http:
         yield GuardedClient(http)
 
