@@ -20,7 +20,7 @@ _FAILED = 'this call was begun and failed: "{error}". It may have been done in p
 _LOST = "this call was executed, and its result was not stored"
 _ANSWERS = f"The answers are: {'; '.join(DOUBT_ANSWERS.values())}"
 _CHANGED = (
-    "The tool has changed since and does not take the arguments any more ({error}). Give its result if it was done, "
+    "The tool has changed since and no longer takes the arguments ({error}). Give its result if it was done, "
     "other arguments to have it done now, or deny it"
 )
 

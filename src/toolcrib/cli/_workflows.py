@@ -212,7 +212,7 @@ def fork(
     step: Annotated[
         int,
         typer.Option(
-            "--from", metavar="N", min=1, help="The first call of a program to be made anew, as `show` numbers them."
+            "--from", metavar="N", min=1, help="The first call of a program to be made again, as `show` numbers them."
         ),
     ] = 1,
     new_id: Annotated[

@@ -73,7 +73,7 @@ def json_form(value: Any, context: Context, written: Any = UNWRITTEN) -> Any:
 
 @lru_cache(maxsize=2_000)
 def _form_of(kind: type[Any]) -> Callable[[Any, Context, Any], Any]:
-    """Return what makes the JSON form of the values of a class."""
+    """Return the function that makes the JSON form of the values of a class."""
     table: tuple[tuple[Any, Callable[[Any, Context, Any], Any]], ...] = (
         ((pydantic.SecretStr, pydantic.SecretBytes, pydantic.Secret), _secret_form),
         (Enum, lambda value, context, written: json_form(value.value, context, written)),

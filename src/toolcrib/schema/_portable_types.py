@@ -53,8 +53,8 @@ def portable(annotation: Any) -> Any:
     if mark is not None:
         return Annotated[annotation, mark]
     if isinstance(annotation, types.GenericAlias) or (arguments and getattr(annotation, "__module__", "") == "typing"):
-        kept = 1 if origin in _MAPPINGS else 0  # its keys are texts in JSON, and read as such
-        inner = (*arguments[:kept], *map(portable, arguments[kept:]))
+        keys = 1 if origin in _MAPPINGS else 0  # its keys are texts in JSON, and read as such
+        inner = (*arguments[:keys], *map(portable, arguments[keys:]))
         return annotation if inner == arguments else with_arguments(annotation, inner)
     return annotation
 

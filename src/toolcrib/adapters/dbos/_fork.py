@@ -64,7 +64,7 @@ def fork_work(client: Client, work_id: str, step: int = 1, *, id: str | None = N
         fork_id = id or f"program-{uuid4().hex}"
         entries = _entries_before(journal_entries(client, work.id), step, work.id)
     elif "turn" not in data:
-        raise EngineError(f"the workflow {work.id} is no turn and no program, and cannot be forked")
+        raise EngineError(f"the workflow {work.id} is neither a turn nor a program, and cannot be forked")
     elif step > 1:
         raise EngineError(f"the turn {work.id} is one call, and is forked from that: step is 1, and not {step}")
     else:

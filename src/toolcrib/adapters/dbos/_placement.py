@@ -179,7 +179,9 @@ def require_attributes(who: str, attributes: object) -> None:
             shown = "attributes={'customer': 'acme'}"
             raise TypeError(f"{who}: attributes are texts by name, as in {shown}, and not {attributes!r:.80}")
         if not _NAME.fullmatch(name):
-            raise ValueError(f"{who}: the name of an attribute is of letters, digits and `_.:/-`, not {name!r:.80}")
+            raise ValueError(
+                f"{who}: the name of an attribute must have letters, digits and `_.:/-` alone, not {name!r:.80}"
+            )
 
 
 def turn_id_of(id: str) -> str:
