@@ -68,7 +68,7 @@ async def test_metadata_about_another_server_is_refused(resource: str) -> None:
 
 
 async def test_metadata_of_another_authorization_server_is_refused() -> None:
-    with pytest.raises(ConsentError, match="and not of"):
+    with pytest.raises(ConsentError, match="and not to"):
         await discovered(Web(ABOUT, {**METADATA, "issuer": "https://evil.example"}), Settings(SERVER))
 
 

@@ -80,7 +80,7 @@ class ApprovalEntry(ShortRepr):
         return "done" if self.answer is not None and self.answer.done is not None else "approved"
 
     def equal_call_text(self) -> str:
-        """Return a sentence on the call of the entry, for a question about an equal one."""
+        """Return the state of its call in words, for a question about an equal one."""
         execution, state = self.execution, self.execution_state
         is_edited = isinstance(self.answer, Grant) and self.answer.override_args is not None
         edited = ", with the arguments that its approver gave in the place of these," if is_edited else ""

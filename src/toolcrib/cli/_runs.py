@@ -185,7 +185,7 @@ _CELLS: Mapping[str, Callable[[RunSummary], Text]] = {
     "id": lambda run: Text(cell_text(run.id)),
     "way in": lambda run: Text(cell_text(", ".join(run.names) or run.entry)),
     "for": lambda run: Text(cell_text(run.principal or "")),
-    "begun": lambda run: Text(_local(run.started_at)),
+    "begun": lambda run: Text(datetime.fromisoformat(run.started_at).astimezone().isoformat(" ", "seconds")[:19]),
     "took": lambda run: Text("" if run.duration_ms is None else _took(run.duration_ms)),
     "calls": lambda run: Text(", ".join(f"{count} {status}" for status, count in run.calls.items())),
     "waits for": lambda run: Text(
@@ -265,8 +265,3 @@ def _took(milliseconds: float) -> str:
         return f"{milliseconds:.1f} ms"
     seconds = milliseconds / 1_000
     return f"{seconds:.1f} s" if seconds < 120 else str(timedelta(seconds=round(seconds)))
-
-
-def _local(at: str) -> str:
-    """Return a time as this machine writes it."""
-    return datetime.fromisoformat(at).astimezone().isoformat(" ", "seconds")[:19]

@@ -29,7 +29,9 @@ def work_page(work: Any, more: Mapping[str, Any]) -> str:
     """
     program: Mapping[str, Any] = more.get("result") or {}
     value = value_of(work, more)
-    lines = [f"{work.kind} {work.id} is {work.state}", *_named(_facts(work, more))]
+    facts = _facts(work, more).items()
+    lines = [f"{work.kind} {work.id} is {work.state}"]
+    lines += [f"  {name:<11}{' '.join(text.split())}" for name, text in facts if text]
     if work.kind == "program":
         code = str(more["input"].get("code", "")).rstrip().split("\n")
         cut = [f"({count_text(len(code) - _LINES, 'more line')})"] if len(code) > _LINES else []
@@ -86,10 +88,6 @@ def _facts(work: Any, more: Mapping[str, Any]) -> dict[str, str]:
         "started": when(work.started_at),
         "ended": when(work.ended_at),
     }
-
-
-def _named(facts: Mapping[str, str]) -> list[str]:
-    return [f"  {name:<11}{' '.join(text.split())}" for name, text in facts.items() if text]
 
 
 def _part(title: str, lines: list[str]) -> list[str]:

@@ -118,9 +118,9 @@ async def guarded_client(server: str) -> AsyncGenerator[GuardedClient]:
         server: The address of the server, which the host chose.
     """
     home = urlsplit(server)
-    here = await _ranges(home.hostname or "", home.port or 443)
-    allowed: frozenset[_Range] = frozenset({"public", *(here - {"never"})})
-    transport = _CheckedTransport(allowed)
+    allowed = set[_Range](("public",))
+    allowed.update(map(_range_of, await _addresses(home.hostname or "", home.port or 443)))
+    transport = _CheckedTransport(frozenset(allowed - {"never"}))
     async with httpx2.AsyncClient(transport=transport, timeout=_SECONDS, follow_redirects=False) as http:
         yield GuardedClient(http)
 
@@ -153,10 +153,6 @@ async def _checked_address(scheme: str, host: str, port: int | None, allowed: fr
     if scheme != "https" and ranges != {"loopback"}:
         raise AddressError(f"{scheme}://{host} is not visited: it is not https")
     return found[0]
-
-
-async def _ranges(host: str, port: int) -> frozenset[_Range]:
-    return frozenset(_range_of(address) for address in await _addresses(host, port))
 
 
 async def _addresses(host: str, port: int) -> list[str]:

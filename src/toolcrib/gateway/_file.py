@@ -78,21 +78,7 @@ def toolset_of_file(path: Path, environment: Mapping[str, str] | None = None, en
     servers, apis = _entries(path, document, texts)
     several = len(_servers_in(path, whole)) + len(_apis_in(path, whole)) > 1
     vault = Vault(_credential_place(path, document, texts))
-
-    def members() -> Iterator[Toolset]:
-        for place, entry in (servers | apis).items():
-            prefix = _prefix(place.server) if several else ""
-            if entry.disabled or not getattr(entry, "enabled", True):
-                continue
-            if isinstance(entry, ApiEntry):
-                yield api_toolset(place, entry, prefix, vault)
-            elif entry.is_sse and several and not entry.toolcrib.required:
-                _log.error("%s. It is left out.", old_transport(place))
-            else:
-                _warn_of_unknown(place, entry)
-                yield server_toolset(place, entry, prefix, vault)
-
-    toolsets = [*members()]
+    toolsets = [*_toolsets_of(servers | apis, vault, several=several)]
     if not toolsets:
         raise TargetError(str(path), f"it has no server that is switched on; add one under `{_KEYS[0]}`")
     tools = Toolset(toolsets, toolset_id=path.stem)
@@ -109,6 +95,23 @@ def toolset_of_file(path: Path, environment: Mapping[str, str] | None = None, en
     if limits is not None and limits.tool_names:
         tools = tools.requiring(limits.tool_names, "toolcrib.limits.per_tool")
     return _under_rules(path, document, texts, _within_budgets(path, document, texts, tools))
+
+
+def _toolsets_of(
+    entries: Mapping[FilePlace, ServerEntry | ApiEntry], vault: Vault, *, several: bool
+) -> Iterator[Toolset]:
+    """Yield the tools of each entry that is switched on, with its name before theirs where the file has `several`."""
+    for place, entry in entries.items():
+        prefix = _prefix(place.server) if several else ""
+        if entry.disabled or not getattr(entry, "enabled", True):
+            continue
+        if isinstance(entry, ApiEntry):
+            yield api_toolset(place, entry, prefix, vault)
+        elif entry.is_sse and several and not entry.toolcrib.required:
+            _log.error("%s. It is left out.", old_transport(place))
+        else:
+            _warn_of_unknown(place, entry)
+            yield server_toolset(place, entry, prefix, vault)
 
 
 @explain_options()

@@ -233,7 +233,8 @@ class _Replay:
         found = await self.rehearsal.admit(self._request(call, attempt), run, hooks=hooks)
         progress.take(found, asked=replayed.answers.asked)
         admitted = found.result
-        if isinstance(admitted, Failed) and admitted.code == "hook_error" and not _was(call, "hook_error"):
+        had_failed = any((attempt.outcome or {}).get("code") == "hook_error" for attempt in call.attempts)
+        if isinstance(admitted, Failed) and admitted.code == "hook_error" and not had_failed:
             progress.undecided = str(admitted.exception)
 
     def _lacks(self, call: RecordedCall, attempt: RecordedAttempt) -> str:
@@ -362,10 +363,6 @@ def _error_of(outcome: Mapping[str, Any]) -> Exception | None:
         return None
     is_retry = outcome.get("code") in RETRIES
     return ModelRetry(str(outcome["message"])) if is_retry else RuntimeError(str(outcome["message"]))
-
-
-def _was(call: RecordedCall, code: str) -> bool:
-    return any((attempt.outcome or {}).get("code") == code for attempt in call.attempts)
 
 
 def _is_hosts(call: RecordedCall, was: ReplayVerdict) -> bool:

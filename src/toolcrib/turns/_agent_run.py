@@ -130,7 +130,8 @@ class AgentRun:
                         turn, value = self._next_value()
                         if len(work.undelivered) * 2 <= most:  # all at once: waking a task costs as much as a turn
                             while self._full:
-                                _release(self._full.popleft())
+                                if not (waiter := self._full.popleft()).done():
+                                    waiter.set_result(None)
                         if value is not END:
                             yield turn, value
                     elif self._error is not None:
@@ -298,8 +299,3 @@ class AgentRun:
                 await agent.context_pool.add(value)
         finally:
             ambient.reset(token)
-
-
-def _release(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():
-        waiter.set_result(None)

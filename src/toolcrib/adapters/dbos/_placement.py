@@ -98,7 +98,7 @@ class Queue:
         if self.is_partitioned and partition is None:
             raise EngineError(
                 f"the queue `{self.name}` has limits for each partition: name the partition of this work, as in "
-                "partition='tenant-7', or `--partition tenant-7`"
+                "partition='tenant-7'"
             )
 
     @property
@@ -177,10 +177,10 @@ def require_attributes(who: str, attributes: object) -> None:
     for name, value in pairs.items():
         if not (isinstance(name, str) and isinstance(value, str)):
             shown = "attributes={'customer': 'acme'}"
-            raise TypeError(f"{who}: attributes must be texts by name, as in {shown}, and not {attributes!r:.80}")
+            raise TypeError(f"{who}: attributes are texts by name, as in {shown}, and not {attributes!r:.80}")
         if not _NAME.fullmatch(name):
             raise ValueError(
-                f"{who}: the name of an attribute must have letters, digits and `_.:/-` only, and is {name!r:.80}"
+                f"{who}: the name of an attribute must have letters, digits and `_.:/-` alone, not {name!r:.80}"
             )
 
 

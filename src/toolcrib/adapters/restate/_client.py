@@ -157,16 +157,14 @@ class RestateClient:
         query = f"SELECT entry_json FROM sys_journal WHERE id = {_text(invocation)} AND index = 0"
         entries = await self._query(query)
         if not entries or not entries[0].get("entry_json"):
-            raise EngineError(
-                f"the server at {self.admin} no longer has the journal of the turn {turn_id}: put it again"
-            )
+            raise EngineError(f"the server at {self.admin} no longer has a journal of the turn {turn_id}: put it again")
         data = json.loads(bytes(json.loads(entries[0]["entry_json"])["Command"]["Input"]["payload"]))
         fork_id = str(uuid4())
         await self.enqueue(agent, fork_id, {**data, "turn": {**data["turn"], "uuid": fork_id}})
         return fork_id
 
     async def _change(self, verb: str, agent: str, turn_id: str, query: str = "", unless: int = 0) -> None:
-        """Change the state of a turn, unless the server refuses that with the status `unless`."""
+        """Change the state of a turn; a refusal with the status `unless` counts as done."""
         invocation = await self._invocation(agent, turn_id)
         url = f"{self.admin}/invocations/{invocation}/{verb}{query}"
         reply = await self._reply("PATCH", url)
