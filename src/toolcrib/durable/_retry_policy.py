@@ -55,7 +55,7 @@ def require_retries(who: str, agent_name: str, tools: Iterable[Tool[..., Any]], 
     """
     if retries is None:
         return
-    if not (isinstance(retries, Mapping) and all(isinstance(policy, RetryPolicy) for policy in retries.values())):  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType] -- a host's value
+    if not (isinstance(retries, Mapping) and all(isinstance(policy, RetryPolicy) for policy in retries.values())):  # pyright: ignore[reportUnknownVariableType] -- a host's value
         raise TypeError(
             f"{who}: retries must be a policy for each tool, as in retries={{'mail': RetryPolicy(3)}}, and not "
             f"{retries!r:.80}"
