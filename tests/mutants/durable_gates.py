@@ -99,9 +99,16 @@ DURABLE_GATES: tuple[Gate, ...] = (
     ),
     # --- what is written down of a call
     Gate(
+        "an answer is left to the worker that has the work",
+        "durable/_work_store.py",
+        "await self._fence()  # one that was handed over would use the answer up, and begin nothing",
+        "pass",
+        ("tests/durable/test_work_store.py",),
+    ),
+    Gate(
         "one question about a call in doubt",
         "pipeline/_approve.py",
-        'uuid5(NAMESPACE_URL, f"toolcrib:in-doubt:{asked}")',
+        'uuid5(NAMESPACE_URL, f"toolcrib:in-doubt:{key}")',
         "uuid4()",
         ("tests/pipeline/test_recover.py", "tests/adapters/dbos/test_once.py"),
     ),

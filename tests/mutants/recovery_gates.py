@@ -690,7 +690,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "a result that the store has of a call that comes back as begun",
         _APPROVE,
-        "if store is not None and (begun := await _stored_execution(call, store)) is not None:",
+        "if isinstance(known, approvals.ApprovalEntry):",
         "if False:",
         _OF_DOUBTS,
     ),

@@ -465,8 +465,8 @@ def request_for(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
     asked = f"{call.counted_in}:{call.id}:{call.history.doubts}:{call.digest}"
     follows = _followed(call) if in_doubt else None
     if in_doubt:
-        began_by = asked if follows is None else f"{follows}:{plan.definition}"
-        request_id = uuid5(NAMESPACE_URL, f"toolcrib:in-doubt:{began_by}")
+        key = asked if follows is None else f"{follows}:{plan.definition}"
+        request_id = uuid5(NAMESPACE_URL, f"toolcrib:in-doubt:{key}")
     elif run.durability.fence is None:
         request_id = uuid4()
     else:  # two executions of one piece of work ask one question, however late the first of them is heard
