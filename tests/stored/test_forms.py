@@ -166,12 +166,12 @@ _CLIENT = OAuthClient("client", "secret")
 
 
 @ez_tool(requires_approval=True)
-async def sign_in(pin: SecretStr) -> None: ...
+async def sign_in(pin: SecretStr, seats: dict[tuple[int, int], str]) -> None: ...
 
 
 def secret_call() -> dict[str, Any]:
-    """Return a call with a secret argument that waits for a person, as JSON shapes."""
-    call = ToolCall("sign_in", {"pin": "4711"}, "call_1")
+    """Return a call with a secret argument, and one that JSON does not bring back, that waits for a person."""
+    call = ToolCall("sign_in", {"pin": SecretStr("4711"), "seats": {(1, 2): "ann"}}, "call_1", origin="host")
     return asyncio.run(Pipeline([sign_in]).run(call, Run("run_1"))).to_dict()["call"]
 
 
@@ -377,7 +377,7 @@ def test_a_suspended_call_is_read_only_if_it_can_be_resumed() -> None:
     data = golden("Suspended")
     data["call"]["version"] = FORM_VERSIONS["Call"] + 1
 
-    with pytest.raises(NewerForm, match="the stored Call has version 3"):
+    with pytest.raises(NewerForm, match="the stored Call has version 4"):
         outcome_from_dict(data)
 
 

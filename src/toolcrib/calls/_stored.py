@@ -18,7 +18,7 @@ FORM_VERSIONS: Final[dict[str, int]] = {
     "Agent": 1,
     "AgentContext": 1,
     "ApprovalRequest": 6,
-    "Call": 2,
+    "Call": 3,
     "Completed": 1,
     "ContextItem": 1,
     "ContextPool": 1,

@@ -486,12 +486,13 @@ class LiveCall:
             "idempotency_key": self.id if ctx is None else ctx.idempotency_key,
             "trace": {} if self.trace is None else self.trace.carry(),
             "begun": self.begun,
+            **({"digest_key": history.digest_key.hex()} if self.args.has_secrets else {}),
             **({"same_process": list(stored.lost)} if stored.lost else {}),
             **(self._result() if self.state == "executed" else {}),
         }
-        if not self.args.has_secrets:  # in the form that has its fields: workers of the version before read it
-            return data
-        return versioned("Call", {**data, "digest_key": history.digest_key.hex()})
+        if stored.lost:
+            return versioned("Call", data)
+        return {**data, "version": 2} if self.args.has_secrets else data  # in the oldest form that has its fields
 
     def _result(self) -> dict[str, Any]:
         if self.error is not None:
