@@ -156,6 +156,9 @@ GIVEN: dict[str, Callable[[dict[str, Any]], Any]] = {
     "tools.ToolOptions.__init__": lambda n: ToolOptions(**n),
     "toolsets.Toolset.__init__": lambda n: Toolset([work], **n),
     "toolsets.Toolset.with_timeout": lambda n: Toolset([work]).with_timeout(**n),
+    "adapters.mcp_client.ServerToolset.with_timeout": lambda n: mcp_client.connect("http://[::1]:9/mcp").with_timeout(
+        **n
+    ),
     "turns.Agent.run": lambda n: Agent("a", "An agent.", [work]).run(**n),
     "turns.ContextPool.__init__": lambda n: ContextPool(**n),
     "turns.ContextPool.branch": lambda n: ContextPool().branch(**n),
