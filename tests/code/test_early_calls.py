@@ -340,7 +340,7 @@ class Journal:
         """Keep nothing."""
 
 
-@pytest.mark.parametrize("options", [{"features": [Provenance()]}, {"durability": Durability(journal=Journal())}])
+@pytest.mark.parametrize("options", [{"features": [Provenance()]}, {"durability": Durability(recorder=Journal())}])
 async def test_in_a_run_with_a_feature_or_a_journal_nothing_starts(kit: Toolkit, options: dict[str, Any]) -> None:
     async with EarlyToolkit(kit, Run(**options)) as early:
         early.feed("find('Oslo')\n")

@@ -331,7 +331,7 @@ def test_what_a_round_was_decoded_with_is_no_option_of_its_run(option: str) -> N
 async def test_what_is_no_function_does_not_execute_calls(given: Any, mend: str) -> None:
     round = decode(Toolset([]), {"choices": [{"message": {"role": "assistant", "content": "hi"}}]})
 
-    with pytest.raises(TypeError, match=rf"`dispatch` of round\.run\(\) is a function .*{mend}"):
+    with pytest.raises(TypeError, match=rf"`dispatch` of round\.run\(\) must be a function .*{mend}"):
         await round.run([], given)
 
 

@@ -143,7 +143,7 @@ async def test_a_storm_of_what_nobody_asked_for_ends_before_the_answer(
 
     assert (len(found), found[1_000]) == (1_000 + len(others), ANSWER)
     assert announced.said == each * (MANY - 1_000 + 1)
-    assert f"storming: its {kind} come too fast" in caplog.text
+    assert f"storming: its {kind} arrive too fast" in caplog.text
 
 
 async def test_the_newest_progress_of_a_storm_comes_before_the_answer() -> None:

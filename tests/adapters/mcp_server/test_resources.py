@@ -108,7 +108,7 @@ async def test_lists_are_paged_and_a_cursor_that_is_gone_is_refused() -> None:
         first = await client.list_resources()
         second = await client.list_resources(cursor=first.next_cursor)
         third = await client.list_resources(cursor=second.next_cursor)
-        with pytest.raises(MCPError, match="no such cursor"):
+        with pytest.raises(MCPError, match="this cursor is no longer valid"):
             await client.list_resources(cursor="n://9")
 
     assert [one.uri for page in (first, second, third) for one in page.resources] == [f"n://{n}" for n in range(5)]

@@ -248,7 +248,7 @@ async def test_a_client_lists_the_tasks_of_its_principal_page_by_page() -> None:
                     made = [(await begin(client, _OLD, "work", {"part": str(n)}))["taskId"] for n in range(101)]
                     first = await send(client, "tasks/list")
                     second = await send(client, "tasks/list", cursor=first["nextCursor"])
-                    with pytest.raises(MCPError, match="no such cursor"):
+                    with pytest.raises(MCPError, match="this cursor is no longer valid"):
                         await send(client, "tasks/list", cursor="task_0")
 
     assert [task["taskId"] for page in (first, second) for task in page["tasks"]] == made

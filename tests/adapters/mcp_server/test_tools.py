@@ -109,7 +109,7 @@ async def test_a_tool_that_is_off_or_not_available_is_not_listed(way: Way) -> No
 @every_generation
 async def test_another_page_is_refused(way: Way) -> None:
     async with way(build_server([echo])) as client:
-        with pytest.raises(MCPError, match="no such cursor"):
+        with pytest.raises(MCPError, match="this cursor is no longer valid"):
             await client.list_tools(cursor="2")
 
 
