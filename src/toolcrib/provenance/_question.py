@@ -19,6 +19,7 @@ ASKED_INSIDE: Final = frozenset({"untrusted", "flag"})
 
 _LIKE_A_PATH: Final = re.compile(r"[.\[\"]")
 _INDEX: Final = re.compile(r'("(?:[^"\\]|\\.)*")|\[\d+\]')  # of a list; a key in quotes is left
+_PLACE: Final = re.compile(r"[^`;()]*")  # without what ends a part of a question
 _SENTENCES: Final[Mapping[OriginKind, str]] = {
     "user": "is what the user wrote",
     "trusted": "comes from {source}",
@@ -70,7 +71,7 @@ class Origin:
 
     def text(self) -> str:
         """Return the origin as a person reads it."""
-        place = ", ".join(part for part in (self.about, self.place) if part)
+        place = ", ".join(_unquoted(part) for part in (self.about, self.place) if part)
         return _SENTENCES[self.kind].format(source=f"`{self.tool}`{f' ({place})' if place else ''}")
 
     def mark(self, tool: str, path: str, value: str, to: Collection[str] = ()) -> str:
@@ -129,8 +130,8 @@ class Question:
 
     def text(self) -> str:
         """Return the question as a person reads it."""
-        part = f"has `{self.part}`, which " if self.part and self.part != self.value else ""
-        return f"{self.path} `{self.value}` {part}{self.why}" if self.path else self.why
+        part = f"has {_quoted(self.part)}, which " if self.part and self.part != self.value else ""
+        return f"{_unquoted(self.path)} {_quoted(self.value)} {part}{self.why}" if self.path else self.why
 
     def to_dict(self) -> dict[str, str]:
         """Return the question as JSON shapes."""
@@ -140,6 +141,16 @@ class Question:
         """Return the origin as JSON shapes, for a record: a value, and the call that it is from."""
         found = {"part": self.part, "tool": self.tool, "call_id": self.call_id, "place": self.place}
         return {"path": self.path, "value": self.value, "kind": self.kind, **{k: v for k, v in found.items() if v}}
+
+
+def _quoted(text: str) -> str:
+    """Return a value between backticks, or as JSON where it could pass for their end or would rearrange the line."""
+    return f"`{text}`" if "`" not in text and text.isprintable() else json.dumps(text)
+
+
+def _unquoted(text: str) -> str:
+    """Return a place as it is, or as JSON where a key of a stranger's could pass for words of the question."""
+    return text if _PLACE.fullmatch(text) and text.isprintable() else json.dumps(text)
 
 
 def digest_of(shapes: Sequence[Any]) -> str:
