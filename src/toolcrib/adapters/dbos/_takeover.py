@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Collection, Iterable
 
 from toolcrib.adapters.dbos._engine import Engine
 from toolcrib.adapters.dbos._workers import LEASE_SECONDS, Worker, hand_back, held_by, recover, workers
@@ -13,14 +14,31 @@ _LOOK_SECONDS = 5.0
 _log = logging.getLogger("toolcrib.durable")
 
 
+class IdleWork:
+    """Work that a worker holds and does not run, each piece with the time at which that was seen first."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, float] = {}
+
+    def stuck(self, held: Iterable[str], running: Collection[str], at: float) -> set[str]:
+        """Return the work that has been idle for a lease: a busy process may begin late what it took.
+
+        Args:
+            held: The ids of the work that the worker holds.
+            running: Those of the work that it runs.
+            at: The time, in seconds of a monotonic clock.
+        """
+        self._since = {work_id: self._since.get(work_id, at) for work_id in held if work_id not in running}
+        return {work_id for work_id, since in self._since.items() if at - since >= LEASE_SECONDS}
+
+
 async def keep_returning(engine: Engine) -> None:
-    """Put back what was cut off by an outage: work that this worker took, and that did not run at two looks."""
-    idle: set[str] = set()
+    """Put back what was cut off by an outage: work that this worker took, and that it has not run for a lease."""
+    idle = IdleWork()
     while True:
         await engine.clock.sleep(_LOOK_SECONDS)
-        of_this_worker = set(await asyncio.to_thread(held_by, engine.client, engine.worker_id))
-        before, idle = idle, of_this_worker - engine.running
-        stuck = before & idle
+        of_this_worker = await asyncio.to_thread(held_by, engine.client, engine.worker_id)
+        stuck = idle.stuck(of_this_worker, engine.running, engine.clock.monotonic())
         if stuck and engine.takes_work:
             await asyncio.to_thread(hand_back, engine.client, engine.worker_id, stuck)
 
