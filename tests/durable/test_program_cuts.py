@@ -2,7 +2,7 @@
 
 The executions run in one event loop, and each may be killed, stopped, handed over, or stand still, wherever it waits
 for its journal, its approval store or its fence; but not between its fence and the transaction of the store behind it,
-after which a person would be asked once more. The journal takes lines of the execution that has the program alone.
+after which a person would be asked once more. The journal takes entries of the execution that has the program alone.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import asyncio
 import json
 import random
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -21,7 +21,7 @@ from tests.effort import EFFORT
 from toolcrib.adapters.dbos._program_journal import open_calls
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.approvals._executions import active_executions
-from toolcrib.code import ExecutionResult, Toolkit, paused_program_in
+from toolcrib.code import ExecutionResult, JournalEntry, Toolkit, paused_program_in
 from toolcrib.durable import WorkStore, answered_entries
 from toolcrib.errors import register_signal
 from toolcrib.pipeline import Run
@@ -45,7 +45,7 @@ class World:
     """A program, as its database has it, and what was done outside.
 
     Attributes:
-        lines: The journal.
+        entries: The journal.
         owners: The execution that has the program, by the number of the pause before it.
         waiting: The executions that are to begin, by that number.
         asked: When and where the call began of each question, by its id; empty for one that needs approval.
@@ -56,7 +56,7 @@ class World:
     chance: random.Random
     cuts: int
     store: MemoryApprovalStore = field(default_factory=MemoryApprovalStore)
-    lines: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    entries: list[JournalEntry] = field(default_factory=list[JournalEntry])
     owners: dict[int, int] = field(default_factory=dict[int, int])
     waiting: list[int] = field(default_factory=lambda: [1])
     tasks: list[asyncio.Task[None]] = field(default_factory=list[asyncio.Task[None]])
@@ -117,7 +117,7 @@ class Execution:
         self.id, self._world, self._number = id, world, number
         self._is_lost = self._stops = self._has_passed = False
         self._active: set[str] = set()
-        self._next: list[Mapping[str, Any]] = []
+        self._next: list[JournalEntry] = []
 
     async def run(self) -> None:
         """Run the program as far as it comes."""
@@ -125,8 +125,8 @@ class Execution:
         try:
             await self._place()
             self._require_held()
-            paused = paused_program_in(world.lines)
-            begun = {id: {"begun": str(line["begun"])} for id, line in open_calls(world.lines).items()}
+            paused = paused_program_in(world.entries)
+            begun = {id: {"begun": str(fields["begun"])} for id, fields in open_calls(world.entries).items()}
             store = WorkStore(self._store(), fence=self._fence, work_id="p")
             run = Run("p").view(approvals=store, program_id="p", begun=begun, fence=self._fence)
             toolkit = Toolkit([self._tool()], sandbox=FakeSandbox(("pay", {"cents": 3})))
@@ -146,18 +146,21 @@ class Execution:
         except asyncio.CancelledError:
             self._leave()
 
-    def write(self, line: Mapping[str, Any]) -> None:
-        if line["t"] == "started":
-            line = {**line, "begun": f"{len(self._world.lines)} by {self.id}"}
-        if line["t"] != "done":
-            self._next.append(line)
+    def append(self, entry: JournalEntry) -> None:
+        if entry.kind == "started":
+            entry = replace(entry, fields={**entry.fields, "begun": f"{len(self._world.entries)} by {self.id}"})
+        if entry.kind != "done":
+            self._next.append(entry)
 
     async def flush(self) -> None:
         await self._place()
         self._require_held()
-        self._world.lines += [json.loads(json.dumps(line)) for line in self._next]
+        self._world.entries += [JournalEntry.from_dict(json.loads(entry.to_json())) for entry in self._next]
         self._next.clear()
         await self._place()
+
+    async def read(self) -> Sequence[JournalEntry]:
+        return tuple(self._world.entries)
 
     def _tool(self) -> Tool[..., Any]:
         @tool(requires_approval=True, register=False)
