@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from toolcrib.approvals._sql_store import (
-    DIGEST_KEY_TABLES,
-    EXPIRY_TABLES,
-    GRANT_USE_TABLES,
-    NOTICE_TABLES,
-    POSTGRES_APPROVAL_TABLES,
-    SqlApprovalStore,
-)
-from toolcrib.approvals._suspended_calls import SUSPENDED_CALL_TABLES
+from toolcrib.approvals._sql_store import POSTGRES_APPROVAL_TABLES, TABLES_BESIDE, SqlApprovalStore
 from toolcrib.clock import WALL_CLOCK, Clock
-from toolcrib.database import JOURNAL_TABLES, Database, PostgresTables
+from toolcrib.database import Database, PostgresTables
 
 
 class PostgresApprovalStore(SqlApprovalStore):
@@ -31,16 +23,7 @@ class PostgresApprovalStore(SqlApprovalStore):
     """
 
     def __init__(self, database: str | Path | Database, *, clock: Clock = WALL_CLOCK) -> None:
-        tables = PostgresTables(
-            database,
-            POSTGRES_APPROVAL_TABLES,
-            JOURNAL_TABLES,
-            GRANT_USE_TABLES,
-            DIGEST_KEY_TABLES,
-            EXPIRY_TABLES,
-            NOTICE_TABLES,
-            SUSPENDED_CALL_TABLES,
-        )
+        tables = PostgresTables(database, POSTGRES_APPROVAL_TABLES, *TABLES_BESIDE)
         super().__init__(tables, "toolcrib_", clock=clock)
         self.database = tables.database
         self.place = str(tables.database)

@@ -105,6 +105,17 @@ POSTGRES_APPROVAL_TABLES = _approval_tables("toolcrib_")
 """The tables of `PostgresApprovalStore`."""
 
 
+TABLES_BESIDE = (
+    JOURNAL_TABLES,
+    GRANT_USE_TABLES,
+    DIGEST_KEY_TABLES,
+    EXPIRY_TABLES,
+    NOTICE_TABLES,
+    SUSPENDED_CALL_TABLES,
+)
+"""The tables beside those of the approvals, which a store has in a file and on a server."""
+
+
 class SqlApprovalStore(LedgerStore):
     """An approval store in tables of a database.
 
@@ -263,16 +274,7 @@ class SqliteApprovalStore(FileRepr, SqlApprovalStore):
     """
 
     def __init__(self, path: str | Path, *, clock: Clock = WALL_CLOCK) -> None:
-        tables = SqliteTables(
-            path,
-            SQLITE_APPROVAL_TABLES,
-            JOURNAL_TABLES,
-            GRANT_USE_TABLES,
-            DIGEST_KEY_TABLES,
-            EXPIRY_TABLES,
-            NOTICE_TABLES,
-            SUSPENDED_CALL_TABLES,
-        )
+        tables = SqliteTables(path, SQLITE_APPROVAL_TABLES, *TABLES_BESIDE)
         super().__init__(tables, "", clock=clock)
         self.path = tables.path
         self.place = str(tables.path.absolute())
