@@ -195,11 +195,11 @@ def test_a_limit_that_makes_no_sense_is_refused(bad: dict[str, float]) -> None:
 @pytest.mark.parametrize(
     ("bad", "says"),
     [
-        ({"memory": "1GB"}, "memory is a whole number, and not '1GB'"),
-        ({"calls": 1.5}, "calls is a whole number, and not 1.5"),
-        ({"calls": None}, "calls is a whole number, and not None"),
-        ({"program_time": "5"}, "program_time is a number of seconds, and not '5'"),
-        ({"sleep_time": True}, "sleep_time is a number of seconds, and not True"),
+        ({"memory": "1GB"}, "memory must be a whole number, and not '1GB'"),
+        ({"calls": 1.5}, "calls must be a whole number, and not 1.5"),
+        ({"calls": None}, "calls must be a whole number, and not None"),
+        ({"program_time": "5"}, "program_time must be a number of seconds, and not '5'"),
+        ({"sleep_time": True}, "sleep_time must be a number of seconds, and not True"),
     ],
     ids=str,
 )
