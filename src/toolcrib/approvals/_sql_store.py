@@ -103,8 +103,6 @@ SQLITE_APPROVAL_TABLES = _approval_tables("")
 """The tables of `SqliteApprovalStore`."""
 POSTGRES_APPROVAL_TABLES = _approval_tables("toolcrib_")
 """The tables of `PostgresApprovalStore`."""
-
-
 TABLES_BESIDE = (
     JOURNAL_TABLES,
     GRANT_USE_TABLES,

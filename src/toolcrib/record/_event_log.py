@@ -70,9 +70,9 @@ Ancestors: TypeAlias = tuple[Activity, ...]
 """The activities around a call, the outermost first; empty where none is recorded."""
 
 _EVENT = "SELECT position, source, run_id, id, kind, name, at, data FROM toolcrib_events"
-_CHANGED = f"""SELECT {", ".join(f"a.{name}" for name in ACTIVITY_COLUMNS.split(", "))} FROM toolcrib_events e
-    CROSS JOIN toolcrib_activities a WHERE e.position > ? AND a.id = e.id AND a.last_position = e.position
-    ORDER BY e.position LIMIT ?"""  # SQLite reads them in this order, the events first
+_CHANGED = f"""SELECT {", ".join(f"a.{name}" for name in ACTIVITY_COLUMNS.split(", "))} FROM
+    (SELECT position, id FROM toolcrib_events WHERE position > ? ORDER BY position LIMIT ?) e
+    CROSS JOIN toolcrib_activities a WHERE a.id = e.id AND a.last_position = e.position ORDER BY e.position"""
 _MOST_IDS = 200  # in one statement
 _COUNTS = """SELECT source, status, COUNT(*) FROM toolcrib_activities WHERE status <> 'completed'
     GROUP BY source, status
@@ -144,7 +144,12 @@ class EventLog:
 
     def changed(self, position: int, limit: int = 500) -> list[Activity]:
         """Return the calls and runs that have an event after a position, by their latest event."""
-        return [Activity(*row) for row in self.rows(_CHANGED, (position, limit))]
+        require_number("EventLog", "limit", limit, least=1)
+        found: list[Activity] = []
+        while len(found) < limit and (events := self.since(position, limit)):
+            found += [Activity(*row) for row in self.rows(_CHANGED, (position, len(events)))]
+            position = events[-1].position
+        return found[:limit]
 
     def activity(self, source: str, id: str, run_id: str | None = None) -> Activity | None:
         """Return how one call or run stands: of several calls with that id the latest, unless its run is given."""
