@@ -1,8 +1,8 @@
 """A program whose executions are cut off anywhere: its call is made as often as a person agreed, and asked about once.
 
 The executions run in one event loop, and each may be killed, stopped, handed over, or stand still, wherever it waits
-for its journal, its approval store or its fence; but not between its fence and the transaction of the store behind it,
-after which a person would be asked once more. The journal takes entries of the execution that has the program alone.
+for its journal, its approval store or its fence. The journal, and what is held of the store, take writes of the
+execution that has the program alone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 import json
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -115,7 +115,7 @@ class Execution:
 
     def __init__(self, world: World, id: int, number: int) -> None:
         self.id, self._world, self._number = id, world, number
-        self._is_lost = self._stops = self._has_passed = False
+        self._is_lost = self._stops = False
         self._active: set[str] = set()
         self._next: list[JournalEntry] = []
 
@@ -127,7 +127,8 @@ class Execution:
             self._require_held()
             paused = paused_program_in(world.entries)
             begun = {id: {"begun": str(fields["begun"])} for id, fields in open_calls(world.entries).items()}
-            store = WorkStore(self._store(), fence=self._fence, work_id="p")
+            held = self._store(self._require_held)
+            store = WorkStore(self._store(), fence=self._fence, work_id="p", held=held)
             run = Run("p").view(approvals=store, program_id="p", begun=begun, fence=self._fence)
             toolkit = Toolkit([self._tool()], sandbox=FakeSandbox(("pay", {"cents": 3})))
             toolkit = toolkit.with_sandbox(replayable(toolkit.sandbox))
@@ -171,15 +172,15 @@ class Execution:
 
         return pay
 
-    def _store(self) -> Any:
+    def _store(self, check: Callable[[], None] = lambda: None) -> Any:
         execution, kept = self, self._world.store
 
         class Store(MemoryApprovalStore):
             async def _run(self, work: Any, *, write: bool) -> Any:
-                if not execution._has_passed:
-                    await execution._place()
-                execution._has_passed, before = False, set(active_executions)
+                await execution._place()
+                before = set(active_executions)
                 try:
+                    check()  # in the transaction
                     return await kept._run(work, write=write)
                 finally:
                     execution._active |= active_executions - before
@@ -191,7 +192,6 @@ class Execution:
         await self._place()
         if self._is_lost and not self._stops:
             await asyncio.Event().wait()
-        self._has_passed = True
 
     def _require_held(self) -> None:
         if self._world.owners.get(self._number) != self.id or self._world.result is not None:
@@ -199,6 +199,7 @@ class Execution:
 
     def _leave(self) -> None:
         if self._world.owners.get(self._number) == self.id:
+            del self._world.owners[self._number]
             self._world.waiting.append(self._number)
 
     async def _place(self) -> None:

@@ -523,8 +523,8 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "a turn whose worker was given up asks about nothing",
         _WORK_STORE,
-        "approvals=WorkStore(approvals, execution, tools, fence=may_begin),",
-        "approvals=WorkStore(approvals, execution, tools),",
+        "approvals=WorkStore(approvals, execution, tools, fence=may_begin, held=held),",
+        "approvals=WorkStore(approvals, execution, tools, held=held),",
         _OF_WORKERS,
     ),
     Gate(

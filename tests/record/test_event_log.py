@@ -52,7 +52,6 @@ def test_of_calls_that_are_named_no_other_call_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "wanted",
     [
-        ActivityFilter(top=True),
         ActivityFilter(sources=("session",)),
         ActivityFilter(statuses=("failed", "error")),
         ActivityFilter(sources=("turn", "agent"), statuses=("failed",)),
@@ -74,6 +73,15 @@ def test_no_filter_reads_the_whole_table(tmp_path: Path, wanted: ActivityFilter,
 
     assert "SEARCH toolcrib_activities" in plan
     assert "SCAN toolcrib_activities" not in plan
+
+
+@pytest.mark.parametrize("before", [None, 900])
+def test_what_is_at_the_top_is_read_off_an_index_of_nothing_else(tmp_path: Path, before: int | None) -> None:
+    kept(tmp_path / "events.db", event("c1"))
+
+    plan = plan_of(tmp_path / "events.db", lambda log: log.activities(ActivityFilter(top=True), before=before))
+
+    assert plan.split(" USING ")[1:] == [f"INDEX toolcrib_activities_top{' (first_position<?)' if before else ''}"]
 
 
 def test_no_page_is_sorted_before_its_rows_are_chosen(tmp_path: Path) -> None:

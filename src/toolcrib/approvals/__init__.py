@@ -51,12 +51,9 @@ if TYPE_CHECKING:
     from toolcrib.approvals._required import approvers_problem, can_be_met
     from toolcrib.approvals._saved_sessions import SavedSession
     from toolcrib.approvals._sql_store import (
-        DIGEST_KEY_TABLES,
-        EXPIRY_TABLES,
-        GRANT_USE_TABLES,
-        NOTICE_TABLES,
         POSTGRES_APPROVAL_TABLES,
         SQLITE_APPROVAL_TABLES,
+        TABLES_BESIDE,
         SqlApprovalStore,
         SqliteApprovalStore,
     )
@@ -73,7 +70,6 @@ if TYPE_CHECKING:
         pending_requests,
     )
     from toolcrib.approvals._suspended_calls import (
-        SUSPENDED_CALL_TABLES,
         KeepsSuspendedCalls,
         MemorySuspendedCalls,
         SuspendedCall,
@@ -105,30 +101,23 @@ else:
             "._saved_sessions": "SavedSession",
             "._postgres": "PostgresApprovalStore",
             "._sql_store": (
-                "DIGEST_KEY_TABLES EXPIRY_TABLES GRANT_USE_TABLES NOTICE_TABLES "
-                "POSTGRES_APPROVAL_TABLES "
-                "SQLITE_APPROVAL_TABLES SqlApprovalStore SqliteApprovalStore"
+                "POSTGRES_APPROVAL_TABLES SQLITE_APPROVAL_TABLES TABLES_BESIDE SqlApprovalStore SqliteApprovalStore"
             ),
             "._store": (
                 "ApprovalStore ClaimsWork KeepsDigestKey KeepsJournals KeepsSessions ReviewableApprovalStore "
                 "WaitableApprovalStore WrappedApprovalStore find_entry pending_requests"
             ),
             "._suspended_calls": (
-                "SUSPENDED_CALL_TABLES KeepsSuspendedCalls MemorySuspendedCalls "
-                "SuspendedCall SuspendedCallStore suspended_calls_beside"
+                "KeepsSuspendedCalls MemorySuspendedCalls SuspendedCall SuspendedCallStore suspended_calls_beside"
             ),
             "toolcrib.schema": "digest",
         },
     )
 
 __all__ = [
-    "DIGEST_KEY_TABLES",
-    "EXPIRY_TABLES",
-    "GRANT_USE_TABLES",
-    "NOTICE_TABLES",
     "POSTGRES_APPROVAL_TABLES",
     "SQLITE_APPROVAL_TABLES",
-    "SUSPENDED_CALL_TABLES",
+    "TABLES_BESIDE",
     "AgentContext",
     "ApprovalEntry",
     "ApprovalPolicy",

@@ -7,10 +7,11 @@ import hashlib
 import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from toolcrib._short_repr import FileRepr
 from toolcrib.approvals._claims import MOST_BEGUN
@@ -69,48 +70,38 @@ def _approval_tables(prefix: str) -> StoreTables:
     )
 
 
-EXPIRY_TABLES = StoreTables(  # not a version of `approvals`: processes of the version before go on
-    "expiry",
-    (
-        (
-            "CREATE TABLE IF NOT EXISTS toolcrib_expiry (request TEXT PRIMARY KEY, closes_at TEXT NOT NULL)",
-            "CREATE INDEX IF NOT EXISTS toolcrib_expiry_by_time ON toolcrib_expiry (closes_at)",
-        ),
-    ),
-)
-"""The table of when requests expire."""
-DIGEST_KEY_TABLES = StoreTables(  # not a version of `approvals`, for the same reason
-    "digest keys",
-    (("CREATE TABLE IF NOT EXISTS toolcrib_digest_keys (number INTEGER PRIMARY KEY, key TEXT NOT NULL)",),),
-)
-"""The table of the key of the digests of secret arguments."""
-NOTICE_TABLES = StoreTables(  # not a version of `approvals`, for the same reason
-    "notices",
-    (
-        (
-            """CREATE TABLE IF NOT EXISTS toolcrib_notices (request TEXT NOT NULL, address TEXT NOT NULL,
-                name TEXT NOT NULL, PRIMARY KEY (request, address, name))""",
-        ),
-    ),
-)
-"""The table of the notices of pending requests that were sent."""
-GRANT_USE_TABLES = StoreTables(  # not a version of `approvals`, for the same reason
-    "grant uses",
-    (("CREATE TABLE IF NOT EXISTS toolcrib_grant_uses (request TEXT PRIMARY KEY, used TEXT NOT NULL)",),),
-)
-"""The table of how often standing grants with limits were used."""
 SQLITE_APPROVAL_TABLES = _approval_tables("")
 """The tables of `SqliteApprovalStore`."""
 POSTGRES_APPROVAL_TABLES = _approval_tables("toolcrib_")
 """The tables of `PostgresApprovalStore`."""
-
-
-TABLES_BESIDE = (
+TABLES_BESIDE = (  # not versions of `approvals`: processes of the version before go on
     JOURNAL_TABLES,
-    GRANT_USE_TABLES,
-    DIGEST_KEY_TABLES,
-    EXPIRY_TABLES,
-    NOTICE_TABLES,
+    StoreTables(
+        "grant uses",
+        (("CREATE TABLE IF NOT EXISTS toolcrib_grant_uses (request TEXT PRIMARY KEY, used TEXT NOT NULL)",),),
+    ),
+    StoreTables(
+        "digest keys",
+        (("CREATE TABLE IF NOT EXISTS toolcrib_digest_keys (number INTEGER PRIMARY KEY, key TEXT NOT NULL)",),),
+    ),
+    StoreTables(
+        "expiry",
+        (
+            (
+                "CREATE TABLE IF NOT EXISTS toolcrib_expiry (request TEXT PRIMARY KEY, closes_at TEXT NOT NULL)",
+                "CREATE INDEX IF NOT EXISTS toolcrib_expiry_by_time ON toolcrib_expiry (closes_at)",
+            ),
+        ),
+    ),
+    StoreTables(
+        "notices",
+        (
+            (
+                """CREATE TABLE IF NOT EXISTS toolcrib_notices (request TEXT NOT NULL, address TEXT NOT NULL,
+                    name TEXT NOT NULL, PRIMARY KEY (request, address, name))""",
+            ),
+        ),
+    ),
     SUSPENDED_CALL_TABLES,
 )
 """The tables beside those of the approvals, which a store has in a file and on a server."""
@@ -135,13 +126,19 @@ class SqlApprovalStore(LedgerStore):
     place: str
 
     def __init__(self, tables: Tables, table_prefix: str, *, clock: Clock = WALL_CLOCK) -> None:
-        self._clock = clock
-        self._tables, self._prefix = tables, table_prefix
-        self._transaction = tables.transaction
+        self._clock, self._prefix = clock, table_prefix
+        self._tables, self._transaction = tables, tables.transaction
 
     def suspended_calls(self) -> SuspendedCallStore:
         """Return the store of the suspended calls whose requests are here."""
         return SqlSuspendedCalls(self._tables)
+
+    def over(self, tables: Tables) -> Self:
+        """Return a view of this store with other transactions on its tables, such as those in which work is held."""
+        view = copy(self)
+        vars(view).update(_executing=self._executing, _heartbeat=self._heartbeat)  # one for both, made here or before
+        view._tables, view._transaction = tables, tables.transaction
+        return view
 
     async def _run(self, work: Callable[[Ledger], T], *, write: bool) -> T:
         def run() -> T:

@@ -11,7 +11,7 @@ from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from toolcrib.database._connections import given_up, limit_answers, unhurried
-    from toolcrib.database._database import Database, PostgresTables, statements, transaction
+    from toolcrib.database._database import Database, PostgresTables, statements, take_lock, transaction
     from toolcrib.database._files import MemoryTables, SqliteTables, connect_file, file_version, make_file
     from toolcrib.database._lines import JOURNAL_LINES, JOURNAL_TABLES, LineTable
     from toolcrib.database._outage import OUTAGE, DatabaseAway, error_text, is_outage
@@ -22,7 +22,7 @@ else:
         __name__,
         {
             "._connections": "given_up limit_answers unhurried",
-            "._database": "Database PostgresTables statements transaction",
+            "._database": "Database PostgresTables statements take_lock transaction",
             "._files": "MemoryTables SqliteTables connect_file file_version make_file",
             "._lines": "JOURNAL_LINES JOURNAL_TABLES LineTable",
             "._outage": "OUTAGE DatabaseAway error_text is_outage",
@@ -56,6 +56,7 @@ __all__ = [
     "limit_answers",
     "make_file",
     "statements",
+    "take_lock",
     "transaction",
     "unhurried",
 ]

@@ -250,7 +250,7 @@ class PostgresTables:
 
     def __init__(self, database: str | Path | Database, *tables: StoreTables, pool: int = 4) -> None:
         self.database = Database.named(database)
-        self._lock = f"toolcrib: {tables[0].store}" if tables else None
+        self._lock = tables[0].lock if tables else None
         if self.database.kind != "postgresql":
             raise DatabaseError(
                 str(self.database), "it is a file, and this is for a Postgres server", "Give a postgresql:// URL"
@@ -283,8 +283,13 @@ def transaction(engine: sa.Engine, lock: str | None = None) -> Generator[Execute
     with engine.begin() as connection:
         execute = statements(connection)
         if lock is not None:
-            execute("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (lock,))
+            take_lock(execute, lock)
         yield execute
+
+
+def take_lock(execute: Execute, lock: str) -> None:
+    """Wait for a lock that one transaction on a Postgres server holds at a time, of all processes."""
+    execute("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (lock,))
 
 
 def statements(connection: sa.Connection) -> Execute:

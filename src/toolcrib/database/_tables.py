@@ -89,6 +89,11 @@ class StoreTables:
     store: str
     steps: tuple[tuple[str, ...], ...]
 
+    @property
+    def lock(self) -> str:
+        """The name of the lock that those who write to them hold on a server."""
+        return f"toolcrib: {self.store}"
+
     def version(self, execute: Execute, kind: str) -> TablesVersion:
         """Return which version a database has."""
         row = None

@@ -14,6 +14,10 @@ from toolcrib.record._word_index import WordIndex
 
 _TABLE = "toolcrib_activities"
 _SOURCES = (*get_args(ActivityKind), "call")
+# A planner takes a partial index where the statement has its condition, in these words.
+_LEFT_OUT = {"source": "call", "status": "completed"}  # values of most rows, which an index of the column leaves out
+HAS_RUN = "run_id <> ''"
+"""The condition of the index of runs."""
 ACTIVITY_COLUMNS = ", ".join(field.name for field in fields(Activity))
 """The columns of an `Activity`, in its order."""
 
@@ -60,10 +64,17 @@ def select_activities(
 ) -> tuple[str, tuple[Any, ...]]:
     """Return the statement that reads what is wanted, and its values."""
     query = "" if words is None else words.query(wanted.text.lower())
-    if words is not None and query:
-        conditions, values = _conditions(wanted, before)
-        return _latest(words.source, [words.condition, *conditions], [query, *values], limit, words.order)
-    return latest_of_any([_conditions(part, before) for part in _parts(wanted)], limit)
+    if words is None or not query:
+        return latest_of_any([_conditions(part, before) for part in _parts(wanted)], limit)
+    parts = [(wanted, [f"status <> '{words.left_out}'"] if words.left_out else list[str]())]
+    if words.left_out and words.left_out in (wanted.statuses or (words.left_out,)):  # they are read one by one
+        parts.append((replace(wanted, sources=wanted.sources or _SOURCES, statuses=(words.left_out,)), []))
+    read: list[tuple[str, tuple[Any, ...]]] = []
+    for part, more in parts:
+        conditions, values = _conditions(part, before)
+        has_words = [words.condition, *more, *conditions]
+        read.append(_latest(words.source, has_words, [query, *values], limit, words.order))
+    return _latest_of(read, limit)
 
 
 _Part: TypeAlias = tuple[list[str], list[Any]]
@@ -78,7 +89,10 @@ def _latest(
 
 def latest_of_any(parts: Sequence[_Part], limit: int) -> tuple[str, tuple[Any, ...]]:
     """Return a query for the latest of several parts: of each part, by its index, no more than `limit`."""
-    read = [_latest(_TABLE, *part, limit, "first_position") for part in parts]
+    return _latest_of([_latest(_TABLE, *part, limit, "first_position") for part in parts], limit)
+
+
+def _latest_of(read: Sequence[tuple[str, tuple[Any, ...]]], limit: int) -> tuple[str, tuple[Any, ...]]:
     if len(read) == 1:
         return read[0]
     several = " UNION ALL ".join(f"SELECT * FROM ({sql}) AS part_{number}" for number, (sql, _) in enumerate(read))
@@ -120,6 +134,8 @@ def _conditions(wanted: ActivityFilter, before: int | None) -> _Part:
         if several:  # of few ids SQLite would read the index of all sources, for its order
             conditions.append(one_of(f"{column} || ''" if wanted.ids and column != "id" else column, several))
             values.extend(several)
+            if column in _LEFT_OUT and _LEFT_OUT[column] not in several and not wanted.ids:
+                conditions.append(f"{column} <> '{_LEFT_OUT[column]}'")
     for column, text in (
         ("name", wanted.name),
         ("principal", wanted.principal),
@@ -127,7 +143,7 @@ def _conditions(wanted: ActivityFilter, before: int | None) -> _Part:
         ("parent_id", wanted.parent_id),
     ):
         if text:
-            conditions.append(f"{column} = ?")
+            conditions.append(f"{column} = ?" if column != "run_id" else f"{HAS_RUN} AND run_id = ?")
             values.append(text)
     if wanted.inner_runs:
         conditions.append(f"inner_run <> '' AND {one_of('inner_run', wanted.inner_runs)}")  # as the index has it

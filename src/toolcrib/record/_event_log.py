@@ -24,6 +24,7 @@ from toolcrib.record._activity_filter import (
     select_activities,
 )
 from toolcrib.record._event_tables import Activity, Rows
+from toolcrib.record._stored_event import event_data
 from toolcrib.record._word_index import WordIndex
 
 QUIET = timedelta(seconds=60)
@@ -69,7 +70,14 @@ Ancestors: TypeAlias = tuple[Activity, ...]
 """The activities around a call, the outermost first; empty where none is recorded."""
 
 _EVENT = "SELECT position, source, run_id, id, kind, name, at, data FROM toolcrib_events"
+_CHANGED = f"""SELECT {", ".join(f"a.{name}" for name in ACTIVITY_COLUMNS.split(", "))} FROM
+    (SELECT position, id FROM toolcrib_events WHERE position > ? ORDER BY position LIMIT ?) e
+    CROSS JOIN toolcrib_activities a WHERE a.id = e.id AND a.last_position = e.position ORDER BY e.position"""
 _MOST_IDS = 200  # in one statement
+_COUNTS = """SELECT source, status, COUNT(*) FROM toolcrib_activities WHERE status <> 'completed'
+    GROUP BY source, status
+    UNION ALL SELECT source, '', COUNT(*) FROM toolcrib_activities WHERE source <> 'call' GROUP BY source
+    UNION ALL SELECT '', '', COUNT(*) FROM toolcrib_activities"""  # each read off an index
 _NAMES = """WITH RECURSIVE found (name) AS (
     SELECT MIN(name) FROM toolcrib_activities
     UNION ALL SELECT (SELECT MIN(name) FROM toolcrib_activities WHERE name > found.name) FROM found
@@ -136,11 +144,12 @@ class EventLog:
 
     def changed(self, position: int, limit: int = 500) -> list[Activity]:
         """Return the calls and runs that have an event after a position, by their latest event."""
-        where = "WHERE last_position > ? ORDER BY last_position LIMIT ?"
-        return [
-            Activity(*row)
-            for row in self.rows(f"SELECT {ACTIVITY_COLUMNS} FROM toolcrib_activities {where}", (position, limit))
-        ]
+        require_number("EventLog", "limit", limit, least=1)
+        found: list[Activity] = []
+        while len(found) < limit and (events := self.since(position, limit)):
+            found += [Activity(*row) for row in self.rows(_CHANGED, (position, len(events)))]
+            position = events[-1].position
+        return found[:limit]
 
     def activity(self, source: str, id: str, run_id: str | None = None) -> Activity | None:
         """Return how one call or run stands: of several calls with that id the latest, unless its run is given."""
@@ -281,8 +290,12 @@ class EventLog:
 
     def counts(self) -> dict[tuple[str, str], int]:
         """Return how many there are, by source and status."""
-        rows = self.rows("SELECT source, status, COUNT(*) FROM toolcrib_activities GROUP BY source, status", ())
-        return {(str(source), str(status)): int(number) for source, status, number in rows}
+        counts = {(str(source), str(status)): int(number) for source, status, number in self.rows(_COUNTS, ())}
+        totals = {source: counts.pop((source, "")) for source, status in list(counts) if not status}
+        totals["call"] = totals.pop("") - sum(totals.values())
+        for source, total in totals.items():
+            counts[source, "completed"] = total - sum(counts[key] for key in counts if key[0] == source)
+        return {key: number for key, number in counts.items() if number}
 
     def names(self, limit: int = 500) -> list[str]:
         """Return the names of tools and runs, in alphabetical order."""
@@ -292,10 +305,12 @@ class EventLog:
 
     def _events(self, where: str, *values: Any) -> list[KeptEvent]:
         rows = self.rows(f"{_EVENT} {where}", values)
-        return [
-            KeptEvent(int(position), source, run_id, id, kind, name, at, json.loads(data))
-            for position, source, run_id, id, kind, name, at, data in rows
-        ]
+        return [_event(*row) for row in rows]
+
+
+def _event(position: int, source: str, run_id: str, id: str, kind: str, name: str, at: str, text: str) -> KeptEvent:
+    columns = {"run_id": run_id, "id": id, "kind": kind, "name": name, "at": at}
+    return KeptEvent(int(position), data=event_data(text, source, columns), source=source, **columns)
 
 
 def event_log(tables: Tables, words: WordIndex | None) -> EventLog:

@@ -18,10 +18,12 @@ from toolcrib._processes import this_process
 from toolcrib.calls import CallEvent
 from toolcrib.database import StoreTables
 from toolcrib.record._batch_sink import RecordedEvent
+from toolcrib.record._stored_event import event_text
 
 Rows: TypeAlias = Callable[[str, Sequence[Any]], Sequence[Sequence[Any]]]
 """Runs one statement with its values, and returns its rows."""
 
+_REPLACED = ("last", "by", "source", "parent", "principal", "run")
 EVENT_TABLES = StoreTables(
     "events",
     (
@@ -54,6 +56,21 @@ EVENT_TABLES = StoreTables(
             "ALTER TABLE toolcrib_activities ADD COLUMN process TEXT NOT NULL DEFAULT ''",
             """CREATE INDEX IF NOT EXISTS toolcrib_activities_running
                 ON toolcrib_activities (process) WHERE status = 'running' AND process <> ''""",
+        ),
+        # An index costs more than the row does, as each change of a row enters all: they leave out what no query asks.
+        (
+            *(f"DROP INDEX IF EXISTS toolcrib_activities_{name}" for name in _REPLACED),
+            """CREATE INDEX toolcrib_activities_unfinished
+                ON toolcrib_activities (source, status, first_position) WHERE status <> 'completed'""",
+            """CREATE INDEX toolcrib_activities_source
+                ON toolcrib_activities (source, first_position) WHERE source <> 'call'""",
+            "CREATE INDEX toolcrib_activities_top ON toolcrib_activities (first_position) WHERE parent_id IS NULL",
+            """CREATE INDEX toolcrib_activities_parent
+                ON toolcrib_activities (parent_id, first_position) WHERE parent_id IS NOT NULL""",
+            """CREATE INDEX toolcrib_activities_principal
+                ON toolcrib_activities (principal, first_position) WHERE principal IS NOT NULL""",
+            """CREATE INDEX toolcrib_activities_run
+                ON toolcrib_activities (run_id, first_position) WHERE run_id <> ''""",
         ),
     ),
 )
@@ -160,9 +177,10 @@ def batch_rows(
         data = event.to_dict()
         change = _call_change(data, position) if isinstance(event, CallEvent) else _run_change(data, position)
         change["process"] = process
-        text = json.dumps(data, default=repr, separators=(",", ":"))
+        columns = {name: change[name] for name in ("run_id", "id", "name")} | {"kind": data["kind"], "at": data["at"]}
+        text = event_text(event, data, columns)
         source = "call" if isinstance(event, CallEvent) else "run"
-        added.append((position, source, change["run_id"], change["id"], data["kind"], change["name"], data["at"], text))
+        added.append((position, source, *(columns[name] for name in ("run_id", "id", "kind", "name", "at")), text))
         key = (change["id"], change["source"], change["run_id"])
         if key in changes:
             _take_in(changes[key], change)

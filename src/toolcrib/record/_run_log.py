@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Any, cast
 
 from toolcrib._numbers import require_number
-from toolcrib.record._activity_filter import ActivityFilter, one_of, time_text
+from toolcrib.record._activity_filter import HAS_RUN, ActivityFilter, one_of, time_text
 from toolcrib.record._brief_event import brief_event
 from toolcrib.record._event_log import EventLog, id_batches
 from toolcrib.record._event_tables import Activity
@@ -169,7 +169,8 @@ def _matching(log: EventLog, wanted: RunFilter, ids: Sequence[str]) -> Mapping[s
         "SELECT of.run_id, of.id, of.name, of.status, COALESCE(of.ended_at, of.started_at), said.data "
         "FROM toolcrib_activities of LEFT JOIN toolcrib_events said "
         "ON said.id = of.id AND said.run_id = of.run_id AND said.source = 'call' AND said.kind = 'ended' "
-        f"WHERE {fits} AND {one_of('of.run_id', ids)} ORDER BY of.first_position, said.position LIMIT ?",
+        f"WHERE {fits} AND of.{HAS_RUN} AND {one_of('of.run_id', ids)} "
+        "ORDER BY of.first_position, said.position LIMIT ?",
         (*asked, *ids, _MOST_NODES),
     )
     last: dict[tuple[str, str], Mapping[str, str]] = {}
@@ -186,7 +187,7 @@ def _matching(log: EventLog, wanted: RunFilter, ids: Sequence[str]) -> Mapping[s
 
 def _summaries(log: EventLog, ids: Sequence[str]) -> list[RunSummary]:
     """Return these runs, by their calls and by the activities that made them."""
-    among = f"source = 'call' AND run_id IN ({', '.join('?' * len(ids))})"
+    among = f"source = 'call' AND {HAS_RUN} AND {one_of('run_id', ids)}"
     counted = log.rows(
         "SELECT run_id, status, COUNT(*), MIN(first_position), MIN(started_at), MAX(ended_at), MIN(entry), "
         "MAX(principal), SUM(CASE WHEN ended_at IS NULL THEN 1 ELSE 0 END) "
@@ -279,7 +280,7 @@ def _without_calls(log: EventLog, wanted: RunFilter, limit: int) -> list[RunSumm
         for some in id_batches(of_runs)
         for (run_id,) in log.rows(
             "SELECT DISTINCT run_id FROM toolcrib_activities WHERE source = 'call' "
-            f"AND run_id IN ({', '.join('?' * len(some))})",
+            f"AND {HAS_RUN} AND {one_of('run_id', some)}",
             some,
         )
     }
@@ -295,7 +296,8 @@ def _requests_alone(log: EventLog, wanted: RunFilter, limit: int) -> list[Activi
     began, times = _began(wanted)
     rows = log.rows(
         "SELECT parent_id FROM toolcrib_activities of WHERE source = 'chat' AND parent_id IS NOT NULL "
-        "AND NOT EXISTS (SELECT 1 FROM toolcrib_activities WHERE id = of.parent_id OR run_id = of.parent_id) "
+        "AND source <> 'call' AND NOT EXISTS (SELECT 1 FROM toolcrib_activities "
+        f"WHERE id = of.parent_id OR ({HAS_RUN} AND run_id = of.parent_id)) "
         f"GROUP BY parent_id {began} ORDER BY MIN(first_position) DESC LIMIT ?",
         (*times, limit),
     )

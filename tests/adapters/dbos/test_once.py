@@ -5,16 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator
+from functools import partial
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
+from dbos._error import DBOSWorkflowConflictIDError
 from pydantic import SecretStr
 
 from tests.adapters.dbos.durable import durable, engine_of
-from toolcrib.adapters.dbos import Client, show_work
+from toolcrib.adapters.dbos import Client, Placement, show_work
 from toolcrib.adapters.dbos._context import SharedContext
 from toolcrib.adapters.dbos._continuation import continue_approved
-from toolcrib.approvals import MemoryApprovalStore, digest
+from toolcrib.adapters.dbos._workers import hand_back
+from toolcrib.adapters.dbos._workflow import HeldTables
+from toolcrib.approvals import POSTGRES_APPROVAL_TABLES, MemoryApprovalStore, SqlApprovalStore, digest
 from toolcrib.calls import ApprovalRequest, Completed, Suspended
 from toolcrib.durable import TurnExecution, WorkStore
 from toolcrib.tools import ez_tool
@@ -42,6 +47,63 @@ async def test_what_a_person_typed_is_in_no_record() -> None:
     assert execution.approval is not None
     assert (execution.approval["approver"], execution.approval["request_id"]) == ("ann", "ask_1")
     assert not {"1234", "5678"} & set(json.dumps(execution.approval).split('"'))
+
+
+def take_up(client: Client, work_id: str, owner: str) -> None:
+    """Have the worker `w1` hold a piece of work, with this token of DBOS."""
+    database = client.dbos._sys_db
+    table = database.tables.workflow_status
+    with database.engine.begin() as connection:
+        mine = sa.update(table).where(table.c.workflow_uuid == work_id)
+        connection.execute(mine.values(status="PENDING", executor_id="w1", owner_xid=owner))
+
+
+@pytest.mark.parametrize("verb", ["put", "begin", "take"])
+async def test_an_execution_that_is_handed_over_right_behind_its_fence_writes_nothing(database: str, verb: str) -> None:
+    """Else the next one would find its call begun, or a question about it, and a person would be asked once more."""
+    request = ApprovalRequest("ask_1", "call_1", "pay", {}, "d")
+    async with Client(database) as client:
+        await client.enqueue("tests.held", "q", {}, Placement("work"))
+        take_up(client, "work", "mine")
+        store, grant = client.approvals, request.grant("ann")
+        assert isinstance(store, SqlApprovalStore)
+        if verb != "put":
+            await store.put(request)
+            await store.answer(grant)
+        if verb == "take":
+            await store.begin(request, grant)  # by an execution before this one, which would break it off
+        before = await store.list()
+
+        async def fence() -> None:
+            await asyncio.to_thread(hand_back, client, "w1", ["work"])  # once the fence has said that it may begin
+
+        held = store.over(HeldTables(client, "work", "mine", POSTGRES_APPROVAL_TABLES.lock))
+        work = WorkStore(store, None, fence=fence, held=held)
+        with pytest.raises(DBOSWorkflowConflictIDError):
+            await {"put": work.put, "take": work.take, "begin": partial(work.begin, grant=grant)}[verb](request)
+
+        assert await store.list() == before
+
+
+async def test_what_an_execution_has_begun_while_it_holds_its_work_is_ended_by_it(database: str) -> None:
+    request = ApprovalRequest("ask_1", "call_1", "pay", {}, "d")
+    async with Client(database) as client:
+        await client.enqueue("tests.held", "q", {}, Placement("work"))
+        take_up(client, "work", "mine")
+        store, grant = client.approvals, request.grant("ann")
+        assert isinstance(store, SqlApprovalStore)
+        work = WorkStore(
+            store, None, held=store.over(HeldTables(client, "work", "mine", POSTGRES_APPROVAL_TABLES.lock))
+        )
+
+        await work.put(request)
+        await store.answer(grant)
+        begun = await work.begin(request, grant)
+        running = (await store.show(request.id)).execution_state
+        await asyncio.to_thread(hand_back, client, "w1", ["work"])
+        await work.end(request, grant, {"value": 1})  # it was done, whoever has the work now
+
+        assert (begun, running, (await store.show(request.id)).execution_state) == (None, "running", "ended")
 
 
 async def test_a_run_gets_the_answer_again_that_it_used_up() -> None:

@@ -20,7 +20,7 @@ from toolcrib.adapters.dbos._handle import TurnHandle
 from toolcrib.adapters.dbos._host import DbosHost
 from toolcrib.adapters.dbos._placement import ATTRIBUTES, PARTITION, Placement, Queue
 from toolcrib.adapters.dbos._schedules import Schedule, apply_schedule
-from toolcrib.adapters.dbos._workflow import workflow
+from toolcrib.adapters.dbos._workflow import held_approvals, workflow
 from toolcrib.calls import Failed, Outcome, StoredFields, Suspended, error_of, outcome_from_dict, versioned
 from toolcrib.durable import (
     PLACEMENT,
@@ -431,7 +431,8 @@ class DurableAgent(DbosAnswers):
     def _binding(self, engine: Engine, execution: TurnExecution) -> TurnBinding:
         host_run = open_run(self._run) or Run(id=self.name)
         approvals = cast("AnswerStore", host_run.approvals or engine.client.approvals)
-        durable_run = held_run(host_run, execution, approvals, self.agent.tools, engine.may_begin)
+        held = held_approvals(engine.client, approvals)
+        durable_run = held_run(host_run, execution, approvals, self.agent.tools, engine.may_begin, held)
         recorded = engine.recorded(durable_run, self._pipeline.sinks)
         binding = self.agent.binding(recorded, self._pipeline, "durable")
         binding.stored = execution.waiting

@@ -30,7 +30,7 @@ from toolcrib.adapters.dbos._program_journal import (
 )
 from toolcrib.adapters.dbos._program_result import result_from_dict, result_to_dict
 from toolcrib.adapters.dbos._schedules import Schedule, apply_schedule
-from toolcrib.adapters.dbos._workflow import unless_cancelled, workflow
+from toolcrib.adapters.dbos._workflow import held_approvals, unless_cancelled, workflow
 from toolcrib.approvals import ApprovalStore
 from toolcrib.calls import StoredFields, versioned
 from toolcrib.code import (
@@ -204,7 +204,10 @@ class DurableToolkit(DbosAnswers):
         arguments = open_run(self._given_run) or Run(run)
         approvals = cast("AnswerStore", arguments.approvals or engine.client.approvals)
         retried = [call_id for call_id, known in begun.items() if "failed with" in known]
-        store = WorkStore(approvals, waits=journal.waits, fence=engine.may_begin, work_id=run, retried=retried)
+        held = held_approvals(engine.client, approvals)
+        store = WorkStore(
+            approvals, waits=journal.waits, fence=engine.may_begin, work_id=run, retried=retried, held=held
+        )
         recorded = engine.recorded(arguments, self.toolkit.sinks)
         if data.get("late"):
             arguments.read(

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import sqlalchemy as sa
 from dbos._error import DBOSWorkflowConflictIDError
-from sqlalchemy.exc import DBAPIError
 
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._work_tables import PROGRAM_LINES
 from toolcrib.adapters.dbos._work_tables import program_requests as _requests
 from toolcrib.adapters.dbos._work_tables import programs as _runs
-from toolcrib.adapters.dbos._workflow import holding
+from toolcrib.adapters.dbos._workflow import HeldTables
 from toolcrib.code import JournalEntry, SqlJournal
-from toolcrib.database import Execute, statements
+from toolcrib.database import statements
 from toolcrib.durable import began, outlast
 from toolcrib.sandbox import Raised
 
@@ -31,30 +29,6 @@ _PAUSED = (
     .where(_runs.c.state == "paused")
 )
 ProgramState: TypeAlias = Literal["running", "paused", "done", "cancelled"]
-
-
-class HeldTables:
-    """Tables of durable work, each transaction on which looks whether an execution still holds its workflow.
-
-    Args:
-        client: Where.
-        workflow: The workflow.
-        owner: DBOS's token, which shows that this execution holds the workflow.
-    """
-
-    error: type[Exception] = DBAPIError
-
-    def __init__(self, client: Client, workflow: str, owner: str | None) -> None:
-        self.holding = partial(holding, client, workflow, owner)
-
-    @contextmanager
-    def transaction(self, *, write: bool) -> Generator[Execute]:
-        """Begin a transaction; raises DBOSWorkflowConflictIDError, as all does here that finds another execution."""
-        with self.holding() as connection:
-            yield statements(connection)
-
-    def close(self) -> None:
-        """Return at once: the client closes its connections."""
 
 
 class ProgramJournal(SqlJournal):

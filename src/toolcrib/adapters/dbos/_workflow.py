@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeAlias, TypeVar
 
 import sqlalchemy as sa
@@ -14,12 +14,19 @@ from dbos import error as dbos_error
 from dbos._context import current_owner_xid
 from dbos._core import _cancellation_watcher as cancellation_watcher  # pyright: ignore[reportPrivateUsage] -- one query a second for all that runs; DBOS offers it for steps alone
 from dbos._dbos import _get_dbos_instance as dbos_instance  # pyright: ignore[reportPrivateUsage] -- as above
+from sqlalchemy.exc import DBAPIError
 
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._engine import WorkTimeoutError, current_engine
 from toolcrib.adapters.dbos._placement import TIMEOUT
-from toolcrib.database import is_outage
-from toolcrib.durable import UnknownHereError, newer_version, outlast
+from toolcrib.approvals import (
+    POSTGRES_APPROVAL_TABLES,
+    PostgresApprovalStore,
+    SqlApprovalStore,
+    SqliteApprovalStore,
+)
+from toolcrib.database import Execute, is_outage, statements, take_lock
+from toolcrib.durable import AnswerStore, UnknownHereError, newer_version, outlast
 from toolcrib.errors import NewerForm, register_signal, signal_of_newer_form
 
 R = TypeVar("R")
@@ -134,6 +141,50 @@ def holding(client: Client, work_id: str, owner: str | None) -> Generator[sa.Con
         if owner is not None:
             database._check_owner_txn(connection, work_id, owner)  # pyright: ignore[reportPrivateUsage] -- as above
         yield connection
+
+
+class HeldTables:
+    """Tables of durable work, each transaction on which looks whether an execution still holds its workflow.
+
+    Args:
+        client: Where.
+        workflow: The workflow.
+        owner: DBOS's token, which shows that this execution holds the workflow.
+        lock: The lock of those who write to the tables on a server; empty where there is none.
+    """
+
+    error: type[Exception] = DBAPIError
+
+    def __init__(self, client: Client, workflow: str, owner: str | None, lock: str = "") -> None:
+        self.holding = partial(holding, client, workflow, owner)
+        self._lock = lock if client.database.path is None else ""
+
+    @contextmanager
+    def transaction(self, *, write: bool) -> Generator[Execute]:
+        """Begin a transaction; raises DBOSWorkflowConflictIDError, as all does here that finds another execution."""
+        with self.holding() as connection:
+            execute = statements(connection)
+            if write and self._lock:
+                take_lock(execute, self._lock)
+            yield execute
+
+    def close(self) -> None:
+        """Return at once: the client closes its connections."""
+
+
+def held_approvals(client: Client, approvals: AnswerStore) -> AnswerStore:
+    """Return the view of a store into which the execution that calls this writes as long as it holds its workflow.
+
+    A hand-over comes before such a transaction or after it. A store of another database is returned as it is.
+    """
+    here, work_id = client.database.path, str(DBOS.workflow_id)
+    if isinstance(approvals, SqliteApprovalStore):
+        is_here = here is not None and approvals.path.resolve() == here.resolve()
+    else:
+        is_here = isinstance(approvals, PostgresApprovalStore) and approvals.database == client.database
+    if not is_here or not isinstance(approvals, SqlApprovalStore):
+        return approvals
+    return approvals.over(HeldTables(client, work_id, current_owner_xid(work_id), POSTGRES_APPROVAL_TABLES.lock))
 
 
 async def require_held(client: Client) -> None:
