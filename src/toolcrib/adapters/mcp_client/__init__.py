@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from toolcrib._extras import Extra
 
-with Extra("the Model Context Protocol", "mcp", ("mcp", "mcp_types")):
+with Extra("the Model Context Protocol", "mcp", ("anyio", "httpx2", "jsonschema", "mcp", "mcp_types", "referencing")):
     from toolcrib.adapters.mcp_client._connect import (
         ServerToolset,
         connect,

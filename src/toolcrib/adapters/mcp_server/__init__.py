@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from toolcrib._extras import Extra
 
-with Extra("the Model Context Protocol", "mcp", ("mcp", "mcp_types")):
+with Extra(
+    "the Model Context Protocol",
+    "mcp",
+    ("anyio", "cryptography", "h11", "httpx2", "jsonschema", "mcp", "mcp_types", "referencing", "starlette", "uvicorn"),
+):
     from toolcrib.adapters.mcp_server._http import HttpApp, HttpEndpoint, http_app, serve_endpoints, serve_http
     from toolcrib.adapters.mcp_server._http_options import HttpOptions
     from toolcrib.adapters.mcp_server._options import ServerOptions, TaskOptions
