@@ -10,21 +10,10 @@ import typer
 
 from toolcrib.calls import lenient
 from toolcrib.cli._find_toolset import TargetArgument
-from toolcrib.cli._formatting import JsonOption, calls_table, print_json, result_text, say, write
+from toolcrib.cli._formatting import calls_table, print_json, result_text, say, write
 from toolcrib.cli._paused import KeyOption, signing_key, write_paused
 from toolcrib.cli._program_view import ProgramView
-from toolcrib.cli._run import (
-    ApproveOption,
-    CliRun,
-    DenyOption,
-    RecordOption,
-    RunOptions,
-    SuspendOption,
-    TimeoutOption,
-    YesOption,
-    approval_flags,
-    open_run,
-)
+from toolcrib.cli._run import CliRun, RunOptions, open_run
 from toolcrib.cli._status import Status, exit_on_error, text_of
 from toolcrib.cli._terminal import Terminal
 from toolcrib.code import ExecutionResult, SandboxLimits, Toolkit
@@ -39,13 +28,8 @@ def execute(
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="The program, or - to read it from stdin.", show_default=False)
     ],
-    approve: ApproveOption = None,
-    deny: DenyOption = None,
-    yes: YesOption = False,
-    suspend: SuspendOption = False,
-    timeout: TimeoutOption = None,
-    as_json: JsonOption = False,
-    record: RecordOption = None,
+    *,
+    options: RunOptions,
     pause: Annotated[
         Path | None,
         typer.Option("--pause", metavar="FILE", help="Stop at a call that needs approval, and keep the program here."),
@@ -53,15 +37,14 @@ def execute(
     key: KeyOption = None,
 ) -> None:
     """Run a Python program that calls the tools of TARGET, in a sandbox, and show its output and its calls."""
-    flags = approval_flags(approve, deny, yes, suspend or pause is not None)
-    options = RunOptions(target, flags, as_json, record)
+    flags = options.flags(suspend=pause is not None)
     terminal = Terminal()
-    view = ProgramView(terminal.console, live=not as_json)
+    view = ProgramView(terminal.console, live=not options.json)
     with exit_on_error():
         code = text_of(file)
         secret = None if pause is None else signing_key(key)
-        with open_run(options, terminal, view) as run:
-            result = run.wait(lambda opened: _run_program(opened, code, view, timeout))
+        with open_run(target, options, flags, terminal, view) as run:
+            result = run.wait(lambda opened: _run_program(opened, code, view, options.timeout))
             file_written = None
             if pause is not None and secret is not None and result.paused is not None:
                 write_paused(file_written := pause, result.paused, target, secret)

@@ -13,21 +13,10 @@ from toolcrib.approvals import answer_of
 from toolcrib.calls import Denial, Grant
 from toolcrib.cli._approver import approver_of
 from toolcrib.cli._exec import limits_for, show_program
-from toolcrib.cli._formatting import JsonOption, say
+from toolcrib.cli._formatting import say
 from toolcrib.cli._paused import KeyOption, UsedAnswers, read_paused, signing_key, write_paused
 from toolcrib.cli._program_view import ProgramView
-from toolcrib.cli._run import (
-    ApproveOption,
-    CliRun,
-    DenyOption,
-    RecordOption,
-    RunOptions,
-    SuspendOption,
-    TimeoutOption,
-    YesOption,
-    approval_flags,
-    open_run,
-)
+from toolcrib.cli._run import CliRun, RunOptions, open_run
 from toolcrib.cli._status import exit_on_error
 from toolcrib.cli._terminal import Terminal
 from toolcrib.code import ExecutionResult, PausedProgram, Toolkit
@@ -36,35 +25,30 @@ from toolcrib.errors import PausedProgramError
 
 def resume(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What `exec --pause` wrote.", show_default=False)],
-    approve: ApproveOption = None,
-    deny: DenyOption = None,
+    *,
+    options: RunOptions,
     message: Annotated[
         str, typer.Option("--message", metavar="TEXT", help="What the program is shown with --deny.")
     ] = "",
-    yes: YesOption = False,
-    suspend: SuspendOption = False,
     target: Annotated[
         str | None,
         typer.Option("--target", metavar="TARGET", help="Its tools; those it was started with when left out."),
     ] = None,
-    timeout: TimeoutOption = None,
-    as_json: JsonOption = False,
-    record: RecordOption = None,
     key: KeyOption = None,
 ) -> None:
     """Resume a paused program: the suspended calls are shown, and approved or denied; those made are not repeated.
 
     FILE is removed when the program has ended, and written anew when it is paused once more.
     """
-    flags = replace(approval_flags(approve, deny, yes, suspend), message=message)
+    flags = options.flags(message=message)
     terminal = Terminal()
-    view = ProgramView(terminal.console, live=not as_json)
+    view = ProgramView(terminal.console, live=not options.json)
     with exit_on_error():
         secret = signing_key(key)
         paused = read_paused(file, secret)
         place = _target_of(paused, target)
-        with open_run(RunOptions(place, flags, as_json, record), terminal, view) as run:
-            result = run.wait(lambda opened: _resume_program(opened, paused, timeout, view))
+        with open_run(place, options, flags, terminal, view) as run:
+            result = run.wait(lambda opened: _resume_program(opened, paused, options.timeout, view))
             if result.paused is not None:
                 write_paused(file, result.paused, place, secret)
             elif _has_resumed(paused, result):

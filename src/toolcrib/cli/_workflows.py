@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -32,30 +31,10 @@ workflows = Commands(name="workflows", help="Durable turns and programs.", no_ar
 workers = Commands(name="workers", help="Workers that run durable work.", no_args_is_help=True)
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The workflow's id.", show_default=False)]
-IdsArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="[ID]...", help="The workflows' ids.", show_default=False)
-]
-AllOption = Annotated[
-    bool, typer.Option("--all", help="All that this can be done to, as far as the options below choose, not by id.")
-]
-StateOption = Annotated[str | None, typer.Option("--state", metavar="STATE", help="With --all: those in this state.")]
-NameOption = Annotated[
-    str | None,
-    typer.Option("--name", metavar="NAME", help="With --all: those of this agent, tool or toolkit, or `agent: tool`."),
-]
-QueueOption = Annotated[str | None, typer.Option("--queue", metavar="NAME", help="With --all: those of this queue.")]
-PartitionOption = Annotated[
-    str | None, typer.Option("--partition", metavar="NAME", help="With --all: those of this partition.")
-]
 AttributeOption = Annotated[
     list[str] | None,
     typer.Option("--attribute", metavar="NAME=TEXT", help="Only those with this attribute; give it again for several."),
 ]
-BeforeOption = Annotated[
-    str | None,
-    typer.Option("--before", metavar="TIME", help="With --all: those enqueued before: 2h, 7d, or 2030-01-31T12:00."),
-]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="With --all: do it without saying how many and asking.")]
 _STATES = {
     "cancel": ("delayed", "waiting", "running", "suspended"),
     "resume": ("cancelled", "given up"),
@@ -230,33 +209,82 @@ def fork(
         write(f"{forked.id}\n")
 
 
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """The choice of work by ids, or of all work that fits."""
+
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="The workflows' ids.", show_default=False)
+    ] = None
+    everything: Annotated[
+        bool, typer.Option("--all", help="All that this can be done to, as far as the options below choose, not by id.")
+    ] = False
+    state: Annotated[str | None, typer.Option("--state", metavar="STATE", help="With --all: those in this state.")] = (
+        None
+    )
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--name", metavar="NAME", help="With --all: those of this agent, tool or toolkit, or `agent: tool`."
+        ),
+    ] = None
+    queue: Annotated[str | None, typer.Option("--queue", metavar="NAME", help="With --all: those of this queue.")] = (
+        None
+    )
+    partition: Annotated[
+        str | None, typer.Option("--partition", metavar="NAME", help="With --all: those of this partition.")
+    ] = None
+    attribute: AttributeOption = None
+    before: Annotated[
+        str | None,
+        typer.Option(
+            "--before", metavar="TIME", help="With --all: those enqueued before: 2h, 7d, or 2030-01-31T12:00."
+        ),
+    ] = None
+
+    def require_one_way(self, verb: str) -> None:
+        """Refuse ids together with a choice among all, a choice without `--all`, and a state that never fits."""
+        if bool(self.ids) == self.everything:
+            raise typer.BadParameter("name workflows, or give --all", param_hint="ID")
+        for name in ("state", "name", "queue", "partition", "attribute", "before"):
+            if getattr(self, name) not in (None, [], ()) and not self.everything:
+                raise typer.BadParameter("it chooses among --all", param_hint=f"--{name}")
+        if self.state not in (None, *_STATES[verb]):
+            problem = f"{self.state!r} is not one of {', '.join(_STATES[verb])}, which `{verb}` is for"
+            raise typer.BadParameter(problem, param_hint="--state")
+
+    def found(self, verb: str, module: Any, client: Any, **more: Any) -> dict[str, str]:
+        """Return the ids of all work that is chosen, with its states; `more` goes to `list_work`."""
+        states = _STATES[verb] if self.state is None else (self.state,)
+        works = [
+            work
+            for state in states
+            for work in module.list_work(
+                client,
+                state=state,
+                name=self.name,
+                queue=self.queue,
+                partition=self.partition,
+                limit=sys.maxsize,
+                **more,
+            )
+        ]
+        return {work.id: work.state for work in works}
+
+
 def _add_change(verb: str, about: str) -> None:
     """Add the command that cancels, resumes or retries work, by ids or all that is chosen."""
 
     @workflows.command(verb, help=about)
     def change(
-        work_ids: IdsArgument = None,
-        everything: AllOption = False,
-        state: StateOption = None,
-        name: NameOption = None,
-        queue: QueueOption = None,
-        partition: PartitionOption = None,
-        attribute: AttributeOption = None,
-        before: BeforeOption = None,
-        yes: YesOption = False,
+        *,
+        chosen: _Chosen,
+        yes: Annotated[
+            bool, typer.Option("--yes", "-y", help="With --all: do it without saying how many and asking.")
+        ] = False,
         database: DatabaseOption = None,
         as_json: JsonOption = False,
     ) -> None:
-        chosen = _Chosen(
-            tuple(work_ids or ()),
-            everything,
-            state,
-            name,
-            queue,
-            partition,
-            attributes_of(attribute),
-            time_of(before, "--before"),
-        )
         _change(verb, chosen, database, yes=yes, as_json=as_json)
 
 
@@ -316,65 +344,14 @@ def recover(
         say(f"no worker on {shown_name(database)} is lost")
 
 
-@dataclass(frozen=True, slots=True)
-class _Chosen:
-    """The choice of work by ids, or of all work that fits."""
-
-    ids: tuple[str, ...]
-    everything: bool
-    state: str | None
-    name: str | None
-    queue: str | None
-    partition: str | None
-    attributes: Mapping[str, str] | None
-    before: datetime | None
-
-    def require_one_way(self, verb: str) -> None:
-        """Refuse ids together with a choice among all, a choice without `--all`, and a state that never fits."""
-        if bool(self.ids) == self.everything:
-            raise typer.BadParameter("name workflows, or give --all", param_hint="ID")
-        chosen = {
-            "--state": self.state,
-            "--name": self.name,
-            "--queue": self.queue,
-            "--partition": self.partition,
-            "--attribute": self.attributes,
-            "--before": self.before,
-        }
-        for option, value in chosen.items():
-            if value is not None and not self.everything:
-                raise typer.BadParameter("it chooses among --all", param_hint=option)
-        if self.state not in (None, *_STATES[verb]):
-            problem = f"{self.state!r} is not one of {', '.join(_STATES[verb])}, which `{verb}` is for"
-            raise typer.BadParameter(problem, param_hint="--state")
-
-    def found(self, verb: str, module: Any, client: Any) -> dict[str, str]:
-        """Return the ids of all work that is chosen, with its states."""
-        states = _STATES[verb] if self.state is None else (self.state,)
-        works = [
-            work
-            for state in states
-            for work in module.list_work(
-                client,
-                state=state,
-                name=self.name,
-                queue=self.queue,
-                partition=self.partition,
-                attributes=self.attributes,
-                until=self.before,
-                limit=sys.maxsize,
-            )
-        ]
-        return {work.id: work.state for work in works}
-
-
 def _change(verb: str, chosen: _Chosen, database: str | None, *, yes: bool, as_json: bool) -> None:
     """Cancel, resume or retry each piece of work that is chosen, and print its state; status 1 if one fails."""
     chosen.require_one_way(verb)
+    more = {"attributes": attributes_of(chosen.attribute), "until": time_of(chosen.before, "--before")}
     with work_client(database) as (module, client):
-        ids: Sequence[str] = tuple(dict.fromkeys(chosen.ids))
+        ids: Sequence[str] = tuple(dict.fromkeys(chosen.ids or ()))
         if chosen.everything:
-            found = chosen.found(verb, module, client)
+            found = chosen.found(verb, module, client, **more)
             _confirm(verb, found, database, yes=yes)
             ids = tuple(found)
         verbs = {"cancel": module.cancel_work, "resume": module.resume_work, "retry": module.retry_work}
