@@ -6,7 +6,7 @@ from tests.mutants.gate import Gate
 
 __all__ = ["ENDPOINT_GATES"]
 
-_ENDPOINTS, _FILE, _HTTP = "gateway/_endpoints.py", "gateway/_file.py", "adapters/mcp_server/_http.py"
+_ENDPOINTS, _FILE, _HTTP = "gateway/_file.py", "gateway/_file.py", "adapters/mcp_server/_http.py"
 _OF_ENDPOINTS, _OF_OPTIONS = ("tests/gateway/test_endpoints.py",), ("tests/gateway/test_options.py",)
 
 ENDPOINT_GATES: tuple[Gate, ...] = (

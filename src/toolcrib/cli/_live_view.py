@@ -1,4 +1,4 @@
-"""LiveView: a sink that shows this process's calls in the terminal, as `toolcrib watch` does for a database."""
+"""LiveView, a sink that shows this process's calls in the terminal, and `toolcrib watch`, which shows a database's."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Never, Self
+from typing import Annotated, Never, Self
+
+import typer
 
 from toolcrib.calls import ActivityEvent, CallEvent
-from toolcrib.cli._activity_view import activity_summary, show_activities
+from toolcrib.cli._activity_view import activity_summary, activity_table, show_activities
+from toolcrib.cli._database import DatabaseOption, database_errors
 from toolcrib.cli._formatting import console
+from toolcrib.cli._runs import DatabaseArgument, kept_log
+from toolcrib.cli._status import exit_on_error
 from toolcrib.record import SqliteSink
 
 
@@ -100,3 +105,26 @@ class LiveView:
                 self._ended.set()
                 self._thread.join()
                 self._thread = None
+
+
+def watch(
+    named: DatabaseArgument = None,
+    once: Annotated[bool, typer.Option("--once", help="Show what runs now, and end.")] = False,
+    database: DatabaseOption = None,
+) -> None:
+    """Show what runs in a database: for how long, at what cost, what waits for a person, what ended last.
+
+    It goes on until Ctrl-C. Where stdout is not a terminal, it writes a line for each change.
+    """
+    name = named or database
+    with exit_on_error():
+        log = kept_log(name)
+        with database_errors(name):
+            try:
+                if once:
+                    screen = console()
+                    screen.print(activity_table(log, screen.width))
+                else:
+                    show_activities(log, console(), threading.Event())
+            except KeyboardInterrupt:
+                return

@@ -1,16 +1,19 @@
-"""MCP server of the command `serve`. Needs the extra `mcp`."""
+"""MCP server of the command `serve`, and the states of the servers behind it. Needs the extra `mcp`."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import shlex
 import signal
+import socket
 import sys
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
+from datetime import timedelta
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -19,7 +22,7 @@ import typer
 
 from toolcrib._passwords import hide_passwords
 from toolcrib._run_sync import run_sync
-from toolcrib.adapters.mcp_client import server_of
+from toolcrib.adapters.mcp_client import ServerStatus, server_of, server_statuses
 from toolcrib.adapters.mcp_server import (
     AuthorizationServer,
     HttpEndpoint,
@@ -30,7 +33,7 @@ from toolcrib.adapters.mcp_server import (
     serve_endpoints,
     serve_stdio,
 )
-from toolcrib.cli._clients import serve_command
+from toolcrib.calls import now
 from toolcrib.cli._database import (
     absolute_database,
     database_name,
@@ -41,16 +44,76 @@ from toolcrib.cli._database import (
 )
 from toolcrib.cli._find_toolset import file_and_endpoint, is_file_of_servers, name_of, tools_of
 from toolcrib.cli._formatting import say
+from toolcrib.cli._install import serve_command
 from toolcrib.cli._run import recorder_of
 from toolcrib.cli._serve import ServeOptions
-from toolcrib.cli._server_states import GatewayStates
 from toolcrib.cli._status import Status
 from toolcrib.cli._telemetry import telemetry_sink
+from toolcrib.database import SqliteError
 from toolcrib.errors import ServerError, ToolcribError, UnknownTool
 from toolcrib.gateway import GatewayFile, GatewayOptions, read_gateway
 from toolcrib.pipeline import Durability, Run, local_user
 from toolcrib.record import BatchSink, JsonLinesSink, SelectingSink, Sink
-from toolcrib.toolsets import Toolset
+from toolcrib.serving import ServerStates
+from toolcrib.toolsets import Toolset, sources_of
+
+_log = logging.getLogger("toolcrib.adapters")
+_LOOK_SECONDS, _SAY_SECONDS = 1.0, 10.0  # between two looks at the servers; between two signs of life
+
+
+class GatewayStates:
+    """The states of this process's servers, kept in a database.
+
+    Args:
+        toolsets: The tools that it serves, at each of its endpoints.
+        name: The name of the gateway.
+        states: The store of the states; None where the console cannot read it.
+    """
+
+    def __init__(self, toolsets: Sequence[Toolset], name: str, states: ServerStates | None) -> None:
+        self._toolsets, self._states = toolsets, states if any(map(sources_of, toolsets)) else None
+        self._gateway = f"{name} (process {os.getpid()} on {socket.gethostname()})"
+
+    async def during(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run `work` to its end, and keep the states meanwhile."""
+        saying = asyncio.create_task(self._say_always(), name="toolcrib: states of servers")
+        try:
+            await work
+        finally:
+            saying.cancel()
+            await asyncio.wait({saying})
+            self.forget()
+
+    def forget(self) -> None:
+        """Remove the state of the gateway, as it ends."""
+        if self._states is not None:
+            self._try(partial(self._states.forget, self._gateway))
+
+    async def _say_always(self) -> None:
+        last, waited = list[dict[str, Any]](), _SAY_SECONDS
+        while self._states is not None:
+            found = [_view(status) for toolset in self._toolsets for status in server_statuses(toolset)]
+            if found != last or waited >= _SAY_SECONDS:
+                await asyncio.to_thread(self._try, partial(self._states.keep, self._gateway, found))
+                last, waited = found, 0.0
+            await asyncio.sleep(_LOOK_SECONDS)
+            waited += _LOOK_SECONDS
+
+    def _try(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except SqliteError as error:  # the console shows old states; the calls go on
+            _log.warning("the states of the servers are not kept for the console: %s", error)
+
+
+def _view(status: ServerStatus) -> dict[str, Any]:
+    """Return a status as JSON shapes."""
+    since = None if status.since is None else status.since.isoformat()
+    next_try = (now() + timedelta(seconds=status.retry_in)).isoformat(timespec="seconds") if status.retry_in else None
+    view = {**asdict(status), "since": since, "changed": list(status.changed), "next_try": next_try}
+    del view["retry_in"]
+    return view
+
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

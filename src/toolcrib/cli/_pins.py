@@ -12,11 +12,10 @@ from toolcrib._run_sync import run_sync
 from toolcrib.approvals import PinEntry, ToolPins
 from toolcrib.cli._approvals import ByOption, YesOption, proven_approver
 from toolcrib.cli._commands import Commands
-from toolcrib.cli._confirm import confirm
 from toolcrib.cli._database import DatabaseOption
 from toolcrib.cli._find_toolset import open_toolset, tools_of
 from toolcrib.cli._formatting import JsonOption, print_json, say, write
-from toolcrib.cli._status import Status, exit_on_error
+from toolcrib.cli._status import Status, confirm, exit_on_error
 from toolcrib.cli._terminal import Terminal, escape_control
 from toolcrib.toolsets import Toolset
 

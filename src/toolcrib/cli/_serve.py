@@ -124,8 +124,8 @@ class ServeOptions:
         """The arguments of an `AuthorizationServer` that are given; raises BadParameter where a file cannot be read."""
         secret = None if self.client_secret is None else secret_of(self.client_secret, "--client-secret")
         names = ("issuer", "audience", "jwks", "introspect", "client_id", "principal_claim")
-        given = {name: getattr(self, name) for name in names} | {"client_secret": secret, "scopes": self.scope}
-        return {name: value for name, value in given.items() if value}
+        values = {name: getattr(self, name) for name in names} | {"client_secret": secret, "scopes": self.scope}
+        return {name: value for name, value in values.items() if value}
 
 
 def serve(*, options: ServeOptions) -> None:

@@ -26,11 +26,10 @@ from toolcrib.adapters.mcp_server._asking_calls import ASKING
 from toolcrib.adapters.mcp_server._bearer import access_of, principal_of
 from toolcrib.adapters.mcp_server._client_link import LogLevels
 from toolcrib.adapters.mcp_server._elicitation import is_stateless
-from toolcrib.adapters.mcp_server._media import text_in
 from toolcrib.adapters.mcp_server._offers import is_offered_alone
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._programs import ProgramServer
-from toolcrib.adapters.mcp_server._replies import clean
+from toolcrib.adapters.mcp_server._replies import clean, text_in
 from toolcrib.adapters.mcp_server._served import Served, page_of
 from toolcrib.adapters.mcp_server._task import TASK
 from toolcrib.adapters.mcp_server._task_methods import TaskMethods, TaskParams, capability
