@@ -150,14 +150,8 @@ def _lines_of(change: Any) -> list[str]:
 
 
 def _change_data(change: Any) -> dict[str, Any]:
-    return {
-        "server": change.server,
-        "kind": change.kind,
-        "name": change.name,
-        "before": change.before,
-        "now": change.now,
-        "difference": change.lines(),
-    }
+    names = ("server", "kind", "name", "before", "now")
+    return {**{name: getattr(change, name) for name in names}, "difference": change.lines()}
 
 
 def _entry_line(entry: PinEntry) -> str:
@@ -165,10 +159,4 @@ def _entry_line(entry: PinEntry) -> str:
 
 
 def _entry_data(entry: PinEntry) -> dict[str, Any]:
-    return {
-        "server": entry.server,
-        "kind": entry.kind,
-        "name": entry.name,
-        "by": entry.by,
-        "at": entry.at.isoformat(),
-    }
+    return {**{name: getattr(entry, name) for name in ("server", "kind", "name", "by")}, "at": entry.at.isoformat()}

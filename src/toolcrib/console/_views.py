@@ -340,8 +340,7 @@ def row_view(entry: ApprovalEntry, origin: Ancestors, ended: Mapping[tuple[str, 
         **entry.row(),
         "text": one_line(request.arguments),
         "origin": [
-            {"source": ancestor.source, "id": ancestor.id, "run_id": ancestor.run_id, "name": ancestor.name}
-            for ancestor in origin
+            {name: getattr(ancestor, name) for name in ("source", "id", "run_id", "name")} for ancestor in origin
         ],
         "ended": ended.get((request.call_id, request.run_id)),
     }
@@ -384,6 +383,7 @@ def _changes_view(request: ApprovalRequest) -> dict[str, Any]:
     return {"changes": lines, "changes_cut": lines != changes}
 
 
+_OF_ROW = ("source", "id", "run_id", "name", "status", "started_at", "ended_at", "duration_ms")
 _MOST_ROWS = 500
 _DEEPEST = 6
 
@@ -400,17 +400,7 @@ def waterfall(log: EventLog, root: Activity) -> dict[str, Any]:
 def _rows(
     activity: Activity, inside: dict[str, list[Activity]], depth: int, shown: set[tuple[str, str, str]]
 ) -> Iterator[dict[str, Any]]:
-    yield {
-        "source": activity.source,
-        "id": activity.id,
-        "run_id": activity.run_id,
-        "name": activity.name,
-        "status": activity.status,
-        "started_at": activity.started_at,
-        "ended_at": activity.ended_at,
-        "duration_ms": activity.duration_ms,
-        "depth": depth,
-    }
+    yield {**{name: getattr(activity, name) for name in _OF_ROW}, "depth": depth}
     for child in inside.get(activity.id, ()):
         if child.key not in shown:  # a call and a run may have one id
             shown.add(child.key)

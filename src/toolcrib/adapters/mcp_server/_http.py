@@ -98,7 +98,7 @@ class HttpApp:
         endpoint: ASGIApp = UniqueKeys(self._sessions, options.max_body)
         routes: list[Route] = [*options.routes]
         if callers is not None:
-            endpoint = ScopeChallenge(endpoint, self._server, callers.challenge, options.max_body)
+            endpoint = ScopeChallenge(endpoint, self._server.request_scopes, callers.challenge, options.max_body)
         endpoint = BodyDeadline(endpoint, options.body_seconds)
         if callers is not None:
             endpoint = BearerAuth(endpoint, callers.check, callers.challenge)
