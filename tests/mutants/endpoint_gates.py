@@ -89,7 +89,7 @@ ENDPOINT_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "groups of a file: those that a budget counts",
-        "gateway/_budgets.py",
+        "gateway/_options.py",
         "if any(fnmatchcase(group, pattern) for pattern in counted)",
         "if counted",
         ("tests/gateway/test_groups.py",),

@@ -275,7 +275,7 @@ MCP_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "state of a call that asks, used once",
-        "adapters/mcp_server/_asking_calls.py",
+        "adapters/mcp_server/_client_link.py",
         "        self._calls.take(call)  # the state was used\n",
         "",
         _OF_ASKING,

@@ -31,7 +31,7 @@ _COMMANDS: Final = {
     "schema": ("_schema", "schema", None),
     "call": ("_call", "call", None),
     "exec": ("_exec", "execute", None),
-    "resume": ("_resume", "resume", None),
+    "resume": ("_exec", "resume", None),
     "approvals": ("_approvals", "approvals", None),
     "pins": ("_pins", "pins", None),
     "credentials": ("_credentials", "credentials", _SERVERS),

@@ -9,8 +9,7 @@ import httpx2
 
 from toolcrib.calls import Consent
 from toolcrib.credentials._auth import QUERY
-from toolcrib.credentials._store import KEY, CredentialStore
-from toolcrib.credentials._tickets import link_for
+from toolcrib.credentials._store import KEY, CredentialStore, link_for
 from toolcrib.errors import CredentialError, explain_options
 
 

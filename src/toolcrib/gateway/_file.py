@@ -17,7 +17,6 @@ from toolcrib._json_writer import read_json
 from toolcrib.approvers import load_rules, read_rules
 from toolcrib.errors import MissingExtraError, PolicyError, TargetError, UnknownTool, closest, explain_options
 from toolcrib.gateway._api import ApiEntry, ApiSection, api_toolset
-from toolcrib.gateway._budgets import BudgetSection
 from toolcrib.gateway._credentials import CredentialPlace, Vault
 from toolcrib.gateway._fields import FilePlace, FileTexts, Part, Text, read_part
 from toolcrib.gateway._misplaced import (
@@ -27,7 +26,7 @@ from toolcrib.gateway._misplaced import (
     refuse_options_of_file,
     refuse_options_of_servers,
 )
-from toolcrib.gateway._options import GatewayOptions
+from toolcrib.gateway._options import BudgetSection, GatewayOptions
 from toolcrib.gateway._server import ServerEntry, ServerSection, old_transport, server_toolset
 from toolcrib.schema import RunContext
 from toolcrib.serving import claimed_groups

@@ -22,18 +22,16 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_REQUEST
 from pydantic import BaseModel, ValidationError
 
-from toolcrib.adapters.mcp_server._asking_calls import ASKING
 from toolcrib.adapters.mcp_server._bearer import ScopesOfRequest, access_of, principal_of
-from toolcrib.adapters.mcp_server._client_link import LogLevels
+from toolcrib.adapters.mcp_server._client_link import ASKING, LogLevels
 from toolcrib.adapters.mcp_server._elicitation import is_stateless
 from toolcrib.adapters.mcp_server._offers import is_offered_alone
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._programs import ProgramServer
 from toolcrib.adapters.mcp_server._replies import clean, text_in
 from toolcrib.adapters.mcp_server._served import Served, page_of
-from toolcrib.adapters.mcp_server._task import TASK
+from toolcrib.adapters.mcp_server._task import TASK, Tasks
 from toolcrib.adapters.mcp_server._task_methods import TaskMethods, TaskParams, capability
-from toolcrib.adapters.mcp_server._tasks import Tasks
 from toolcrib.adapters.mcp_server._tool_changes import ToolChanges
 from toolcrib.adapters.mcp_server._tool_server import ToolServer
 from toolcrib.adapters.mcp_server._tools import DirectToolServer
