@@ -17,6 +17,7 @@ with Extra("the Model Context Protocol", "mcp", ("anyio", "httpx2", "jsonschema"
         server_of,
         server_statuses,
     )
+    from toolcrib.adapters.mcp_client._listing import Change
     from toolcrib.adapters.mcp_client._options import (
         DEFAULT_KINDS,
         DEFAULT_TIMEOUT,
@@ -28,7 +29,6 @@ with Extra("the Model Context Protocol", "mcp", ("anyio", "httpx2", "jsonschema"
         Source,
         ToolLabels,
     )
-    from toolcrib.adapters.mcp_client._pins import Change
     from toolcrib.adapters.mcp_client._values import (
         AskKind,
         Elicitation,

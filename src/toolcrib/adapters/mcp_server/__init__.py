@@ -12,10 +12,18 @@ with Extra(
     "mcp",
     ("anyio", "cryptography", "h11", "httpx2", "jsonschema", "mcp", "mcp_types", "referencing", "starlette", "uvicorn"),
 ):
-    from toolcrib.adapters.mcp_server._http import HttpApp, HttpEndpoint, http_app, serve_endpoints, serve_http
+    from toolcrib.adapters.mcp_server._http import (
+        HttpApp,
+        HttpEndpoint,
+        http_app,
+        serve,
+        serve_async,
+        serve_endpoints,
+        serve_http,
+        serve_stdio,
+    )
     from toolcrib.adapters.mcp_server._http_options import HttpOptions
     from toolcrib.adapters.mcp_server._options import ServerOptions, TaskOptions
-    from toolcrib.adapters.mcp_server._serve import serve, serve_async, serve_stdio
     from toolcrib.adapters.mcp_server._server import McpServer, build_server
     from toolcrib.serving import acting_as
     from toolcrib.serving.oauth import AuthorizationServer
