@@ -40,11 +40,13 @@ _LAYERS: Final = 3  # of encodings in one another
 
 def plain_text(text: str) -> str:
     """Return a text as programs read it that decode what is in it: entities, percent signs, marks without width."""
-    for _ in range(_LAYERS):
-        decoded = unquote(html.unescape(_BREAK.sub("", text)), errors="ignore") if "%" in text or "&" in text else text
+    for _ in range(_LAYERS if "%" in text or "&" in text else 0):
+        decoded = unquote(html.unescape(_BREAK.sub("", text)), errors="ignore")
         if decoded == text:
             break
         text = decoded
+    if text.isascii() and "\\" not in text:
+        return text
     if not text.isascii():
         decomposed = unicodedata.normalize("NFKC", text)
         text = "".join(char for char in decomposed if unicodedata.category(char) not in _OUT_OF_SIGHT or char.isspace())

@@ -29,7 +29,7 @@ _NAMING: Final = re.compile(r"\d|\w[@./:]\w")
 _FILE: Final = re.compile(
     r"[^@*?\[\]{},;|\n]*\w\.(?!(?:zip|tar|t?gz|tbz|bz2|xz|zst|7z|rar|ics|vcf|mbox)$)[a-z][a-z0-9]{0,4}", re.IGNORECASE
 )
-"""The name of a file that is no collection, such as an archive, a calendar or a mailbox is."""
+"""The name of a single file; an archive, a calendar and a mailbox have many things in them."""
 _OF_USER: Final = re.compile(r"[^\W\d_]{4,}")  # a word that shows the user's will
 
 
@@ -70,31 +70,18 @@ class Memory(Readings):
         leaves = list(islice(leaves_of(arguments, with_flags=True), MOST_VALUES + 1))
         if len(leaves) > MOST_VALUES:
             return _too_many(tool)
-        deciding = [leaf for leaf in leaves if argument_of(leaf[0]) not in content]
-        statements = [(path, str(value)) for path, value in leaves if argument_of(path) in content and has_words(value)]
-        questions: list[Question] = []
+        deciding, statements = list[tuple[str, Any]](), list[tuple[str, str]]()
+        for path, value in leaves:
+            if argument_of(path) not in content:
+                deciding.append((path, value))
+            elif has_words(value):
+                statements.append((path, str(value)))
         is_named = [value for _, value in leaves] in ([], [True]) and self._names_tool(tool)
-        is_anchored = not self._reads_others or (is_named and not leaves)
-        whole, asked = self._whole_lists(effect, arguments), self._asked_for(effect)
-        for path, value in deciding:
-            shown, passed = shown_value(value), list[Origin]()
-            is_wanted = argument_of(path) in whole or (is_named and value is True)
-            for origin in [Origin("user")] if is_wanted else self._origins_for(effect, path, value, tool):
-                mark = _mark(origin, tool, path, shown)
-                is_passed = not mark or mark in self._approved
-                is_anchored = is_anchored or is_passed
-                if is_passed or origin.kind not in asked:
-                    passed.append(origin)
-                else:
-                    questions.append(Question.of(path, cut(shown), origin, mark))
-            if settled is not None and passed and (not questions or questions[-1].path != path):
-                least = max(passed, key=lambda each: each.kind in ASKED)
-                settled.append(Question.of(path, cut(shown), least, _mark(least, tool, path, shown)))
+        wanted = arguments if is_named else self._whole_lists(effect, arguments)
+        questions, is_anchored = self._asked_of_values(tool, effect, deciding, wanted, settled)
+        is_anchored = is_anchored or not self._reads_others or (is_named and not leaves)
         if effect not in INSIDE:
-            texts = islice(leaves_of(arguments, with_keys=True), 2 * MOST_VALUES)
-            questions += self._asked_of_links(
-                tool, [(at, str(text)) for at, text in texts if argument_of(at) in content]
-            )
+            questions += self._asked_of_links(tool, arguments, content)
             questions += self._asked_of_private_values(tool, arguments, deciding)
             questions += self._asked_of_private_names(tool, effect, deciding)
         if effect == "execute" and self._writings.stated:
@@ -106,6 +93,40 @@ class Memory(Readings):
                 why = f"nothing that `{tool}` is given is the user's, or of a trusted source"
                 questions.append(Question("", "", why, "model", mark))
         return questions
+
+    def _asked_of_values(
+        self,
+        tool: str,
+        effect: Effect,
+        deciding: Sequence[tuple[str, Any]],
+        wanted: Collection[str],
+        settled: list[Question] | None,
+    ) -> tuple[list[Question], bool]:
+        """Return the questions about deciding values, and whether one of them is not asked about whatever the effect.
+
+        Args:
+            tool: The tool's name.
+            effect: The effect of the tool.
+            deciding: The values, with their paths.
+            wanted: The arguments that the user wants as a whole.
+            settled: Gets where the other values come from.
+        """
+        questions, is_anchored, asked = list[Question](), False, self._asked_for(effect)
+        for path, value in deciding:
+            shown, passed = shown_value(value), list[Origin]()
+            is_wanted = argument_of(path) in wanted
+            for origin in [Origin("user")] if is_wanted else self._origins_for(effect, path, value, tool):
+                mark = _mark(origin, tool, path, shown)
+                is_passed = not mark or mark in self._approved
+                is_anchored = is_anchored or is_passed
+                if is_passed or origin.kind not in asked:
+                    passed.append(origin)
+                else:
+                    questions.append(Question.of(path, cut(shown), origin, mark))
+            if settled is not None and passed and (not questions or questions[-1].path != path):
+                least = max(passed, key=lambda each: each.kind in ASKED)
+                settled.append(Question.of(path, cut(shown), least, _mark(least, tool, path, shown)))
+        return questions, is_anchored
 
     def judge_keys(
         self, tool: str, arguments: Mapping[str, Any], fields: Collection[str], effect: Effect = "execute"
@@ -178,6 +199,8 @@ class Memory(Readings):
 
     def _named_by_run(self, effect: Effect, value: str, found: Origin | None = None) -> list[Origin]:
         """Return the origins of a value that names values of the run which are asked about for an effect."""
+        if not self._writings.made_by:
+            return []
         texts = [value, *(self._texts_of_object(value) if effect in GIVING and number_of(value) is not None else ())]
         bindings = dict.fromkeys(bound for text in texts for bound in self._writings.named_in(text))
         source = None if found is None else self._writings.made_by.get((found.tool, found.call_id))
@@ -205,9 +228,9 @@ class Memory(Readings):
         for name, value in arguments.items() if effect != "spend" and self._reads_others and not self.is_full else ():
             items = cast("list[Any]", value) if isinstance(value, list) else []
             texts = {flat(item) for item in items if isinstance(item, str)}
-            if len(texts) < len(items):
+            if not 1 < len(texts) == len(items):
                 continue
-            number, _ = next(self._places(min(texts)), (-1, 0)) if len(texts) > 1 else (-1, 0)
+            number, _ = next(self._places(min(texts)), (-1, 0))
             if number >= 0 and not self._sources[number].is_beside and self._is_column(number, texts):
                 found.add(name)
         return found
@@ -231,10 +254,11 @@ class Memory(Readings):
                 return True
         return False
 
-    def _asked_of_links(self, tool: str, statements: Sequence[tuple[str, str]]) -> Iterator[Question]:
-        """Yield questions about links and addresses of others in texts of a call's content."""
-        for path, text in statements:
-            for number, link in enumerate(dict.fromkeys(links_in(text))):
+    def _asked_of_links(self, tool: str, arguments: Mapping[str, Any], content: Collection[str]) -> Iterator[Question]:
+        """Yield questions about links and addresses of others in texts and keys of a call's content."""
+        statements = {name: value for name, value in arguments.items() if name in content}
+        for path, text in islice(leaves_of(statements, with_keys=True), 2 * MOST_VALUES) if statements else ():
+            for number, link in enumerate(dict.fromkeys(links_in(str(text)))):
                 if number == _MOST_LINKS:
                     yield from _too_many(tool)
                     break

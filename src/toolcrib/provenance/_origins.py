@@ -26,6 +26,7 @@ _BY_KIND: Final[Mapping[str, int]] = {"untrusted": 4, "flag": 3, "model": 2, "ch
 _PATHS: Final = re.compile(r"(?<![^\s/])(?=[^\s/]+\.[^\s/])[^\s/]++/(\S+)")  # what follows the host of a link
 _ODD_SPACE: Final = re.compile(r"[^\S ]")
 _EXACT: Final = re.compile(r"^-|[\d_/]")
+_MAY_BE_EXACT: Final = re.compile(r"[\d_/-]")
 _MOMENT: Final = re.compile(r"(?i)\d(?:st|nd|rd|th|[ap]\.?m\.?|t\d\d.*)$|^\d+(?:[-/:.]\d+)+z?$")
 _SEGMENTS: Final = re.compile(r"[/?&=#+]")
 
@@ -49,13 +50,13 @@ class Origins(Records):
         Args:
             value: The text or number.
         """
-        self._forget_before_others()
         key = (cast("object", type(value)), value)
-        if key not in self._covers and self._budget < 0:
+        found = self._covers.get(key)
+        if found is None and self._budget < 0:
             return [Origin("model")]
-        if key not in self._covers:
-            self._covers[key] = self._origins_of(value)
-        return self._covers[key]
+        if found is None:
+            found = self._covers[key] = self._origins_of(value)
+        return found
 
     def _origins_of(self, value: Any) -> list[Origin]:
         text = key_of(value)
@@ -213,8 +214,8 @@ class Origins(Records):
         if others is not None and (trusted is None or abs(value) >= _IN_ANY_TEXT or value % 1):
             return self._sources[others].located()
         if trusted is not None:
-            is_chosen = is_beside or others is not None
-            return replace(self._sources[trusted].located(), kind="chosen" if is_chosen else "trusted")
+            found = self._sources[trusted].located()
+            return replace(found, kind="chosen") if is_beside or others is not None else found
         return Origin("model" if self._reads_others else "derived")
 
     def _origin_of_host(self, host: str) -> Origin:
@@ -280,6 +281,8 @@ def _spelling(value: str, has_cased: Callable[[str], bool]) -> str | None:
         return value
     if not value.isascii() and unicodedata.normalize("NFKC", value) != value:
         return value
+    if _MAY_BE_EXACT.search(value) is None:
+        return None
     segments = [part for path in _PATHS.findall(value) for part in _SEGMENTS.split(path.rstrip(".,:;!?"))]
     words = () if segments or is_long_number(bare) else map(_stripped, bare.split())
     exact = [*segments, *filter(_is_exact, words)]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
 from typing import Any, Final
 
 from toolcrib.provenance._kinds import number_of
 from toolcrib.provenance._question import Origin
 from toolcrib.provenance._texts import TextIndex, flat
-from toolcrib.provenance._writings import Writings, parts_of
+from toolcrib.provenance._writings import Writings
 from toolcrib.tools import Place, Trust
 
 _MOST_TEXT: Final = 20_000_000  # characters of results that one run keeps
@@ -41,6 +41,11 @@ class Reading:
         self.tool, self.call_id, self.arguments, self.about, self.root = tool, call_id, arguments, about, root
         self.digests: dict[Place, str] = {}
 
+    @property
+    def source(self) -> str:
+        """The source as a person reads it."""
+        return f"`{self.tool}`{f' ({self.about})' if self.about else ''}"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
@@ -53,6 +58,8 @@ class Piece:
         trust: How far it can be trusted.
         is_beside: Whether a text of others is in the same record.
         is_key: Whether it is a key of an object.
+        field: The place of it, or of the list that it is an item of.
+        record: The place of the record that it is in; None where it is in none.
     """
 
     reading: Reading
@@ -61,17 +68,15 @@ class Piece:
     trust: Trust = "untrusted"
     is_beside: bool = False
     is_key: bool = False
+    field: Place = dataclasses.field(init=False)
+    record: Place | None = dataclasses.field(init=False)
 
-    @property
-    def field(self) -> Place:
-        """The place of it, or of the list that it is an item of."""
+    def __post_init__(self) -> None:
         parent = self.place.parent
-        return parent if parent is not None and isinstance(self.place.key, int) else self.place
-
-    @property
-    def record(self) -> Place | None:
-        """The place of the record that it is in; None where it is in none."""
-        return self.field.parent if isinstance(self.field.key, str) and not self.is_key else None
+        above = parent if parent is not None and isinstance(self.place.key, int) else self.place
+        record = above.parent if isinstance(above.key, str) and not self.is_key else None
+        object.__setattr__(self, "field", above)  # looked at for each value that may be in one record
+        object.__setattr__(self, "record", record)
 
     def located(self, line: int = 0) -> Origin:
         """Return its origin with the line, and with what stands for the place in marks.
@@ -110,7 +115,7 @@ class Pieces:
         self._echoes: dict[int, set[str | float]] = {}  # of pieces: what their calls were given, and not by others
         self._values: dict[str | float, list[int]] = {}  # the trusted pieces that are a value, and no longer text
         self._looked_up: dict[str, tuple[int, int] | None] = {}  # in texts of others, for the values of one call
-        self._texts_of_others, self._budget = 0, _BUDGET
+        self._budget = _BUDGET
         self._bits = 0  # of true, false and nothing in results of others
         self._has_chosen = False  # whether it has read names, or objects, that strangers chose
 
@@ -121,33 +126,33 @@ class Pieces:
 
     @property
     def _reads_others(self) -> bool:
-        is_spelled = self._bits > _MOST_BITS
-        return len(self._untrusted) > 0 or self.is_full or self.is_told or self._has_chosen or is_spelled
+        is_read = len(self._untrusted) > 0 or self.is_told or self._has_chosen
+        return is_read or self.is_full or self._bits > _MOST_BITS
 
     def _places(self, text: str, *, but_said: bool = False) -> Iterator[tuple[int, int]]:
         """Yield the trusted pieces that have a text, with the line; of names those that are the text as a whole."""
         if self.is_full:
             return
-        named = self._values.get(text, ()) if self._has_chosen else ()
-        names = ((at, 0) for at in named if self._sources[at].trust == "name")
-        for found in (self._trusted.places(text), names):
-            yield from (place for place in found if not self._is_rewritten(text, place[0], but_said=but_said))
+        for place in self._trusted.places(text):
+            if not self._is_rewritten(text, place[0], but_said=but_said):
+                yield place
+        for at in self._values.get(text, ()) if self._has_chosen else ():
+            if self._sources[at].trust == "name" and not self._is_rewritten(text, at, but_said=but_said):
+                yield at, 0
 
     def _find_of_others(self, text: str) -> tuple[int, int] | None:
         """Return the first untrusted text with a value, and the line; not one of a call that was given the value."""
-        self._forget_before_others()
         if text not in self._looked_up:
             found = next((at for at in self._untrusted.places(text) if text not in self._echoes.get(at[0], ())), None)
             self._looked_up[text] = found
             self._budget -= 1 if found is None else _COST_OF_FOUND
         return self._looked_up[text]
 
-    def _forget_before_others(self) -> None:
-        """Forget what was looked up before more texts of others were read."""
-        if self._texts_of_others != len(self._untrusted):
-            self._texts_of_others = len(self._untrusted)
-            self._looked_up.clear()
-            self._covers.clear()
+    def _add_of_others(self, text: str, number: int, but: Collection[str | float] = ()) -> None:
+        """Add a text of others, and forget what was looked up before."""
+        self._untrusted.add(text, number, but)
+        self._looked_up.clear()
+        self._covers.clear()
 
     def _begin(self) -> None:
         """Begin to look up the values of a call."""
@@ -169,15 +174,8 @@ class Pieces:
         if number < self._writings.first:
             return False
         if text not in self._written:
-            self._written[text] = self._count_before(text)
+            self._written[text] = self._writings.count_before(text, self._is_new)
         return self._written[text] <= number or self._writings.has_bound(self._sources[number].place, but_said=but_said)
-
-    def _count_before(self, text: str) -> float:
-        """Return how many values had been read before the run first wrote what a text stands for."""
-        parts, words = parts_of(text)
-        counts = ((word, self._writings.count_before(word)) for word in words)
-        new = (count for word, count in counts if count < inf and self._is_new(word, int(count)))
-        return min(self._writings.count_before_moments(text), *map(self._writings.count_before, parts), *new, inf)
 
     def _is_new(self, word: str, since: int) -> bool:
         """Return whether neither the user nor a trusted result read before so many values has a word."""

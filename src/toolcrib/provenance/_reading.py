@@ -45,14 +45,7 @@ _LONE_MARK: Final = re.compile(
 
 
 class Readings(Origins):
-    """The texts and results that a run reads, and the values that it writes.
-
-    Attributes:
-        last_words: The last text of the user, cut.
-        is_whole: Whether it has read only results of the run's own calls, and words of the user.
-        handles: The handles of kept results that it has read.
-        is_told: Whether the model has said something before, from an unknown source.
-    """
+    """The texts and results that a run reads, and the values that it writes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -181,7 +174,6 @@ class Readings(Origins):
         if labels != "trusted":
             flags = (value for _, value in leaves_of(result, with_flags=True) if not has_words(value))
             self._bits += sum(1 for _ in islice(flags, MOST_VALUES))
-        read_from = f"`{tool}`{f' ({about})' if about else ''}"
         allowed = None if readers is None else frozenset(map(flat, readers))
         for leaf in labelled(result, labels, place):
             value, trust = leaf.value, leaf.trust
@@ -189,28 +181,40 @@ class Readings(Origins):
             is_washed = bool(written) and not written.isdisjoint(words_in(flat(text)))
             if is_washed or (trust == "name" and without_moments(flat(text)) != flat(text)):
                 trust = "untrusted"
-            self._left -= len(text)
-            if self._left < 0 and (allowed is None or self._private.is_full):
+            if not self._keep(Piece(reading, leaf.place, text, trust, leaf.is_beside, leaf.is_key), echoed, allowed):
                 return
-            number = len(self._sources)
-            self._sources.append(Piece(reading, leaf.place, text, trust, leaf.is_beside, leaf.is_key))
-            if not leaf.is_key:
-                self._writings.read(leaf.place, text)
-            if allowed is not None:
-                self._private.add(text, number, allowed)
-            if self._left < 0:
-                continue  # what may not be sent is found all the same
-            if trust != "untrusted":
-                self._has_chosen = self._has_chosen or trust == "name" or leaf.is_beside
-                if trust != "name":
-                    self._trusted.add(text, number)
-                if len(text) <= _LONGEST_VALUE:
-                    self._values.setdefault(value_of(text), []).append(number)
-            else:
-                self._untrusted.add(text, number, echoed)
-                self._read_from[read_from] = None
-                if echoed:
-                    self._echoes[number] = echoed
+
+    def _keep(self, piece: Piece, echoed: set[str | float], allowed: frozenset[str] | None) -> bool:
+        """Keep a text of a result, and return whether there is room for another one.
+
+        Args:
+            piece: The text, with its source.
+            echoed: The values that the call was given, and that are not of others.
+            allowed: To whom it may be sent; None for all.
+        """
+        text, number = piece.text, len(self._sources)
+        self._left -= len(text)
+        if self._left < 0 and (allowed is None or self._private.is_full):
+            return False
+        self._sources.append(piece)
+        if not piece.is_key:
+            self._writings.read(piece.place, text)
+        if allowed is not None:
+            self._private.add(text, number, allowed)
+        if self._left < 0:
+            return True  # what may not be sent is found all the same
+        if piece.trust == "untrusted":
+            self._add_of_others(text, number, echoed)
+            self._read_from[piece.reading.source] = None
+            if echoed:
+                self._echoes[number] = echoed
+            return True
+        self._has_chosen = self._has_chosen or piece.trust == "name" or piece.is_beside
+        if piece.trust != "name":
+            self._trusted.add(text, number)
+        if len(text) <= _LONGEST_VALUE:
+            self._values.setdefault(value_of(text), []).append(number)
+        return True
 
     def keep_files(self, tool: str, call_id: str, files: Iterable[Media], readers: Collection[str] | None) -> None:
         """Keep the names, links and texts of files as private: who has the name of a file may open it.
@@ -351,7 +355,7 @@ class Readings(Origins):
         if text:
             self._left -= len(text)
             reading = Reading(origin.tool, origin.call_id, {}, "", Place())
-            self._untrusted.add(text, len(self._sources))
+            self._add_of_others(text, len(self._sources))
             self._sources.append(Piece(reading, Place(reading.root, path), text))
 
     def _origin_of_moment(self, moment: Moment) -> OriginKind:

@@ -93,8 +93,10 @@ class Records(Pieces):
         piece = self._sources[number]
         record, key = piece.record, piece.place.key
         for sibling in self._sources[max(0, number - _NEAR) : number + _NEAR] if record is not None else ():
+            if sibling.record is not record:
+                continue
             is_other_row = isinstance(key, int) and isinstance(sibling.place.key, int) and sibling.place.key != key
-            if sibling.record is record and (sibling.field is piece.field or not is_other_row):
+            if sibling.field is piece.field or not is_other_row:
                 yield sibling
 
     def _is_of_record(self, pointer: Piece, number: int) -> bool:

@@ -6,8 +6,6 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
-from functools import reduce
-from itertools import islice
 from typing import Final
 
 from toolcrib.provenance._kinds import dates_in, measures_in, numbers_in, times_in
@@ -233,8 +231,8 @@ class TextIndex:
 
         At least half of it are digits: words that are written in one are another word.
         """
-        letters = _GAP.sub("", value)
-        if len(letters) > _LONGEST_GROUPED or not is_long_number(value):
+        letters = _GAP.sub("", value) if is_long_number(value) else ""
+        if not letters or len(letters) > _LONGEST_GROUPED:
             return False
         starts = ((plain, plain[:_LOOKED_THROUGH]) for plain, *_ in self._texts[:_TRIES])
         texts = [plain for plain, start in starts if letters in start.replace(" ", "").replace("-", "")]
@@ -266,22 +264,27 @@ class TextIndex:
                     return True
         return False
 
-    def _chunks_with(self, words: Collection[str]) -> Iterator[int]:
+    def _chunks_with(self, words: Collection[str]) -> Sequence[int]:
         """Return the chunks that have all of some words, in order."""
         lists = list[Sequence[int]]()
         for word in words:
-            chunks = self._places.get(word)
-            if chunks is None:
-                return iter(_NOWHERE)
-            lists.append(chunks)
+            places = self._places.get(word)
+            if places is None:
+                return _NOWHERE
+            lists.append(places)
         lists.sort(key=len)
-        return iter(reduce(_among, lists[1:], lists[0]) if lists else _NOWHERE)
+        chunks = lists[0] if lists else _NOWHERE
+        for others in lists[1:]:
+            if not chunks:
+                break
+            chunks = _among(chunks, others)
+        return chunks
 
     def places(self, value: str) -> Iterator[tuple[int, int]]:
         """Yield the source of each text with a value, and the line of the value; of many texts the first."""
         chunks = self._chunks_with(set(_WORD.findall(value)))
         tries, last = _TRIES_OF_OTHERS if self._is_loose else _TRIES, -1
-        for chunk in islice(chunks, tries):
+        for chunk in chunks[:tries]:
             at, start = self._chunks[chunk]
             plain, _, text, number = self._texts[at]
             end = start + _CHUNK + _LAP + len(value)
@@ -291,9 +294,8 @@ class TextIndex:
         if self._is_loose:
             if value in self._compounds:
                 yield self._compounds[value], 0
-            more = next(chunks, None)
-            if more is not None and _COMPOUND.fullmatch(value) is None:
-                yield self._texts[self._chunks[more][0]][3], 0  # it may be there
+            if len(chunks) > tries and _COMPOUND.fullmatch(value) is None:
+                yield self._texts[self._chunks[chunks[tries]][0]][3], 0  # it may be there
 
 
 def _is_wish(plain: str, at: int, verb: re.Pattern[str] | None) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import accumulate, takewhile
 from math import inf
@@ -169,9 +169,9 @@ class Writings:
 
     def add_private(self, tool: str, values: Mapping[str, frozenset[str]]) -> None:
         """Keep the private values that a call wrote into the user's own space, by their digests: who may read each."""
+        for readers in values.values():
+            self.readers = readers if self.readers is None else self.readers & readers
         if values:
-            known = [] if self.readers is None else [self.readers]
-            self.readers = frozenset.intersection(*values.values(), *known)
             self.private, self.writer_of_private = _few(self.private.union(values)), tool
 
     def numbered(self, number: str) -> Sequence[Binding]:
@@ -234,20 +234,40 @@ class Writings:
             place = place.parent
         return False
 
-    def count_before(self, part: str) -> float:
-        """Return how many values had been read before letters were first written; as whole words unless many."""
-        eights = (part[at : at + _ANYWHERE] for at in range(max(len(part) - _ANYWHERE, 0) + 1))
-        count = 0
-        for letters in eights:
-            if letters not in self._counts:
-                return inf
-            count = max(count, self._counts[letters])
+    def count_before(self, text: str, is_new: Callable[[str, int], bool]) -> float:
+        """Return how many values had been read before the run first wrote what a text stands for.
+
+        All of its letters show that, unless it is a short number, which stands in any text; of a long number so do each
+        eight of them, and a longer word that is new.
+
+        Args:
+            text: The text.
+            is_new: Whether a word was not known before so many values had been read.
+        """
+        words = words_in(folded(text).replace("_", " "))
+        letters = "".join(words)
+        is_telling = len(letters) >= (_SHORTEST_NUMBER if letters.isdecimal() else 1)
+        count = self._count_of(letters) if is_telling else inf
+        if not letters.isalpha() and sum(map(str.isdigit, letters)) * _HIGHEST_SHARE >= len(letters):
+            eights = [letters[at : at + _ANYWHERE] for at in range(1, len(letters) - _ANYWHERE + 1)]
+            count = min([count, *(self._counts[part] for part in eights if part in self._counts)])
+        for word in words:
+            before = self._count_of(word) if len(word) >= _SHORTEST_WORD else inf
+            if before < count and is_new(word, int(before)):
+                count = before
+        for moment in moments_in(text) if self._moments else ():
+            count = min(count, self._moments.get(moment, inf))
         return count
 
-    def count_before_moments(self, text: str) -> float:
-        """Return how many values had been read before a date or a time of a text was first written."""
-        found = moments_in(text) if self._moments else ()
-        return min((self._moments.get(moment, inf) for moment in found), default=inf)
+    def _count_of(self, letters: str) -> float:
+        """Return how many values had been read before each eight of some letters were written, or all of fewer."""
+        count = 0
+        for end in range(_ANYWHERE, max(len(letters), _ANYWHERE) + 1):
+            found = self._counts.get(letters[end - _ANYWHERE : end])
+            if found is None:
+                return inf
+            count = max(count, found)
+        return count
 
 
 def _words_in(text: str) -> list[str]:
@@ -271,17 +291,3 @@ def moments_in(text: str) -> Iterator[Moment]:
     """Yield the dates of a text, without their years and also where they are three numbers, and the times."""
     yield from ((0, *day) for day in days_in(text))
     yield from times_in(flat(text))
-
-
-def parts_of(text: str) -> tuple[list[str], list[str]]:
-    """Return the letters of what shows that a text is a written one, and its words that are long enough to.
-
-    That is all of it but a short number, which stands in any text, and of a long number its parts.
-    """
-    text = folded(text)
-    letters = "".join(_WORDS.findall(text))
-    is_short = len(letters) < (_SHORTEST_NUMBER if letters.isdecimal() else 1)
-    parts = [] if is_short else [letters]
-    if sum(map(str.isdigit, letters)) * _HIGHEST_SHARE >= len(letters):
-        parts += [letters[at : at + _ANYWHERE] for at in range(1, len(letters) - _ANYWHERE + 1)]
-    return parts, [word for word in words_in(text.replace("_", " ")) if len(word) >= _SHORTEST_WORD]
