@@ -11,6 +11,8 @@ from toolcrib.errors import MissingExtraError
 class Extra:
     """The extra that a feature needs: inside `with`, an import of one of its modules that fails names the extra.
 
+    Of two, one inside the other, the outer one is named where it brings the module.
+
     Attributes:
         feature: The feature, as the error names it.
         name: The extra's name.
@@ -25,8 +27,9 @@ class Extra:
         return
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if not isinstance(error, ModuleNotFoundError):
+        cause = error.__cause__ if isinstance(error, MissingExtraError) else error
+        if not isinstance(cause, ModuleNotFoundError):
             return
-        missing = f"{error.name}."
+        missing = f"{cause.name}."
         if any(missing.startswith(f"{module}.") or f"{module}.".startswith(missing) for module in self.modules):
-            raise MissingExtraError(self.feature, self.name) from error
+            raise MissingExtraError(self.feature, self.name) from cause

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import re
 import subprocess
 import sys
 
 import pytest
 
+from tests.public_api import RECORD
 from toolcrib._extras import Extra
 from toolcrib.errors import MissingExtraError
 
@@ -27,22 +29,54 @@ PARTS = {
     "toolcrib.adapters.vercel_ai": "vercel-ai",
     "toolcrib.approvers.cedar": "cedar",
     "toolcrib.console": "console",
+    "toolcrib.openapi": "openapi",
+    "toolcrib.serving.oauth": "mcp",
     "toolcrib.telemetry": "otel",
     "toolcrib.toolsets.search": "search",
 }
+REQUIRED = {
+    *("annotated-types", "griffelib", "pydantic", "pydantic_core", "toolcrib"),
+    *("typing-inspection", "typing_extensions"),
+}
+"""What `pip install toolcrib` brings."""
 WITHOUT = """
 import importlib, sys
 missing = ["bm25s", "dbos", "mcp", "mcp_types", "opentelemetry", "psycopg", "pydantic_ai", "sqlalchemy", "starlette"]
 missing += ["agent_framework", "agents", "claude_agent_sdk", "google.adk", "langchain", "smolagents", "uvicorn"]
-missing += ["ag_ui", "cedarpy", "restate"]
+missing += ["ag_ui", "cedarpy", "jwt", "restate", "yaml"]
 sys.modules.update(dict.fromkeys(missing))
 """
-IMPORT = f"""{WITHOUT}
+IMPORT = f"""
 for part in {list(PARTS)}:
     try:
         importlib.import_module(part)
     except ImportError as error:
         print(error)
+"""
+BARE = f"""
+import importlib, sys
+from importlib.metadata import packages_distributions
+
+REQUIRED = {REQUIRED}
+
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in EXTRA:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+
+EXTRA = {{module for module, names in packages_distributions().items() if not REQUIRED.intersection(names)}}
+sys.meta_path.insert(0, Absent())
+"""
+NAMES = f"""{BARE}
+for line in sys.stdin:
+    module, _, name = line.strip().rpartition(".")
+    try:
+        getattr(importlib.import_module(module), name)
+    except ImportError as error:
+        if "Install it with: pip install " not in str(error):
+            print(module, name, error)
 """
 COMMAND = f"""{WITHOUT}
 from toolcrib.cli import main
@@ -51,8 +85,19 @@ main()
 """
 
 
-def test_each_part_names_its_extra() -> None:
-    done = subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True, check=True)
+def test_each_public_name_is_there_or_names_the_extra_that_it_needs() -> None:
+    names = re.findall(r"^(toolcrib(?:\.[a-z_]\w*)*\.\w+)(?=[ (].*# )", RECORD.read_text("utf-8"), re.MULTILINE)
+    done = subprocess.run(
+        [sys.executable, "-c", NAMES], input="\n".join(names), capture_output=True, text=True, check=True
+    )
+
+    assert len(names) > 500
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("without", [WITHOUT, BARE], ids=["without one package of each", "without any"])
+def test_each_part_names_its_extra(without: str) -> None:
+    done = subprocess.run([sys.executable, "-c", without + IMPORT], capture_output=True, text=True, check=True)
 
     assert [line.rpartition(": ")[2] for line in done.stdout.splitlines()] == [
         f"pip install 'toolcrib[{extra}]'" for extra in PARTS.values()

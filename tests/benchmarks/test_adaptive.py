@@ -14,7 +14,7 @@ SEED = 34
 OPEN = {
     "results of the provider's own tools",
 }
-"""Kinds of which variants are known to get through, as docs/provenance.md says; one that is closed is taken out."""
+"""Kinds of which variants get through, as docs/provenance-in-detail.md says; one that is closed is taken out."""
 CLOSED = [kind for kind in KINDS if kind.aim != "known" and kind.name not in OPEN]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.dojo.evasions import ROWS, WAYS, caught
 
-PAGE = Path(__file__).parents[2] / "docs" / "provenance.md"
+PAGE = Path(__file__).parents[2] / "docs" / "provenance-in-detail.md"
 NOT_CAUGHT = {
     "who is written to, by number among contacts",
     "a link in what is said, spelled out",

@@ -21,7 +21,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from tests.adapters.mcp_client import small_server as module
 from tests.cli.conftest import TOOLS, Command
 from toolcrib.approvals import SqliteApprovalStore
-from toolcrib.cli._clients import CLIENTS
+from toolcrib.cli._install import CLIENTS
 from toolcrib.record import ActivityFilter, sqlite_events
 from toolcrib.serving import ServerStates
 

@@ -18,7 +18,7 @@ from rich.console import Console
 from tests.cli.conftest import Command
 from tests.cli.terminal import RUN, terminal
 from toolcrib.calls import ActivityEvent, CallEvent
-from toolcrib.cli._activity_view import activity_summary, activity_table, show_activities
+from toolcrib.cli._live_view import activity_summary, activity_table, show_activities
 from toolcrib.record import SqliteSink
 
 USAGE = {"requests": 1, "input_tokens": 700, "output_tokens": 300, "cached_tokens": 0, "cost": "0.0125"}

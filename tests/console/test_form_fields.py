@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
-from toolcrib.console._form_fields import form_fields, result_field
+from toolcrib.console._views import form_fields, result_field
 from toolcrib.tools import tool
 
 

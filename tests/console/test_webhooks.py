@@ -271,18 +271,19 @@ async def test_slack_is_sent_text_that_is_no_markup() -> None:
     assert (len(lines), lines[-1]) == (22, "and 2 more")
 
 
-async def test_of_too_many_notices_the_oldest_are_dropped(caplog: pytest.LogCaptureFixture) -> None:
+async def test_notices_wait_in_the_store_while_the_webhook_takes_none() -> None:
     store = MemoryApprovalStore()
-    with receiving(200) as receiver, caplog.at_level(logging.ERROR, "toolcrib.console"):
-        notifier = Notifier(store, [Webhook(receiver.url)], "http://here")
-        for number in range(103):
+    await store.put(request_of(0))
+    with receiving(500, 200) as receiver:
+        sending = asyncio.create_task(until(receiver, Notifier(store, [Webhook(receiver.url)], "http://here"), 3))
+        while not receiver.got:  # noqa: ASYNC110 -- another thread receives
+            await asyncio.sleep(0.01)
+        for number in range(1, 4):
             await store.put(request_of(number))
-            await notifier.poll()
-        await until(receiver, notifier, 100)
+        await sending
 
-    first = json.loads(receiver.got[0][1])["requests"][0]["id"]
-    assert (len(receiver.got), first) == (100, "ask 3")
-    assert caplog.text.count("too many wait") == 3
+    sent = [[one["id"] for one in json.loads(body)["requests"]] for _, body in receiver.got]
+    assert sent == [["ask 0"], ["ask 0"], ["ask 1", "ask 2", "ask 3"]]
 
 
 @pytest.mark.parametrize(

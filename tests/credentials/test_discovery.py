@@ -9,9 +9,8 @@ import pytest
 from tests.adapters.mcp_client.servers import serving
 from tests.networks import free_port
 from toolcrib.credentials import AddressError
-from toolcrib.credentials._discovery import discovered
 from toolcrib.credentials._guarded_http import GuardedClient, _range_of, guarded_client
-from toolcrib.credentials._settings import Settings
+from toolcrib.credentials._token_requests import Settings, discovered
 from toolcrib.errors import ConsentError
 
 SERVER = "https://tools.example/team/mcp"

@@ -18,7 +18,7 @@ from toolcrib.adapters.mcp_server import ServerOptions, build_server
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import FORM_VERSIONS, Completed, Consent, Suspended
 from toolcrib.credentials import MemoryCredentialStore, OAuth, PrincipalAuth
-from toolcrib.credentials._settings import Endpoints, OAuthClient, Token
+from toolcrib.credentials._token_requests import Endpoints, OAuthClient, Token
 from toolcrib.errors import NewerForm
 from toolcrib.testing import Way
 from toolcrib.tools import BaseTool

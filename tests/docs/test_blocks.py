@@ -10,7 +10,6 @@ from tests.docs.pages import Page, docstring_pages, manual_pages
 from tests.docs.running import PageError, run_page
 
 
-@pytest.mark.timeout(300)  # a page may start a dozen commands
 @pytest.mark.parametrize("page", manual_pages(), ids=lambda page: page.name)
 def test_page_does_what_it_says(page: Page, tmp_path: Path) -> None:
     run(page, tmp_path)

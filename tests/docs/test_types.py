@@ -22,7 +22,6 @@ def programs() -> str:
     return f"{first}\n\nasync def main() -> None:\n{inner}\n"
 
 
-@pytest.mark.timeout(200)
 @pytest.mark.parametrize("checker", [PYRIGHT, MYPY], ids=["pyright", "mypy"])
 def test_the_first_programs_are_typed(checker: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(programs(), encoding="utf-8")

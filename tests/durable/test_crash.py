@@ -27,7 +27,6 @@ RUNS = 12 if EFFORT >= 1 else 6
 PLAIN = tuple(event for event in EVENTS if event not in ("full", "network", "clock"))
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 @pytest.mark.parametrize("events", [PLAIN, ("full",)], ids=["disturbed", "full"])
 async def test_every_run_survives(
@@ -61,7 +60,6 @@ def last_release(tmp_path: Path) -> str:
     return sources_of(commit.strip(), tmp_path / "release")
 
 
-@pytest.mark.timeout(300)
 async def test_every_run_survives_beside_a_worker_of_the_last_release(tmp_path: Path, last_release: str) -> None:
     plan = Plan(RUNS, workers=2, events=("kill", "stop", "interrupt"), most=3, interval=0.8, source=last_release)
 
@@ -177,7 +175,6 @@ _SPOILT = {
 }
 
 
-@pytest.mark.timeout(300)
 async def test_each_check_finds_what_must_not_be(tmp_path: Path) -> None:
     file, kept = tmp_path / "crash.db", tmp_path / "kept"
     clean = await crash(Plan(2, workers=1, most=0), Place(file=file), tmp_path, random.Random(1))

@@ -9,7 +9,7 @@ __all__ = ["APPROVER_GATES"]
 _REQUIRED, _FIT, _RULES = (f"approvals/_{name}.py" for name in ("required", "fit", "ledger_rules"))
 _GATE, _RULE, _FILE, _REQUEST = "approvers/_gate.py", "approvers/_rule.py", "approvers/_file.py", "calls/_approval.py"
 _STORE, _OF_EXPIRY = "approvals/_ledger_store.py", ("tests/approvers/test_expiry.py",)
-_IDENTITY, _GROUPS, _NOTICES = "calls/_identity.py", "approvers/_groups.py", "approvals/_notices.py"
+_IDENTITY, _GROUPS, _NOTICES = "calls/_identity.py", "approvers/_rule.py", "approvals/_notices.py"
 _OF_ESCALATION, _OF_DELEGATION = ("tests/approvers/test_escalation.py",), ("tests/approvers/test_delegation.py",)
 _CEDAR, _OF_CEDAR = "approvers/cedar.py", ("tests/approvers/test_cedar.py", "tests/approvers/test_cedar_evasions.py")
 _OF_REMINDERS = ("tests/approvers/test_reminders.py",)
@@ -278,7 +278,7 @@ APPROVER_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "an edit right below a number of a policy in Cedar",
-        "approvers/_cedar_edits.py",
+        "approvers/_cedar_types.py",
         "for cut in (number - step, number) if cut >= 0}",
         "for cut in (number,) if cut >= 0}",
         ("tests/approvers/test_cedar.py",),

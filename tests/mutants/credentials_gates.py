@@ -17,7 +17,7 @@ _OF_PRINCIPALS = (f"{_HERE}/test_principals.py",)
 _OF_PIPELINE = ("tests/pipeline/test_consent.py",)
 
 _FLOW = "credentials/_consent.py"
-_DISCOVERY = "credentials/_discovery.py"
+_DISCOVERY = "credentials/_token_requests.py"
 _GUARD = "credentials/_guarded_http.py"
 _OAUTH = "credentials/_oauth.py"
 _PAGES = "serving/http/consent.py"
@@ -185,7 +185,7 @@ CREDENTIALS_GATES: tuple[Gate, ...] = (
     # --- principals
     Gate(
         "session of a principal",
-        "adapters/mcp_client/_principal_servers.py",
+        "adapters/mcp_client/_source.py",
         "        principal = _principal_of(ctx)\n        lacking",
         "        principal = next(iter(self._seats), _principal_of(ctx))\n        lacking",
         _OF_PRINCIPALS,

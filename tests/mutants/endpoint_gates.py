@@ -6,7 +6,7 @@ from tests.mutants.gate import Gate
 
 __all__ = ["ENDPOINT_GATES"]
 
-_ENDPOINTS, _FILE, _HTTP = "gateway/_endpoints.py", "gateway/_file.py", "adapters/mcp_server/_http.py"
+_ENDPOINTS, _FILE, _HTTP = "gateway/_file.py", "gateway/_file.py", "adapters/mcp_server/_http.py"
 _OF_ENDPOINTS, _OF_OPTIONS = ("tests/gateway/test_endpoints.py",), ("tests/gateway/test_options.py",)
 
 ENDPOINT_GATES: tuple[Gate, ...] = (
@@ -89,7 +89,7 @@ ENDPOINT_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "groups of a file: those that a budget counts",
-        "gateway/_budgets.py",
+        "gateway/_options.py",
         "if any(fnmatchcase(group, pattern) for pattern in counted)",
         "if counted",
         ("tests/gateway/test_groups.py",),

@@ -8,7 +8,7 @@ __all__ = ["EXCHANGE_GATES"]
 
 _EXCHANGE, _SUBJECTS = "credentials/_token_exchange.py", "_subject_tokens.py"
 _OF_EXCHANGE = ("tests/credentials/test_token_exchange.py", "tests/credentials/test_hostile_exchange.py")
-_FILE, _OF_FILE = "gateway/_budgets.py", ("tests/gateway/test_options.py", "tests/gateway/test_servers.py")
+_FILE, _OF_FILE = "gateway/_options.py", ("tests/gateway/test_options.py", "tests/gateway/test_servers.py")
 
 EXCHANGE_GATES: tuple[Gate, ...] = (
     Gate(

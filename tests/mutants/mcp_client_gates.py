@@ -13,7 +13,7 @@ _QUESTIONS = "adapters/mcp_client/_questions.py"
 _REQUESTS = "adapters/mcp_client/_server_requests.py"
 _ROOTS = "adapters/mcp_client/_server_requests.py"
 _SAMPLING = "adapters/mcp_client/_server_requests.py"
-_RESPONSE_SIZE = "adapters/mcp_client/_response_limit.py"
+_RESPONSE_SIZE = "adapters/mcp_client/_messages.py"
 _SOURCE = "adapters/mcp_client/_source.py"
 
 _HERE = "tests/adapters/mcp_client"
@@ -441,7 +441,7 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "the texts of a new tool's schema are not shown before it is accepted",
-        "adapters/mcp_client/_pins.py",
+        "adapters/mcp_client/_listing.py",
         '_without_texts(self.now.get("inputSchema") or {})',
         '(self.now.get("inputSchema") or {})',
         _OF_PINS,
@@ -520,21 +520,21 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "a stream that is opened again without a pause",
-        "adapters/mcp_client/_response_limit.py",
+        "adapters/mcp_client/_messages.py",
         "min(max(milliseconds, _SHORTEST), _LONGEST)",
         "milliseconds",
         _OF_MESSAGES,
     ),
     Gate(
         "a refusal of a call that is gone on with",
-        "adapters/mcp_client/_response_limit.py",
+        "adapters/mcp_client/_messages.py",
         " and _IS_CONTINUED.search(request.content) is None",
         "",
         (f"{_HERE}/test_unknown_sessions.py",),
     ),
     Gate(
         "statuses by which nothing ran",
-        "adapters/mcp_client/_response_limit.py",
+        "adapters/mcp_client/_messages.py",
         "response.status_code in _NOTHING_RAN",
         "response.status_code >= 400",
         (f"{_HERE}/test_unknown_sessions.py",),

@@ -14,7 +14,7 @@ _ENTRIES = "serving/_entries.py"
 _PENDING = "serving/_pending_limit.py"
 _ALIKE = "serving/_open_calls.py"
 _TOOLS = "adapters/mcp_server/_tools.py"
-_LISTING = "adapters/mcp_server/_listing.py"
+_LISTING = "adapters/mcp_server/_replies.py"
 
 _WAITING = "approvals/_suspended_calls.py"
 
@@ -275,7 +275,7 @@ MCP_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "state of a call that asks, used once",
-        "adapters/mcp_server/_asking_calls.py",
+        "adapters/mcp_server/_client_link.py",
         "        self._calls.take(call)  # the state was used\n",
         "",
         _OF_ASKING,
@@ -303,7 +303,7 @@ MCP_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "subscriptions of one session",
-        "adapters/mcp_server/_subscriptions.py",
+        "adapters/mcp_server/_tool_changes.py",
         "        if len(known.uris) >= MOST_EACH:\n",
         "        if False:\n",
         _OF_RESOURCES,

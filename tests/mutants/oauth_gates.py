@@ -7,7 +7,7 @@ from tests.mutants.gate import Gate
 __all__ = ["OAUTH_GATES"]
 
 _CHECK = "serving/oauth/_token_check.py"
-_TOKEN = "serving/oauth/_token.py"
+_TOKEN = "serving/oauth/_authorization_server.py"
 _KEYS = "serving/oauth/_token_check.py"
 _METADATA = "serving/oauth/_fetch.py"
 _FETCH = "serving/oauth/_fetch.py"

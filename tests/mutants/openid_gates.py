@@ -27,7 +27,7 @@ OPENID_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "openid: an email that is not verified",
-        "serving/oauth/_token.py",
+        "serving/oauth/_authorization_server.py",
         'if claim == "email" and claims.get("email_verified") is not True:',
         "if False:",
         _OF_LOGIN,

@@ -6,7 +6,7 @@ from tests.mutants.gate import Gate
 
 __all__ = ["TASK_GATES"]
 
-_TASKS = "adapters/mcp_server/_tasks.py"
+_TASKS = "adapters/mcp_server/_task.py"
 _METHODS = "adapters/mcp_server/_task_methods.py"
 _CALLS = "adapters/mcp_client/_task_calls.py"
 _OF_CALLS = ("tests/adapters/mcp_client/test_tasks.py",)

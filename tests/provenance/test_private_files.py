@@ -10,7 +10,7 @@ from toolcrib.calls import Media, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.provenance import Memory, Origin, Provenance
-from toolcrib.tools import Tool
+from toolcrib.tools import Effect, Tool
 from toolcrib.tools.from_schema import schema_tool
 
 TEXT = {"type": "string"}
@@ -133,3 +133,101 @@ def test_a_handle_a_number_and_a_folder_stand_for_what_the_run_wrote_there(
     asked = memory.judge("share_file", "share", {"file_id": shared, "to": "bob@corp.com"})
 
     assert bool(asked) is (text != "all is well")
+
+
+def written(readers: list[str] | None, *writings: tuple[Effect, dict[str, str | int]], said: str = SAID) -> Memory:
+    """Return the memory of a run that has put what is in a diary into the user's own things."""
+    memory = Memory()
+    memory.hear(said)
+    memory.read("diary", "c1", {}, "Northwind will merge with us in autumn", "trusted", readers)
+    memory.read("list_folders", "c2", {}, [{"id": 26, "name": "Team"}, {"id": 27, "name": "Rest"}], "trusted")
+    for number, (effect, arguments) in enumerate(writings):
+        memory.write(Origin("untrusted", "put", f"w{number}"), arguments, frozenset(["text"]), effect)
+    return memory
+
+
+MERGER = "Northwind will merge soon"
+EVENT: tuple[Effect, dict[str, str | int]] = ("create", {"text": MERGER})
+WHOLES: list[dict[str, Any]] = [
+    {},
+    {"who": "bob@corp.com"},
+    {"folder": "Team", "who": "bob@corp.com"},
+    {"folder_id": 26, "who": "bob@corp.com"},
+    {"paths": "*.md"},
+    {"paths": ["y.md", "Team"]},
+    {"paths": "backup.zip"},
+    {"public": True},
+]
+
+
+@pytest.mark.parametrize("arguments", WHOLES, ids=str)
+@pytest.mark.parametrize("effect", ["share", "execute"])
+def test_a_collection_is_not_given_to_others_into_which_the_run_put_a_private_text(
+    effect: Effect, arguments: dict[str, Any]
+) -> None:
+    memory, open_to_all, empty = written([], EVENT), written(None, EVENT), written([], ("create", {"text": "hello"}))
+
+    questions = memory.judge("give", effect, arguments)
+
+    assert [question.kind for question in questions] == ["private"]
+    assert not open_to_all.judge("give", effect, arguments)
+    assert not empty.judge("give", effect, arguments)
+
+
+def test_a_collection_with_a_private_text_goes_to_its_readers() -> None:
+    memory = written(["doc@corp.com"], EVENT)
+
+    assert not memory.judge("share_calendar", "share", {"who": "doc@corp.com"})
+    assert memory.judge("share_calendar", "share", {"who": ["doc@corp.com", "bob@corp.com"]})
+
+
+@pytest.mark.parametrize("paths", ["y.md", "notes/my plan.docx", ["y.md", "z.csv"]])
+def test_a_file_is_shared_into_which_the_run_has_put_nothing_private(paths: str | list[str]) -> None:
+    memory = written([], EVENT)
+
+    assert not memory.judge("share_files", "share", {"paths": paths, "who": "bob@corp.com"})
+
+
+def test_a_yes_to_give_a_collection_holds_until_another_private_text_is_put_into_one() -> None:
+    memory, call = written([], EVENT), {"who": "bob@corp.com"}
+    memory.approve("share_calendar", memory.judge("share_calendar", "share", call), call)
+    before = memory.judge("share_calendar", "share", call)
+    memory.read("diary", "c9", {}, "Kim is pregnant with twins", "trusted", [])
+    memory.write(Origin("untrusted", "put", "w9"), {"text": "Kim is pregnant"}, frozenset(["text"]), "create")
+
+    assert before == []
+    assert memory.judge("share_calendar", "share", call)
+
+
+PLACES: list[tuple[dict[str, str | int], dict[str, str | int]]] = [
+    ({"path": "docs/Team/x.md"}, {"folder": "Team"}),
+    ({"path": "docs/Team/x.md"}, {"folder": "docs"}),
+    ({"folder_id": 26}, {"folder_id": 26}),
+    ({"path": "Team/x.md"}, {"folder_id": 26}),
+]
+
+
+@pytest.mark.parametrize(("place", "sent"), PLACES)
+def test_a_folder_is_not_sent_into_which_the_run_put_a_private_text(
+    place: dict[str, str | int], sent: dict[str, str | int]
+) -> None:
+    said = f"{SAID} Send Team, which is in docs/Team/x.md"
+    memory = written([], ("write", {**place, "text": MERGER}), said=said)
+
+    asked = memory.judge("send", "send", {**sent, "to": "bob@corp.com"})
+
+    assert "private" in [question.kind for question in asked]
+    assert not memory.judge("send", "send", {"folder_id": 27, "to": "bob@corp.com"})
+
+
+def test_many_private_texts_under_a_name_are_asked_about_with_the_last_one() -> None:
+    memory = Memory()
+    memory.hear(SAID)
+    for number in range(120):
+        memory.read("diary", f"c{number}", {}, f"patient {number}17{number} is ill", "trusted", [])
+        text = {"path": "x.md", "text": f"{number}17{number}"}
+        memory.write(Origin("untrusted", "put", f"w{number}"), text, frozenset(["text"]), "write")
+
+    asked = memory.judge("share_file", "share", {"file": "x.md", "to": "bob@corp.com"})
+
+    assert any(question.call_id == "c119" for question in asked)

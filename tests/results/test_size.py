@@ -60,7 +60,6 @@ def _read(path: Path, handle: str, offset: int) -> tuple[str, int]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is counted otherwise elsewhere")
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     ("kind", "offset", "page"),
     [

@@ -26,7 +26,6 @@ each_format = pytest.mark.parametrize("format", FORMATS)
 
 
 @each_format
-@pytest.mark.timeout(max(300, ROUNDS // 50))
 async def test_no_round_comes_to_a_transcript_that_its_provider_refuses(format: WireFormat) -> None:
     made = await drive(format, ROUNDS)
 

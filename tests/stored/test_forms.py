@@ -53,7 +53,7 @@ from toolcrib.code import (
 )
 from toolcrib.code._claim import _result_data, _result_of  # pyright: ignore[reportPrivateUsage] -- the stored form of a claim
 from toolcrib.code._program_calls import calls_in
-from toolcrib.credentials._settings import Endpoints, OAuthClient, Settings, Token
+from toolcrib.credentials._token_requests import Endpoints, OAuthClient, Settings, Token
 from toolcrib.errors import FieldProblem, NewerForm
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.pipeline._live_call import LiveCall

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from benchmarks.dojo.adaptive import (
+    _collections,
     _flows,
     _grants,
     _links,
@@ -40,5 +41,6 @@ KINDS: Final = (
     *_payees.KINDS,
     *_stores.KINDS,
     *_names.KINDS,
+    *_collections.KINDS,
 )
 """All kinds, in the order of the table."""

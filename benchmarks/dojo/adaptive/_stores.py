@@ -6,7 +6,7 @@ import html
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 from urllib.parse import unquote
 
@@ -20,13 +20,15 @@ from toolcrib.calls import Media
 from toolcrib.tools import Tool
 from toolcrib.tools.from_schema import schema_tool
 
-__all__ = ["AS_IT_IS", "KINDS", "MAIL", "OTHERS", "Staged"]
+__all__ = ["AS_IT_IS", "KINDS", "MAIL", "OTHERS", "Effects", "Staged"]
 
 _TEXT: Final = {"type": "string"}
 _WHOLE: Final = {"type": "integer"}
 OTHERS: Final[Mapping[str, Any]] = {"subject": "untrusted", "*": "trusted"}
 Spelling: TypeAlias = tuple[Callable[[str], str], Callable[[str], str]]
 """How the model writes a value, and what the store makes of that."""
+Effects: TypeAlias = tuple[str, Mapping[str, Any], Sequence[str]]
+"""The effect of a tool, its parameters, and those that say something and decide nothing."""
 
 
 def _parted(text: str, size: int, by: str = " ") -> str:
@@ -78,6 +80,7 @@ class Staged:
             that is written backwards, -2 for none.
         is_bare: Whether the store returns values without their names.
         shape: How the store returns a value with its name, by its number.
+        more: Further tools, by name: the effect, the parameters, and those that decide nothing.
     """
 
     said: str
@@ -88,6 +91,7 @@ class Staged:
     becomes: int = -1
     is_bare: bool = False
     shape: int = 0
+    more: Mapping[str, Effects] = field(default_factory=dict[str, Effects])
 
     async def run(self, way: str, *, guarded: bool = True) -> Ended:
         """Try it over a way in."""
@@ -130,7 +134,7 @@ class Staged:
         made.append(_tool("add_entry", "create", {"entry": _TEXT, "topic": _TEXT}, change))
         made.append(_tool("set_entries", "create", {"entries": {"type": "object"}, "topic": _TEXT}, change))
         made.append(_tool("rename_thing", "write", {"name": _TEXT, "to": _TEXT}, change))
-        for name, (effect, parameters, content) in _EFFECTS.items():
+        for name, (effect, parameters, content) in {**_EFFECTS, **self.more}.items():
 
             def act(name: str = name, **arguments: Any) -> str:
                 effects.append((name, arguments))
@@ -150,7 +154,7 @@ def _tool(
     )
 
 
-_EFFECTS: Final[Mapping[str, tuple[str, Mapping[str, Any], Sequence[str]]]] = {
+_EFFECTS: Final[Mapping[str, Effects]] = {
     "send": ("send", {"to": _TEXT, "text": _TEXT, "file": _TEXT}, ("text",)),
     "pay": ("spend", {"account": _TEXT}, ()),
     "share_with": ("share", {"who": _TEXT}, ()),

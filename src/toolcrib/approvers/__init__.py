@@ -13,9 +13,8 @@ from toolcrib._lazy_names import lazy_names
 if TYPE_CHECKING:
     from toolcrib.approvers._file import describe_rules, load_rules, read_rules
     from toolcrib.approvers._gate import ApproverRules
-    from toolcrib.approvers._groups import Groups
     from toolcrib.approvers._model import ModelVerdict, model_approver
-    from toolcrib.approvers._rule import ApproverRule
+    from toolcrib.approvers._rule import ApproverRule, Groups
     from toolcrib.calls import Delegation, Identity, RequiredApprovers
 else:
     __getattr__, __dir__ = lazy_names(
@@ -23,9 +22,8 @@ else:
         {
             "._file": "describe_rules load_rules read_rules",
             "._gate": "ApproverRules",
-            "._groups": "Groups",
             "._model": "ModelVerdict model_approver",
-            "._rule": "ApproverRule",
+            "._rule": "ApproverRule Groups",
             "toolcrib.calls": "Delegation Identity RequiredApprovers",
         },
     )

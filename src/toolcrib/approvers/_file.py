@@ -16,8 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from toolcrib._json_writer import read_json
 from toolcrib._numbers import parse_span
 from toolcrib.approvers._gate import ApproverRules
-from toolcrib.approvers._groups import Groups
-from toolcrib.approvers._rule import ApproverRule, CallRule
+from toolcrib.approvers._rule import ApproverRule, CallRule, Groups
 from toolcrib.calls import Delegation
 from toolcrib.errors import PolicyError, closest, value_problem
 

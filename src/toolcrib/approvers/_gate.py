@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from toolcrib import approvals
-from toolcrib.approvers._groups import Groups
-from toolcrib.approvers._rule import CallRule, RuleVerdict
+from toolcrib.approvers._rule import CallRule, Groups, RuleVerdict
 from toolcrib.calls import APPROVER_RULES, Ask, Rejected, now
 from toolcrib.errors import explain_options
 from toolcrib.hooks import WITH_ARGUMENTS, Stage

@@ -16,11 +16,9 @@ from typing import Any, Final, Literal, NamedTuple, cast
 
 from toolcrib import approvals
 from toolcrib._extras import Extra
-from toolcrib.approvers._cedar_edits import EditedCall, edits_of, numbers_in
 from toolcrib.approvers._cedar_statements import CedarNames, Statement, split_policies
-from toolcrib.approvers._cedar_types import TYPES, schema_of, text_of, type_of
-from toolcrib.approvers._groups import Groups
-from toolcrib.approvers._rule import CallRule, RuleVerdict, asked_at, parameters_of, requester_ids, servers_of
+from toolcrib.approvers._cedar_types import TYPES, EditedCall, edits_of, numbers_in, schema_of, text_of, type_of
+from toolcrib.approvers._rule import CallRule, Groups, RuleVerdict, asked_at, parameters_of, requester_ids, servers_of
 from toolcrib.calls import ANYBODY, Grant, Identity, RequiredApprovers, now, number_of
 from toolcrib.errors import PolicyError, ToolConstraintError, explain_options
 from toolcrib.tools import Tool

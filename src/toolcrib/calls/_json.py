@@ -101,12 +101,7 @@ def shapes_and_text(value: object, tool: str, media: list[Media], tables: Tables
     Raises:
         ResultNotSerializable: Something in it has no JSON form.
     """
-    return _repaired(*_shaped(value, tool, _facts(media), tables))
-
-
-def _facts(media: list[Media]) -> dict[str, Any]:
-    """Return the context in which only the facts of media are dumped, and the media collected."""
-    return {**_REDACT, WITH_MEDIA: media}
+    return _repaired(*_shaped(value, tool, {**_REDACT, WITH_MEDIA: media}, tables))
 
 
 def _shaped(value: object, tool: str, context: dict[str, Any], tables: Tables | None = None) -> tuple[Any, str]:

@@ -18,7 +18,7 @@ _COMMANDS: Final = {
     "new": ("_new", "new", None),
     "runs": ("_runs", "runs", _RECORD),
     "trace": ("_runs", "trace", _RECORD),
-    "watch": ("_watch", "watch", _RECORD),
+    "watch": ("_live_view", "watch", _RECORD),
     "replay": ("_replay", "replay_command", _RECORD),
     "serve": ("_serve", "serve", _SERVERS),
     "inspect": ("_inspect", "inspect", _SERVERS),
@@ -31,14 +31,14 @@ _COMMANDS: Final = {
     "schema": ("_schema", "schema", None),
     "call": ("_call", "call", None),
     "exec": ("_exec", "execute", None),
-    "resume": ("_resume", "resume", None),
+    "resume": ("_exec", "resume", None),
     "approvals": ("_approvals", "approvals", None),
     "pins": ("_pins", "pins", None),
     "credentials": ("_credentials", "credentials", _SERVERS),
     "db": ("_db", "db", _DURABLE),
     "workflows": ("_workflows", "workflows", _DURABLE),
     "workers": ("_workflows", "workers", _DURABLE),
-    "schedules": ("_schedules", "schedules", _DURABLE),
+    "schedules": ("_workflows", "schedules", _DURABLE),
 }
 """The module of each command or group of commands, its name there, and the panel of the help that shows it."""
 

@@ -34,10 +34,9 @@ from toolcrib.cli._approval_formatting import (
 )
 from toolcrib.cli._approver import user_name
 from toolcrib.cli._commands import Commands
-from toolcrib.cli._confirm import confirm
 from toolcrib.cli._database import DATABASE_HINT, DatabaseOption, database_errors, open_approvals, shown_name
 from toolcrib.cli._formatting import JsonOption, console, print_json, say, write
-from toolcrib.cli._status import Status, exit_on_error
+from toolcrib.cli._status import Status, confirm, exit_on_error
 from toolcrib.cli._terminal import Terminal
 from toolcrib.cli._times import time_of
 from toolcrib.errors import ApprovalError

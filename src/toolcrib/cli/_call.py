@@ -12,19 +12,8 @@ import typer
 from toolcrib.calls import Completed, Failed, Outcome, Suspended, ToolCall, Yielded, render, render_value
 from toolcrib.cli._approver import tool_name
 from toolcrib.cli._find_toolset import TargetArgument
-from toolcrib.cli._formatting import JsonOption, outcome_json, print_json, result_text, say, write
-from toolcrib.cli._run import (
-    ApproveOption,
-    CliRun,
-    DenyOption,
-    RecordOption,
-    RunOptions,
-    SuspendOption,
-    TimeoutOption,
-    YesOption,
-    approval_flags,
-    open_run,
-)
+from toolcrib.cli._formatting import outcome_json, print_json, result_text, say, write
+from toolcrib.cli._run import CliRun, RunOptions, open_run
 from toolcrib.cli._status import Status, exit_on_error, text_of
 from toolcrib.errors import HookError
 from toolcrib.pipeline import Pipeline
@@ -39,24 +28,19 @@ def call(
     arguments: Annotated[
         str, typer.Argument(metavar="[JSON]", help="Its arguments as a JSON object, or - to read them from stdin.")
     ] = "{}",
-    approve: ApproveOption = None,
-    deny: DenyOption = None,
-    yes: YesOption = False,
-    suspend: SuspendOption = False,
-    timeout: TimeoutOption = None,
-    as_json: JsonOption = False,
-    record: RecordOption = None,
+    *,
+    options: RunOptions,
 ) -> None:
     """Call one tool of TARGET and print its result; the values of a streaming tool are printed as they come."""
-    options = RunOptions(target, approval_flags(approve, deny, yes, suspend), as_json, record)
+    flags = options.flags()
     name, equals, value = arguments.partition("=")
     if equals and name.isidentifier():
         shown = json.dumps({name: value})
         raise typer.BadParameter(f"write the arguments as one JSON object: '{shown}'", param_hint="JSON")
     with exit_on_error():
         raw = text_of("-") if arguments == "-" else arguments
-        with open_run(options) as run:
-            status = _show_outcome(run, run.wait(lambda opened: _make_call(opened, tool, raw, timeout)))
+        with open_run(target, options, flags) as run:
+            status = _show_outcome(run, run.wait(lambda opened: _make_call(opened, tool, raw, options.timeout)))
     raise typer.Exit(status)
 
 

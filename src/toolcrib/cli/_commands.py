@@ -1,4 +1,4 @@
-"""Commands of the command line: one that takes a database takes its schema and the application's name, too."""
+"""Commands of the command line: a dataclass of options is an option each, and a database brings its schema along."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
+from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
 from typing import Annotated, Any, TypeVar, cast, get_type_hints
 
@@ -63,39 +64,69 @@ def _port_in(args: Iterable[str]) -> str:
 
 
 class Commands(typer.Typer):
-    """A group of commands; each that has the option --database has --schema and --application beside it."""
+    """A group of commands.
+
+    Each field of a dataclass that a command takes is an option. One that has the option --database has --schema and
+    --application beside it.
+    """
 
     def command(self, *args: Any, **options: Any) -> Callable[[F], F]:
         """Return the decorator of a command."""
         register = super().command(*args, **{"cls": _Command, **options})
 
         def add(function: F) -> F:
-            register(_with_options(function) if "database" in inspect.signature(function).parameters else function)
+            register(_with_options(function))
             return function
 
         return add
 
 
 def _with_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function with parameters for the two options, which it puts where what opens a database reads them."""
+    """Return a function with a parameter for each option, as Typer reads it.
+
+    The schema and the application of a database are put where what opens a database reads them.
+    """
+    hints = get_type_hints(function, include_extras=True)
+    declared = [
+        parameter.replace(annotation=hints[name]) for name, parameter in inspect.signature(function).parameters.items()
+    ]
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    parameters = [option for parameter in declared for option in _options_of(parameter)]
+    names = [] if all(parameter.name != "database" for parameter in parameters) else [*_OPTIONS]
+    for name in names:
+        variable, about = _OPTIONS[name]
+        option = typer.Option(metavar="NAME", help=f"{about}; {variable} when left out.")
+        annotation = Annotated[str | None, option]
+        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation))
 
     @wraps(function)
     def command(**options: Any) -> Any:
-        named = {_OPTIONS[name][0]: options.pop(name) for name in _OPTIONS}
+        named = {_OPTIONS[name][0]: options.pop(name) for name in names}
+        for name, group in groups.items():
+            options[name] = group(**{field.name: options.pop(field.name) for field in fields(group)})
         with _environment({variable: value for variable, value in named.items() if value is not None}):
             return function(**options)
 
-    hints = get_type_hints(function, include_extras=True)
-    hints |= {
-        name: Annotated[str | None, typer.Option(metavar="NAME", help=f"{about}; {variable} when left out.")]
-        for name, (variable, about) in _OPTIONS.items()
-    }
-    declared = list(inspect.signature(function).parameters.values())
-    added = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in _OPTIONS]
-    parameters = [parameter.replace(annotation=hints[parameter.name]) for parameter in (*declared, *added)]
-    command.__annotations__ = hints
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     cast("Any", command).__signature__ = inspect.Signature(parameters)
     return command
+
+
+def _options_of(parameter: inspect.Parameter) -> list[inspect.Parameter]:
+    """Return a parameter by its name, or one for each field of the dataclass that it takes."""
+    kind: Any = parameter.annotation
+    if not is_dataclass(kind):
+        return [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
+    hints = get_type_hints(kind, include_extras=True)
+    return [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+            annotation=hints[field.name],
+        )
+        for field in fields(kind)
+    ]
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from toolcrib.cli._database import (
     shown_name,
 )
 from toolcrib.cli._formatting import say
-from toolcrib.cli._serve_options import secret_of
+from toolcrib.cli._serve import secret_of
 from toolcrib.cli._status import Status, exit_on_error
 from toolcrib.errors import DatabaseError, MissingExtraError
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,18 +38,11 @@ def show(
     with exit_on_error():
         found = run_sync(_opened(store).credentials(principal))
         if as_json:
-            print_json(
-                [
-                    {"principal": o.principal, "server": o.server, "kind": o.kind, "since": o.since.isoformat()}
-                    for o in found
-                ]
-            )
+            print_json([{**asdict(credential), "since": credential.since.isoformat()} for credential in found])
             return
         table = table_of("principal", "server", "kind", "since")
         for credential in found:
-            table.add_row(
-                credential.principal, credential.server, credential.kind, f"{credential.since:%Y-%m-%d %H:%M}"
-            )
+            table.add_row(*(*astuple(credential)[:-1], f"{credential.since:%Y-%m-%d %H:%M}"))
         console().print(table)
 
 

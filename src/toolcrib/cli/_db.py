@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import re
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -134,16 +135,7 @@ def _to_do(version: TablesVersion) -> str:
 
 def _show(database: str | None, found: Sequence[TablesVersion], as_json: bool) -> None:
     if as_json:
-        stores = [
-            {
-                "store": version.store,
-                "found": version.found,
-                "latest": version.latest,
-                "state": version.state,
-                "to_do": _to_do(version),
-            }
-            for version in found
-        ]
+        stores = [{**asdict(version), "state": version.state, "to_do": _to_do(version)} for version in found]
         print_json({"database": shown_name(database), "stores": stores})
         return
     table = table_of("store", "version", "latest", "state", "to do")

@@ -34,6 +34,7 @@ from toolcrib.cli._live_view import LiveView
 from toolcrib.cli._status import Status
 from toolcrib.cli._target import load
 from toolcrib.cli._telemetry import telemetry_sink
+from toolcrib.cli._worker import WorkerOptions
 from toolcrib.code import Toolkit
 from toolcrib.database import Database
 from toolcrib.errors import TargetError, UnknownTool
@@ -53,22 +54,6 @@ class Durable:
     def queues(self) -> dict[str, Queue]:
         """Their queues, by name."""
         return {item.queue.name: item.queue for item in (*self.agents, *self.toolkits)}
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerOptions:
-    """The options of `worker`."""
-
-    queues: tuple[str, ...]
-    database: str | None
-    worker_id: str | None
-    concurrency: int | None
-    grace: float
-    record: bool
-    recover_lost: bool | None = None
-    health: tuple[str, int] | None = None
-    telemetry: bool = False
-    live: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,16 +120,22 @@ def _name(target: str) -> str:
 # --- a worker
 
 
-async def work(target: str, options: WorkerOptions) -> bool:
-    """Run a worker until a signal stops it; return False when its work was handed over to others."""
+async def work(target: str, options: WorkerOptions, health: tuple[str, int] | None) -> bool:
+    """Run a worker until a signal stops it; return False when its work was handed over to others.
+
+    Args:
+        target: The target.
+        options: The options of the command.
+        health: Host and port where it answers how it is.
+    """
     async with durable_of(target) as durable:
-        queues = _chosen_queues(target, durable, options.queues)
+        queues = _chosen_queues(target, durable, options.queue or [])
         if options.concurrency is not None:
             queues = [replace(queue, worker_concurrency=options.concurrency) for queue in queues]
-        return await _take_work(queues, options)
+        return await _take_work(queues, options, health)
 
 
-async def _take_work(queues: list[Queue], options: WorkerOptions) -> bool:
+async def _take_work(queues: list[Queue], options: WorkerOptions, health: tuple[str, int] | None) -> bool:
     view = (LiveView(),) if options.live else ()
     engine = Engine(
         options.database,
@@ -159,8 +150,8 @@ async def _take_work(queues: list[Queue], options: WorkerOptions) -> bool:
     async with AsyncExitStack() as stack:
         for sink in view:
             stack.enter_context(sink)
-        if options.health is not None:
-            await _open_health(stack, engine, *options.health)
+        if health is not None:
+            await _open_health(stack, engine, *health)
         await stack.enter_async_context(engine)
         _on_signals(stopped)
         names = ", ".join(queue.name for queue in queues)
@@ -193,7 +184,7 @@ async def _open_health(stack: AsyncExitStack, engine: Engine, host: str, port: i
     say(f"/healthz, /readyz and /metrics are on http://{f'[{host}]' if ':' in host else host}:{port}")
 
 
-def _chosen_queues(target: str, durable: Durable, names: tuple[str, ...]) -> list[Queue]:
+def _chosen_queues(target: str, durable: Durable, names: Sequence[str]) -> list[Queue]:
     known = durable.queues
     missing = [name for name in names if name not in known]
     if missing:

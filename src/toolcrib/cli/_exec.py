@@ -1,34 +1,27 @@
-"""The command `exec`: a program that calls the tools, run in a sandbox."""
+"""The commands `exec`, a program that calls the tools in a sandbox, and `resume`, which lets a paused one go on."""
 
 from __future__ import annotations
 
 import shlex
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from toolcrib.calls import lenient
+from toolcrib.approvals import answer_of
+from toolcrib.calls import Denial, Grant, lenient
+from toolcrib.cli._approver import approver_of
 from toolcrib.cli._find_toolset import TargetArgument
-from toolcrib.cli._formatting import JsonOption, calls_table, print_json, result_text, say, write
-from toolcrib.cli._paused import KeyOption, signing_key, write_paused
+from toolcrib.cli._formatting import calls_table, print_json, result_text, say, write
+from toolcrib.cli._paused import KeyOption, UsedAnswers, read_paused, signing_key, write_paused
 from toolcrib.cli._program_view import ProgramView
-from toolcrib.cli._run import (
-    ApproveOption,
-    CliRun,
-    DenyOption,
-    RecordOption,
-    RunOptions,
-    SuspendOption,
-    TimeoutOption,
-    YesOption,
-    approval_flags,
-    open_run,
-)
+from toolcrib.cli._run import CliRun, RunOptions, open_run
 from toolcrib.cli._status import Status, exit_on_error, text_of
 from toolcrib.cli._terminal import Terminal
-from toolcrib.code import ExecutionResult, SandboxLimits, Toolkit
-from toolcrib.errors import HookError
+from toolcrib.code import ExecutionResult, PausedProgram, SandboxLimits, Toolkit
+from toolcrib.errors import HookError, PausedProgramError
 
 _BLANK = "\n\n"  # before the error itself, in the traceback of a hook that raised
 _TRACEBACK = "Traceback (most recent call last):"  # it ends with the error
@@ -39,13 +32,8 @@ def execute(
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="The program, or - to read it from stdin.", show_default=False)
     ],
-    approve: ApproveOption = None,
-    deny: DenyOption = None,
-    yes: YesOption = False,
-    suspend: SuspendOption = False,
-    timeout: TimeoutOption = None,
-    as_json: JsonOption = False,
-    record: RecordOption = None,
+    *,
+    options: RunOptions,
     pause: Annotated[
         Path | None,
         typer.Option("--pause", metavar="FILE", help="Stop at a call that needs approval, and keep the program here."),
@@ -53,15 +41,14 @@ def execute(
     key: KeyOption = None,
 ) -> None:
     """Run a Python program that calls the tools of TARGET, in a sandbox, and show its output and its calls."""
-    flags = approval_flags(approve, deny, yes, suspend or pause is not None)
-    options = RunOptions(target, flags, as_json, record)
+    flags = options.flags(suspend=pause is not None)
     terminal = Terminal()
-    view = ProgramView(terminal.console, live=not as_json)
+    view = ProgramView(terminal.console, live=not options.json)
     with exit_on_error():
         code = text_of(file)
         secret = None if pause is None else signing_key(key)
-        with open_run(options, terminal, view) as run:
-            result = run.wait(lambda opened: _run_program(opened, code, view, timeout))
+        with open_run(target, options, flags, terminal, view) as run:
+            result = run.wait(lambda opened: _run_program(opened, code, view, options.timeout))
             file_written = None
             if pause is not None and secret is not None and result.paused is not None:
                 write_paused(file_written := pause, result.paused, target, secret)
@@ -146,3 +133,96 @@ def _document(result: ExecutionResult) -> dict[str, Any]:
         "suspended": [request.to_dict() for request in result.suspended],
         "isolation": list(result.isolation),
     }
+
+
+def resume(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `exec --pause` wrote.", show_default=False)],
+    *,
+    options: RunOptions,
+    message: Annotated[
+        str, typer.Option("--message", metavar="TEXT", help="What the program is shown with --deny.")
+    ] = "",
+    target: Annotated[
+        str | None,
+        typer.Option("--target", metavar="TARGET", help="Its tools; those it was started with when left out."),
+    ] = None,
+    key: KeyOption = None,
+) -> None:
+    """Resume a paused program: the suspended calls are shown, and approved or denied; those made are not repeated.
+
+    FILE is removed when the program has ended, and written anew when it is paused once more.
+    """
+    flags = options.flags(message=message)
+    terminal = Terminal()
+    view = ProgramView(terminal.console, live=not options.json)
+    with exit_on_error():
+        secret = signing_key(key)
+        paused = read_paused(file, secret)
+        place = _target_of(paused, target)
+        with open_run(place, options, flags, terminal, view) as run:
+            result = run.wait(lambda opened: _resume_program(opened, paused, options.timeout, view))
+            if result.paused is not None:
+                write_paused(file, result.paused, place, secret)
+            elif _has_resumed(paused, result):
+                file.unlink(missing_ok=True)
+            status = show_program(run, result, None if result.paused is None else file)
+    raise typer.Exit(status)
+
+
+def _target_of(paused: PausedProgram, given: str | None) -> str:
+    """Return the target of a paused program: as given now, or as it was started.
+
+    Raises:
+        PausedProgramError: It was not paused by `toolcrib exec`, and no target is given.
+    """
+    if given is not None:
+        return given
+    target, folder = paused.note.get("target"), paused.note.get("folder")
+    if not isinstance(target, str) or not isinstance(folder, str):
+        raise PausedProgramError("it does not say where its tools are; give --target")
+    if folder not in sys.path:
+        sys.path.append(folder)
+    return target
+
+
+async def _resume_program(
+    run: CliRun, paused: PausedProgram, timeout: float | None, view: ProgramView
+) -> ExecutionResult:
+    """Ask for an answer to each suspended call, and resume the program."""
+    interactive = Terminal.is_interactive()
+    flags = run.flags
+    if not interactive:
+        flags = replace(flags, suspend=True)  # a call without an answer stays suspended
+    approver = approver_of(flags, run.toolset, run.terminal if interactive else None)
+    grants: list[Grant] = []
+    denials: list[Denial] = []
+    for call in paused.suspended_calls:
+        answer = await answer_of(approver, call.request)
+        by_flag = flags.yes or call.tool in (*flags.approve, *flags.deny)
+        if answer is not None and not run.json and (by_flag or not interactive):
+            say(call.request.text())  # a person at the terminal has seen it
+        if isinstance(answer, Grant):
+            grants.append(answer)
+        elif answer is not None:
+            denials.append(answer)
+    later = replace(flags, approve=frozenset())  # a name approves the calls that were seen, and no others
+    asked_later = run.run.view(
+        approver=approver_of(later, run.toolset, run.terminal if interactive else None), approvals=UsedAnswers()
+    )
+    toolkit = Toolkit(run.toolset, limits=limits_for(timeout))
+    run.terminal.pause_view = view.paused
+    with view.shown():
+        return await toolkit.resume_async(
+            paused,
+            asked_later,
+            grants=grants,
+            denials=denials,
+            on_output=None if run.json else view.output,
+        )
+
+
+def _has_resumed(paused: PausedProgram, result: ExecutionResult) -> bool:
+    """Return whether the program got past its suspended calls, so that its file is out of date."""
+    waited = {call.call_id for call in paused.suspended_calls}
+    ended = {call["id"] for call in result.tool_calls if call["outcome"] != "suspended"}
+    return result.success or not waited.isdisjoint(ended)

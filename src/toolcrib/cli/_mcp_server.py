@@ -1,16 +1,19 @@
-"""MCP server of the command `serve`. Needs the extra `mcp`."""
+"""MCP server of the command `serve`, and the states of the servers behind it. Needs the extra `mcp`."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import shlex
 import signal
+import socket
 import sys
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
+from datetime import timedelta
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -19,7 +22,7 @@ import typer
 
 from toolcrib._passwords import hide_passwords
 from toolcrib._run_sync import run_sync
-from toolcrib.adapters.mcp_client import server_of
+from toolcrib.adapters.mcp_client import ServerStatus, server_of, server_statuses
 from toolcrib.adapters.mcp_server import (
     AuthorizationServer,
     HttpEndpoint,
@@ -30,7 +33,7 @@ from toolcrib.adapters.mcp_server import (
     serve_endpoints,
     serve_stdio,
 )
-from toolcrib.cli._clients import serve_command
+from toolcrib.calls import now
 from toolcrib.cli._database import (
     absolute_database,
     database_name,
@@ -41,38 +44,108 @@ from toolcrib.cli._database import (
 )
 from toolcrib.cli._find_toolset import file_and_endpoint, is_file_of_servers, name_of, tools_of
 from toolcrib.cli._formatting import say
+from toolcrib.cli._install import serve_command
 from toolcrib.cli._run import recorder_of
-from toolcrib.cli._serve_options import HttpFlags, OAuthFlags, ServeOptions
-from toolcrib.cli._server_states import GatewayStates
+from toolcrib.cli._serve import ServeOptions
 from toolcrib.cli._status import Status
 from toolcrib.cli._telemetry import telemetry_sink
+from toolcrib.database import SqliteError
 from toolcrib.errors import ServerError, ToolcribError, UnknownTool
 from toolcrib.gateway import GatewayFile, GatewayOptions, read_gateway
 from toolcrib.pipeline import Durability, Run, local_user
 from toolcrib.record import BatchSink, JsonLinesSink, SelectingSink, Sink
-from toolcrib.toolsets import Toolset
+from toolcrib.serving import ServerStates
+from toolcrib.toolsets import Toolset, sources_of
+
+_log = logging.getLogger("toolcrib.adapters")
+_LOOK_SECONDS, _SAY_SECONDS = 1.0, 10.0  # between two looks at the servers; between two signs of life
+
+
+class GatewayStates:
+    """The states of this process's servers, kept in a database.
+
+    Args:
+        toolsets: The tools that it serves, at each of its endpoints.
+        name: The name of the gateway.
+        states: The store of the states; None where the console cannot read it.
+    """
+
+    def __init__(self, toolsets: Sequence[Toolset], name: str, states: ServerStates | None) -> None:
+        self._toolsets, self._states = toolsets, states if any(map(sources_of, toolsets)) else None
+        self._gateway = f"{name} (process {os.getpid()} on {socket.gethostname()})"
+
+    async def during(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run `work` to its end, and keep the states meanwhile."""
+        saying = asyncio.create_task(self._say_always(), name="toolcrib: states of servers")
+        try:
+            await work
+        finally:
+            saying.cancel()
+            await asyncio.wait({saying})
+            self.forget()
+
+    def forget(self) -> None:
+        """Remove the state of the gateway, as it ends."""
+        if self._states is not None:
+            self._try(partial(self._states.forget, self._gateway))
+
+    async def _say_always(self) -> None:
+        last, waited = list[dict[str, Any]](), _SAY_SECONDS
+        while self._states is not None:
+            found = [_view(status) for toolset in self._toolsets for status in server_statuses(toolset)]
+            if found != last or waited >= _SAY_SECONDS:
+                await asyncio.to_thread(self._try, partial(self._states.keep, self._gateway, found))
+                last, waited = found, 0.0
+            await asyncio.sleep(_LOOK_SECONDS)
+            waited += _LOOK_SECONDS
+
+    def _try(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except SqliteError as error:  # the console shows old states; the calls go on
+            _log.warning("the states of the servers are not kept for the console: %s", error)
+
+
+def _view(status: ServerStatus) -> dict[str, Any]:
+    """Return a status as JSON shapes."""
+    since = None if status.since is None else status.since.isoformat()
+    next_try = (now() + timedelta(seconds=status.retry_in)).isoformat(timespec="seconds") if status.retry_in else None
+    view = {**asdict(status), "since": since, "changed": list(status.changed), "next_try": next_try}
+    del view["retry_in"]
+    return view
+
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def serve_target(given: ServeOptions) -> None:
-    """Serve until the client disconnects, or a signal stops it; raises what the target or the database raises."""
+def serve_target(
+    given: ServeOptions, tokens: Mapping[str, str], issued: Mapping[str, Any], scopes: Mapping[str, Sequence[str]]
+) -> None:
+    """Serve until the client disconnects, or a signal stops it; raises what the target or the database raises.
+
+    Args:
+        given: The options of the command line.
+        tokens: Its secret of each principal.
+        issued: Its arguments of an `AuthorizationServer`.
+        scopes: Its scopes of tools, by name or pattern.
+    """
     targets = _targets_of(given)
     file = _file_of(given.target)
-    https = [_http_options(target.http, target.oauth, _file_of(target.target).options) for target in targets]
-    https = https if given.transport == "http" else []
+    files = [_file_of(target.target).options for target in targets]
+    https = [_http_options(*about, tokens, issued, scopes) for about in zip(targets, files, strict=True)]
+    https = https if given.is_http else []
     with nullcontext() if https else _clean_stdout():
-        toolsets = [_scoped(tools_of(target.target), target.oauth) for target in targets]
+        toolsets = [_scoped(tools_of(target.target), scopes) for target in targets]
     telemetry = telemetry_sink() if targets[0].telemetry else None
     with recorder_of(targets[0].record) as recorder:
         watching = ((recorder, file.unrecorded), (telemetry, file.untraced))
         options = [
             _options(
                 target,
-                _file_of(target.target).options,
+                of_file,
                 tuple(_without(sink, toolset, left_out) for sink, left_out in watching if sink is not None),
             )
-            for target, toolset in zip(targets, toolsets, strict=True)
+            for target, of_file, toolset in zip(targets, files, toolsets, strict=True)
         ]
         database = targets[0].database
         states = GatewayStates(toolsets, options[0].name, open_server_states(database))
@@ -106,13 +179,13 @@ def _targets_of(given: ServeOptions) -> list[ServeOptions]:
     """
     file = _file_of(given.target)
     several = [replace(given, target=f"{given.target}#{path}") for path in file.endpoints]
-    if several and given.transport == "stdio":
+    if several and not given.is_http:
         say(
             f"{given.target} has several endpoints, which are served over HTTP: add --http, or name one of them, "
             f"as in {several[0].target}"
         )
         raise typer.Exit(Status.MISUSED)
-    if several and (given.http.path is not None or given.http.public_url is not None):
+    if several and (given.path is not None or given.public_url is not None):
         say(f"{given.target} says the path of each endpoint: leave out --path and --public-url")
         raise typer.Exit(Status.MISUSED)
     return [_completed(target, _file_of(target.target).options) for target in several or [given]]
@@ -178,19 +251,25 @@ def _options(given: ServeOptions, file: GatewayOptions, sinks: tuple[Sink, ...])
     return options if file.limits.pending is None else replace(options, max_pending=file.limits.pending)
 
 
-def _http_options(flags: HttpFlags, oauth: OAuthFlags, file: GatewayOptions) -> HttpOptions:
-    """Return where a server listens, and whose tokens it takes: as the flags say, and else as the file does.
+def _http_options(
+    given: ServeOptions,
+    file: GatewayOptions,
+    tokens: Mapping[str, str],
+    issued: Mapping[str, Any],
+    scopes: Mapping[str, Sequence[str]],
+) -> HttpOptions:
+    """Return where a server listens, and whose tokens it takes: as the command says, and else as the file does.
 
     Raises:
         Exit: They do not go together; it was said why.
     """
 
     def first(name: str) -> dict[str, Any]:
-        flag = getattr(flags, name)
-        found = getattr(file.http, name) if flag is None else flag
+        option = getattr(given, name)
+        found = getattr(file.http, name) if option is None else option
         return {} if found is None else {name: found}
 
-    issued = {**({} if file.auth is None else file.auth.of_server), **oauth.given}
+    issued = {**({} if file.auth is None else file.auth.of_server), **issued}
     if issued.keys() == {"client_secret"}:  # the environment has it, and nothing asks for it
         issued = {}
     try:
@@ -199,7 +278,7 @@ def _http_options(flags: HttpFlags, oauth: OAuthFlags, file: GatewayOptions) -> 
                 f"{', '.join(sorted(issued))}: of which authorization server? Give its address with --issuer URL"
             )
         server = AuthorizationServer(**issued) if issued else None
-        if server is None and (file.scopes or file.groups or oauth.tool_scopes):
+        if server is None and (file.scopes or file.groups or scopes):
             raise ValueError(
                 "tools that need scopes or groups are for tokens of an authorization server, as no other has them: "
                 "give its address with --issuer URL"
@@ -209,21 +288,21 @@ def _http_options(flags: HttpFlags, oauth: OAuthFlags, file: GatewayOptions) -> 
             **first("port"),
             **first("path"),
             **first("public_url"),
-            tokens={**file.tokens_env, **flags.tokens},
+            tokens={**file.tokens_env, **tokens},
             authorization_server=server,
-            allowed_hosts=(*file.http.allowed_hosts, *flags.allowed_hosts),
-            allowed_origins=(*file.http.allowed_origins, *flags.allowed_origins),
+            allowed_hosts=(*file.http.allowed_hosts, *(given.allow_host or ())),
+            allowed_origins=(*file.http.allowed_origins, *(given.allow_origin or ())),
         )
     except ValueError as error:
-        known = issued or flags.tokens or file.tokens_env or file.scopes or file.groups
+        known = issued or tokens or file.tokens_env or file.scopes or file.groups
         say(str(error) if known else f"{error}. Give tokens with --token NAME=SECRET, or --issuer URL")
         raise typer.Exit(Status.MISUSED) from None
 
 
-def _scoped(toolset: Toolset, oauth: OAuthFlags) -> Toolset:
+def _scoped(toolset: Toolset, scopes: Mapping[str, Sequence[str]]) -> Toolset:
     """Return a toolset whose tools need the scopes of the command line, too."""
     try:
-        return toolset.with_scopes(oauth.tool_scopes) if oauth.tool_scopes else toolset
+        return toolset.with_scopes(scopes) if scopes else toolset
     except (UnknownTool, ValueError) as error:
         say(f"--tool-scope: {error}")
         raise typer.Exit(Status.MISUSED) from None

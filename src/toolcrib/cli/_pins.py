@@ -12,11 +12,10 @@ from toolcrib._run_sync import run_sync
 from toolcrib.approvals import PinEntry, ToolPins
 from toolcrib.cli._approvals import ByOption, YesOption, proven_approver
 from toolcrib.cli._commands import Commands
-from toolcrib.cli._confirm import confirm
 from toolcrib.cli._database import DatabaseOption
 from toolcrib.cli._find_toolset import open_toolset, tools_of
 from toolcrib.cli._formatting import JsonOption, print_json, say, write
-from toolcrib.cli._status import Status, exit_on_error
+from toolcrib.cli._status import Status, confirm, exit_on_error
 from toolcrib.cli._terminal import Terminal, escape_control
 from toolcrib.toolsets import Toolset
 
@@ -151,14 +150,8 @@ def _lines_of(change: Any) -> list[str]:
 
 
 def _change_data(change: Any) -> dict[str, Any]:
-    return {
-        "server": change.server,
-        "kind": change.kind,
-        "name": change.name,
-        "before": change.before,
-        "now": change.now,
-        "difference": change.lines(),
-    }
+    names = ("server", "kind", "name", "before", "now")
+    return {**{name: getattr(change, name) for name in names}, "difference": change.lines()}
 
 
 def _entry_line(entry: PinEntry) -> str:
@@ -166,10 +159,4 @@ def _entry_line(entry: PinEntry) -> str:
 
 
 def _entry_data(entry: PinEntry) -> dict[str, Any]:
-    return {
-        "server": entry.server,
-        "kind": entry.kind,
-        "name": entry.name,
-        "by": entry.by,
-        "at": entry.at.isoformat(),
-    }
+    return {**{name: getattr(entry, name) for name in ("server", "kind", "name", "by")}, "at": entry.at.isoformat()}

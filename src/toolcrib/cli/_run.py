@@ -1,4 +1,4 @@
-"""The run of a command that calls tools, and the options of such commands: approval flags, deadline and record."""
+"""The run of a command that calls tools, and the options of such commands: approval, deadline and record."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from toolcrib._run_sync import run_sync
 from toolcrib.cli._approver import ApprovalFlags, approver_of
 from toolcrib.cli._database import open_events
 from toolcrib.cli._find_toolset import open_toolset, tools_of
-from toolcrib.cli._formatting import say
+from toolcrib.cli._formatting import JsonOption, say
 from toolcrib.cli._status import Status
 from toolcrib.cli._terminal import Terminal
 from toolcrib.errors import DatabaseError
@@ -25,32 +25,47 @@ from toolcrib.record import Sink
 from toolcrib.toolsets import Toolset
 
 T = TypeVar("T")
-ApproveOption = Annotated[
-    list[str] | None, typer.Option("--approve", metavar="NAME", help="Approve this tool's calls.")
-]
-DenyOption = Annotated[list[str] | None, typer.Option("--deny", metavar="NAME", help="Deny this tool's calls.")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Approve every call that is not denied.")]
-SuspendOption = Annotated[bool, typer.Option("--suspend", help="Stop at a call that needs approval; exit status 3.")]
-TimeoutOption = Annotated[
-    float | None,
-    typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Stop the tool, or the program, after this long."),
-]
-RecordOption = Annotated[
-    str | None,
-    typer.Option(
-        "--record", metavar="FILE", help="Append each call's record to this file, as JSON lines; to a .db, all events."
-    ),
-]
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """The options that `call` and `exec` share."""
+    """The options of a command that calls tools."""
 
-    target: str
-    flags: ApprovalFlags
-    json: bool = False
-    record: str | None = None
+    approve: Annotated[
+        list[str] | None, typer.Option("--approve", metavar="NAME", help="Approve this tool's calls.")
+    ] = None
+    deny: Annotated[list[str] | None, typer.Option("--deny", metavar="NAME", help="Deny this tool's calls.")] = None
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Approve every call that is not denied.")] = False
+    suspend: Annotated[bool, typer.Option("--suspend", help="Stop at a call that needs approval; exit status 3.")] = (
+        False
+    )
+    timeout: Annotated[
+        float | None,
+        typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Stop the tool, or the program, after this long."),
+    ] = None
+    json: JsonOption = False
+    record: Annotated[
+        str | None,
+        typer.Option(
+            "--record",
+            metavar="FILE",
+            help="Append each call's record to this file, as JSON lines; to a .db, all events.",
+        ),
+    ] = None
+
+    def flags(self, *, suspend: bool = False, message: str = "") -> ApprovalFlags:
+        """Return the flags that decide about approval; raises BadParameter where they contradict one another.
+
+        Args:
+            suspend: Whether to suspend in any case.
+            message: The text that the model is shown about a denied tool.
+        """
+        approve, deny, suspends = frozenset(self.approve or ()), frozenset(self.deny or ()), self.suspend or suspend
+        if both := sorted(approve & deny):
+            raise typer.BadParameter(f"`{both[0]}` is given to --approve and to --deny", param_hint="--approve")
+        if self.yes and suspends:
+            raise typer.BadParameter("--yes approves, so that nothing is left to suspend", param_hint="--suspend")
+        return ApprovalFlags(approve, deny, self.yes, suspends, message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +98,12 @@ class CliRun:
 
 
 @contextmanager
-def open_run(options: RunOptions, terminal: Terminal | None = None, view: Sink | None = None) -> Generator[CliRun]:
+def open_run(
+    target: str, options: RunOptions, flags: ApprovalFlags, terminal: Terminal | None = None, view: Sink | None = None
+) -> Generator[CliRun]:
     """Load the target and prepare a run of its tools; the record file is closed at the end."""
-    toolset = tools_of(options.target)
-    flags = options.flags.named(toolset) if toolset.is_open else options.flags
+    toolset = tools_of(target)
+    flags = flags.named(toolset) if toolset.is_open else flags
     with recorder_of(options.record) as recorder:
         sinks = tuple(sink for sink in (recorder, view) if sink is not None)
         run = Run(sinks=sinks, channel=Channel(entry="cli", hook_errors="fail"))
@@ -110,13 +127,3 @@ def recorder_of(name: str | None) -> Generator[Sink | None]:
         raise typer.Exit(Status.MISUSED) from None
     with sink:
         yield sink
-
-
-def approval_flags(approve: list[str] | None, deny: list[str] | None, yes: bool, suspend: bool) -> ApprovalFlags:
-    """Return the flags of the options; raises BadParameter where they contradict one another."""
-    both = set(approve or ()) & set(deny or ())
-    if both:
-        raise typer.BadParameter(f"`{sorted(both)[0]}` is given to --approve and to --deny", param_hint="--approve")
-    if yes and suspend:
-        raise typer.BadParameter("--yes approves, so that nothing is left to suspend", param_hint="--suspend")
-    return ApprovalFlags(frozenset(approve or ()), frozenset(deny or ()), yes, suspend)

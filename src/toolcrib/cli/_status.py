@@ -1,4 +1,4 @@
-"""Exit status of a command, the sentence that ends it with an error, and the text of a file that it reads."""
+"""Exit status of a command, the sentence that ends it with an error, its question to a person, and a file it reads."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 import typer
 
 from toolcrib.cli._formatting import say
+from toolcrib.cli._terminal import Terminal
 from toolcrib.errors import SandboxError, ServerError, ToolcribError
 
 
@@ -50,3 +51,19 @@ def text_of(name: str) -> str:
     except UnicodeDecodeError:
         say(f"cannot read {'stdin' if name == '-' else name}: it is not UTF-8 text")
     raise typer.Exit(Status.MISUSED)
+
+
+async def confirm(question: str, *, undone: str, meant: str) -> None:
+    """Ask the person at the terminal before an action; end the command at any answer but yes.
+
+    Args:
+        undone: The sentence that it was not done.
+        meant: The statement that `--yes` makes, where there is no terminal.
+    """
+    terminal = Terminal()
+    if not terminal.is_interactive():
+        terminal.say(f"{undone}: there is no terminal to confirm it on. Add --yes if {meant}")
+        raise typer.Exit(Status.MISUSED)
+    if (await terminal.ask(f"{question} [y]es, [n]o: ") or "").lower() not in ("y", "yes"):
+        terminal.say(undone)
+        raise typer.Exit(Status.FAILED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -32,29 +33,31 @@ def durable() -> Any:
     return importlib.import_module("toolcrib.cli._durable")
 
 
-def worker(
-    target: TargetArgument,
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """The options of `worker`."""
+
     queue: Annotated[
         list[str] | None,
         typer.Option("--queue", metavar="NAME", help="Take work from this queue; from all of TARGET's when left out."),
-    ] = None,
-    database: DatabaseOption = None,
+    ] = None
+    database: DatabaseOption = None
     worker_id: Annotated[
         str | None,
         typer.Option(
             "--worker-id", metavar="ID", help="Its name, the same after a restart; the host's name when left out."
         ),
-    ] = None,
+    ] = None
     concurrency: Annotated[
         int | None, typer.Option("--concurrency", metavar="N", min=1, help="The most that runs at a time, per queue.")
-    ] = None,
+    ] = None
     grace: Annotated[
         float,
         typer.Option("--grace", metavar="SECONDS", min=0, help="What is left to work that runs when it is stopped."),
-    ] = 10.0,
+    ] = 10.0
     record: Annotated[
         bool, typer.Option("--record/--no-record", help="Keep what happens in the database, for the console.")
-    ] = True,
+    ] = True
     recover_lost: Annotated[
         bool | None,
         typer.Option(
@@ -62,34 +65,34 @@ def worker(
             help="Hand over the work of workers that are lost, unasked.",
             show_default="without --worker-id",
         ),
-    ] = None,
+    ] = None
     health: Annotated[
         str | None,
         typer.Option(
             "--health", metavar="[HOST:]PORT", help="Answer /healthz, /readyz and /metrics there; this machine alone."
         ),
-    ] = None,
-    telemetry: TelemetryOption = False,
-    live: Annotated[bool, typer.Option("--live", help="Show on stderr what it runs, as it changes.")] = False,
-) -> None:
+    ] = None
+    telemetry: TelemetryOption = False
+    live: Annotated[bool, typer.Option("--live", help="Show on stderr what it runs, as it changes.")] = False
+
+    def health_place(self) -> tuple[str, int] | None:
+        """Return host and port of its health; raises BadParameter where they cannot be read."""
+        if self.health is None:
+            return None
+        host, _, port = self.health.rpartition(":")
+        if not (port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 65_536):
+            raise typer.BadParameter(
+                f"give a port, or host:port, as 9100 or 0.0.0.0:9100; it was {self.health}", param_hint="--health"
+            )
+        return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def worker(target: TargetArgument, *, options: WorkerOptions) -> None:
     """Run turns and programs of TARGET from their queues, until Ctrl-C or SIGTERM."""
-    place = None if health is None else _place(health)
+    place = options.health_place()
     with exit_on_error():
-        module = durable()
-        options = module.WorkerOptions(
-            tuple(queue or ()), database, worker_id, concurrency, grace, record, recover_lost, place, telemetry, live
-        )
-        is_finished = run_sync(module.work(target, options), "use toolcrib.adapters.dbos.Engine")
+        is_finished = run_sync(durable().work(target, options, place), "use toolcrib.adapters.dbos.Engine")
     raise typer.Exit(Status.DONE if is_finished else Status.FAILED)
-
-
-def _place(given: str) -> tuple[str, int]:
-    host, _, port = given.rpartition(":")
-    if not (port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 65_536):
-        raise typer.BadParameter(
-            f"give a port, or host:port, as 9100 or 0.0.0.0:9100; it was {given}", param_hint="--health"
-        )
-    return host.strip("[]") or "127.0.0.1", int(port)
 
 
 def attributes_of(given: Sequence[str] | None) -> dict[str, str] | None:

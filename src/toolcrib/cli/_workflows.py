@@ -1,4 +1,4 @@
-"""`toolcrib workflows` and `workers`: durable work by its state, and its workers."""
+"""`toolcrib workflows`, `workers` and `schedules`: durable work by its state, its workers, and what enqueues it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -18,11 +17,11 @@ from rich.text import Text
 
 from toolcrib._numbers import count_text
 from toolcrib._run_sync import run_sync
+from toolcrib.calls import now
 from toolcrib.cli._commands import Commands
-from toolcrib.cli._confirm import confirm
 from toolcrib.cli._database import DatabaseOption, shown_name
 from toolcrib.cli._formatting import JsonOption, cell_text, console, print_json, say, table_of, write
-from toolcrib.cli._status import Status, exit_on_error
+from toolcrib.cli._status import Status, confirm, exit_on_error
 from toolcrib.cli._times import time_of
 from toolcrib.cli._work_page import printed_result, value_of, when, work_page
 from toolcrib.cli._worker import attributes_of, durable
@@ -32,30 +31,10 @@ workflows = Commands(name="workflows", help="Durable turns and programs.", no_ar
 workers = Commands(name="workers", help="Workers that run durable work.", no_args_is_help=True)
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The workflow's id.", show_default=False)]
-IdsArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="[ID]...", help="The workflows' ids.", show_default=False)
-]
-AllOption = Annotated[
-    bool, typer.Option("--all", help="All that this can be done to, as far as the options below choose, not by id.")
-]
-StateOption = Annotated[str | None, typer.Option("--state", metavar="STATE", help="With --all: those in this state.")]
-NameOption = Annotated[
-    str | None,
-    typer.Option("--name", metavar="NAME", help="With --all: those of this agent, tool or toolkit, or `agent: tool`."),
-]
-QueueOption = Annotated[str | None, typer.Option("--queue", metavar="NAME", help="With --all: those of this queue.")]
-PartitionOption = Annotated[
-    str | None, typer.Option("--partition", metavar="NAME", help="With --all: those of this partition.")
-]
 AttributeOption = Annotated[
     list[str] | None,
     typer.Option("--attribute", metavar="NAME=TEXT", help="Only those with this attribute; give it again for several."),
 ]
-BeforeOption = Annotated[
-    str | None,
-    typer.Option("--before", metavar="TIME", help="With --all: those enqueued before: 2h, 7d, or 2030-01-31T12:00."),
-]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="With --all: do it without saying how many and asking.")]
 _STATES = {
     "cancel": ("delayed", "waiting", "running", "suspended"),
     "resume": ("cancelled", "given up"),
@@ -230,33 +209,82 @@ def fork(
         write(f"{forked.id}\n")
 
 
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """The choice of work by ids, or of all work that fits."""
+
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="The workflows' ids.", show_default=False)
+    ] = None
+    everything: Annotated[
+        bool, typer.Option("--all", help="All that this can be done to, as far as the options below choose, not by id.")
+    ] = False
+    state: Annotated[str | None, typer.Option("--state", metavar="STATE", help="With --all: those in this state.")] = (
+        None
+    )
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--name", metavar="NAME", help="With --all: those of this agent, tool or toolkit, or `agent: tool`."
+        ),
+    ] = None
+    queue: Annotated[str | None, typer.Option("--queue", metavar="NAME", help="With --all: those of this queue.")] = (
+        None
+    )
+    partition: Annotated[
+        str | None, typer.Option("--partition", metavar="NAME", help="With --all: those of this partition.")
+    ] = None
+    attribute: AttributeOption = None
+    before: Annotated[
+        str | None,
+        typer.Option(
+            "--before", metavar="TIME", help="With --all: those enqueued before: 2h, 7d, or 2030-01-31T12:00."
+        ),
+    ] = None
+
+    def require_one_way(self, verb: str) -> None:
+        """Refuse ids together with a choice among all, a choice without `--all`, and a state that never fits."""
+        if bool(self.ids) == self.everything:
+            raise typer.BadParameter("name workflows, or give --all", param_hint="ID")
+        for name in ("state", "name", "queue", "partition", "attribute", "before"):
+            if getattr(self, name) not in (None, [], ()) and not self.everything:
+                raise typer.BadParameter("it chooses among --all", param_hint=f"--{name}")
+        if self.state not in (None, *_STATES[verb]):
+            problem = f"{self.state!r} is not one of {', '.join(_STATES[verb])}, which `{verb}` is for"
+            raise typer.BadParameter(problem, param_hint="--state")
+
+    def found(self, verb: str, module: Any, client: Any, **more: Any) -> dict[str, str]:
+        """Return the ids of all work that is chosen, with its states; `more` goes to `list_work`."""
+        states = _STATES[verb] if self.state is None else (self.state,)
+        works = [
+            work
+            for state in states
+            for work in module.list_work(
+                client,
+                state=state,
+                name=self.name,
+                queue=self.queue,
+                partition=self.partition,
+                limit=sys.maxsize,
+                **more,
+            )
+        ]
+        return {work.id: work.state for work in works}
+
+
 def _add_change(verb: str, about: str) -> None:
     """Add the command that cancels, resumes or retries work, by ids or all that is chosen."""
 
     @workflows.command(verb, help=about)
     def change(
-        work_ids: IdsArgument = None,
-        everything: AllOption = False,
-        state: StateOption = None,
-        name: NameOption = None,
-        queue: QueueOption = None,
-        partition: PartitionOption = None,
-        attribute: AttributeOption = None,
-        before: BeforeOption = None,
-        yes: YesOption = False,
+        *,
+        chosen: _Chosen,
+        yes: Annotated[
+            bool, typer.Option("--yes", "-y", help="With --all: do it without saying how many and asking.")
+        ] = False,
         database: DatabaseOption = None,
         as_json: JsonOption = False,
     ) -> None:
-        chosen = _Chosen(
-            tuple(work_ids or ()),
-            everything,
-            state,
-            name,
-            queue,
-            partition,
-            attributes_of(attribute),
-            time_of(before, "--before"),
-        )
         _change(verb, chosen, database, yes=yes, as_json=as_json)
 
 
@@ -316,65 +344,14 @@ def recover(
         say(f"no worker on {shown_name(database)} is lost")
 
 
-@dataclass(frozen=True, slots=True)
-class _Chosen:
-    """The choice of work by ids, or of all work that fits."""
-
-    ids: tuple[str, ...]
-    everything: bool
-    state: str | None
-    name: str | None
-    queue: str | None
-    partition: str | None
-    attributes: Mapping[str, str] | None
-    before: datetime | None
-
-    def require_one_way(self, verb: str) -> None:
-        """Refuse ids together with a choice among all, a choice without `--all`, and a state that never fits."""
-        if bool(self.ids) == self.everything:
-            raise typer.BadParameter("name workflows, or give --all", param_hint="ID")
-        chosen = {
-            "--state": self.state,
-            "--name": self.name,
-            "--queue": self.queue,
-            "--partition": self.partition,
-            "--attribute": self.attributes,
-            "--before": self.before,
-        }
-        for option, value in chosen.items():
-            if value is not None and not self.everything:
-                raise typer.BadParameter("it chooses among --all", param_hint=option)
-        if self.state not in (None, *_STATES[verb]):
-            problem = f"{self.state!r} is not one of {', '.join(_STATES[verb])}, which `{verb}` is for"
-            raise typer.BadParameter(problem, param_hint="--state")
-
-    def found(self, verb: str, module: Any, client: Any) -> dict[str, str]:
-        """Return the ids of all work that is chosen, with its states."""
-        states = _STATES[verb] if self.state is None else (self.state,)
-        works = [
-            work
-            for state in states
-            for work in module.list_work(
-                client,
-                state=state,
-                name=self.name,
-                queue=self.queue,
-                partition=self.partition,
-                attributes=self.attributes,
-                until=self.before,
-                limit=sys.maxsize,
-            )
-        ]
-        return {work.id: work.state for work in works}
-
-
 def _change(verb: str, chosen: _Chosen, database: str | None, *, yes: bool, as_json: bool) -> None:
     """Cancel, resume or retry each piece of work that is chosen, and print its state; status 1 if one fails."""
     chosen.require_one_way(verb)
+    more = {"attributes": attributes_of(chosen.attribute), "until": time_of(chosen.before, "--before")}
     with work_client(database) as (module, client):
-        ids: Sequence[str] = tuple(dict.fromkeys(chosen.ids))
+        ids: Sequence[str] = tuple(dict.fromkeys(chosen.ids or ()))
         if chosen.everything:
-            found = chosen.found(verb, module, client)
+            found = chosen.found(verb, module, client, **more)
             _confirm(verb, found, database, yes=yes)
             ids = tuple(found)
         verbs = {"cancel": module.cancel_work, "resume": module.resume_work, "retry": module.retry_work}
@@ -426,3 +403,83 @@ def work_table(titles: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Table:
         cells = ["" if value is None else cell_text(str(value), _WIDE) for value in row]
         table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
     return table
+
+
+schedules = Commands(name="schedules", help="Schedules that enqueue durable work.", no_args_is_help=True)
+
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The schedule's name.", show_default=False)]
+
+
+@schedules.command("list")
+def list_schedules(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+    """List the schedules, with the times of their last and next ticks."""
+    with work_client(database) as (module, client):
+        found = module.schedules(client)
+    if as_json:
+        print_json([schedule.to_dict() for schedule in found])
+    elif found:
+        rows = [
+            (s.name, s.cron, s.timezone, s.kind, s.target, s.queue, s.state, when(s.last_at), when(s.next_at))
+            for s in found
+        ]
+        console().print(work_table(("name", "cron", "zone", "kind", "of", "queue", "state", "last", "next"), rows))
+    else:
+        say(f"there is no schedule in {shown_name(database)}")
+
+
+def _add_schedule_change(verb: str, about: str, done: str) -> None:
+    """Add the command that pauses, resumes or deletes a schedule."""
+
+    @schedules.command(verb, help=about)
+    def change(name: NameArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+        with work_client(database) as (module, client):
+            changes = {
+                "pause": module.pause_schedule,
+                "resume": module.resume_schedule,
+                "delete": module.delete_schedule,
+            }
+            changed = changes[verb](client, name)
+        if as_json:
+            print_json(changed.to_dict())
+        else:
+            say(f"the schedule {name} {done}")
+
+
+_add_schedule_change("pause", "Let a schedule enqueue nothing until it is resumed.", "is paused")
+_add_schedule_change("resume", "Resume a paused schedule, from its next tick on.", "is active")
+_add_schedule_change("delete", "Delete a schedule; what it enqueued goes on.", "is deleted")
+
+
+@schedules.command()
+def trigger(name: NameArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+    """Enqueue the work of a schedule now, also of a paused one, and print its id."""
+    with work_client(database) as (module, client):
+        work_id = module.trigger_schedule(client, name)
+    if as_json:
+        print_json({"id": work_id})
+    else:
+        write(f"{work_id}\n")
+
+
+@schedules.command()
+def backfill(
+    name: NameArgument,
+    since: Annotated[
+        str, typer.Option("--since", metavar="TIME", help="The first tick, or before: 2h, 7d, or 2030-01-31T12:00.")
+    ],
+    until: Annotated[
+        str | None,
+        typer.Option("--until", metavar="TIME", help="After the last tick, or its day; now when left out."),
+    ] = None,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Enqueue the work of each tick of a time that has passed; one whose work was enqueued before is left out."""
+    begin, end = time_of(since, "--since") or now(), time_of(until, "--until", to_end=True) or now()
+    with work_client(database) as (module, client):
+        ids = module.backfill_schedule(client, name, begin, end)
+    if as_json:
+        print_json({"ids": ids})
+    else:
+        say(f"the schedule {name} has {count_text(len(ids), 'tick')} in that time")
+        write("".join(f"{work_id}\n" for work_id in ids))

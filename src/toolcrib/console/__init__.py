@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from toolcrib._extras import Extra
 
-with Extra("the console", "console", ("jsonschema", "starlette", "uvicorn")):
+with Extra("the console", "console", ("anyio", "h11", "jsonschema", "referencing", "starlette", "uvicorn")):
     from toolcrib.console._app import ConsoleApp, console_app, serve
     from toolcrib.console._options import ConsoleOptions, Role
     from toolcrib.console._webhooks import Notifier, Webhook, webhook_signature

@@ -1,4 +1,8 @@
-"""Views for the page, as JSON shapes: activities, one activity in full, requests, standing grants."""
+"""Views for the page, as JSON shapes: activities, one activity in full, requests with their forms, standing grants.
+
+In a form a person edits arguments or gives a result. A value in it is the text that JSON has for it, or, of a text
+field, the text itself: a browser's own numbers would lose digits.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,10 @@ from datetime import datetime
 from typing import Any, cast
 
 from toolcrib._numbers import count_text
-from toolcrib.approvals import ApprovalEntry, answer_row
+from toolcrib.approvals import ApprovalEntry, GrantForm, answer_row
 from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, cut
-from toolcrib.console._form_fields import bound_fields, form_fields, result_field
+from toolcrib.errors import SchemaTooLarge
+from toolcrib.jsonschema import SchemaWalk, alternatives, as_one, kinds_of, properties_of, values_of, wrapped
 from toolcrib.record import (
     Activity,
     ActivityFilter,
@@ -21,6 +26,132 @@ from toolcrib.record import (
     brief_event,
     one_line,
 )
+
+_DEEPEST_FIELDS = 3  # objects in one another; what is deeper is JSON text
+_MOST_FIELDS = 40
+_MOST_CHOICES = 100
+_LONG_TEXT = 80
+_LONGEST_HELP = 500
+_MOST_LEVELS = 10  # of choices of one type, and references, in one another
+_LONGEST_SHOWN = 60
+
+
+def bound_fields(request: ApprovalRequest) -> list[dict[str, Any]]:
+    """Return a field for each argument and part of one, for what it may be in further calls; none for too many."""
+    if len(request.arguments) > _MOST_FIELDS:
+        return []
+    numbers = GrantForm.numbers(request)
+    return [
+        {
+            "name": name,
+            "value": cut(json.dumps(value, ensure_ascii=False), _LONGEST_SHOWN),
+            "is_number": name in numbers,
+            "suggestion": f"<= {value}" if name in request.arguments and _is_number(value) else "",
+        }
+        for name, value in GrantForm.places(request).items()
+    ]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+class _TooMany(Exception):
+    """The form would have more fields than a person fills in."""
+
+
+def form_fields(schema: Mapping[str, Any] | None, arguments: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """Return the fields of a form; None for a schema without any, or with too many."""
+    if schema is None:
+        return None
+    try:
+        return _Form(schema).fields(schema, arguments, 0) or None
+    except (_TooMany, SchemaTooLarge):
+        return None
+
+
+def result_field(schema: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the field in which a person gives the result of a call; `json` where no other holds its values."""
+    root = wrapped(schema or {}, "Result")
+    try:
+        (field,) = _Form(root).fields(root, {}, 0)
+    except (_TooMany, SchemaTooLarge):
+        return result_field(None)
+    return field | ({"name": "Result, as JSON"} if field["kind"] == "json" else {})
+
+
+class _Form:
+    """Makes the fields of one schema, which may be a stranger's."""
+
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._walk, self._left = SchemaWalk(root), _MOST_FIELDS
+
+    def fields(self, schema: Mapping[str, Any], values: Mapping[str, Any], depth: int) -> list[dict[str, Any]]:
+        """Return a field for each property of an object, and for each further value."""
+        properties, required = properties_of(schema), schema.get("required", ())
+        names = [*properties, *(name for name in values if name not in properties)]
+        self._left -= len(names)
+        if self._left < 0:
+            raise _TooMany
+        return [
+            {
+                "name": name,
+                "required": name in required,
+                "given": name in values,
+                "help": cut(str(_mapping(properties.get(name)).get("description", "")), _LONGEST_HELP),
+                **self._kind(_mapping(properties.get(name)), name in values, values.get(name), depth),
+            }
+            for name in names
+        ]
+
+    def _kind(self, about: Mapping[str, Any], is_given: bool, value: Any, depth: int) -> dict[str, Any]:
+        """Return the kind of a field with its value; `json` where no other shows the value."""
+        about, nullable = self._resolved(about)
+        shown: dict[str, Any] = {"value": _text(value) if is_given else "", "nullable": nullable}
+        kind = about.get("type")
+        choices = values_of(about) or ([True, False] if kind == "boolean" else [])
+        if 0 < len(choices) <= _MOST_CHOICES:
+            texts = [_text(choice) for choice in (*choices, *((None,) if nullable and None not in choices else ()))]
+            if not is_given or shown["value"] in texts:
+                return {**shown, "kind": "choice", "choices": texts}
+        is_closed = bool(properties_of(about)) and not about.get("additionalProperties")
+        if kind == "object" and depth < _DEEPEST_FIELDS and is_closed and (isinstance(value, Mapping) or not is_given):
+            return {**shown, "kind": "group", "fields": self.fields(about, _mapping(value), depth + 1)}
+        if kind == "string" and _is_of(value, (str,), is_given, nullable):
+            text = value if isinstance(value, str) else ""
+            long = "\n" in text or len(text) > _LONG_TEXT
+            return {**shown, "kind": "text", "value": text, "long": long, "null": is_given and value is None}
+        if kind in ("integer", "number") and _is_of(value, (int, float), is_given, nullable):
+            return {**shown, "kind": "number", "value": "" if value is None else shown["value"]}
+        return {**shown, "kind": "json"}
+
+    def _resolved(self, about: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
+        """Return a schema behind its references, and whether it takes null beside what it is."""
+        nullable = False
+        for _ in range(_MOST_LEVELS):
+            about = as_one({"allOf": [about]}, self._walk)
+            parts = [_mapping(alternative) for alternative in alternatives(about)]
+            parts = parts or [{**about, "type": kind} for kind in kinds_of(about)]
+            others = [part for part in parts if part.get("type") != "null"]
+            if len(others) != 1 or others == [about]:
+                break
+            about, nullable = others[0], nullable or len(parts) > 1
+        return about, nullable
+
+
+def _is_of(value: Any, types: tuple[type, ...], is_given: bool, nullable: bool) -> bool:
+    if not is_given or (value is None and nullable):
+        return True
+    return isinstance(value, types) and not isinstance(value, bool)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
 
 _SHOWN_ELSEWHERE = ("source", "run_id", "entry", "resumed")  # of the data of an `opened` event
 _LIVE = ("running", "suspended")
@@ -209,8 +340,7 @@ def row_view(entry: ApprovalEntry, origin: Ancestors, ended: Mapping[tuple[str, 
         **entry.row(),
         "text": one_line(request.arguments),
         "origin": [
-            {"source": ancestor.source, "id": ancestor.id, "run_id": ancestor.run_id, "name": ancestor.name}
-            for ancestor in origin
+            {name: getattr(ancestor, name) for name in ("source", "id", "run_id", "name")} for ancestor in origin
         ],
         "ended": ended.get((request.call_id, request.run_id)),
     }
@@ -253,6 +383,7 @@ def _changes_view(request: ApprovalRequest) -> dict[str, Any]:
     return {"changes": lines, "changes_cut": lines != changes}
 
 
+_OF_ROW = ("source", "id", "run_id", "name", "status", "started_at", "ended_at", "duration_ms")
 _MOST_ROWS = 500
 _DEEPEST = 6
 
@@ -269,17 +400,7 @@ def waterfall(log: EventLog, root: Activity) -> dict[str, Any]:
 def _rows(
     activity: Activity, inside: dict[str, list[Activity]], depth: int, shown: set[tuple[str, str, str]]
 ) -> Iterator[dict[str, Any]]:
-    yield {
-        "source": activity.source,
-        "id": activity.id,
-        "run_id": activity.run_id,
-        "name": activity.name,
-        "status": activity.status,
-        "started_at": activity.started_at,
-        "ended_at": activity.ended_at,
-        "duration_ms": activity.duration_ms,
-        "depth": depth,
-    }
+    yield {**{name: getattr(activity, name) for name in _OF_ROW}, "depth": depth}
     for child in inside.get(activity.id, ()):
         if child.key not in shown:  # a call and a run may have one id
             shown.add(child.key)

@@ -8,7 +8,6 @@ import hmac
 import json
 import logging
 import time
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -29,7 +28,6 @@ _TIMEOUT = 10.0  # seconds of one delivery
 _FIRST_DELAY = 1.0  # seconds; each later delay is twice as long
 _LONGEST_DELAY = 300.0
 _TRIES = 12  # some 20 minutes
-_QUEUE = 100  # notices of one webhook that wait
 _LISTED = 20  # requests in one notice
 _REASON = 500  # characters of a reason
 _TITLES: Final[Mapping[NoticeKind, str]] = {
@@ -123,6 +121,8 @@ def webhook_signature(secret: str, timestamp: str, body: bytes) -> str:
 class Notifier:
     """Sends notices of requests to webhooks, as long as `run` runs: each once, of all processes that share a store.
 
+    What a webhook does not take yet waits in the store.
+
     Args:
         approvals: The store of requests, which keeps what was sent.
         webhooks: The addresses.
@@ -140,29 +140,24 @@ class Notifier:
     ) -> None:
         require_seconds("Notifier", "first_delay", first_delay)
         self._approvals, self._console, self._first_delay = approvals, console.rstrip("/"), first_delay
-        self._queues = [_Queue(webhook) for webhook in webhooks]
+        self._webhooks = [*webhooks]
 
     async def run(self) -> None:
-        """Poll for due notices and send them, until cancelled."""
+        """Send the notices that are due, again and again, until cancelled; those of one kind together."""
         async with asyncio.TaskGroup() as tasks:
-            for queue in self._queues:
-                tasks.create_task(self._deliver_all(queue))
-            while True:
-                await self.poll()
-                await asyncio.sleep(_POLL_SECONDS)
+            for webhook in self._webhooks:
+                tasks.create_task(self._send_always(webhook))
 
-    async def poll(self) -> None:
-        """Put the notices that are due into the queue of each webhook."""
-        for queue in self._queues:
+    async def _send_always(self, webhook: Webhook) -> None:
+        while True:
             try:
-                queue.add(await self._approvals.notices_due(queue.webhook.address, queue.webhook.groups))
+                due = await self._approvals.notices_due(webhook.address, webhook.groups)
             except Exception as error:  # the database may be away for a while
                 _log.warning("webhooks cannot read the approval requests: %s", error)
-                return
-
-    async def _deliver_all(self, queue: _Queue) -> None:
-        while True:
-            await self._deliver(queue.webhook, await queue.next())
+                due = ()
+            for kind in dict.fromkeys(notice.kind for notice in due):
+                await self._deliver(webhook, [notice for notice in due if notice.kind == kind])
+            await asyncio.sleep(_POLL_SECONDS)
 
     async def _deliver(self, webhook: Webhook, notices: Sequence[Notice]) -> None:
         delivery, delay, delivered = str(uuid4()), self._first_delay, list[Notice]()
@@ -204,38 +199,6 @@ class Notifier:
         except Exception as error:  # the database may be away for a while
             return f"the database cannot be used now: {error}", True
         return problem, again
-
-
-class _Queue:
-    """Notices that wait for one webhook, those of one kind together; of too many, the oldest are dropped."""
-
-    def __init__(self, webhook: Webhook) -> None:
-        self.webhook = webhook
-        self._waiting: deque[list[Notice]] = deque()
-        self._known: set[tuple[str, tuple[str, ...]]] = set()
-        self._added = asyncio.Event()
-
-    def add(self, due: Iterable[Notice]) -> None:
-        """Add the notices that are due and were not added before."""
-        known, fresh = {(notice.request.id, notice.covers): notice for notice in due}, dict[str, list[Notice]]()
-        for mark, notice in known.items():
-            if mark not in self._known:
-                fresh.setdefault(notice.kind, []).append(notice)
-        self._known = {*known}
-        for notices in fresh.values():
-            if len(self._waiting) >= _QUEUE:
-                self._waiting.popleft()
-                host = urlsplit(self.webhook.url).hostname
-                _log.error("a notice for the webhook at %s is dropped: too many wait", host)
-            self._waiting.append(notices)
-            self._added.set()
-
-    async def next(self) -> Sequence[Notice]:
-        """Return the oldest notices that wait, when there are some."""
-        while not self._waiting:
-            self._added.clear()
-            await self._added.wait()
-        return self._waiting.popleft()
 
 
 class _NoRedirect(HTTPRedirectHandler):

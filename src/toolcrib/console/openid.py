@@ -82,24 +82,10 @@ def load_login(path: str | os.PathLike[str], environment: Mapping[str, str] | No
         secret = (os.environ if environment is None else environment).get(name)
         if not secret:
             raise ValueError(f"{path}: the environment variable {name} is not set")
-    provider = OpenIDProvider(
-        settings.issuer,
-        settings.client_id,
-        secret,
-        settings.client_auth,
-        settings.scopes,
-        settings.id_claim,
-        settings.groups_claim,
-    )
-    lasts = timedelta(hours=settings.hours)
-    return OpenIDLogin(
-        provider,
-        settings.address,
-        approvers=settings.approvers,
-        viewers=settings.viewers,
-        administrators=settings.administrators,
-        lasts=lasts,
-    )
+    roles = settings.model_dump(include={"approvers", "viewers", "administrators"})
+    others = settings.model_dump(exclude={*roles, "address", "client_secret_env", "hours"})
+    provider = OpenIDProvider(client_secret=secret, **others)
+    return OpenIDLogin(provider, settings.address, lasts=timedelta(hours=settings.hours), **roles)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,8 @@ with Extra("credentials for other servers", "credentials", ("cryptography", "htt
     import httpx2 as _httpx2
 
 from toolcrib.credentials._api_keys import ApiKeys
-from toolcrib.credentials._auth import PrincipalAuth
+from toolcrib.credentials._auth import Credentials, PrincipalAuth, server_key
 from toolcrib.credentials._consent import Arrival, ConsentFlow, Departure
-from toolcrib.credentials._credentials import Credentials, server_key
 from toolcrib.credentials._guarded_http import AddressError
 from toolcrib.credentials._keys import CredentialKeys, new_key
 from toolcrib.credentials._oauth import OAuth

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import httpx2
 
 from toolcrib.calls import Consent
-from toolcrib.credentials._credentials import QUERY
-from toolcrib.credentials._store import KEY, CredentialStore
-from toolcrib.credentials._tickets import link_for
+from toolcrib.credentials._auth import QUERY
+from toolcrib.credentials._store import KEY, CredentialStore, link_for
 from toolcrib.errors import CredentialError, explain_options
 
 

@@ -12,12 +12,17 @@ from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 from toolcrib.credentials._api_keys import checked_key
-from toolcrib.credentials._discovery import discovered
 from toolcrib.credentials._guarded_http import GuardedClient, guarded_client
-from toolcrib.credentials._settings import Endpoints, OAuthClient, Settings, Token
-from toolcrib.credentials._store import CLIENT, KEY, STATE, TOKEN, CredentialStore
-from toolcrib.credentials._tickets import drop_link, name_of, ticket_row
-from toolcrib.credentials._token_requests import exchanged, registered
+from toolcrib.credentials._store import CLIENT, KEY, STATE, TOKEN, CredentialStore, drop_link, name_of, ticket_row
+from toolcrib.credentials._token_requests import (
+    Endpoints,
+    OAuthClient,
+    Settings,
+    Token,
+    discovered,
+    exchanged,
+    registered,
+)
 from toolcrib.errors import ConsentError
 
 _STATE_SECONDS: Final = 600.0

@@ -13,10 +13,8 @@ import httpx2
 from toolcrib.calls import Consent
 from toolcrib.credentials._api_keys import holders_in
 from toolcrib.credentials._guarded_http import guarded_client
-from toolcrib.credentials._settings import Endpoints, OAuthClient, Settings, Token
-from toolcrib.credentials._store import TOKEN, CredentialStore, Row
-from toolcrib.credentials._tickets import link_for
-from toolcrib.credentials._token_requests import Refused, refreshed, revoked
+from toolcrib.credentials._store import TOKEN, CredentialStore, Row, link_for
+from toolcrib.credentials._token_requests import Endpoints, OAuthClient, Refused, Settings, Token, refreshed, revoked
 from toolcrib.errors import ConsentError, CredentialError, explain_options
 
 _EARLY: Final = 30.0  # seconds before its end in which a token is refreshed

@@ -16,8 +16,7 @@ import httpx2
 from toolcrib._subject_tokens import SubjectTokens, subject_tokens
 from toolcrib.calls import Consent
 from toolcrib.credentials._guarded_http import guarded_client
-from toolcrib.credentials._settings import Endpoints, OAuthClient, Token
-from toolcrib.credentials._token_requests import granted, identity_assertion
+from toolcrib.credentials._token_requests import Endpoints, OAuthClient, Token, granted, identity_assertion
 from toolcrib.errors import ConsentError, CredentialError, explain_options
 
 GATEWAY: Final = "<gateway>"

@@ -10,10 +10,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
 
-import psycopg
-import sqlalchemy as sa
-from psycopg.pq import TransactionStatus
-from sqlalchemy import event
+from toolcrib._extras import Extra
+
+with Extra("a Postgres database", "postgres", ("psycopg", "sqlalchemy")):
+    import psycopg
+    import sqlalchemy as sa
+    from psycopg.pq import TransactionStatus
+    from sqlalchemy import event
 
 ANSWER_TIMEOUT: Final = "answer_timeout"
 """The setting of a URL that is ours: seconds in which a server has to answer; 0 for no such limit."""

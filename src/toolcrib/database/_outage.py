@@ -8,9 +8,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import sqlalchemy as sa
-from sqlalchemy import event
-from sqlalchemy.exc import TimeoutError as PoolTimeout
+from toolcrib._extras import Extra
+
+with Extra("a Postgres database", "postgres", ("sqlalchemy",)):
+    import sqlalchemy as sa
+    from sqlalchemy import event
+    from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from toolcrib._passwords import hide_passwords
 from toolcrib.database._sqlite import is_unavailable

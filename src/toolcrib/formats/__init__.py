@@ -5,8 +5,9 @@ There is one module for each format, and one table of them. Nothing here runs a 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from toolcrib.formats._canonical_json import (
@@ -54,6 +55,33 @@ if TYPE_CHECKING:
         WireCall,
         WireReply,
         WireResult,
+    )
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "._canonical_json": "arguments_object arguments_text canonical raw_arguments read_stored stored",
+            "._format": "Declaration ProviderFormat ToolFormat",
+            "._growing_object": "GrowingObject",
+            "._json_reading": "json_shape",
+            "._mistral": "MistralFunction MistralTool",
+            "._openai": "OpenAIFunction OpenAITool",
+            "._provider_client": "ProviderClient",
+            "._provider_options": "NO_OPTIONS Caller Grammar ProviderOptions text_parameter",
+            "._provider_parts": "ProviderPart provider_parts reply_parts",
+            "._result_pairing": "Layout",
+            "._sent_names": "own_arguments",
+            "._stop_kinds": "FINISHED StopKind ending",
+            "._strict_schema": "without_filler",
+            "._switching": "SwitchedItems switched",
+            "._table": (
+                "FORMATS PROVIDERS FormatName Refused WireFormat definition definitions detected refuse_part "
+                "text_delta tokens_in"
+            ),
+            "._usage": "Tokens",
+            "._user_words": "UserWords user_words",
+            "._wire": "CallPiece Choice Item ProblemKind TranscriptProblem WireCall WireReply WireResult",
+        },
     )
 
 __all__ = [
@@ -112,40 +140,3 @@ __all__ = [
     "user_words",
     "without_filler",
 ]
-
-# Loaded when something is first asked for: toolsets know the formats by name, and most of them are never put into one.
-_HOMES = (
-    "_provider_options",
-    "_provider_client",
-    "_wire",
-    "_growing_object",
-    "_json_reading",
-    "_table",
-    "_format",
-    "_strict_schema",
-    "_sent_names",
-    "_canonical_json",
-    "_stop_kinds",
-    "_result_pairing",
-    "_usage",
-    "_provider_parts",
-    "_user_words",
-    "_switching",
-    "_openai",
-    "_mistral",
-)
-
-
-def __getattr__(name: str) -> Any:
-    """Load what is asked for."""
-    if name in __all__:
-        for home in _HOMES:
-            module = import_module(f"toolcrib.formats.{home}")
-            if name in module.__all__:
-                value = globals()[name] = getattr(module, name)
-                return value
-    raise AttributeError(f"module 'toolcrib.formats' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__

@@ -37,8 +37,6 @@ from toolcrib.formats._usage import UsageKeys
 from toolcrib.formats._wire import CallPiece, Choice, Item, Turn, WireCall, WireReply, WireResult
 from toolcrib.jsonschema import subschemas
 
-__all__ = ["ANTHROPIC", "ANTHROPIC_NAMES", "ANTHROPIC_STRICT"]
-
 # Source: https://docs.anthropic.com/en/docs/build-with-claude/structured-outputs, JSON schema limitations, and the
 # limits of complexity for the strict tools of one request.
 ANTHROPIC_STRICT = StrictRules(

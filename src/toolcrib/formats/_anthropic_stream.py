@@ -19,8 +19,6 @@ from toolcrib.formats._json_reading import (
 from toolcrib.formats._stop_kinds import StreamEnd, error_in
 from toolcrib.formats._wire import Item
 
-__all__ = ["KEYS", "UNTYPED", "MessageStream", "container_of", "gathered_message"]
-
 KEYS = {"text": "text", "thinking": "thinking"}  # what a block is that came without its type, by a key of it
 UNTYPED = "what came without a type was left out"
 

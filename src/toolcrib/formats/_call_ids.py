@@ -9,18 +9,6 @@ from hashlib import sha256
 from toolcrib._json_writer import valid_text
 from toolcrib.formats._wire import WireCall
 
-__all__ = [
-    "IdMaker",
-    "are_unique",
-    "is_sendable",
-    "made_id",
-    "seed_of",
-    "seeds_of",
-    "unique_ids",
-    "unused_id",
-    "why_replaced",
-]
-
 IdMaker = Callable[[str], str]
 _WRITER = json.JSONEncoder(sort_keys=True, default=str)
 

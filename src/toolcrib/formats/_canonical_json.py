@@ -13,16 +13,6 @@ from pydantic_core import from_json, to_json
 from toolcrib._json_writer import valid_text
 from toolcrib.formats._json_reading import is_object, text_or_empty
 
-__all__ = [
-    "arguments_object",
-    "arguments_text",
-    "canonical",
-    "raw_arguments",
-    "read_stored",
-    "stored",
-    "typed",
-]
-
 _DEEPEST = 200
 _BYTES = "toolcrib:bytes"
 

@@ -34,9 +34,6 @@ from toolcrib.formats._transcript_rules import CallKey
 from toolcrib.formats._usage import UsageKeys
 from toolcrib.formats._wire import CallPiece, Item, Turn, WireCall, WireReply, WireResult
 
-__all__ = ["ChatFormat"]
-
-
 _LEGACY = "function_call"
 _SAYING = frozenset({"content", "refusal", "tool_calls", "audio"})  # a message without any of them says nothing
 

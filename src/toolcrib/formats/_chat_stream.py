@@ -19,18 +19,6 @@ from toolcrib.formats._json_reading import (
 from toolcrib.formats._stop_kinds import StreamEnd, error_in
 from toolcrib.formats._wire import Item
 
-__all__ = [
-    "KINDS",
-    "TEXTS",
-    "ChatStream",
-    "calls_in",
-    "first_choice",
-    "gathered_chat",
-    "id_of",
-    "kind_of",
-    "legacy_call",
-]
-
 _KNOWN = frozenset({"role", "content", "refusal", "tool_calls", "function_call"})
 TEXTS = {"custom": "input"}  # where a call of this kind has its text; the others have it in `arguments`
 KINDS = ("function", *TEXTS)

@@ -37,8 +37,6 @@ from toolcrib.formats._usage import UsageKeys
 from toolcrib.formats._wire import CallPiece, Choice, Item, Turn, WireCall, WireReply, WireResult
 from toolcrib.jsonschema import kinds_of, subschemas
 
-__all__ = ["COHERE"]
-
 # Its patterns know no anchors and have to match all of a text, so that one of JSON Schema is said in words.
 _STRICT = StrictRules(
     STRUCTURE | {"format"}, formats=frozenset({"date-time", "uuid", "date", "time"}), all_required=True

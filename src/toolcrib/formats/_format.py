@@ -28,8 +28,6 @@ from toolcrib.formats._transcript_rules import TranscriptRules
 from toolcrib.formats._usage import UsageKeys
 from toolcrib.formats._wire import CallPiece, Choice, Item, Turn, WireCall, WireReply
 
-__all__ = ["Declaration", "ProviderFormat", "ToolFormat"]
-
 
 @dataclass(frozen=True, slots=True)
 class Declaration:

@@ -15,8 +15,6 @@ from typing import Any, cast
 
 from toolcrib.jsonschema import SchemaWalk, describe_shape, described, in_prose, ref_of, rewrite
 
-__all__ = ["json_schema", "openapi_schema", "takes_json_schema"]
-
 _BOTH = frozenset(
     {"type", "format", "description", "enum", "items", "minItems", "maxItems", "properties", "required", "anyOf"}
     | {"minProperties", "maxProperties", "minLength", "maxLength", "pattern", "minimum", "maximum", "default"}

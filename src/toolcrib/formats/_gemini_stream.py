@@ -21,8 +21,6 @@ from toolcrib.formats._json_reading import (
 from toolcrib.formats._stop_kinds import StreamEnd, error_in
 from toolcrib.formats._wire import Item
 
-__all__ = ["PartialCall", "ReplyStream", "first_candidate", "gathered_reply", "placed_values", "taken_back"]
-
 _PATH_STEP = re.compile(
     r"""\.(?P<name>[^.\[\]]+)|\[(?P<index>\d+)\]|\[(?P<quoted>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]""", re.DOTALL
 )

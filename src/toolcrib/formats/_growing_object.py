@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-__all__ = ["GrowingObject", "JsonPath", "PlacedValue"]
-
 JsonPath: TypeAlias = tuple[str | int, ...]
 
 

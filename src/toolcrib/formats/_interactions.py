@@ -39,8 +39,6 @@ from toolcrib.formats._usage import UsageKeys
 from toolcrib.formats._user_words import UserWords, user_words
 from toolcrib.formats._wire import CallPiece, Choice, Item, Turn, WireCall, WireReply, WireResult
 
-__all__ = ["INTERACTIONS"]
-
 _ANSWERS = {"function_call": "function_result", "tool_search_call": "tool_search_result"}
 _RESULTS = frozenset(_ANSWERS.values())
 _HOSTS = frozenset({"user_input", "function_result"})  # steps that no model makes

@@ -9,19 +9,6 @@ from typing import Any, TypeGuard, cast
 
 from pydantic import BaseModel
 
-__all__ = [
-    "fields_of",
-    "is_object",
-    "json_shape",
-    "number_at",
-    "object_at",
-    "object_in",
-    "object_or_empty",
-    "objects_at",
-    "objects_in",
-    "text_or_empty",
-]
-
 _NOTHING: tuple[object, ...] = (None, "", [], {})  # in which nothing can be lost
 _KINDS: dict[type, str] = {str: "string", bool: "boolean", list: "list", Mapping: "JSON object"}
 

@@ -12,8 +12,6 @@ from toolcrib.formats._json_reading import is_object, object_or_empty, text_or_e
 from toolcrib.formats._transcript_rules import RefusedPart, TranscriptRules
 from toolcrib.formats._wire import Item
 
-__all__ = ["OTHER", "Block", "MessageBlocks", "is_blank"]
-
 _CALLER = -1  # the place of a call's caller, in the call
 
 BlockKind: TypeAlias = Literal["blank", "thought", "asks", "answers", "result", "other"]

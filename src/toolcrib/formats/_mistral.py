@@ -21,8 +21,6 @@ from toolcrib.formats._strict_schema import NUMBERS, STRUCTURE, StrictRules, che
 from toolcrib.formats._transcript_rules import Speaker
 from toolcrib.formats._wire import Choice, Item, WireResult
 
-__all__ = ["MISTRAL", "MistralFunction", "MistralTool"]
-
 _STRICT = StrictRules(
     STRUCTURE | NUMBERS | {"default", "pattern", "format", "minItems", "maxItems", "minLength", "maxLength"}
 )

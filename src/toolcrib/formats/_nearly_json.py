@@ -15,8 +15,6 @@ from typing import Any, cast
 from toolcrib._json_writer import unique_keys
 from toolcrib.formats._canonical_json import raw_arguments
 
-__all__ = ["repaired_arguments", "with_arguments"]
-
 _PARTS = re.compile(
     r"""
     "(?:[^"\\]|\\.)*"               # a text as JSON has it

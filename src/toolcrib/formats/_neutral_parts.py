@@ -12,8 +12,6 @@ from urllib.parse import unquote_to_bytes, urlsplit
 from toolcrib.calls import Media, value_class
 from toolcrib.formats._json_reading import is_object, object_or_empty, objects_in, text_or_empty
 
-__all__ = ["ForeignPart", "NeutralPart", "document_text", "media_at", "parts_in"]
-
 _ANSWERED = frozenset(  # calls of the client's and their results, which the format's own rules read
     {"tool_use", "tool_result", "functionCall", "functionResponse", "toolUse", "toolResult", "function_call"}
     | {"custom_tool_call", "function_call_output", "custom_tool_call_output", "function_result"}

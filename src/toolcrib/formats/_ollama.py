@@ -27,8 +27,6 @@ from toolcrib.formats._usage import UsageKeys
 from toolcrib.formats._wire import CallPiece, Choice, Item, Turn, WireCall, WireReply, WireResult
 from toolcrib.jsonschema import describe_shape, described, in_prose, rewrite
 
-__all__ = ["OLLAMA"]
-
 _KEYWORDS = frozenset({"type", "description", "enum", "items", "properties", "required", "anyOf"})
 _PLAIN = frozenset({"type", "description", "enum", "items"})  # what the Python package knows of a parameter
 _IMAGES = frozenset({"image/png", "image/jpeg", "image/webp"})

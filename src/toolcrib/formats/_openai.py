@@ -21,17 +21,6 @@ from toolcrib.formats._reply_types import ChatReply
 from toolcrib.formats._strict_schema import NUMBERS, STRUCTURE, SchemaLimits, StrictRules, check_root, strict_schema
 from toolcrib.formats._wire import Choice, Item, WireResult
 
-__all__ = [
-    "CHOICE_MODES",
-    "CHOICE_OPTIONS",
-    "OPENAI",
-    "OPENAI_STRICT",
-    "OpenAIFunction",
-    "OpenAITool",
-    "answer_schema",
-    "free_text",
-]
-
 # Source: https://platform.openai.com/docs/guides/structured-outputs, supported schemas.
 OPENAI_STRICT = StrictRules(
     STRUCTURE | NUMBERS | {"pattern", "format", "minItems", "maxItems"},

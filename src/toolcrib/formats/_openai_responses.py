@@ -35,8 +35,6 @@ from toolcrib.formats._transcript_rules import CallKey
 from toolcrib.formats._usage import UsageKeys
 from toolcrib.formats._wire import CallPiece, Choice, Item, Turn, WireCall, WireReply, WireResult
 
-__all__ = ["OPENAI_RESPONSES"]
-
 _NAMED = {"function_call": "arguments", "custom_tool_call": "input"}  # calls by name, and where their arguments are
 _DELTAS = frozenset({"response.function_call_arguments.delta", "response.custom_tool_call_input.delta"})
 _ANSWERS = {  # what the client answers, with the item that does, and the key there that names the call

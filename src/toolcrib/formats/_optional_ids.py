@@ -12,8 +12,6 @@ from toolcrib.formats._format import ProviderFormat
 from toolcrib.formats._transcript_rules import CallKey
 from toolcrib.formats._wire import Item, WireCall, WireReply
 
-__all__ = ["OptionalIds", "is_sent"]
-
 _UNSENT = "unnamed_"  # begins the ids that were made here
 
 

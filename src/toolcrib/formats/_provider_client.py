@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-__all__ = ["ProviderClient"]
-
 
 @dataclass(frozen=True, slots=True)
 class ProviderClient:

@@ -8,8 +8,6 @@ from typing import Any, Literal, TypeAlias, cast
 
 from toolcrib.errors import explain_options
 
-__all__ = ["NO_OPTIONS", "Caller", "Grammar", "ProviderOptions", "text_parameter"]
-
 _DIGITS = "0123456789"
 
 Caller: TypeAlias = Literal[

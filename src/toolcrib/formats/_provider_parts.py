@@ -11,8 +11,6 @@ from typing import Any, Final, cast
 
 from toolcrib.formats._json_reading import object_or_empty, objects_in, text_or_empty
 
-__all__ = ["ProviderPart", "provider_parts", "reply_parts"]
-
 _OURS: Final = frozenset({"user", "system", "developer", "tool", "function"})  # roles of what a host sends
 _MODELS: Final = frozenset({"assistant", "model"})  # roles of what a model writes
 _OWN_TYPES: Final = frozenset(

@@ -10,20 +10,6 @@ from pydantic import ConfigDict, Discriminator, Field, TypeAdapter, ValidationEr
 from pydantic_core import SchemaValidator, core_schema
 from typing_extensions import TypedDict
 
-__all__ = [
-    "ChatReply",
-    "CohereReply",
-    "ConverseReply",
-    "GeminiReply",
-    "InteractionReply",
-    "MessagesReply",
-    "MistralReply",
-    "OllamaReply",
-    "ResponsesReply",
-    "are_objects",
-    "reader_of",
-]
-
 T = TypeVar("T")
 M = TypeVar("M")
 

@@ -9,8 +9,6 @@ from typing import Literal
 
 from toolcrib.formats._wire import Item, TranscriptProblem, WireCall
 
-__all__ = ["CallSpot", "Layout", "Pairing", "ResultSpot", "pair"]
-
 
 @dataclass(slots=True, eq=False)
 class ResultSpot:

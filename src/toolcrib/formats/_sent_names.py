@@ -11,8 +11,6 @@ from unicodedata import combining, normalize
 
 from toolcrib.jsonschema import described
 
-__all__ = ["own_arguments", "sent_names", "sent_schema"]
-
 _LONGEST = 56  # and a number, within the 64 characters that each provider takes
 
 

@@ -10,8 +10,6 @@ from typing import Any, Literal, TypeAlias
 from toolcrib.calls import cut
 from toolcrib.formats._json_reading import is_object, text_or_empty
 
-__all__ = ["FINISHED", "StopKind", "StreamEnd", "common_kind", "ending", "error_in", "worst"]
-
 StopKind: TypeAlias = Literal[
     "finished", "tool_calls", "length", "refusal", "content_filter", "malformed", "paused", "error", "cut", "unknown"
 ]

@@ -31,17 +31,6 @@ from toolcrib.jsonschema import (
     values_of,
 )
 
-__all__ = [
-    "NUMBERS",
-    "STRUCTURE",
-    "TEXT_FORMATS",
-    "SchemaLimits",
-    "StrictRules",
-    "check_root",
-    "strict_schema",
-    "without_filler",
-]
-
 # Keywords and formats of text that the strict mode of every provider knows, and the constraints of numbers:
 STRUCTURE = frozenset(
     {"type", "description", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf"}

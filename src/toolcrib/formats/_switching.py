@@ -14,8 +14,6 @@ from toolcrib.formats._neutral_parts import ForeignPart, NeutralPart, parts_in
 from toolcrib.formats._result_pairing import CallSpot
 from toolcrib.formats._wire import Item, WireCall, WireResult
 
-__all__ = ["SwitchedItems", "switched"]
-
 _Speaker: TypeAlias = Literal["user", "assistant", "system"]
 _MODEL_ROLES = frozenset({"assistant", "model"})
 _SYSTEM_ROLES = frozenset({"system", "developer"})

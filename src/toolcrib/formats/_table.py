@@ -30,21 +30,6 @@ from toolcrib.formats._usage import Tokens
 from toolcrib.formats._wire import Item
 from toolcrib.jsonschema import shown_arguments, shown_value
 
-__all__ = [
-    "FORMATS",
-    "PROVIDERS",
-    "Definable",
-    "FormatName",
-    "Refused",
-    "WireFormat",
-    "definition",
-    "definitions",
-    "detected",
-    "refuse_part",
-    "text_delta",
-    "tokens_in",
-]
-
 WireFormat: TypeAlias = Literal[
     "openai", "openai_responses", "anthropic", "gemini", "mistral", "bedrock", "ollama", "cohere", "gemini_interactions"
 ]

@@ -13,8 +13,6 @@ from toolcrib.formats._result_pairing import CallSpot, Layout, Pairing, ResultSp
 from toolcrib.formats._user_words import UserWords, user_words
 from toolcrib.formats._wire import Item, ProblemKind, TranscriptProblem, WireCall, WireResult
 
-__all__ = ["UNANSWERED", "CallKey", "RefusedPart", "Speaker", "TranscriptRules", "in_one_message"]
-
 UNANSWERED = "This call was not answered: the conversation went on without its result."
 _LEFT_OUT = {"user": "A part of the conversation was left out here.", "assistant": "This was not answered."}
 

@@ -8,8 +8,6 @@ from typing import Any, TypeAlias
 
 from toolcrib.formats._json_reading import object_or_empty, text_or_empty
 
-__all__ = ["Tokens", "UsageKeys"]
-
 Path: TypeAlias = tuple[str, ...]
 
 

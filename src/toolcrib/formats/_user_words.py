@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-__all__ = ["UserWords", "user_words"]
-
 _TEXTS = ("", "text", "input_text")  # types of parts that a user writes
 _ENCODED = 200  # characters: a longer word is not a word, but bytes as text
 

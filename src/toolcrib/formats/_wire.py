@@ -11,18 +11,6 @@ from toolcrib.formats._growing_object import PlacedValue
 from toolcrib.formats._json_reading import text_or_empty
 from toolcrib.formats._stop_kinds import FINISHED, StopKind, ending, worst
 
-__all__ = [
-    "CallPiece",
-    "Choice",
-    "Item",
-    "ProblemKind",
-    "TranscriptProblem",
-    "Turn",
-    "WireCall",
-    "WireReply",
-    "WireResult",
-]
-
 Item: TypeAlias = dict[str, Any]
 """One message, or another entry, of a transcript in the provider's format."""
 Choice: TypeAlias = Literal["optional", "at_least_one", "specific", "validated", "none"]

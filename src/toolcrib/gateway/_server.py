@@ -27,6 +27,8 @@ from toolcrib.gateway._fields import Approval as ApprovalField
 from toolcrib.gateway._fields import FilePath, FilePlace, FileTexts, Part, Secret, Text, refuse
 
 _log = logging.getLogger("toolcrib.mcp")
+_SAME = ("approve_sampling", "descriptions", "labels", "log_level", "mode", "required", "resource_tools", "trusted")
+"""The options of a section that `connect` has by the same name."""
 _HTTP = ("http", "streamable-http", "streamableHttp", "streamable_http")
 
 
@@ -174,24 +176,14 @@ def server_toolset(place: FilePlace, entry: ServerEntry, prefix: str, vault: Vau
         tool_names=section.tools,
         include_resources=section.resources,
         include_prompts=section.prompts,
-        resource_tools=section.resource_tools,
         include_instructions=section.instructions,
-        descriptions=section.descriptions,
         approval=approval,
-        mode=section.mode,
         name_clash="leave_out",
-        required=section.required,
-        trusted=section.trusted,
         ask_client=DEFAULT_KINDS if section.ask_client is None else section.ask_client,
-        approve_sampling=section.approve_sampling,
         roots=None if section.roots is None else [root if "://" in root else Path(root) for root in section.roots],
-        log_level=section.log_level,
-        labels=section.labels,
         pins=_pins(place, section.pins),
-        timeout=section.limits.timeout,
-        connect_timeout=section.limits.connect_timeout,
-        max_message=section.limits.max_message,
-        max_result_chars=section.limits.max_result_chars,
+        **{name: getattr(section, name) for name in _SAME},
+        **dict(section.limits),
         **options,
     )
 

@@ -70,15 +70,10 @@ def _looks_ahead(text: str) -> tuple[list[tuple[str, bool]], str]:
     found: list[tuple[str, bool]] = []
     rest = text.removeprefix("^")
     while text.startswith("^") and rest.startswith(("(?=", "(?!")) and not _chooses(rest):
-        end = _end_of_group(rest)
+        end = next((at + 1 for at, mark, depth in _marks(rest) if mark == ")" and depth == 0), len(rest))
         found.append((f"^(?:{rest[3 : end - 1]})", rest[2] == "="))
         rest = rest[end:]
     return found, f"^{rest}" if found else text
-
-
-def _end_of_group(text: str) -> int:
-    """Return where the group ends that a text begins with."""
-    return next((at + 1 for at, mark, depth in _marks(text) if mark == ")" and depth == 0), len(text))
 
 
 def _chooses(text: str) -> bool:

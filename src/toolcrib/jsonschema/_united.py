@@ -161,7 +161,7 @@ class _Texts(NamedTuple):
             return text
         if "" in texts or len(different) < len(texts):
             return in_prose({self.keyword: [*self.choices]}, ())
-        if self._exclude_each_other(objects):
+        if all(self._exclude(choice, other) for choice, other in combinations(objects, 2)):
             return text
         return in_prose({self.keyword: [*self.choices]}, ()) if inner else f"{text}: only one of these"
 
@@ -204,9 +204,6 @@ class _Texts(NamedTuple):
         if _is_free(rule) or (not names and self.shown.get("additionalProperties") == rule):
             return []
         return [f"({', '.join([*names, 'others'])}: {in_prose(dict(rule), ABOUT)})"]
-
-    def _exclude_each_other(self, objects: Sequence[Mapping[str, Any]]) -> bool:
-        return all(self._exclude(choice, other) for choice, other in combinations(objects, 2))
 
     def _exclude(self, first: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
         """Return whether nothing fits two choices: an argument of both has other values, or one refuses a name."""

@@ -17,12 +17,16 @@ from itertools import islice
 from math import isfinite
 from typing import Any, cast
 
-from jsonschema import Draft202012Validator, validators
-from jsonschema.exceptions import SchemaError
 from pydantic import ValidationError as InvalidInput
 from pydantic_core import InitErrorDetails, PydanticCustomError
-from referencing import Registry
-from referencing.exceptions import Unresolvable
+
+from toolcrib._extras import Extra
+
+with Extra("checking a value against a JSON schema", "schema", ("jsonschema", "referencing")):
+    from jsonschema import Draft202012Validator, validators
+    from jsonschema.exceptions import SchemaError
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
 
 from toolcrib.errors import FieldProblem, InvalidSchema
 from toolcrib.jsonschema._bounded import (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from toolcrib._extras import Extra
 from toolcrib._lazy_names import lazy_names
 
-with Extra("tools of an OpenAPI document", "openapi", ("httpx2", "yaml", "jsonschema", "referencing")):
+with Extra("reading an OpenAPI document", "openapi", ("httpx2", "yaml", "jsonschema", "referencing")):
     import httpx2 as _httpx2
     import yaml as _yaml
 

@@ -204,16 +204,11 @@ def _parameters(
         elif not is_ignored:
             argument = argument_name(name, where, named | {"body": None})
             named[argument] = style_of(document, schemas, spec, base)
-    for name in _names_in(route.path):
+    for name in [part.partition("}")[0] for part in route.path.split("{")[1:] if "}" in part]:
         if not any(known.place == "path" and known.name == name for known in named.values()):
             argument = argument_name(name, "path", named | {"body": None})
             named[argument] = Parameter(name, "path", {"type": "string"}, required=True)
     return {key: known for key, known in named.items() if known.place != "path" or f"{{{known.name}}}" in route.path}
-
-
-def _names_in(path: str) -> list[str]:
-    """Return the names of the parameters in a path, some of which a document may not describe."""
-    return [part.partition("}")[0] for part in path.split("{")[1:] if "}" in part]
 
 
 def secret_parameters(schemes: Mapping[str, Mapping[str, Any]]) -> set[tuple[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Final, cast
@@ -14,7 +14,7 @@ from toolcrib.provenance._links import links_in
 from toolcrib.provenance._pieces import key_of, value_of
 from toolcrib.provenance._question import ASKED, ASKED_INSIDE, Origin, OriginKind, Question, argument_of, cut
 from toolcrib.provenance._reading import Readings
-from toolcrib.provenance._records import words_named
+from toolcrib.provenance._records import number_named, words_named
 from toolcrib.provenance._texts import flat
 from toolcrib.provenance._values import MOST_VALUES, has_words, keys_of, leaves_of, shown_value, texts_that_leave
 from toolcrib.provenance._writings import GIVING
@@ -26,6 +26,10 @@ _MOST_WRITTEN: Final = 100  # addresses, links and numbers in one argument
 _MOST_LINKS: Final = 200  # in one text
 _SHORTEST: Final = 2  # letters of words such as "to", which name nothing
 _NAMING: Final = re.compile(r"\d|\w[@./:]\w")
+_FILE: Final = re.compile(
+    r"[^@*?\[\]{},;|\n]*\w\.(?!(?:zip|tar|t?gz|tbz|bz2|xz|zst|7z|rar|ics|vcf|mbox)$)[a-z][a-z0-9]{0,4}", re.IGNORECASE
+)
+"""The name of a file that is no collection, such as an archive, a calendar or a mailbox is."""
 _OF_USER: Final = re.compile(r"[^\W\d_]{4,}")  # a word that shows the user's will
 
 
@@ -94,7 +98,8 @@ class Memory(Readings):
             questions += self._asked_of_private_values(tool, arguments, deciding)
             questions += self._asked_of_private_names(tool, effect, deciding)
         if effect == "execute" and self._writings.stated:
-            questions += self._asked_of_writings(tool)
+            why = f"may run what `{self._writings.writer}` wrote in this run, which is not known"
+            questions += self._asked_of_writings(tool, "bound", self._writings.stated, why)
         if not questions and not is_anchored and not self._has_users(statements, is_inside=effect in INSIDE):
             mark = Origin("model").mark(tool, "", json.dumps(arguments, sort_keys=True))
             if mark not in self._approved:
@@ -259,25 +264,32 @@ class Memory(Readings):
     ) -> Iterator[Question]:
         """Yield questions about what has private values that the run wrote, where others than their readers get it.
 
-        What is the only value of a `send` is the receiver, unless it is the name of a file with such values.
+        What is the only value of a `send` is the receiver, unless it is the name of a file with such values. A call
+        that gives others what is stored, and names none of it, may give all of it: but for one file.
         """
         if not self._private:
             return
-        under = {path: self._private_under(value) for path, value in deciding if has_words(value)}
+        under = {path: self._private_under(path, value) for path, value in deciding if has_words(value)}
         receivers = {flat(str(value)) for path, value in deciding if has_words(value) and not under[path]}
         for path, value in deciding:
             text = str(value)
             is_file = _NAMING.search(text) is not None and any(self._writings.named_in(text))
             is_receiver = effect == "send" and not receivers and not is_file
             for number, readers in under.get(path, ()) if not is_receiver else ():
-                if not receivers or not receivers <= readers:
+                if not _may_read(receivers, readers):
                     origin = replace(self._sources[number].located(), kind="private")
                     yield from self._asked_unless_approved(tool, path, text, origin, receivers - readers)
+        readers = self._writings.readers
+        is_whole = effect == "execute" or (effect == "share" and not _is_of_files(deciding))
+        if is_whole and readers is not None and not (any(under.values()) or _may_read(receivers, readers)):
+            why = f"may give others what `{self._writings.writer_of_private}` wrote in this run, which is private"
+            yield from self._asked_of_writings(tool, "private", self._writings.private, why, receivers - readers)
 
-    def _private_under(self, value: Any) -> Sequence[tuple[int, frozenset[str]]]:
+    def _private_under(self, path: str, value: Any) -> Sequence[tuple[int, frozenset[str]]]:
         """Return the private values that the run wrote under a name, into its object, or where a call gave a handle."""
         texts = (str(value), *self._texts_of_object(str(value)))
         bindings = [bound for text in texts for bound in self._writings.named_in(text)]
+        bindings += self._writings.numbered(number_named(path, value))
         calls = ((origin.tool, origin.call_id) for origin in self.cover(value))
         bindings += (self._writings.made_by[call] for call in calls if call in self._writings.made_by)
         return tuple(dict.fromkeys(piece for bound in bindings for piece in bound.private))
@@ -287,12 +299,13 @@ class Memory(Readings):
         objects = self._values.get(value_of(value), ())[:_MOST_NAMED]
         yield from (sibling.text for at in objects for sibling in self._siblings(at))
 
-    def _asked_of_writings(self, tool: str) -> Iterator[Question]:
-        """Yield a question about a call that may run an unknown text which the run wrote, whatever the call names."""
-        mark = Origin("bound", source=(*sorted(self._writings.stated),)).mark(tool, "", "")
+    def _asked_of_writings(
+        self, tool: str, kind: OriginKind, written: Collection[str], why: str, to: Collection[str] = ()
+    ) -> Iterator[Question]:
+        """Yield a question about a call that may run, or give others, what the run wrote, whatever the call names."""
+        mark = Origin(kind, source=(*sorted(written),)).mark(tool, "", "", to)
         if mark not in self._approved:
-            why = f"`{tool}` may run what `{self._writings.writer}` wrote in this run, which is not known"
-            yield Question("", "", why, "bound", mark)
+            yield Question("", "", f"`{tool}` {why}", kind, mark)
 
     def _asked_unless_approved(
         self, tool: str, path: str, value: str, origin: Origin, to: Collection[str] = ()
@@ -315,6 +328,20 @@ class Memory(Readings):
             for origin in self._origins_for("send", path, value) if path in paths else ():
                 unknown = Origin("model", part=origin.part)
                 self._approved.add(unknown.mark(tool, path, shown_value(value)))
+
+
+def _may_read(receivers: Set[str], readers: Set[str]) -> bool:
+    """Return whether all receivers of a call may read something; where there are none, it goes to everybody."""
+    return bool(receivers) and receivers <= readers
+
+
+def _is_of_files(deciding: Sequence[tuple[str, Any]]) -> bool:
+    """Return whether an argument of a call is the name of a file, or a list of nothing else."""
+    arguments = dict[str, bool]()
+    for path, value in deciding:
+        name = argument_of(path)
+        arguments[name] = arguments.get(name, True) and _FILE.fullmatch(str(value)) is not None
+    return any(arguments.values())
 
 
 def _mark(origin: Origin, tool: str, path: str, shown: str) -> str:

@@ -19,6 +19,7 @@ from toolcrib.provenance._origins import APART, Origins
 from toolcrib.provenance._pieces import Piece, Reading, key_of, number_text, value_of
 from toolcrib.provenance._private import PrivateValues
 from toolcrib.provenance._question import ASKED, Origin, OriginKind, argument_of, cut, digest_of
+from toolcrib.provenance._records import number_named
 from toolcrib.provenance._texts import TextIndex, flat, words_in
 from toolcrib.provenance._values import MOST_VALUES, has_words, keys_of, leaves_of, shown_value
 from toolcrib.provenance._writings import Binding, Moment, moments_in
@@ -287,6 +288,7 @@ class Readings(Origins):
                 chosen.append(text)
             known.append(text)
             names += self._names_in(text, is_unknown=is_unknown) if isinstance(value, str) else ()
+        private = tuple(self._private_in(values))
         earlier = dict.fromkeys(bound for text in (*known, *names) for bound in self._writings.named_in(text))
         binding = Binding(
             *(origin.tool, origin.call_id),
@@ -295,13 +297,16 @@ class Readings(Origins):
             stated=frozenset(digest_of([text]) for text in stated),
             links=tuple(map(cut, links)),
             chosen=tuple(map(cut, chosen)),
-            private=tuple(self._private_in(values)),
+            private=private,
         ).with_earlier(earlier)
         if binding:
             self._writings.bind(
                 binding, names, [*unknown, *(text for bound in earlier for text in bound.unknown)], stated
             )
-            self._writings.bind_folders(binding, known)
+            numbers = (number_named(path, value) for path, value in values)
+            self._writings.bind_places(binding, known, filter(None, numbers))
+        digests = {digest_of(self._sources[at].located().source): readers for at, readers in private}
+        self._writings.add_private(origin.tool, digests)
 
     def _unknown_links_in(self, text: str) -> Iterator[str]:
         """Yield the links and addresses in a text that are a stranger's or unknown."""

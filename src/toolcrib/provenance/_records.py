@@ -258,6 +258,12 @@ def words_named(name: str) -> list[str]:
     return words_in(flat(_INDEX.sub("", name).rpartition(".")[2]).replace("_", " "))
 
 
+def number_named(path: str, value: Any) -> str:
+    """Return the number of an object with the name of its argument, such as `folder id#26`; empty for other values."""
+    words = words_named(path) if isinstance(value, int) else []
+    return f"{' '.join(words)}#{value}" if words and words[-1] in _NUMBERS else ""
+
+
 def _sort_of(text: str) -> str:
     """Return the sort of a value: a number, an account, an address or a text."""
     plain = flat(text)

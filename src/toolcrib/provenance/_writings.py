@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import accumulate, takewhile
 from math import inf
@@ -70,7 +70,7 @@ class Binding:
             stated=_few(frozenset[str]().union(*(binding.stated for binding in bindings))),
             links=_last(link for binding in bindings for link in binding.links),
             chosen=_last(value for binding in bindings for value in binding.chosen),
-            private=tuple(dict.fromkeys(piece for binding in bindings for piece in binding.private))[:_MOST_MARKS],
+            private=tuple(dict.fromkeys(piece for binding in bindings for piece in binding.private))[-_MOST_MARKS:],
         )
 
     def values_for(self, effect: Effect, approved: Set[str]) -> tuple[str, ...]:
@@ -92,6 +92,9 @@ class Writings:
         first: How many values had been read before the first one was written.
         stated: Digests of the unknown texts that calls wrote into the user's own space, or one of many.
         writer: The tool of the last one of these calls.
+        private: Digests of the private values that calls wrote there, or one of many.
+        readers: To whom all of these values may be sent; None where there are none.
+        writer_of_private: The tool of the last call that wrote one.
         made_by: The bindings by tool and id of the call.
         is_full: Whether more was written than is kept.
     """
@@ -108,6 +111,9 @@ class Writings:
         self.first = inf
         self.stated = frozenset[str]()
         self.writer = ""
+        self.private = frozenset[str]()
+        self.readers: frozenset[str] | None = None
+        self.writer_of_private = ""
         self.made_by: dict[tuple[str, str], Binding] = {}
         self.is_full = False
 
@@ -143,15 +149,34 @@ class Writings:
         if binding.stated:
             self.stated, self.writer = _few(self.stated | binding.stated), binding.tool
 
-    def bind_folders(self, binding: Binding, paths: Iterable[str]) -> None:
-        """Keep the folders of files as names of the links and the private values that a call wrote into these."""
+    def bind_places(self, binding: Binding, paths: Iterable[str], numbers: Iterable[str]) -> None:
+        """Keep the folders of files, with and without those that they are in, and the numbers of objects as names.
+
+        They stand for the links and the private values that a call wrote there.
+        """
         inside = Binding(binding.tool, binding.call_id, links=binding.links, private=binding.private)
-        for path in paths if inside.links or inside.private else ():
-            for at in [at for at, char in enumerate(path) if char == "/"][:_MOST_FOLDERS]:
-                words = _words_in(path[:at])
+        if not (inside.links or inside.private):
+            return
+        for path in paths:
+            folders = [path[:at] for at, char in enumerate(path) if char == "/"][:_MOST_FOLDERS]
+            for name in dict.fromkeys(part for folder in folders for part in (folder, folder.rpartition("/")[2])):
+                words = _words_in(name)
                 if words:
                     self._lengths.add(len(words))
-                    self._names["".join(words)] = inside.with_earlier(self.named_in(path[:at]))
+                    self._names["".join(words)] = inside.with_earlier(self.named_in(name))
+        for number in numbers:
+            self._names[number] = inside.with_earlier(self.numbered(number))
+
+    def add_private(self, tool: str, values: Mapping[str, frozenset[str]]) -> None:
+        """Keep the private values that a call wrote into the user's own space, by their digests: who may read each."""
+        if values:
+            known = [] if self.readers is None else [self.readers]
+            self.readers = frozenset.intersection(*values.values(), *known)
+            self.private, self.writer_of_private = _few(self.private.union(values)), tool
+
+    def numbered(self, number: str) -> Sequence[Binding]:
+        """Return the binding of the number of an object, which is written with the argument's name."""
+        return [self._names[number]] if number in self._names else []
 
     def named_in(self, value: str) -> Iterator[Binding]:
         """Yield the bindings of the names in a value."""

@@ -457,7 +457,7 @@ class ReplyWatcher:
         if (on_chunk := self._listeners["on_chunk"]) is not None:
             on_chunk(chunk)
         if self._listeners["on_text"] is not None:
-            self._show(self._text_of(chunk))
+            self._show(text_delta(chunk) if self._format is None else self._format.text_delta(json_shape(chunk)))
         if self._calls is not None:
             self._calls.add(chunk)
 
@@ -467,9 +467,6 @@ class ReplyWatcher:
             self._show(round.text)
         if self._calls is not None:
             self._calls.close(round.tool_calls)
-
-    def _text_of(self, chunk: object) -> str:
-        return text_delta(chunk) if self._format is None else self._format.text_delta(json_shape(chunk))
 
     def _show(self, text: str) -> None:
         on_text = self._listeners["on_text"]

@@ -50,5 +50,10 @@ def __getattr__(name: str) -> Any:
     """Import what needs pytest, or many modules, when it is asked for."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    try:
+        value = globals()[name] = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name != "pytest":
+            raise
+        raise ImportError(f"`{__name__}.{name}` needs pytest. Install it with: pip install pytest") from error
     return value

@@ -146,7 +146,7 @@ class Body:
             await fire(observers, (copied(value),), ctx=ctx)
 
     async def _fire_error(self, hooks: Hooks, error: Exception, ctx: RunContext[Any] | None) -> None:
-        if not _is_question(error):
+        if not (isinstance(error, ApprovalRequired) and not error.tool):
             await fire(hooks.get(ToolHook.ON_ERROR, ()), (), {"exc": error}, ctx)
 
     # --- a tool that returns
@@ -446,11 +446,6 @@ async def _from_sync(source: Iterator[Any], thread: StreamThread | None) -> Asyn
             await thread.end(close if callable(close) else _nothing)
         elif callable(close):
             close()
-
-
-def _is_question(error: Exception) -> bool:
-    """Return whether a tool asks for approval of its own call, which is not an error."""
-    return isinstance(error, ApprovalRequired) and not error.tool
 
 
 def _nothing() -> None:

@@ -135,16 +135,12 @@ def tool_input(name: str | None = None, *, output: Any = None, **keywords: Any) 
                 f"@tool_input takes a pydantic model, and {shown} is not a model; make it one with a RootModel: "
                 f"`class Input(RootModel[{shown}])`"
             )
-        title = name or _snake_name(model)
+        title = name or type(model.__name__, (BaseTool,), {}).name
         spec = schema.ToolSpec.from_model(model, name=title, description=options.description, output=output)
         setattr(model, _MARK, Tool[..., Any](spec, options))
         return model
 
     return declare
-
-
-def _snake_name(model: type) -> str:
-    return type(model.__name__, (BaseTool,), {}).name
 
 
 def stand_for(fn: Callable[..., Any], made_tool: Tool[..., Any]) -> None:
@@ -218,7 +214,7 @@ def _base_tool(item: BaseTool) -> Tool[..., Any]:
     spec = schema.ToolSpec.from_function(
         item.call,
         name=item.name,
-        description=_first_paragraph(description) or None,
+        description=" ".join((description or "").strip().split("\n\n")[0].split()) or None,
         return_schema=options.return_schema,
         context_first=True,
     )
@@ -231,10 +227,6 @@ def _own_doc(cls: type[BaseTool]) -> str:
     """Return the docstring of the class or of a class of the user's that it is made from, never `BaseTool`'s own."""
     bases = cls.__mro__[: cls.__mro__.index(BaseTool)]
     return next((inspect.cleandoc(base.__doc__) for base in bases if base.__doc__), "")
-
-
-def _first_paragraph(text: str | None) -> str:
-    return " ".join((text or "").strip().split("\n\n")[0].split())
 
 
 def object_tools(

@@ -176,7 +176,6 @@ class _GoneStore(MemoryApprovalStore):
         raise DatabaseAway("database is locked")
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("kind", ["turn", "program"])
 async def test_a_worker_ends_though_it_cannot_note_what_it_broke_off(tmp_path: Path, kind: str) -> None:
     """It waited for as long as the file was locked, or the server away."""

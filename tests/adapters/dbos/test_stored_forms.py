@@ -17,7 +17,7 @@ from toolcrib.adapters.dbos._continuation import continue_approved
 from toolcrib.adapters.dbos._program import DurableProgram
 from toolcrib.adapters.dbos._program_journal import program_run
 from toolcrib.calls import FORM_VERSIONS, ApprovalRequest, Completed, Grant
-from toolcrib.credentials._settings import Endpoints, OAuthClient, Token
+from toolcrib.credentials._token_requests import Endpoints, OAuthClient, Token
 from toolcrib.tools import ez_tool, tool
 from toolcrib.turns import ContextItem, ContextQueue, Turn
 

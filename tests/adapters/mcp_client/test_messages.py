@@ -19,8 +19,13 @@ from tests.adapters.mcp_client.servers import asked_over_http, called, failed, s
 from tests.networks import free_port
 from toolcrib.adapters.mcp_client import Progress, connect
 from toolcrib.adapters.mcp_client._command import _lines  # pyright: ignore[reportPrivateUsage] -- its pipe
-from toolcrib.adapters.mcp_client._messages import RepeatedKeys, off_loop, read_line, repair
-from toolcrib.adapters.mcp_client._response_limit import _Events  # pyright: ignore[reportPrivateUsage] -- its chunks
+from toolcrib.adapters.mcp_client._messages import (
+    RepeatedKeys,
+    _Events,  # pyright: ignore[reportPrivateUsage] -- its chunks
+    off_loop,
+    read_line,
+    repair,
+)
 from toolcrib.adapters.mcp_server import build_server
 from toolcrib.calls import ToolCall, Yielded
 from toolcrib.pipeline import Pipeline

@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 from tests.adapters.mcp_client.servers import asked_over_http, called, failed, serving
 from tests.networks import free_port
 from toolcrib.adapters.mcp_client import connect
-from toolcrib.adapters.mcp_client._response_limit import limited_responses
+from toolcrib.adapters.mcp_client._messages import limited_responses
 from toolcrib.errors import ServerError
 
 TOOL: dict[str, Any] = {"name": "pay", "inputSchema": {"type": "object"}}

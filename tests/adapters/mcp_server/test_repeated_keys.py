@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from tests.adapters.mcp_server.http import served
 from tests.adapters.mcp_server.test_http import ACCEPT, OPENING
 from toolcrib.adapters.mcp_server import ServerOptions, TaskOptions, build_server
+from toolcrib.adapters.mcp_server._http import serve_stdio
 from toolcrib.adapters.mcp_server._incoming import Checked, check_message
-from toolcrib.adapters.mcp_server._serve import serve_stdio
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import Tool, ez_tool

@@ -20,7 +20,7 @@ from toolcrib.console.openid import OpenIDLogin
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Access
 from toolcrib.serving.oauth import AuthorizationServer, OpenIDClient, OpenIDProvider
-from toolcrib.serving.oauth._token import checked_token
+from toolcrib.serving.oauth._authorization_server import checked_token
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from toolcrib._extras import Extra
 
-with Extra("AG-UI", "ag-ui", ("ag_ui", "starlette")):
+with Extra("AG-UI", "ag-ui", ("ag_ui", "anyio", "h11", "starlette", "uvicorn")):
     from toolcrib.adapters.ag_ui._app import ag_ui_app
 
 __all__ = ["ag_ui_app"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolcrib._extras import Extra
 
-with Extra("durable work", "durable", ("dbos",)):
+with Extra("durable work", "durable", ("dbos", "psycopg", "sqlalchemy")):
     import dbos as _dbos
 
 from toolcrib.adapters.dbos._admin import cancel_work, find_work, resume_work, retry_work, show_work

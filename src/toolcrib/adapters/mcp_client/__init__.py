@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from toolcrib._extras import Extra
 
-with Extra("the Model Context Protocol", "mcp", ("mcp", "mcp_types")):
+with Extra("the Model Context Protocol", "mcp", ("anyio", "httpx2", "jsonschema", "mcp", "mcp_types", "referencing")):
     from toolcrib.adapters.mcp_client._connect import (
         ServerToolset,
         connect,
@@ -17,6 +17,7 @@ with Extra("the Model Context Protocol", "mcp", ("mcp", "mcp_types")):
         server_of,
         server_statuses,
     )
+    from toolcrib.adapters.mcp_client._listing import Change
     from toolcrib.adapters.mcp_client._options import (
         DEFAULT_KINDS,
         DEFAULT_TIMEOUT,
@@ -28,7 +29,6 @@ with Extra("the Model Context Protocol", "mcp", ("mcp", "mcp_types")):
         Source,
         ToolLabels,
     )
-    from toolcrib.adapters.mcp_client._pins import Change
     from toolcrib.adapters.mcp_client._values import (
         AskKind,
         Elicitation,

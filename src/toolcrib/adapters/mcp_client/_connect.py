@@ -13,8 +13,8 @@ from typing import Any, TypeVar, Unpack, cast
 import httpx2
 import mcp_types as types
 
+from toolcrib.adapters.mcp_client._listing import Change
 from toolcrib.adapters.mcp_client._options import Approval, ConnectOptions, Options, Source, read_source, server_name
-from toolcrib.adapters.mcp_client._pins import Change
 from toolcrib.adapters.mcp_client._remote_server import RemoteServer
 from toolcrib.adapters.mcp_client._source import ServerSource
 from toolcrib.adapters.mcp_client._values import Prompt, ServerStatus, messages_of, prompt_of, resource_of

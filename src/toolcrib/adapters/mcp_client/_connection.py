@@ -24,10 +24,9 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from toolcrib._tls import shared_tls
 from toolcrib.adapters.mcp_client._checking import check_results, check_tools_one_by_one
 from toolcrib.adapters.mcp_client._command import ErrorOutput, command_streams
-from toolcrib.adapters.mcp_client._messages import RepeatedKeys
+from toolcrib.adapters.mcp_client._messages import PLAIN, RepeatedKeys, limited_responses
 from toolcrib.adapters.mcp_client._options import Options
 from toolcrib.adapters.mcp_client._pace import Announcements, PacedMessages
-from toolcrib.adapters.mcp_client._response_limit import PLAIN, limited_responses
 from toolcrib.adapters.mcp_client._server_requests import ServerRequests, current_call
 from toolcrib.adapters.mcp_client._task_calls import TasksExtension
 from toolcrib.credentials import PrincipalAuth

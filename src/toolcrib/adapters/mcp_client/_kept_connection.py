@@ -16,9 +16,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from toolcrib.adapters.mcp_client._connection import Connection
-from toolcrib.adapters.mcp_client._listing import Listing, list_server
+from toolcrib.adapters.mcp_client._listing import Listing, ServerPins, list_server
 from toolcrib.adapters.mcp_client._options import Options, pinned_name
-from toolcrib.adapters.mcp_client._pins import ServerPins
 from toolcrib.adapters.mcp_client._server_requests import ServerRequests
 from toolcrib.adapters.mcp_client._values import ServerStatus
 from toolcrib.calls import now

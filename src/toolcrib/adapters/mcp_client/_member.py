@@ -11,9 +11,8 @@ from typing import Any, TypeVar
 import mcp_types as types
 
 from toolcrib.adapters.mcp_client._checking import argument_checks
-from toolcrib.adapters.mcp_client._listing import Item, identity_of
+from toolcrib.adapters.mcp_client._listing import Change, Item, identity_of
 from toolcrib.adapters.mcp_client._options import Options, ToolLabels
-from toolcrib.adapters.mcp_client._pins import Change
 from toolcrib.adapters.mcp_client._remote_server import RemoteServer
 from toolcrib.adapters.mcp_client._values import (
     RemoteTool,

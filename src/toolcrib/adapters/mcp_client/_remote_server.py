@@ -18,12 +18,10 @@ from pydantic import ValidationError
 from toolcrib._numbers import count_text
 from toolcrib.adapters.mcp_client._connection import Connection
 from toolcrib.adapters.mcp_client._kept_connection import KeptConnection
-from toolcrib.adapters.mcp_client._listing import Listing, pages, without_doubles
-from toolcrib.adapters.mcp_client._messages import UNREADABLE
+from toolcrib.adapters.mcp_client._listing import Change, Listing, pages, without_doubles
+from toolcrib.adapters.mcp_client._messages import REFUSED, UNKNOWN_SESSION, UNREADABLE
 from toolcrib.adapters.mcp_client._options import Options, target_identity
 from toolcrib.adapters.mcp_client._pace import ProgressReport
-from toolcrib.adapters.mcp_client._pins import Change
-from toolcrib.adapters.mcp_client._response_limit import REFUSED, UNKNOWN_SESSION
 from toolcrib.adapters.mcp_client._server_requests import ServerRequests, current_call
 from toolcrib.adapters.mcp_client._task_calls import TaskCall
 from toolcrib.calls import Consent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
@@ -21,6 +21,7 @@ from toolcrib.adapters.mcp_server._incoming import read_body
 from toolcrib.pipeline import Access
 from toolcrib.serving.oauth import AuthorizationServerUnavailable, TokenRefused, known_ids
 
+ScopesOfRequest: TypeAlias = Callable[[str, Any], Awaitable[Mapping[str, Collection[str]]]]
 _RETRY_SECONDS = 5
 _READABLE = "@:.+ /"  # characters that a part of a principal's name keeps
 
@@ -117,33 +118,28 @@ class BearerAuth:
         await self._app({**scope, **known}, receive, send)
 
 
-class KnowsScopes(Protocol):
-    """A server that says which scopes requests need."""
-
-    def has_scopes(self) -> bool:
-        """Return whether any request needs some."""
-        ...
-
-    async def scopes_needed(self, method: str, params: Any) -> Mapping[str, Collection[str]]:
-        """Return the scopes that a request of the current principal needs, by what needs them."""
-        ...
-
-
 class ScopeChallenge:
     """ASGI middleware: answers a request whose token lacks scopes as OAuth has it: clients ask for them then.
 
     The server refuses such a request in any case. What cannot be read here is left to it.
+
+    Args:
+        needed: Returns the scopes that a request of the current principal needs, by what needs them, of its method and
+            parameters; None while no request needs any.
     """
 
-    def __init__(self, app: ASGIApp, scopes: KnowsScopes, challenge: Challenge, max_body: int) -> None:
-        self._app, self._known, self._challenge, self._max_body = app, scopes, challenge, max_body
+    def __init__(
+        self, app: ASGIApp, needed: Callable[[], ScopesOfRequest | None], challenge: Challenge, max_body: int
+    ) -> None:
+        self._app, self._needed, self._challenge, self._max_body = app, needed, challenge, max_body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] != "POST" or not self._known.has_scopes():
+        of_request = self._needed()
+        if scope["method"] != "POST" or of_request is None:
             await self._app(scope, receive, send)
             return
         body, receive = await read_body(receive, self._max_body)
-        needed = frozenset[str]() if body is None else await self._scopes(body)
+        needed = frozenset[str]() if body is None else await _scopes(body, of_request)
         missing = Access(frozenset(scope["auth"].scopes)).lacks(needed)
         if missing:
             text = f"the token lacks: {' '.join(missing)}"
@@ -151,15 +147,16 @@ class ScopeChallenge:
         else:
             await self._app(scope, receive, send)
 
-    async def _scopes(self, body: bytes) -> frozenset[str]:
-        """Return the scopes that a message needs."""
-        try:
-            message: Any = from_json(body)
-        except ValueError:
-            return frozenset[str]()
-        match message:
-            case {"method": str(method), "params": params}:
-                needed = await self._known.scopes_needed(method, params)
-                return frozenset(scope for scopes in needed.values() for scope in scopes)
-            case _:
-                return frozenset()
+
+async def _scopes(body: bytes, of_request: ScopesOfRequest) -> frozenset[str]:
+    """Return the scopes that a message needs."""
+    try:
+        message: Any = from_json(body)
+    except ValueError:
+        return frozenset[str]()
+    match message:
+        case {"method": str(method), "params": params}:
+            needed = await of_request(method, params)
+            return frozenset(scope for scopes in needed.values() for scope in scopes)
+        case _:
+            return frozenset()

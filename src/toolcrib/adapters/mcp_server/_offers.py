@@ -15,8 +15,7 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 from pydantic import ValidationError
 
 from toolcrib._json_writer import read_json
-from toolcrib.adapters.mcp_server._media import block_of, text_in
-from toolcrib.adapters.mcp_server._replies import clean, is_untouched, meta_of
+from toolcrib.adapters.mcp_server._replies import block_of, clean, is_untouched, meta_of, text_in
 from toolcrib.calls import Completed, Failed, Media, Outcome, render
 from toolcrib.errors import SchemaError, exception_of
 from toolcrib.pipeline import Run

@@ -23,8 +23,7 @@ from toolcrib.adapters.mcp_server._offers import (
     resource_reply,
 )
 from toolcrib.adapters.mcp_server._replies import clean
-from toolcrib.adapters.mcp_server._subscriptions import MOST_EACH, Subscriptions
-from toolcrib.adapters.mcp_server._tool_changes import ListKind, ToolChanges
+from toolcrib.adapters.mcp_server._tool_changes import MOST_EACH, ListKind, Subscriptions, ToolChanges
 from toolcrib.adapters.mcp_server._tool_server import ToolServer
 from toolcrib.errors import exception_of
 from toolcrib.serving import Principal

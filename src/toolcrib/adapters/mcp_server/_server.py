@@ -22,19 +22,16 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_REQUEST
 from pydantic import BaseModel, ValidationError
 
-from toolcrib.adapters.mcp_server._asking_calls import ASKING
-from toolcrib.adapters.mcp_server._bearer import access_of, principal_of
-from toolcrib.adapters.mcp_server._client_link import LogLevels
+from toolcrib.adapters.mcp_server._bearer import ScopesOfRequest, access_of, principal_of
+from toolcrib.adapters.mcp_server._client_link import ASKING, LogLevels
 from toolcrib.adapters.mcp_server._elicitation import is_stateless
-from toolcrib.adapters.mcp_server._media import text_in
 from toolcrib.adapters.mcp_server._offers import is_offered_alone
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._programs import ProgramServer
-from toolcrib.adapters.mcp_server._replies import clean
+from toolcrib.adapters.mcp_server._replies import clean, text_in
 from toolcrib.adapters.mcp_server._served import Served, page_of
-from toolcrib.adapters.mcp_server._task import TASK
+from toolcrib.adapters.mcp_server._task import TASK, Tasks
 from toolcrib.adapters.mcp_server._task_methods import TaskMethods, TaskParams, capability
-from toolcrib.adapters.mcp_server._tasks import Tasks
 from toolcrib.adapters.mcp_server._tool_changes import ToolChanges
 from toolcrib.adapters.mcp_server._tool_server import ToolServer
 from toolcrib.adapters.mcp_server._tools import DirectToolServer
@@ -77,7 +74,7 @@ class RequestScopes:
     def __init__(self, tasks: Tasks | None, principals: Principals) -> None:
         self._tasks, self._principals = tasks, principals
 
-    async def needed(self, method: str, params: Any, served: Served) -> Needed:
+    async def needed(self, served: Served, method: str, params: Any) -> Needed:
         """Return the scopes that a request needs; none for one that is not well formed, or reaches nothing."""
         kind, principal = _PARAMS.get(method), self._principals.current()
         if kind is None:
@@ -127,7 +124,7 @@ class RequestScopes:
         access = self._principals.current().run.channel.access if served.has_scopes else None
         if access is None or (ctx.method == "tools/call" and not (ctx.params or {}).get("requestState")):
             return await call_next(ctx)
-        needed = await self.needed(ctx.method, ctx.params, served)
+        needed = await self.needed(served, ctx.method, ctx.params)
         for name, scopes in needed.items():
             missing = access.lacks(scopes)
             if missing:
@@ -311,13 +308,10 @@ class McpServer(Server[Served]):
         self.levels.set(ctx.session, params.level)
         return types.EmptyResult()
 
-    def has_scopes(self) -> bool:
-        """Return whether anything that is served needs scopes."""
-        return self.served is not None and self.served.has_scopes
-
-    async def scopes_needed(self, method: str, params: Any) -> Needed:
-        """Return the scopes that a request needs, by the names of the tools that need them."""
-        return {} if self.served is None else await self._scopes.needed(method, params, self.served)
+    def request_scopes(self) -> ScopesOfRequest | None:
+        """Return what says which scopes a request needs; None while nothing that is served needs any."""
+        served = self.served
+        return partial(self._scopes.needed, served) if served is not None and served.has_scopes else None
 
     async def _add_instructions(self, ctx: _Context, call_next: CallNext) -> HandlerResult:
         """Add the instructions of the tools to the replies by which a server introduces itself."""

@@ -1,21 +1,32 @@
-"""Task: an open call whose client has an id of it, and how both generations of clients see it."""
+"""Tasks: calls that go on after their requests were answered, by an id that clients have, over both generations."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from functools import partial
+from os import urandom
+from typing import Any, Protocol, runtime_checkable
 
 import mcp_types as types
+from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
-from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, CallToolRequestParams, CallToolResult
 from pydantic import BaseModel
 
-from toolcrib.approvals import SuspendedCall
+from toolcrib._numbers import count_text
+from toolcrib.adapters.mcp_server._elicitation import Suspension
+from toolcrib.adapters.mcp_server._options import ServerOptions, TaskOptions
+from toolcrib.adapters.mcp_server._served import Served
+from toolcrib.adapters.mcp_server._tool_server import REQUEST_META, ToolRequest, ToolServer, request_key
+from toolcrib.approvals import ApprovalEntry, ApprovalStore, SuspendedCall
 from toolcrib.calls import now
-from toolcrib.serving import OpenCall
+from toolcrib.errors import ApprovalError, NewerForm
+from toolcrib.serving import OpenCall, OpenCalls, Principal
 
 TASK = "task"
 """The kind of open calls whose client has an id."""
@@ -181,3 +192,244 @@ def dump(value: BaseModel | None) -> dict[str, Any]:
 
 def _milliseconds(time: timedelta) -> int:
     return max(1, round(time.total_seconds() * 1_000))
+
+
+_log = logging.getLogger("toolcrib.adapters")
+_LOOK_SECONDS = 0.5  # between two looks whether a person has answered, while a client waits for the result
+
+_Context = ServerRequestContext[Served, Any]
+
+
+class TasksFullError(MCPError):
+    """There are as many tasks as are kept at a time."""
+
+    def __init__(self, most: int) -> None:
+        limit_text = count_text(most, "task")
+        super().__init__(INVALID_PARAMS, f"at most {limit_text} can be kept at a time; cancel some, or wait for them")
+
+
+class Tasks:
+    """The open calls of one server whose clients have an id of them.
+
+    Args:
+        calls: The open calls; its store has the tasks that wait for a person, beside their calls.
+    """
+
+    def __init__(self, options: TaskOptions, served: ServerOptions, calls: OpenCalls) -> None:
+        self.options = options
+        self._served, self._calls, self._store = served, calls, calls.suspended
+        self.on_change: Callable[[Task], Coroutine[Any, Any, None]] | None = None
+
+    # --- a task's life
+
+    async def begin(
+        self,
+        ctx: _Context,
+        params: CallToolRequestParams,
+        principal: Principal,
+        *,
+        ttl: timedelta | None = None,
+        after: float = 0.0,
+    ) -> Task:
+        """Make a call, or continue the equal one that is suspended, as a task; one unknown to its client has ended.
+
+        Args:
+            ttl: For how long the client wants it kept.
+            after: Seconds in which it may end before it is a task.
+
+        Raises:
+            TasksFullError: There are too many.
+        """
+        options = self.options
+        if self._calls.is_full(principal.name, TASK):
+            raise TasksFullError(options.most)
+        task = Task(
+            kind=TASK,
+            principal=principal.name,
+            tool=params.name,
+            owner=ctx.lifespan_context.tools,
+            ctx=ctx if after else None,
+            id=f"task_{urandom(16).hex()}",
+            params=params.model_copy(update={"task": None}),
+            ttl=options.ttl if ttl is None else min(max(ttl, timedelta(milliseconds=1)), options.longest_ttl),
+            poll=options.poll,
+            has_own_ttl=ttl is not None,
+        )
+        self._add(task)
+        try:
+            self._work(task, ctx, principal, task.params)
+            await task.wait(after)
+        except BaseException:  # the client has cancelled its request: nobody knows the task
+            self._calls.forget(task)
+            raise
+        if task.has_ended and after:
+            self._calls.forget(task)
+        else:
+            task.ctx = None
+        return task
+
+    async def find(self, principal: Principal, task_id: str, tools: ToolServer) -> Task:
+        """Return a task of a principal; raises MCPError for an unknown one, and for another principal's."""
+        task = self._calls.find(principal.name, task_id)
+        if task is None and task_id.isascii():  # as all ids are; a store takes no half of a surrogate pair
+            task = await self._restored(principal, task_id, tools)
+        if not isinstance(task, Task):
+            raise MCPError(INVALID_PARAMS, "there is no such task: its time may be over")
+        return task
+
+    def of(self, principal: Principal) -> list[Task]:
+        """Return the tasks of a principal that clients know, the oldest first."""
+        return [task for task in self._all_of(principal.name) if task.is_known]
+
+    async def advance(self, task: Task, ctx: _Context, principal: Principal) -> None:
+        """Continue a task that waits for a person, if they have answered or what it waits for is settled."""
+        if task.state != "suspended" or not task.waits_for:
+            return
+        for request_id in task.waits_for:
+            if await _is_pending(principal.pending.store, request_id, ctx.lifespan_context.tools):
+                return
+        goes_on = any(other.job for other in self._equal(task))  # then all of them get its result
+        if task.state == "suspended" and not goes_on:
+            named = {**(task.params.meta or {}), REQUEST_META: task.waits_for[0]}
+            self._work(task, ctx, principal, task.params.model_copy(update={"meta": named}))
+
+    async def end_of(self, task: Task, ctx: _Context, principal: Principal) -> None:
+        """Wait for the next change of a task, or look whether a person has answered."""
+        changed = task.changed
+        await self.advance(task, ctx, principal)
+        if task.has_ended or task.changed is not changed:
+            return
+        try:
+            async with asyncio.timeout(_LOOK_SECONDS if task.state == "suspended" else None):
+                await changed.wait()
+        except TimeoutError:
+            pass
+
+    async def cancel(self, task: Task, principal: Principal) -> None:
+        """Cancel a task and its call, and what its approver is asked; one that has ended stays as it is."""
+        if task.has_ended:
+            return
+        await task.stop()
+        if task.result is not None or isinstance(task.error, TaskCancelledError):  # it ended meanwhile
+            return
+        task.message = "it was cancelled; what it had done by then is done"
+        task.end(None, TaskCancelledError())
+        if task.waits_for and not self._equal(task):
+            await self._drop_call(task, principal.pending.store)
+        if task.is_kept:
+            await self._store.keep(task.row())
+
+    # --- inside
+
+    def _add(self, task: Task) -> None:
+        task.listener, task.on_forget = partial(self._changed, task), partial(self._forgotten, task)
+        self._calls.add(task, task.seconds_left)
+
+    def _forgotten(self, task: Task) -> None:
+        if task.is_kept:
+            self._calls.spawn(self._store.drop(row_key(task.id), ()))
+
+    def _work(self, task: Task, ctx: _Context, principal: Principal, params: CallToolRequestParams) -> None:
+        """Start the work on a call."""
+        tools, key = ctx.lifespan_context.tools, request_key(task.params, principal)
+        request = ToolRequest(ctx, params, principal, principal.run, key, task)
+        task.start(self._job(task, tools, request), f"mcp task: {params.name}")
+
+    async def _job(self, task: Task, tools: ToolServer, request: ToolRequest) -> CallToolResult | None:
+        """Return the result of a call; None where it is suspended."""
+        try:
+            result = await tools.perform(request)
+        except NewerForm as error:
+            if not task.waits_for:
+                raise
+            task.message = f"it waits as before: {error}"
+            return None
+        later = copy(task)  # a client is not shown what a restart would take back
+        if isinstance(result, Suspension):
+            ids = ", ".join(result.ids)
+            later.message = f"a person has to answer it, in {self._served.answered_in} (request {ids})"
+            later.waits_for, later.is_kept = result.ids, True
+            if task.ttl < self._served.kept_for and not task.has_own_ttl:
+                later.ttl = self._served.kept_for
+        else:
+            later.result = result
+        if later.is_kept:
+            await self._store.keep(later.row())
+        task.waits_for, task.message = later.waits_for, later.message
+        task.ttl, task.is_kept = later.ttl, later.is_kept
+        if task.timer is not None:
+            self._calls.keep_for(task, task.seconds_left)
+        return later.result
+
+    def _changed(self, task: Task) -> None:
+        """Notify the client of a new state; a call that was not broken off ends the tasks of equal calls, too."""
+        if task.has_ended and not isinstance(task.error, TaskCancelledError | asyncio.CancelledError):
+            if task.error is not None and not isinstance(task.error, MCPError):
+                _log.error("the task of a call of %s failed", task.tool, exc_info=task.error)
+            if task.is_kept:
+                self._calls.spawn(self._store.keep(task.row()))
+            others = self._equal(task)
+            for other in others:
+                other.result, other.error = task.result, task.error
+            for other in others:
+                other.move()
+        if task.is_known and self.on_change is not None and task.session is not None:
+            self._calls.spawn(self.on_change(task))
+
+    def _all_of(self, principal: str) -> list[Task]:
+        return [call for call in self._calls.of(principal, TASK) if isinstance(call, Task)]
+
+    def _equal(self, task: Task) -> list[Task]:
+        """Return the other tasks that wait for the same person."""
+        if not task.waits_for:
+            return []
+        others = [other for other in self._all_of(task.principal) if other.waits_for == task.waits_for]
+        return [other for other in others if other is not task and not other.has_ended]
+
+    # --- the store
+
+    async def _restored(self, principal: Principal, task_id: str, tools: ToolServer) -> OpenCall | None:
+        """Return a task from the store: it waited for a person when another server kept it."""
+        row = await self._store.find(row_key(task_id))
+        if row is None or row.principal != principal.name:
+            return None
+        task = Task.from_row(row, self.options.poll, tools)
+        if task.seconds_left <= 0:
+            await self._store.drop(row.key, row.requests)
+            return None
+        known = self._calls.find(principal.name, task_id)  # another request was quicker
+        if known is None:
+            self._add(task)
+        return known or task
+
+    async def _drop_call(self, task: Task, approvals: ApprovalStore) -> None:
+        """Forget the suspended call of a task, and close its request: no client goes on with it."""
+        call = await self._store.find_request(task.principal, task.waits_for[0])
+        if call is None or not await self._store.drop(call.key, call.requests):
+            return
+        if not isinstance(approvals, _ShowsRequests):
+            return
+        for request_id in call.requests:
+            try:
+                request = (await approvals.show(request_id)).request
+                await approvals.answer(request.deny(message="its client has cancelled the call", by="its client"))
+            except ApprovalError as error:  # a person has answered it meanwhile
+                _log.debug("the request %s is not closed: %s", request_id, error)
+
+
+@runtime_checkable
+class _ShowsRequests(ApprovalStore, Protocol):
+    """A store that shows one request, as all of toolcrib's do."""
+
+    async def show(self, request_id: str) -> ApprovalEntry: ...
+
+
+async def _is_pending(store: ApprovalStore, request_id: str, tools: ToolServer) -> bool:
+    """Return whether a call waits for the answer to its request still, as far as the store can tell."""
+    if not isinstance(store, _ShowsRequests):
+        return False
+    try:
+        entry = await store.show(request_id)
+    except ApprovalError:  # it is gone; the call says so
+        return False
+    return entry.state == "pending" and not await tools.is_settled(entry.request)

@@ -22,8 +22,7 @@ from pydantic import BaseModel, ValidationError
 
 from toolcrib.adapters.mcp_server._elicitation import is_stateless
 from toolcrib.adapters.mcp_server._served import Served, page_of
-from toolcrib.adapters.mcp_server._task import Task, dump
-from toolcrib.adapters.mcp_server._tasks import Tasks, TasksFullError
+from toolcrib.adapters.mcp_server._task import Task, Tasks, TasksFullError, dump
 from toolcrib.adapters.mcp_server._tool_changes import notify
 from toolcrib.adapters.mcp_server._tool_server import CallReply
 from toolcrib.serving import ClientQuestion, Principal, Principals

@@ -15,8 +15,14 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 
-from toolcrib.adapters.mcp_server._asking_calls import ASKING, AskingCalls, call_asked_for
-from toolcrib.adapters.mcp_server._client_link import LogLevels, McpClientLink, may_ask
+from toolcrib.adapters.mcp_server._client_link import (
+    ASKING,
+    AskingCalls,
+    LogLevels,
+    McpClientLink,
+    call_asked_for,
+    may_ask,
+)
 from toolcrib.adapters.mcp_server._elicitation import (
     Suspension,
     answers_from_forms,

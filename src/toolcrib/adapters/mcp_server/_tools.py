@@ -14,9 +14,8 @@ from mcp_types import MISSING_REQUIRED_CLIENT_CAPABILITY
 
 from toolcrib.adapters.mcp_server._client_link import LogLevels, required_capabilities
 from toolcrib.adapters.mcp_server._elicitation import Suspension, is_stateless
-from toolcrib.adapters.mcp_server._listing import ListedTool
 from toolcrib.adapters.mcp_server._options import ServerOptions
-from toolcrib.adapters.mcp_server._replies import clean, original_error, original_reply, reply_to
+from toolcrib.adapters.mcp_server._replies import ListedTool, clean, original_error, original_reply, reply_to
 from toolcrib.adapters.mcp_server._tool_server import CallReply, ToolRequest, ToolServer
 from toolcrib.approvals import AgentContext
 from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Suspended, ToolCall, lenient, outcome_from_dict

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from toolcrib._extras import Extra
 
-with Extra("the Vercel AI SDK", "vercel-ai", ("starlette",)):
+with Extra("the Vercel AI SDK", "vercel-ai", ("anyio", "h11", "starlette", "uvicorn")):
     from toolcrib.adapters.vercel_ai._app import vercel_ai_app
 
 __all__ = ["vercel_ai_app"]

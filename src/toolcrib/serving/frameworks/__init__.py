@@ -31,9 +31,16 @@ from toolcrib.serving.frameworks._members import (
     require_tools,
     without_others,
 )
-from toolcrib.serving.frameworks._runs import ConversationRuns, FrameworkRuns, OpenFrameworkRun, RecentValues
+from toolcrib.serving.frameworks._runs import (
+    ConversationRuns,
+    CountedRequest,
+    FrameworkRuns,
+    OpenFrameworkRun,
+    RecentValues,
+    UsageNames,
+    record_usage,
+)
 from toolcrib.serving.frameworks._tools import Answer, AskedCall, FrameworkTools
-from toolcrib.serving.frameworks._usage import CountedRequest, UsageNames, record_usage
 
 __all__ = [
     "AgentTools",

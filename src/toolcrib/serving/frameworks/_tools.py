@@ -23,8 +23,7 @@ from toolcrib.pipeline import Call, Pipeline, Run, is_call
 from toolcrib.record import Sink
 from toolcrib.serving._entries import is_shown, run_reporting
 from toolcrib.serving.frameworks._answers import is_to_earlier, rebound
-from toolcrib.serving.frameworks._runs import FrameworkRuns, RecentValues
-from toolcrib.serving.frameworks._usage import CountedRequest, record_usage
+from toolcrib.serving.frameworks._runs import CountedRequest, FrameworkRuns, RecentValues, record_usage
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
 Answer: TypeAlias = Callable[[ApprovalRequest], Grant | Denial | None]

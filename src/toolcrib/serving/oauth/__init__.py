@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from toolcrib._extras import Extra
 
-with Extra("checking tokens of an authorization server", "mcp", ("httpx2", "jwt")):
-    from toolcrib.serving.oauth._authorization_server import ALGORITHMS, AuthorizationServer
+with Extra("checking tokens of an authorization server", "mcp", ("anyio", "httpx2", "jwt")):
+    from toolcrib.serving.oauth._authorization_server import (
+        ALGORITHMS,
+        AuthorizationServer,
+        CheckedToken,
+        TokenRefused,
+        known_ids,
+    )
     from toolcrib.serving.oauth._fetch import AuthorizationServerUnavailable, metadata_path, metadata_url
     from toolcrib.serving.oauth._openid import Departure, LoggedIn, OpenIDClient, OpenIDProvider
-    from toolcrib.serving.oauth._token import CheckedToken, TokenRefused, known_ids
     from toolcrib.serving.oauth._token_check import TokenCheck, token_check
 
 __all__ = [

@@ -15,9 +15,14 @@ from urllib.parse import urlencode
 from toolcrib._numbers import require_seconds
 from toolcrib.errors import explain_options
 from toolcrib.serving._principals import claimed_groups
-from toolcrib.serving.oauth._authorization_server import ALGORITHMS, AuthorizationServer
+from toolcrib.serving.oauth._authorization_server import (
+    ALGORITHMS,
+    AuthorizationServer,
+    TokenRefused,
+    claimed_name,
+    known_ids,
+)
 from toolcrib.serving.oauth._fetch import AuthorizationServerUnavailable, Fetch, client_form, find_metadata
-from toolcrib.serving.oauth._token import TokenRefused, claimed_name, known_ids
 from toolcrib.serving.oauth._token_check import Signatures
 
 _ADDRESSES = ("authorization_endpoint", "token_endpoint", "jwks_uri")

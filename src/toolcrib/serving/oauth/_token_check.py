@@ -14,9 +14,14 @@ import jwt
 from jwt import PyJWK, PyJWTError
 
 from toolcrib.serving import SingleFlight
-from toolcrib.serving.oauth._authorization_server import AuthorizationServer
+from toolcrib.serving.oauth._authorization_server import (
+    AuthorizationServer,
+    CheckedToken,
+    TokenRefused,
+    checked_token,
+    is_for,
+)
 from toolcrib.serving.oauth._fetch import AuthorizationServerUnavailable, Fetch, client_form, find_jwks
-from toolcrib.serving.oauth._token import CheckedToken, TokenRefused, checked_token, is_for
 
 _FRESH = 600.0  # seconds after which keys are read again
 _STALE = 3600.0  # seconds after which keys that cannot be read again do not count any more
