@@ -1058,6 +1058,12 @@ class Desk:
     def retry(self, work_id: str) -> Any:
         raise NotImplementedError
 
+    def calls(self, work_id: str) -> list[Any]:
+        raise NotImplementedError
+
+    def fork(self, work_id: str, step: int, new_id: str | None) -> Any:
+        raise NotImplementedError
+
     def recover(self, worker_id: str) -> list[str]:
         self.done.append(worker_id)
         return ["t1", "t2"]
@@ -1249,6 +1255,54 @@ def test_a_turn_and_a_program_in_doubt_go_on_with_the_results_that_a_person_give
 
     assert turn.value == {"cents": 5, "book": "by hand"}
     assert program.return_value == {"cents": 3, "book": "by hand"}
+
+
+async def _added(path: Path, forked: threading.Event) -> list[int]:
+    """Run a program of three calls, have a person fork it, and return what was added, in order."""
+    added = list[int]()
+
+    @tool(register=False)
+    async def add(left: int) -> int:
+        """Add."""
+        added.append(left)
+        return left
+
+    queue = Queue(f"desk_{uuid4().hex[:8]}", polling=0.02)
+    sandbox = FakeSandbox(*(("add", {"left": number}) for number in (1, 2, 3)))
+    toolkit = DurableToolkit(Toolkit([add], sandbox=sandbox), queue, name="sums")
+    async with asyncio.timeout(90), Engine(path, worker_id="w1", queues=[queue], answers=0.02) as engine:
+        await (await toolkit.start("...", placement=Placement("sums"))).result(polling=0.02)
+        await asyncio.to_thread(forked.wait)
+        await DurableProgram("again", engine.client).result(polling=0.02)
+    return added
+
+
+def test_a_program_is_forked_from_its_second_call(path: Path, visit: Callable[..., Page]) -> None:
+    client = Client(path)
+    app = console_app(sqlite_events(path), SqliteApprovalStore(path), ConsoleOptions(), WorkOperator(client))
+    with closing(client), serve_app(app) as port, ThreadPoolExecutor(1) as thread:
+        forked = threading.Event()
+        work = thread.submit(run_sync, _added(path, forked))
+        page = visit(f"http://127.0.0.1:{port}/#/work", width=390)
+        view = page.get_by_role("region", name="Durable work")
+        expect(view.locator(".status").filter(has_text="done")).to_have_count(1)
+        view.get_by_role("button", name="Fork…").press("Enter")
+        dialog = page.get_by_role("dialog", name="Fork")
+        step = dialog.get_by_label("The first call to be made again")
+        expect(step.locator("option")).to_have_text(["1 add: ended", "2 add: ended", "3 add: ended"])
+        step.select_option("2")
+        dialog.get_by_label("The id of the new work").fill("sums")
+        dialog.get_by_role("button", name="Fork").press("Enter")
+        expect(dialog.get_by_role("alert")).to_have_text("other work has the id sums; a fork needs one of its own")
+        dialog.get_by_label("The id of the new work").fill("again")
+        dialog.get_by_role("button", name="Fork").press("Enter")
+
+        expect(dialog).to_have_count(0)
+        forked.set()
+        expect(view.locator(".status").filter(has_text="done")).to_have_count(2)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+    assert work.result() == [1, 2, 3, 2, 3]
 
 
 def _log_in(page: Page, name: str) -> None:

@@ -61,6 +61,15 @@ class Desk:
         self.done.append(("retry", work_id))
         return {"id": work_id, "state": "waiting"}
 
+    def calls(self, work_id: str) -> list[Mapping[str, Any]]:
+        return [{"id": "c1", "tool": "look", "state": "ended"}]
+
+    def fork(self, work_id: str, step: int, new_id: str | None) -> Mapping[str, Any]:
+        if step > 1:
+            raise EngineError(f"the program {work_id} has no call {step}; it made 1 call")
+        self.done.append(("fork", f"{work_id} as {new_id}"))
+        return {"id": new_id or "f1", "state": "waiting"}
+
     def recover(self, worker_id: str) -> list[str]:
         raise WorkerError(worker_id, "it lives")
 
@@ -180,6 +189,19 @@ def test_work_is_cancelled_and_resumed(working: Console, desk: Desk) -> None:
     assert working.post("/api/work/retry", {"id": "t1"}).status == 200
 
     assert desk.done == [("cancel", "t1"), ("resume", "t1"), ("retry", "t1")]
+
+
+def test_work_is_forked_from_a_call(working: Console, desk: Desk) -> None:
+    calls = working.get("/api/work/calls?id=t1").json
+    forked = working.post("/api/work/fork", {"id": "t1", "step": 1, "new_id": " again "}).json
+    unnamed = working.post("/api/work/fork", {"id": "t1", "new_id": ""}).json
+    refused = [working.post("/api/work/fork", {"id": "t1", "step": step}) for step in (2, 0, "1", True)]
+
+    assert calls == {"calls": [{"id": "c1", "tool": "look", "state": "ended"}]}
+    assert (forked["done"]["id"], unnamed["done"]["id"]) == ("again", "f1")
+    assert desk.done == [("fork", "t1 as again"), ("fork", "t1 as None")]
+    assert [reply.status for reply in refused] == [409, 400, 400, 400]
+    assert refused[0].json["error"] == "the program t1 has no call 2; it made 1 call"
 
 
 @pytest.mark.parametrize(

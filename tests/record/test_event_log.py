@@ -13,6 +13,7 @@ import pytest
 
 from toolcrib.calls import ActivityEvent, CallEvent
 from toolcrib.record import ActivityFilter, EventLog, SqliteSink, sqlite_events
+from toolcrib.record._event_log import _COUNTS
 
 AT = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -31,7 +32,8 @@ def kept(path: Path, *events: CallEvent | ActivityEvent) -> EventLog:
 def plan_of(path: Path, read: Any) -> str:
     """Return how SQLite would run what `read` asks a log for."""
     asked: list[tuple[str, Sequence[Any]]] = []
-    read(EventLog(lambda sql, values: asked.append((sql, values)) or [], sqlite_events(path).words))
+    log = sqlite_events(path)
+    read(EventLog(lambda sql, values: asked.append((sql, values)) or list(log.rows(sql, values)), log.words))
     with closing(sqlite3.connect(path)) as connection, connection:
         return "\n".join(
             str(row[3]) for sql, values in asked for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)
@@ -88,6 +90,38 @@ def test_no_page_is_sorted_before_its_rows_are_chosen(tmp_path: Path) -> None:
     kept(tmp_path / "events.db", event("c1"))
     for wanted in (ActivityFilter(), ActivityFilter(top=True), ActivityFilter(name="add"), ActivityFilter(text="oslo")):
         assert "TEMP B-TREE" not in plan_of(tmp_path / "events.db", lambda log, w=wanted: log.activities(w))
+
+
+def test_what_changed_is_read_by_the_events_after_a_position(tmp_path: Path) -> None:
+    log = kept(tmp_path / "events.db", *[event(f"c{number}") for number in range(5)], event("c1", "started"))
+
+    plan = plan_of(tmp_path / "events.db", lambda log: log.changed(3))
+    changed = [[one.id for one in log.changed(position, limit)] for position, limit in ((3, 500), (0, 2), (0, 500))]
+
+    assert "SCAN toolcrib" not in plan
+    assert changed == [["c3", "c4", "c1"], ["c0", "c2"], ["c0", "c2", "c3", "c4", "c1"]]
+
+
+def test_calls_and_runs_are_counted_off_indexes(tmp_path: Path) -> None:
+    path = tmp_path / "events.db"
+    done = {"kind": "completed", "value": 1}
+    log = kept(
+        path,
+        *[event(f"c{number}", "ended", outcome=done) for number in range(3)],
+        event("c3"),
+        ActivityEvent("closed", "turn", "t1", None, "add", AT, {"outcome": "completed"}),
+        ActivityEvent("closed", "turn", "t2", None, "add", AT, {"outcome": "error"}),
+    )
+
+    plan = plan_of(path, lambda log: log.rows(_COUNTS, ()))
+
+    assert log.counts() == {
+        ("call", "completed"): 3,
+        ("call", "running"): 1,
+        ("turn", "completed"): 1,
+        ("turn", "error"): 1,
+    }
+    assert all("INDEX" in line for line in plan.splitlines() if "toolcrib_activities" in line)
 
 
 def test_names_are_read_off_an_index(tmp_path: Path) -> None:

@@ -323,7 +323,9 @@ def _answer(
         ]
         if not yes and any(entry.state == "pending" for entry in entries):
             _confirm(entries, answers)
-        answered = [answer for answer in answers if _sent(store, answer, database, as_json)]
+        by_id = {answer.request.id: cast("Grant | Denial", answer.answer) for answer in answers}
+        sent = _wait(store.answer_each(by_id, lambda entry: by_id[entry.request.id]), database)
+        answered = [answer for answer in answers if _is_sent(answer, sent[answer.request.id], as_json)]
         if as_json and answered:
             shown = [entry_json(entry) for entry in answered]
             print_json(shown[0] if tool is None and len(entries) == 1 else shown)
@@ -353,14 +355,12 @@ def _chosen(
     return entries
 
 
-def _sent(store: SqlApprovalStore, entry: ApprovalEntry, database: str | None, as_json: bool) -> bool:
-    """Send the answer to a request, and print the outcome; false for one that the store does not take."""
-    answer = cast("Grant | Denial", entry.answer)
-    try:
-        _wait(store.answer(answer), database)
-    except ApprovalError as error:  # answered before, or an answer that does not fit
-        say(str(error))
+def _is_sent(entry: ApprovalEntry, sent: ApprovalEntry | ApprovalError, as_json: bool) -> bool:
+    """Print the outcome of an answer to a request; false for one that the store did not take."""
+    if isinstance(sent, ApprovalError):  # answered before, or an answer that does not fit
+        say(str(sent))
         return False
+    answer = cast("Grant | Denial", entry.answer)
     if not as_json:
         again = ", and its further calls" if isinstance(answer, Grant) and answer.standing else ""
         write(f"{entry.status} `{answer.tool}`{again}, as {answer.by} ({entry.request.id})\n")

@@ -62,6 +62,14 @@ class DurableWork(Protocol):
         """Retry failed work."""
         ...
 
+    def calls(self, work_id: str, /) -> Sequence[Mapping[str, Any]]:
+        """Return the calls of a program, each with its `tool` and `state`; none of a turn, which is one."""
+        ...
+
+    def fork(self, work_id: str, step: int, new_id: str | None, /) -> Mapping[str, Any]:
+        """Enqueue work that does again what other work did, from a call on, under an id of its own where None."""
+        ...
+
     def recover(self, worker_id: str, /) -> Sequence[str]:
         """Hand over the work of a lost worker."""
         ...
@@ -80,6 +88,8 @@ class WorkRoutes:
         self._work: DurableWork | None = None
         self.routes = [
             Route("/api/work", self._show),
+            Route("/api/work/calls", self._calls),
+            Route("/api/work/fork", self._fork, methods=["POST"]),
             Route("/api/work/{action}", self._act, methods=["POST"]),
         ]
 
@@ -145,6 +155,28 @@ class WorkRoutes:
         if "ids" in sent:
             return JsonReply({"done": len(done), "failed": failed})
         return JsonReply({"done": done[0]}) if done else JsonReply({"error": next(iter(failed.values()))}, 409)
+
+    async def _calls(self, request: Request) -> Response:
+        """Answer with the calls of work, from which a fork may begin."""
+        work = await self._there()
+        try:
+            return JsonReply({"calls": await asyncio.to_thread(work.calls, request.query_params.get("id", ""))})
+        except EngineError as error:
+            return JsonReply({"error": str(error)}, 409)
+
+    async def _fork(self, request: Request) -> Response:
+        """Fork work from a call on."""
+        work, sent = await self._there(), await json_body(request)
+        work_id, step, new_id = str(sent.get("id", "")), sent.get("step", 1), str(sent.get("new_id") or "").strip()
+        if type(step) is not int or step < 1:
+            raise HTTPException(400, "step must be a whole number from 1 on")
+        try:
+            forked = await asyncio.to_thread(work.fork, work_id, step, new_id or None)
+        except EngineError as error:
+            return JsonReply({"error": str(error)}, 409)
+        by = visitor_of(request).name or "a visitor"
+        _log.info("%s: fork of %s from step %d, as %s", by, work_id, step, forked["id"])
+        return JsonReply({"done": forked})
 
     async def found(self) -> DurableWork | None:
         """Return the durable work, which may begin later than the console; None until durable work has begun."""

@@ -7,8 +7,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from toolcrib.adapters.dbos._admin import cancel_work, resume_work, retry_work
+from toolcrib.adapters.dbos._admin import cancel_work, resume_work, retry_work, show_work
 from toolcrib.adapters.dbos._client import Client
+from toolcrib.adapters.dbos._fork import fork_work
 from toolcrib.adapters.dbos._listing import list_work
 from toolcrib.adapters.dbos._work import WORK_STATES
 from toolcrib.adapters.dbos._workers import recover, workers
@@ -80,6 +81,14 @@ class WorkOperator:
     def retry(self, work_id: str) -> dict[str, Any]:
         """Retry failed work; raises EngineError for other work."""
         return retry_work(self._client, work_id).to_dict()
+
+    def calls(self, work_id: str) -> list[dict[str, Any]]:
+        """Return the calls of a program, as `show_work` has them; raises EngineError for unknown work."""
+        return show_work(self._client, work_id)[1].get("calls", [])
+
+    def fork(self, work_id: str, step: int, new_id: str | None) -> dict[str, Any]:
+        """Enqueue work that does again what other work did, from a call on; raises EngineError as `fork_work` does."""
+        return fork_work(self._client, work_id, step, id=new_id).to_dict()
 
     def recover(self, worker_id: str) -> list[str]:
         """Hand over the work of a lost worker and return its ids; raises WorkerError for one that lives."""

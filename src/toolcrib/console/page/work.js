@@ -134,7 +134,35 @@ export class Work {
       ...(one.arguments ?? []).map((text) => h("p.mono.one-line", { title: text }, text)),
       h("p.muted", {}, about.join(" · "), one.created_at ? [" · since ", ago(iso(one.created_at), " ago")] : null, one.target ? ` · ${one.id}` : null), one.error ? h("p.bad", {}, beginning(one.error, 300)) : null),
     one.waits_for?.length ? h("button", { type: "button", onclick: () => this.ask(one.waits_for) }, state.role === "viewer" ? "Request" : one.waits_for.length > 1 ? `Answer ${number(one.waits_for.length)}…` : "Answer…") : null,
-    change ? this.button(change, one.id, WORDS[change], `${WORDS[change]} ${one.target || one.id}? ${MEANT[change]}`) : null);
+    change ? this.button(change, one.id, WORDS[change], `${WORDS[change]} ${one.target || one.id}? ${MEANT[change]}`) : null,
+    leads.href && state.role !== "viewer" ? h("button.quiet", { type: "button", onclick: () => this.fork(one) }, "Fork…") : null);
+  }
+
+  /** Ask from which call on other work is to do again what this did, and enqueue that. */
+  async fork(one) {
+    let calls;
+    try { ({ calls } = await get("api/work/calls", { id: one.id })); } catch (error) { toast(error.message, true); return; }
+    const step = h("select", {}, calls.map((call, at) => h("option", { value: String(at + 1) }, `${at + 1} ${call.tool}: ${call.state}`)));
+    const id = h("input", { type: "text", placeholder: "one of its own", autocomplete: "off", spellcheck: false });
+    const refused = h("p.bad", { role: "alert" });
+    const send = async (event) => {
+      event.preventDefault();
+      try {
+        const { done } = await post("api/work/fork", { id: one.id, step: Number(step.value || 1), new_id: id.value });
+        toast(`${done.id} is ${done.state}`);
+        dialog.close();
+        this.load();
+      } catch (error) { refused.textContent = error.message; }
+    };
+    const dialog = h("dialog", { aria: { label: "Fork" } }, h("form", { onsubmit: send },
+      h("p", {}, `Enqueue work that does again what ${one.target || one.id} did? Its calls are new ones: a person who approved one of them is asked again.`),
+      calls.length ? h("label.field", {}, "The first call to be made again", step) : null,
+      calls.length ? h("p.muted", {}, "What came before is kept: the new work is given those results.") : null,
+      h("label.field", {}, "The id of the new work", id), refused,
+      h("div.row", {}, h("button.primary", { type: "submit" }, "Fork"), h("button", { type: "button", onclick: () => dialog.close() }, "Leave it"))));
+    dialog.addEventListener("close", () => dialog.remove());
+    document.body.append(dialog);
+    dialog.showModal();
   }
 
   /** Show the requests that work waits for, with their answers. */
