@@ -118,6 +118,9 @@ UNSPOKEN = {
 }
 
 
+_MESSAGE_INIT = "toolcrib.errors._base.MessageError.__init__"
+
+
 def public_names() -> list[str]:
     """Return the names of the modules that a user may import from: no part of one begins with an underscore.
 
@@ -238,8 +241,12 @@ def _object(public: str, thing: griffe.Object | griffe.Alias, homes: dict[str, s
     if isinstance(thing, griffe.Class):
         bases = ", ".join(str(base) for base in thing.bases)
         yield f"{public} class({bases})"  # the space sorts it before its members
-        for name, member in _members(thing, homes).items():
-            if _is_public(name, member):
+        members = _members(thing, homes)
+        fields = _message_fields(thing) if members.get("__init__", thing).path == _MESSAGE_INIT else {}
+        if fields:
+            yield f"{public}.__init__({', '.join(fields.values())}) -> None"
+        for name, member in members.items():
+            if _is_public(name, member) and not (fields and name in (*fields, "__init__")):
                 yield from _object(f"{public}.{name}", member, homes)
     elif isinstance(thing, griffe.Function):
         for one in thing.overloads or [thing]:
@@ -257,6 +264,18 @@ def _members(thing: griffe.Class, homes: dict[str, str]) -> dict[str, griffe.Obj
         if base.path.startswith("toolcrib.") and base.path not in homes:
             found |= base.members
     return found | thing.members
+
+
+def _message_fields(thing: griffe.Class) -> dict[str, str]:
+    """Return the fields of an error that is made of them, each as a parameter of its constructor."""
+    classes = [thing, *thing.mro()]
+    message = next(at for at, base in enumerate(classes) if f"{base.path}.__init__" == _MESSAGE_INIT)
+    return {
+        name: f"{name}: {member.annotation}" + (f" = {member.value}" if member.value else "")
+        for base in reversed(classes[:message])
+        for name, member in base.members.items()
+        if isinstance(member, griffe.Attribute) and member.annotation and "instance-attribute" in member.labels
+    }
 
 
 def _is_public(name: str, member: griffe.Object | griffe.Alias) -> bool:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from toolcrib._passwords import hide_passwords
-from toolcrib.errors._base import ToolcribError
+from toolcrib.errors._base import MessageError, ToolcribError
 
 
-class MissingExtraError(ToolcribError, ImportError):
+class MissingExtraError(MessageError, ImportError):
     """A feature needs an optional dependency; the message names the extra."""
 
     code = "missing_extra"
-
-    def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(feature, extra)
-        self.feature, self.extra = feature, extra
-
-    def __str__(self) -> str:
-        return f"{self.feature} needs an optional dependency. Install it with: pip install 'toolcrib[{self.extra}]'"
+    feature: str
+    extra: str
+    _template = "{feature} needs an optional dependency. Install it with: pip install 'toolcrib[{extra}]'"
 
 
 class DatabaseError(ToolcribError, ConnectionError):
@@ -34,17 +30,13 @@ class DatabaseError(ToolcribError, ConnectionError):
         return f"{text}. {self.remedy}" if self.remedy else text
 
 
-class DocumentError(ToolcribError, ValueError):
+class DocumentError(MessageError, ValueError):
     """An OpenAPI document cannot be read or used; the message names it and says what would mend it."""
 
     code = "document_error"
-
-    def __init__(self, document: str, problem: str) -> None:
-        super().__init__(document, problem)
-        self.document, self.problem = document, problem
-
-    def __str__(self) -> str:
-        return f"the OpenAPI document `{self.document}` {self.problem}"
+    document: str
+    problem: str
+    _template = "the OpenAPI document `{document}` {problem}"
 
 
 class EngineError(ToolcribError, RuntimeError):
@@ -53,20 +45,16 @@ class EngineError(ToolcribError, RuntimeError):
     code = "engine_error"
 
 
-class WorkerError(ToolcribError, RuntimeError):
+class WorkerError(MessageError, RuntimeError):
     """A worker cannot do what was asked under its name; the message says why."""
 
     code = "worker_error"
-
-    def __init__(self, worker_id: str, problem: str) -> None:
-        super().__init__(worker_id, problem)
-        self.worker_id, self.problem = worker_id, problem
-
-    def __str__(self) -> str:
-        return f"the worker `{self.worker_id}`: {self.problem}"
+    worker_id: str
+    problem: str
+    _template = "the worker `{worker_id}`: {problem}"
 
 
-class ServerError(ToolcribError, ConnectionError):
+class ServerError(MessageError, ConnectionError):
     """A server that tools come from cannot be reached, does not speak the protocol, or was lost.
 
     Attributes:
@@ -74,36 +62,25 @@ class ServerError(ToolcribError, ConnectionError):
     """
 
     code = "server_error"
-
-    def __init__(self, server: str, problem: str, may_have_run: bool = False) -> None:
-        super().__init__(server, problem, may_have_run)
-        self.server, self.problem, self.may_have_run = server, problem, may_have_run
-
-    def __str__(self) -> str:
-        return f"the server `{self.server}` {self.problem}"
+    server: str
+    problem: str
+    may_have_run: bool = False
+    _template = "the server `{server}` {problem}"
 
 
-class RemoteToolError(ToolcribError):
+class RemoteToolError(MessageError):
     """A server says that its tool failed; `message` is what it says."""
 
     code = "remote_tool_error"
-
-    def __init__(self, server: str, message: str) -> None:
-        super().__init__(server, message)
-        self.server, self.message = server, message
-
-    def __str__(self) -> str:
-        return self.message
+    server: str
+    message: str
+    _template = "{message}"
 
 
-class FrontEndError(ToolcribError):
+class FrontEndError(MessageError):
     """A front end asks for what cannot be done; the message says why, and `status` is the HTTP status of the answer."""
 
     code = "front_end_error"
-
-    def __init__(self, message: str, status: int = 400) -> None:
-        super().__init__(message, status)
-        self.message, self.status = message, status
-
-    def __str__(self) -> str:
-        return self.message
+    message: str
+    status: int = 400
+    _template = "{message}"

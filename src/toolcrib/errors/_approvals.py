@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from toolcrib._numbers import count_text
-from toolcrib.errors._base import ToolcribError
+from toolcrib.errors._base import MessageError, ToolcribError
 
 
 class ApprovalRequired(ToolcribError):
@@ -30,14 +30,12 @@ class ApprovalRequired(ToolcribError):
         return f"`{self.tool}` needs approval, and has not run" if self.tool else "this call needs approval"
 
 
-class ApprovalError(ToolcribError, ValueError):
+class ApprovalError(MessageError, ValueError):
     """An answer to an approval request does not fit: unknown, stale, expired or used before."""
 
     code = "approval_error"
-
-    def __init__(self, tool: str, problem: str) -> None:
-        super().__init__(tool, problem)
-        self.tool, self.problem = tool, problem
+    tool: str
+    problem: str
 
     def __str__(self) -> str:
         whose = f" for `{self.tool}`" if self.tool else ""
@@ -62,27 +60,21 @@ class PendingLimitReached(ApprovalError):
         )
 
 
-class ApprovalDenied(ToolcribError, PermissionError):
+class ApprovalDenied(MessageError, PermissionError):
     """A call was refused, by a person or a rule; raised where refusal has to be an exception."""
 
     code = "approval_denied"
-
-    def __init__(self, tool: str, reason: str) -> None:
-        super().__init__(tool, reason)
-        self.tool, self.reason = tool, reason
-
-    def __str__(self) -> str:
-        return f"`{self.tool}` was not allowed: {self.reason}"
+    tool: str
+    reason: str
+    _template = "`{tool}` was not allowed: {reason}"
 
 
-class PolicyError(ToolcribError, ValueError):
+class PolicyError(MessageError, ValueError):
     """A policy's file cannot be used; the message names the rule and the field."""
 
     code = "bad_policy"
-
-    def __init__(self, file: str, problems: tuple[str, ...]) -> None:
-        super().__init__(file, problems)
-        self.file, self.problems = file, problems
+    file: str
+    problems: tuple[str, ...]
 
     def __str__(self) -> str:
         return f"the policy {self.file} cannot be used: {'; '.join(self.problems)}"

@@ -6,7 +6,8 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, ClassVar, Final, cast
+from inspect import Parameter, Signature
+from typing import Any, ClassVar, Final, cast, dataclass_transform
 from unicodedata import category, normalize
 
 _WORD_STARTS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\W_]+")
@@ -192,3 +193,32 @@ class ToolcribError(Exception):
     """Root of the tree. Subclasses pass every constructor argument on, so that they pickle."""
 
     code: ClassVar[str] = "toolcrib_error"
+
+
+@dataclass_transform(eq_default=False)
+class MessageError(ToolcribError):
+    """An error whose fields, the annotated attributes of its class, are what it is made of and what its message says.
+
+    A field with a value in the class may be left out.
+    """
+
+    _template: ClassVar[str] = ""  # of the message, by the names of the fields; a class may have a `__str__` instead
+    _signature: ClassVar[Signature] = Signature()
+
+    def __init_subclass__(cls) -> None:
+        fields = dict(cls._signature.parameters)
+        for name, kind in cls.__annotations__.items():
+            if not kind.startswith("ClassVar"):
+                default: Any = getattr(cls, name, Parameter.empty)
+                fields[name] = Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=kind)
+        cls._signature = Signature([*fields.values()])
+        cls.__signature__ = None if "__init__" in vars(cls) else cls._signature
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        fields = self._signature.bind(*args, **named)
+        fields.apply_defaults()
+        super().__init__(*fields.arguments.values())
+        vars(self).update(fields.arguments)
+
+    def __str__(self) -> str:
+        return self._template.format_map(vars(self))

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from typing import cast
 
 from toolcrib._numbers import count_text
-from toolcrib.errors._base import ToolcribError
+from toolcrib.errors._base import MessageError
 from toolcrib.errors._turns import NewerForm
 
 signal_of_newer_form: ContextVar[Callable[[NewerForm], BaseException] | None] = ContextVar(
@@ -24,33 +24,27 @@ _signals: tuple[type[BaseException], ...] = (
 )
 
 
-class ModelRetry(ToolcribError):
+class ModelRetry(MessageError):
     """A tool raises this to have the model try again, with `message` as the advice."""
 
     code = "model_retry"
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
-
-    def __str__(self) -> str:
-        return self.message
+    message: str
+    _template = "{message}"
 
 
-class RetriesExhausted(ToolcribError):
+class RetriesExhausted(MessageError):
     """The model used up the retryable answers of one tool in this run."""
 
     code = "retries_exhausted"
-
-    def __init__(self, tool: str, max_retries: int, last: str) -> None:
-        super().__init__(tool, max_retries, last)
-        self.tool, self.max_retries, self.last = tool, max_retries, last
+    tool: str
+    max_retries: int
+    last: str
 
     def __str__(self) -> str:
         return f"`{self.tool}` was retried {count_text(self.max_retries, 'time')} and still failed: {self.last}"
 
 
-class ToolTimeoutError(ToolcribError, TimeoutError):
+class ToolTimeoutError(MessageError, TimeoutError):
     """The deadline of one execution passed; distinct from a TimeoutError that the tool raised itself.
 
     Attributes:
@@ -58,10 +52,9 @@ class ToolTimeoutError(ToolcribError, TimeoutError):
     """
 
     code = "tool_timeout"
-
-    def __init__(self, tool: str, seconds: float, goes_on: bool | None = False) -> None:
-        super().__init__(tool, seconds, goes_on)
-        self.tool, self.seconds, self.goes_on = tool, seconds, goes_on
+    tool: str
+    seconds: float
+    goes_on: bool | None = False
 
     def __str__(self) -> str:
         text = f"`{self.tool}` did not finish within {self.seconds:g} s"
@@ -72,14 +65,13 @@ class ToolTimeoutError(ToolcribError, TimeoutError):
         return f"{text} and was stopped"
 
 
-class LimitReached(ToolcribError):
+class LimitReached(MessageError):
     """A budget of the run is used up."""
 
     code = "limit_reached"
-
-    def __init__(self, tool: str, limit: str, value: int) -> None:
-        super().__init__(tool, limit, value)
-        self.tool, self.limit, self.value = tool, limit, value
+    tool: str
+    limit: str
+    value: int
 
     def __str__(self) -> str:
         used = "it is" if self.value == 1 else "they are"
@@ -89,7 +81,7 @@ class LimitReached(ToolcribError):
         )
 
 
-class SpendLimitReached(ToolcribError):
+class SpendLimitReached(MessageError):
     """A model is not asked, as a limit of money is used up.
 
     Attributes:
@@ -97,45 +89,34 @@ class SpendLimitReached(ToolcribError):
     """
 
     code = "spend_limit_reached"
-
-    def __init__(self, text: str, free_at: float | None) -> None:
-        super().__init__(text, free_at)
-        self.text, self.free_at = text, free_at
-
-    def __str__(self) -> str:
-        return self.text
+    text: str
+    free_at: float | None
+    _template = "{text}"
 
 
-class NotCallable(ToolcribError, TypeError):
+class NotCallable(MessageError, TypeError):
     """The tool declares an input and has no function; user code executes it."""
 
     code = "not_callable"
-
-    def __init__(self, tool: str) -> None:
-        super().__init__(tool)
-        self.tool = tool
-
-    def __str__(self) -> str:
-        return (
-            f"`{self.tool}` declares an input and has no function. Execute it in your own loop, answer it with a hook "
-            "that returns Complete, or make it a function with @tool."
-        )
+    tool: str
+    _template = (
+        "`{tool}` declares an input and has no function. Execute it in your own loop, answer it with a hook "
+        "that returns Complete, or make it a function with @tool."
+    )
 
 
-class HookError(ToolcribError):
+class HookError(MessageError):
     """A hook, or another function of the host around a tool, raised; `kind` says which, and `hook` its name.
 
     The host has the error; a model is shown the kind of the hook, and no text of the error.
     """
 
     code = "hook_error"
-
-    def __init__(self, tool: str, kind: str, hook: str, error: str) -> None:
-        super().__init__(tool, kind, hook, error)
-        self.tool, self.kind, self.hook, self.error = tool, kind, hook, error
-
-    def __str__(self) -> str:
-        return f"the {self.kind} `{self.hook}` of `{self.tool}` failed: {self.error}"
+    tool: str
+    kind: str
+    hook: str
+    error: str
+    _template = "the {kind} `{hook}` of `{tool}` failed: {error}"
 
     @classmethod
     def of(cls, tool: str, kind: str, hook: object, raised: BaseException) -> HookError:
@@ -153,14 +134,12 @@ class HookError(ToolcribError):
         return hook_error
 
 
-class ExitError(ToolcribError, RuntimeError):
+class ExitError(MessageError, RuntimeError):
     """Code that a call runs raised what ends a process: `SystemExit`, or another error that is no `Exception`."""
 
     code = "exit"
-
-    def __init__(self, kind: str, detail: str) -> None:
-        super().__init__(kind, detail)
-        self.kind, self.detail = kind, detail
+    kind: str
+    detail: str
 
     def __str__(self) -> str:
         raised = f"{self.kind}({self.detail})" if self.detail else self.kind
@@ -225,30 +204,25 @@ def register_signal(kind: type[BaseException]) -> None:
         _signals = (*_signals, kind)
 
 
-class LockHeldError(ToolcribError, RuntimeError):
+class LockHeldError(MessageError, RuntimeError):
     """A tool waits for a lock that its own caller holds; it would wait for ever."""
 
     code = "lock_held"
-
-    def __init__(self, tool: str, lock: str) -> None:
-        super().__init__(tool, lock)
-        self.tool, self.lock = tool, lock
-
-    def __str__(self) -> str:
-        return (
-            f"`{self.tool}` waits for {self.lock}, which its own caller holds. Call the plain function (`.fn`) inside, "
-            "or give the two tools different locks."
-        )
+    tool: str
+    lock: str
+    _template = (
+        "`{tool}` waits for {lock}, which its own caller holds. Call the plain function (`.fn`) inside, "
+        "or give the two tools different locks."
+    )
 
 
-class CallStateError(ToolcribError, RuntimeError):
+class CallStateError(MessageError, RuntimeError):
     """A call is not in the state for what it is asked to do: it was executed before, or did not pass its gates."""
 
     code = "call_state"
-
-    def __init__(self, tool: str, call_id: str, state: str) -> None:
-        super().__init__(tool, call_id, state)
-        self.tool, self.call_id, self.state = tool, call_id, state
+    tool: str
+    call_id: str
+    state: str
 
     def __str__(self) -> str:
         if self.state == "executed":
@@ -256,40 +230,29 @@ class CallStateError(ToolcribError, RuntimeError):
         return f"the call {self.call_id} of `{self.tool}` is {self.state}: only an admitted call can be executed"
 
 
-class ToolCancelled(ToolcribError):
+class ToolCancelled(MessageError):
     """A tool awaited something that was cancelled, while its own call was not."""
 
     code = "tool_cancelled"
-
-    def __init__(self, tool: str) -> None:
-        super().__init__(tool)
-        self.tool = tool
-
-    def __str__(self) -> str:
-        return f"`{self.tool}` awaited a task that was cancelled, and has no result"
+    tool: str
+    _template = "`{tool}` awaited a task that was cancelled, and has no result"
 
 
-class ClientUnavailable(ToolcribError, RuntimeError):
+class ClientUnavailable(MessageError, RuntimeError):
     """A tool asks for what only a client has - a person, a model - and the call has no client that can be asked."""
 
     code = "client_unavailable"
-
-    def __init__(self, tool: str, wanted: str, why: str) -> None:
-        super().__init__(tool, wanted, why)
-        self.tool, self.wanted, self.why = tool, wanted, why
-
-    def __str__(self) -> str:
-        return f"`{self.tool}` asks for {self.wanted}, and there is none: {self.why}"
+    tool: str
+    wanted: str
+    why: str
+    _template = "`{tool}` asks for {wanted}, and there is none: {why}"
 
 
-class ClientAnswerError(ToolcribError, ValueError):
+class ClientAnswerError(MessageError, ValueError):
     """The answer of a client, or of an approver in its place, does not fit what the tool asked for."""
 
     code = "client_answer"
-
-    def __init__(self, tool: str, problem: str, by: str = "the client") -> None:
-        super().__init__(tool, problem, by)
-        self.tool, self.problem, self.by = tool, problem, by
-
-    def __str__(self) -> str:
-        return f"the answer of {self.by} does not fit what `{self.tool}` asked for: {self.problem}"
+    tool: str
+    problem: str
+    by: str = "the client"
+    _template = "the answer of {by} does not fit what `{tool}` asked for: {problem}"

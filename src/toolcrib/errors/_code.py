@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from toolcrib.errors._base import ToolcribError
+from toolcrib.errors._base import MessageError, ToolcribError
 
 
-class CodeError(ToolcribError):
+class CodeError(MessageError):
     """A program cannot be run as it stands; `line` counts from 1, 0 when unknown."""
 
     code = "code_error"
-
-    def __init__(self, problem: str, line: int = 0, kind: str = "SyntaxError") -> None:
-        super().__init__(problem, line, kind)
-        self.problem, self.line, self.kind = problem, line, kind
+    problem: str
+    line: int = 0
+    kind: str = "SyntaxError"
 
     def __str__(self) -> str:
         where = f" (line {self.line})" if self.line else ""
@@ -31,69 +30,50 @@ class SandboxLost(SandboxError):
     code = "sandbox_lost"
 
 
-class SandboxUnavailable(ToolcribError, RuntimeError):
+class SandboxUnavailable(MessageError, RuntimeError):
     """No sandbox of the wanted strength is available; the message names the remedy, and `layer` what is missing."""
 
     code = "sandbox_unavailable"
-
-    def __init__(self, problem: str, layer: str = "", remedy: str = "") -> None:
-        super().__init__(problem, layer, remedy)
-        self.problem, self.layer, self.remedy = problem, layer, remedy
+    problem: str
+    layer: str = ""
+    remedy: str = ""
 
     def __str__(self) -> str:
         return f"{self.problem}. {self.remedy}" if self.remedy else self.problem
 
 
-class PausedProgramError(ToolcribError, ValueError):
+class PausedProgramError(MessageError, ValueError):
     """A paused program cannot be read or resumed here: changed or cut, of another key, format, engine or toolkit."""
 
     code = "paused_program"
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
-        self.problem = problem
-
-    def __str__(self) -> str:
-        return f"this paused program cannot be resumed: {self.problem}"
+    problem: str
+    _template = "this paused program cannot be resumed: {problem}"
 
 
-class ReplayDiverged(ToolcribError, RuntimeError):
+class ReplayDiverged(MessageError, RuntimeError):
     """A program that was run again up to where it paused did something else; none of its suspended calls was made."""
 
     code = "replay_diverged"
-
-    def __init__(self, expected: str, came: str) -> None:
-        super().__init__(expected, came)
-        self.expected, self.came = expected, came
-
-    def __str__(self) -> str:
-        return (
-            f"the program did not do again what it did before it paused: {self.expected} was expected, and {self.came} "
-            "came. No suspended call was made. Run it again from its start"
-        )
+    expected: str
+    came: str
+    _template = (
+        "the program did not do again what it did before it paused: {expected} was expected, and {came} "
+        "came. No suspended call was made. Run it again from its start"
+    )
 
 
-class SavedProgramError(ToolcribError, ValueError):
+class SavedProgramError(MessageError, ValueError):
     """A program cannot be kept under a name, is not kept there, or did not come to its end when it was called."""
 
     code = "saved_program"
-
-    def __init__(self, name: str, problem: str) -> None:
-        super().__init__(name, problem)
-        self.name, self.problem = name, problem
-
-    def __str__(self) -> str:
-        return f"the program `{self.name}`: {self.problem}"
+    name: str
+    problem: str
+    _template = "the program `{name}`: {problem}"
 
 
-class SessionStateError(ToolcribError, ValueError):
+class SessionStateError(MessageError, ValueError):
     """The state of a session cannot be read or resumed here: changed, cut, of another key or format, or too large."""
 
     code = "session_state"
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
-        self.problem = problem
-
-    def __str__(self) -> str:
-        return f"this session cannot go on here: {self.problem}"
+    problem: str
+    _template = "this session cannot go on here: {problem}"

@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
-from toolcrib.errors._base import ToolcribError
+from toolcrib.errors._base import MessageError
 
 
-class CredentialError(ToolcribError, ConnectionError):
+class CredentialError(MessageError, ConnectionError):
     """A credential for a server cannot be had now; the message says why and what would mend it."""
 
     code = "credential_error"
-
-    def __init__(self, server: str, problem: str) -> None:
-        super().__init__(server, problem)
-        self.server, self.problem = server, problem
-
-    def __str__(self) -> str:
-        return f"the credentials for `{self.server}`: {self.problem}"
+    server: str
+    problem: str
+    _template = "the credentials for `{server}`: {problem}"
 
 
-class CredentialKeyError(ToolcribError, ValueError):
+class CredentialKeyError(MessageError, ValueError):
     """The key that credentials are encrypted with is missing, or is another one."""
 
     code = "credential_key_error"
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
-        self.problem = problem
-
-    def __str__(self) -> str:
-        return f"the key of the credentials: {self.problem}"
+    problem: str
+    _template = "the key of the credentials: {problem}"
 
 
-class ConsentError(ToolcribError, PermissionError):
+class ConsentError(MessageError, PermissionError):
     """A page or an authorization server's answer that gives no access: the message is for the person who sees it."""
 
     code = "consent_error"
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
-        self.problem = problem
-
-    def __str__(self) -> str:
-        return self.problem
+    problem: str
+    _template = "{problem}"

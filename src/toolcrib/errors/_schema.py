@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from toolcrib.errors._base import ToolcribError
+from toolcrib.errors._base import MessageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,60 +21,49 @@ class FieldProblem:
         return f"{self.field}: {self.problem}" if self.field else self.problem
 
 
-class InvalidArguments(ToolcribError, TypeError, ValueError):
+class InvalidArguments(MessageError, TypeError, ValueError):
     """The arguments do not fit the tool's schema; nothing ran."""
 
     code = "invalid_arguments"
-
-    def __init__(self, tool: str, problems: tuple[FieldProblem, ...]) -> None:
-        super().__init__(tool, problems)
-        self.tool, self.problems = tool, problems
+    tool: str
+    problems: tuple[FieldProblem, ...]
 
     def __str__(self) -> str:
         return f"`{self.tool}` cannot take these arguments: {'; '.join(map(str, self.problems))}"
 
 
-class InvalidOutput(ToolcribError, TypeError, ValueError):
+class InvalidOutput(MessageError, TypeError, ValueError):
     """A result that the host's own code gives is not of the type that the tool declares."""
 
     code = "invalid_output"
-
-    def __init__(self, tool: str, problems: tuple[FieldProblem, ...]) -> None:
-        super().__init__(tool, problems)
-        self.tool, self.problems = tool, problems
+    tool: str
+    problems: tuple[FieldProblem, ...]
 
     def __str__(self) -> str:
         return f"`{self.tool}` cannot be completed with this output: {'; '.join(map(str, self.problems))}"
 
 
-class InvalidSchema(ToolcribError, TypeError, ValueError):
+class InvalidSchema(MessageError, TypeError, ValueError):
     """A tool cannot be made of this name or this JSON schema."""
 
     code = "invalid_schema"
-
-    def __init__(self, tool: str, problem: FieldProblem) -> None:
-        super().__init__(tool, problem)
-        self.tool, self.problem = tool, problem
-
-    def __str__(self) -> str:
-        return f"`{self.tool}` cannot be made of a JSON schema: {self.problem}"
+    tool: str
+    problem: FieldProblem
+    _template = "`{tool}` cannot be made of a JSON schema: {problem}"
 
 
-class SchemaError(ToolcribError, TypeError):
+class SchemaError(MessageError, TypeError):
     """A parameter or return type has no JSON schema; direct Python calls still work."""
 
     code = "schema_error"
-
-    def __init__(self, tool: str, parameter: str, problem: str) -> None:
-        super().__init__(tool, parameter, problem)
-        self.tool, self.parameter, self.problem = tool, parameter, problem
-
-    def __str__(self) -> str:
-        return (
-            f"`{self.tool}` has no schema: parameter `{self.parameter}` {self.problem}. Annotate it with a type that "
-            "pydantic can describe, mark it `Annotated[T, Injected]` so that the host supplies it, or give it as a "
-            "fixed argument."
-        )
+    tool: str
+    parameter: str
+    problem: str
+    _template = (
+        "`{tool}` has no schema: parameter `{parameter}` {problem}. Annotate it with a type that "
+        "pydantic can describe, mark it `Annotated[T, Injected]` so that the host supplies it, or give it as a "
+        "fixed argument."
+    )
 
 
 class SchemaTooLarge(SchemaError):
@@ -94,27 +83,23 @@ class SchemaTooLarge(SchemaError):
         )
 
 
-class FormatError(ToolcribError, ValueError):
+class FormatError(MessageError, ValueError):
     """The tool cannot be offered to this provider as it is."""
 
     code = "format_error"
-
-    def __init__(self, tool: str, format: str, problem: str) -> None:
-        super().__init__(tool, format, problem)
-        self.tool, self.format, self.problem = tool, format, problem
-
-    def __str__(self) -> str:
-        return f"`{self.tool}` cannot be offered to {self.format}: {self.problem}"
+    tool: str
+    format: str
+    problem: str
+    _template = "`{tool}` cannot be offered to {format}: {problem}"
 
 
-class MissingProvided(ToolcribError, TypeError):
+class MissingProvided(MessageError, TypeError):
     """The tool declares an injected parameter that this run does not provide."""
 
     code = "missing_provided"
-
-    def __init__(self, tool: str, parameter: str, wanted: str) -> None:
-        super().__init__(tool, parameter, wanted)
-        self.tool, self.parameter, self.wanted = tool, parameter, wanted
+    tool: str
+    parameter: str
+    wanted: str
 
     def __str__(self) -> str:
         return (
@@ -123,14 +108,13 @@ class MissingProvided(ToolcribError, TypeError):
         )
 
 
-class ResultNotSerializable(ToolcribError, TypeError):
+class ResultNotSerializable(MessageError, TypeError):
     """The tool ran, and what it returned has no JSON form to show a model."""
 
     code = "result_not_serializable"
-
-    def __init__(self, tool: str, type_name: str, detail: str = "") -> None:
-        super().__init__(tool, type_name, detail)
-        self.tool, self.type_name, self.detail = tool, type_name, detail
+    tool: str
+    type_name: str
+    detail: str = ""
 
     def __str__(self) -> str:
         detail = f" ({self.detail})" if self.detail else ""

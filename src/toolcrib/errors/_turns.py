@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolcrib.errors._base import ToolcribError
+from toolcrib.errors._base import MessageError, ToolcribError
 
 
 class SafeExecutionError(ToolcribError, RuntimeError):
@@ -17,27 +17,23 @@ class WrongRunMethodError(ToolcribError, TypeError):
     code = "wrong_run_method"
 
 
-class TurnTimeoutError(ToolcribError, TimeoutError):
+class TurnTimeoutError(MessageError, TimeoutError):
     """A turn did not finish in its time; distinct from a TimeoutError that its tool raised."""
 
     code = "turn_timeout"
-
-    def __init__(self, tool: str, seconds: float) -> None:
-        super().__init__(tool, seconds)
-        self.tool, self.seconds = tool, seconds
-
-    def __str__(self) -> str:
-        return f"the turn of `{self.tool}` did not finish within {self.seconds:g} s and was stopped"
+    tool: str
+    seconds: float
+    _template = "the turn of `{tool}` did not finish within {seconds:g} s and was stopped"
 
 
-class NotPortableError(ToolcribError, TypeError):
+class NotPortableError(MessageError, TypeError):
     """A value cannot be written down as JSON and come back as what it is."""
 
     code = "not_portable"
-
-    def __init__(self, owner: str, what: str, type_name: str, reason: str = "") -> None:
-        super().__init__(owner, what, type_name, reason)
-        self.owner, self.what, self.type_name, self.reason = owner, what, type_name, reason
+    owner: str
+    what: str
+    type_name: str
+    reason: str = ""
 
     def __str__(self) -> str:
         reason = f" ({self.reason})" if self.reason else ""
@@ -47,7 +43,7 @@ class NotPortableError(ToolcribError, TypeError):
         )
 
 
-class NewerForm(ToolcribError, ValueError):
+class NewerForm(MessageError, ValueError):
     """Something stored is in a newer version of its form than this version of Toolcrib reads.
 
     Attributes:
@@ -57,45 +53,35 @@ class NewerForm(ToolcribError, ValueError):
     """
 
     code = "newer_form"
-
-    def __init__(self, form: str, version: int, known: int) -> None:
-        super().__init__(form, version, known)
-        self.form, self.version, self.known = form, version, known
-
-    def __str__(self) -> str:
-        return (
-            f"the stored {self.form} has version {self.version}, and this version of toolcrib reads up to "
-            f"{self.known}: leave it as it is, and read it with the newer toolcrib that wrote it"
-        )
+    form: str
+    version: int
+    known: int
+    _template = (
+        "the stored {form} has version {version}, and this version of toolcrib reads up to "
+        "{known}: leave it as it is, and read it with the newer toolcrib that wrote it"
+    )
 
 
-class CompletionCheckReturnError(ToolcribError, TypeError):
+class CompletionCheckReturnError(MessageError, TypeError):
     """A completion check returned something other than a bool."""
 
     code = "completion_check_return"
-
-    def __init__(self, tool: str, type_name: str) -> None:
-        super().__init__(tool, type_name)
-        self.tool, self.type_name = tool, type_name
-
-    def __str__(self) -> str:
-        return f"the completion check `{self.tool}` must return a bool, and returned {self.type_name}"
+    tool: str
+    type_name: str
+    _template = "the completion check `{tool}` must return a bool, and returned {type_name}"
 
 
-class RoundError(ToolcribError, ValueError):
+class RoundError(MessageError, ValueError):
     """A round is not in the state that the host's call needs; the message lists the problems."""
 
     code = "round_error"
-
-    def __init__(self, problems: tuple[str, ...]) -> None:
-        super().__init__(problems)
-        self.problems = problems
+    problems: tuple[str, ...]
 
     def __str__(self) -> str:
         return "; ".join(self.problems)
 
 
-class NoResult(ToolcribError, AttributeError):
+class NoResult(MessageError, AttributeError):
     """The turn or call that was asked for its result or its request has none.
 
     Attributes:
@@ -105,13 +91,10 @@ class NoResult(ToolcribError, AttributeError):
     """
 
     code = "no_result"
-
-    def __init__(self, what: str, reason: str, mend: str) -> None:
-        super().__init__(what, reason, mend)
-        self.what, self.reason, self.mend = what, reason, mend
-
-    def __str__(self) -> str:
-        return f"{self.what}: {self.reason}; {self.mend}"
+    what: str
+    reason: str
+    mend: str
+    _template = "{what}: {reason}; {mend}"
 
 
 class CommitError(RoundError):

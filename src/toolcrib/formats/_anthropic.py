@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 from toolcrib.calls import Media, carried
 from toolcrib.errors import FormatError
@@ -32,7 +32,7 @@ from toolcrib.formats._reply_types import MessagesReply
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, error_in
 from toolcrib.formats._strict_schema import STRUCTURE, TEXT_FORMATS, StrictRules, check_root, strict_schema
-from toolcrib.formats._transcript_rules import CallKey, RefusedPart, in_one_message
+from toolcrib.formats._transcript_rules import CallKey, RefusedPart
 from toolcrib.formats._usage import UsageKeys
 from toolcrib.formats._wire import CallPiece, Choice, Item, Turn, WireCall, WireReply, WireResult
 from toolcrib.jsonschema import subschemas
@@ -221,22 +221,22 @@ class _Anthropic(MessageBlocks, ProviderFormat):
     def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
         return ((block.get("type"), block) for block in objects_in(item.get("content")))
 
-    def canonical_item(self, item: Item, broken: Collection[int]) -> Item:
-        place, blocks = -1, list[Item]()
-        for block in item["content"]:
-            if block.get("type") == "tool_use":
-                place += 1
-                sent = {} if place in broken else arguments_object(block.get("input"))
-                block = block if sent is block.get("input") else {**block, "input": sent}
-            blocks.append(block)
-        return {**item, "content": blocks}
-
     # --- transcripts
 
+    def call_in(self, part: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        return part if part.get("type") == "tool_use" else None
+
+    def with_call(self, part: Mapping[str, Any], call: Item) -> Item:
+        return call
+
+    def is_result(self, part: Mapping[str, Any]) -> bool:
+        return part.get("type") == "tool_result"
+
+    def result_key(self, part: Mapping[str, Any]) -> CallKey:
+        return text_or_empty(part.get("tool_use_id"))
+
     def calls_of(self, item: Mapping[str, Any]) -> tuple[WireCall, ...]:
-        if item.get("role") != "assistant":
-            return ()
-        return tuple(map(_read_call, _blocks(item, "tool_use")))
+        return tuple(map(_read_call, self.calls_in(item)))
 
     def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
         return tuple(
@@ -245,45 +245,14 @@ class _Anthropic(MessageBlocks, ProviderFormat):
                 _text_of(block.get("content")),
                 bool(block.get("is_error")),
             )
-            for block in _blocks(item, "tool_result")
+            for block in self.results_in(item)
         )
 
     def call_keys(self, item: Mapping[str, Any]) -> list[CallKey]:
-        if item.get("role") != "assistant":
-            return []
-        return [text_or_empty(b.get("id")) for b in objects_in(item.get("content")) if b.get("type") == "tool_use"]
-
-    def result_keys(self, item: Mapping[str, Any]) -> list[CallKey] | None:
-        blocks = objects_in(item.get("content"))
-        keys: list[CallKey] = [text_or_empty(b.get("tool_use_id")) for b in blocks if b.get("type") == "tool_result"]
-        return None if keys and self.leading(item) < len(keys) else keys
+        return [text_or_empty(call.get("id")) for call in self.calls_in(item)]
 
     def answer(self, results: Sequence[WireResult]) -> list[Item]:
         return self.pack([_tool_result(result) for result in results])
-
-    def raw_results(self, item: Mapping[str, Any]) -> list[Item]:
-        return [dict(block) for block in _blocks(item, "tool_result")]
-
-    def leading(self, item: Mapping[str, Any]) -> int:
-        if item.get("role") != "user":
-            return 0
-        kinds = [block.get("type") for block in objects_in(item.get("content"))]
-        return next((place for place, kind in enumerate(kinds) if kind != "tool_result"), len(kinds))
-
-    def rest_of(self, item: Mapping[str, Any]) -> Item | None:
-        content = item.get("content")
-        if not isinstance(content, list | tuple):
-            return dict(item)
-        rest = [block for block in objects_in(cast("object", content)) if block.get("type") != "tool_result"]
-        return {**item, "content": rest} if rest else None
-
-    def pack(self, raw: Sequence[Item], rest: Item | None = None) -> list[Item]:
-        return in_one_message(raw, rest, "content")
-
-    def with_call_ids(self, item: Mapping[str, Any], ids: Sequence[str]) -> Item:
-        new = iter(ids)
-        blocks = objects_in(item.get("content"))
-        return {**item, "content": [{**b, "id": next(new)} if b.get("type") == "tool_use" else b for b in blocks]}
 
     def with_result_id(self, raw: Item, id: str) -> Item:
         return {**raw, "tool_use_id": id}
@@ -350,30 +319,17 @@ class _Anthropic(MessageBlocks, ProviderFormat):
     def one_call(self, choice: Any) -> Item:
         return {"tool_choice": {**choice, "disable_parallel_tool_use": True}}
 
-    def user(self, text: str) -> list[Item]:
-        return [{"role": "user", "content": text}]
-
-    def system(self, text: str) -> list[Item]:
-        return []
-
     def takes_media(self, media: Media) -> bool:
         return media.mime_type in _TAKEN and media.is_sendable
 
     def user_message(self, parts: Sequence[str | Media]) -> list[Item]:
         return [{"role": "user", "content": list(map(_file, parts))}]
 
-    def assistant(self, text: str) -> list[Item]:
-        return [{"role": "assistant", "content": text}]
-
     def asking(self, text: str, calls: Sequence[WireCall]) -> list[Item]:
         blocks = [{"type": "text", "text": text}] if text else list[Item]()
         named = [(call.id, call.name, arguments_object(call.arguments)) for call in calls]
         blocks += [{"type": "tool_use", "id": id, "name": name, "input": sent} for id, name, sent in named]
         return [{"role": "assistant", "content": blocks}]
-
-
-def _blocks(item: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
-    return [block for block in objects_in(item.get("content")) if block.get("type") == kind]
 
 
 def _text_of(content: object) -> str:

@@ -34,7 +34,7 @@ from toolcrib.formats._reply_types import ConverseReply
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, StreamEnd, error_in
 from toolcrib.formats._strict_schema import check_root, strict_schema
-from toolcrib.formats._transcript_rules import CallKey, Speaker, in_one_message
+from toolcrib.formats._transcript_rules import CallKey, Speaker
 from toolcrib.formats._usage import UsageKeys
 from toolcrib.formats._wire import CallPiece, Choice, Item, Turn, WireCall, WireReply, WireResult
 
@@ -63,6 +63,8 @@ class _Bedrock(MessageBlocks, ProviderFormat):
     provider = "aws.bedrock"
     prices = "aws"
     parameter_names = ANTHROPIC_NAMES  # of whose models it is the way
+    id_key = "toolUseId"
+    takes_one_call = False
     layout = Layout("next")  # refused in one message: "The toolUse blocks at messages.2.content contain duplicate Ids"
     stops = MappingProxyType[str, StopKind](
         {
@@ -137,7 +139,7 @@ class _Bedrock(MessageBlocks, ProviderFormat):
         for key, event in ((key, object_or_empty(value)) for key, value in chunk.items()):
             place = number_at(event, "contentBlockIndex", [])
             if key == "contentBlockStart":
-                use = _use_of(_inner(event, "start")) or {}
+                use = self.call_in(_inner(event, "start")) or {}
                 yield CallPiece(_id(use), text_or_empty(use.get("name")), place=place, begins=True)
             elif key == "contentBlockDelta":
                 text = text_or_empty(_inner(_inner(event, "delta"), "toolUse").get("input"))
@@ -153,7 +155,7 @@ class _Bedrock(MessageBlocks, ProviderFormat):
         calls = 0
         for place, block in enumerate(sent):
             fields = _cited(fields_of(block, _KINDS, misread))
-            use = _use_of(fields)
+            use = self.call_in(fields)
             if use is not None and not text_or_empty(use.get("name")):
                 misread.append("one of its calls named no tool and was left out")
                 continue
@@ -172,62 +174,44 @@ class _Bedrock(MessageBlocks, ProviderFormat):
     def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
         return ((key, block) for block in objects_in(item.get("content")) for key in block)
 
-    def canonical_item(self, item: Item, broken: Collection[int]) -> Item:
-        place, blocks = -1, list[Item]()
-        for block in item["content"]:
-            use = _use_of(block)
-            if use is not None:
-                place += 1
-                block = {"toolUse": {**use, "input": {} if place in broken else arguments_object(use.get("input"))}}
-            blocks.append(block)
-        return {**item, "content": blocks}
-
     # --- transcripts
+
+    def call_in(self, part: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return the call in a block; a call of a tool of the provider's own waits for no client."""
+        use = _inner(part, "toolUse")
+        return use if "toolUse" in part and use.get("type") != "server_tool_use" else None
+
+    def with_call(self, part: Mapping[str, Any], call: Item) -> Item:
+        return {"toolUse": call}
+
+    def is_result(self, part: Mapping[str, Any]) -> bool:
+        return "toolResult" in part
+
+    def results_in(self, item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """Return the blocks that are results of the client's; those in an assistant's message are the provider's."""
+        return super().results_in(item) if item.get("role") == "user" else []
+
+    def result_key(self, part: Mapping[str, Any]) -> CallKey:
+        return _id(_inner(part, "toolResult"))
 
     def calls_of(self, item: Mapping[str, Any]) -> tuple[WireCall, ...]:
         return tuple(
-            WireCall(_id(use), text_or_empty(use.get("name")), raw_arguments(use.get("input"))) for use in _uses(item)
+            WireCall(_id(use), text_or_empty(use.get("name")), raw_arguments(use.get("input")))
+            for use in self.calls_in(item)
         )
 
     def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
-        results = [block["toolResult"] for block in _results(item)]
+        results = [block["toolResult"] for block in self.results_in(item)]
         return tuple(
             WireResult(WireCall(_id(result), "", ""), _shown(result.get("content")), result.get("status") == "error")
             for result in map(object_or_empty, results)
         )
 
     def call_keys(self, item: Mapping[str, Any]) -> list[CallKey]:
-        return [_id(use) for use in _uses(item)]
-
-    def result_keys(self, item: Mapping[str, Any]) -> list[CallKey] | None:
-        keys: list[CallKey] = [_id(object_or_empty(block["toolResult"])) for block in _results(item)]
-        return None if keys and self.leading(item) < len(keys) else keys
+        return [_id(use) for use in self.calls_in(item)]
 
     def answer(self, results: Sequence[WireResult]) -> list[Item]:
         return self.pack([{"toolResult": _tool_result(result)} for result in results])
-
-    def raw_results(self, item: Mapping[str, Any]) -> list[Item]:
-        return [dict(block) for block in _results(item)]
-
-    def leading(self, item: Mapping[str, Any]) -> int:
-        if item.get("role") != "user":  # the provider's own
-            return 0
-        are_results = ["toolResult" in block for block in objects_in(item.get("content"))]
-        return next((place for place, is_result in enumerate(are_results) if not is_result), len(are_results))
-
-    def rest_of(self, item: Mapping[str, Any]) -> Item | None:
-        rest = [block for block in objects_in(item.get("content")) if "toolResult" not in block]
-        return {**item, "content": rest} if rest else None
-
-    def pack(self, raw: Sequence[Item], rest: Item | None = None) -> list[Item]:
-        return in_one_message(raw, rest, "content")
-
-    def with_call_ids(self, item: Mapping[str, Any], ids: Sequence[str]) -> Item:
-        new, blocks = iter(ids), list[Item]()
-        for block in objects_in(item.get("content")):
-            use = _use_of(block)
-            blocks.append(dict(block) if use is None else {"toolUse": {**use, "toolUseId": next(new)}})
-        return {**item, "content": blocks}
 
     def with_result_id(self, raw: Item, id: str) -> Item:
         return {"toolResult": {**object_or_empty(raw["toolResult"]), "toolUseId": id}}
@@ -277,9 +261,6 @@ class _Bedrock(MessageBlocks, ProviderFormat):
     def choice_parameters(self, choice: Any) -> Item:
         return {"toolChoice": choice}
 
-    def one_call(self, choice: Any) -> Item:
-        raise ValueError(f"{self.title} cannot be held to one call at a time; leave `parallel` out")
-
     def cached_system(self, text: str) -> Any:
         return [{"text": text}, _CACHE_POINT] if text else []
 
@@ -292,9 +273,6 @@ class _Bedrock(MessageBlocks, ProviderFormat):
 
     def user(self, text: str) -> list[Item]:
         return [{"role": "user", "content": [{"text": text}]}]
-
-    def system(self, text: str) -> list[Item]:
-        return []
 
     def takes_media(self, media: Media) -> bool:
         return media.data is not None and media.mime_type in {*_IMAGES, *_FILES}
@@ -327,25 +305,6 @@ def _cited(block: Item) -> Item:
     if "citationsContent" not in block or "text" not in block:
         return block
     return {"citationsContent": {"content": [{"text": block["text"]}], **block["citationsContent"]}}
-
-
-def _use_of(block: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the call in a block that waits for the client; a call of a tool of the provider's own does not."""
-    use = _inner(block, "toolUse")
-    return use if "toolUse" in block and use.get("type") != "server_tool_use" else None
-
-
-def _uses(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    if item.get("role") != "assistant":
-        return []
-    return [use for block in objects_in(item.get("content")) if (use := _use_of(block)) is not None]
-
-
-def _results(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the blocks that are results of the client's; those in an assistant's message are the provider's."""
-    if item.get("role") != "user":
-        return []
-    return [block for block in objects_in(item.get("content")) if "toolResult" in block]
 
 
 def _id(use: Mapping[str, Any]) -> str:

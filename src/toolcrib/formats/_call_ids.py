@@ -10,12 +10,23 @@ from toolcrib._json_writer import valid_text
 from toolcrib.formats._wire import WireCall
 
 IdMaker = Callable[[str], str]
+_UNSENT = "unnamed_"  # begins the ids that were made here
 _WRITER = json.JSONEncoder(sort_keys=True, default=str)
 
 
 def made_id(seed: str) -> str:
     """Return an id for a call that came without one, the same for the same seed."""
     return f"call_{sha256(seed.encode('utf-8', 'replace')).hexdigest()[:24]}"
+
+
+def unsent_id(seed: str) -> str:
+    """Return an id that never goes out, for a call that came without one; the same for the same seed."""
+    return made_id(seed).replace("call_", _UNSENT)
+
+
+def is_sent(id: str) -> bool:
+    """Return whether an id goes out: it is one, and was not made here."""
+    return bool(id) and not id.startswith(_UNSENT)
 
 
 def seed_of(value: object, position: int) -> str:

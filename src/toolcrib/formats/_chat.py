@@ -193,9 +193,9 @@ class ChatFormat(ProviderFormat):
         return [*keys, _legacy_id(legacy)] if legacy else keys
 
     def result_keys(self, item: Mapping[str, Any]) -> list[CallKey] | None:
-        if item.get("role") == "function":
-            return [_legacy_id(item)]
-        return [text_or_empty(item.get("tool_call_id"))] if item.get("role") == "tool" else []
+        if item.get("role") not in self.result_roles:
+            return []
+        return [_legacy_id(item) if item["role"] == "function" else text_or_empty(item.get("tool_call_id"))]
 
     def calls_of(self, item: Mapping[str, Any]) -> tuple[WireCall, ...]:
         if item.get("role") != "assistant":
@@ -214,15 +214,6 @@ class ChatFormat(ProviderFormat):
         call = WireCall(str(id), text_or_empty(item.get("name")), "")
         return (WireResult(call, _text_of(item.get("content"))),)
 
-    def raw_results(self, item: Mapping[str, Any]) -> list[Item]:
-        return [dict(item)] if item.get("role") in self.result_roles else []
-
-    def leading(self, item: Mapping[str, Any]) -> int:
-        return int(item.get("role") in self.result_roles)
-
-    def rest_of(self, item: Mapping[str, Any]) -> Item | None:
-        return None if item.get("role") in self.result_roles else dict(item)
-
     def with_call_ids(self, item: Mapping[str, Any], ids: Sequence[str]) -> Item:
         calls = [{**call, "id": id} for call, id in zip(objects_in(item.get("tool_calls")), ids, strict=True)]
         return {**item, "tool_calls": calls}
@@ -230,14 +221,8 @@ class ChatFormat(ProviderFormat):
     def with_result_id(self, raw: Item, id: str) -> Item:
         return {**raw, "tool_call_id": id}
 
-    def user(self, text: str) -> list[Item]:
-        return [{"role": "user", "content": text}]
-
     def system(self, text: str) -> list[Item]:
         return [{"role": "system", "content": text}]
-
-    def assistant(self, text: str) -> list[Item]:
-        return [{"role": "assistant", "content": text}]
 
     def asking(self, text: str, calls: Sequence[WireCall]) -> list[Item]:
         message: Item = {"role": "assistant", **({"content": text} if text else {})}

@@ -56,6 +56,7 @@ class _Cohere(ChatFormat):
     reply_type = CohereReply
     sdk = "cohere"
     result_roles = ("tool",)
+    takes_one_call = False
     layout = Layout("run")  # refused, by Command A, in the words of OpenAI's chat
     stops = MappingProxyType[str, StopKind](
         {
@@ -195,9 +196,6 @@ class _Cohere(ChatFormat):
 
     def choice_parameters(self, choice: Any) -> Item:
         return {} if choice is None else {"tool_choice": choice}
-
-    def one_call(self, choice: Any) -> Item:
-        raise ValueError(f"{self.title} cannot be held to one call at a time; leave `parallel` out")
 
 
 def _check_required(tool: str, schema: Item) -> None:

@@ -130,6 +130,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         client: The provider's own client; None where none is known.
         provider: The provider's name in OpenTelemetry's conventions.
         prices: The provider's name in the package `genai-prices`; empty for one without prices.
+        takes_one_call: Whether a request can hold the model to one call at a time.
         repairs: Whether arguments that are nearly JSON are read as what they nearly are; see `repairing`.
     """
 
@@ -144,6 +145,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
     client: ClassVar[ProviderClient | None] = None
     provider: ClassVar[str]
     prices: ClassVar[str] = ""
+    takes_one_call: ClassVar[bool] = True
     repairs: bool = False
 
     def repairing(self) -> Self:
@@ -365,7 +367,13 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         return {"tool_choice": choice}
 
     def one_call(self, choice: Any) -> Item:
-        """Return the parameters of a request with this choice, in which the model makes one call at a time."""
+        """Return the parameters of a request with this choice, in which the model makes one call at a time.
+
+        Raises:
+            ValueError: The provider cannot be held to that.
+        """
+        if not self.takes_one_call:
+            raise ValueError(f"{self.title} cannot be held to one call at a time; leave `parallel` out")
         return {"tool_choice": choice, "parallel_tool_calls": False}
 
     def request(self, messages: Sequence[Item], system: Any, output: Mapping[str, Any] | None) -> Item:

@@ -18,6 +18,7 @@ from typing import Any, cast
 from pydantic.alias_generators import to_camel
 
 from toolcrib.calls import Media, carried
+from toolcrib.formats._call_ids import is_sent
 from toolcrib.formats._canonical_json import arguments_object
 from toolcrib.formats._format import Declaration
 from toolcrib.formats._gemini_schema import json_schema, openapi_schema, takes_json_schema
@@ -31,12 +32,13 @@ from toolcrib.formats._json_reading import (
     objects_in,
     text_or_empty,
 )
-from toolcrib.formats._optional_ids import OptionalIds, is_sent
+from toolcrib.formats._message_blocks import MessageParts
+from toolcrib.formats._optional_ids import OptionalIds
 from toolcrib.formats._reply_types import GeminiReply
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, error_in
 from toolcrib.formats._strict_schema import check_root
-from toolcrib.formats._transcript_rules import CallKey, Speaker, in_one_message
+from toolcrib.formats._transcript_rules import CallKey, Speaker
 from toolcrib.formats._usage import UsageKeys
 from toolcrib.formats._user_words import UserWords
 from toolcrib.formats._wire import CallPiece, Choice, Item, Turn, WireCall, WireReply, WireResult
@@ -66,7 +68,7 @@ _INPUT_COUNTS = ("promptTokenCount", "toolUsePromptTokenCount", "prompt_token_co
 _OUTPUT_COUNTS = ("candidatesTokenCount", "thoughtsTokenCount", "candidates_token_count", "thoughts_token_count")
 
 
-class _Gemini(OptionalIds):
+class _Gemini(MessageParts, OptionalIds):
     title = "gemini"
     reply_type = GeminiReply
     provider = "gcp.gemini"
@@ -76,6 +78,8 @@ class _Gemini(OptionalIds):
     names_rule = "up to 128 letters, digits, `_`, `.`, `:` and `-`, beginning with a letter or `_`"
     parameter_names = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
     strict = False
+    takes_one_call = False
+    parts_key, model_role, input_key, needs_input = "parts", "model", "args", False
     returns = True
     # Refused: "Please ensure that the number of function response parts is equal to the number of function call parts
     # of the function call turn". Several turns with calls in a row were recorded to be taken.
@@ -192,58 +196,33 @@ class _Gemini(OptionalIds):
     def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
         return ((key, part) for part in objects_in(item.get("parts")) for key in part)
 
-    def canonical_item(self, item: Item, broken: Collection[int]) -> Item:
-        place, parts = -1, list[Item]()
-        for part in item["parts"]:
-            if "functionCall" in part:
-                place += 1
-                call = part["functionCall"]
-                sent = {} if place in broken else arguments_object(call.get("args"))
-                if "args" in call and sent is not call["args"]:
-                    part = {**part, "functionCall": {**call, "args": sent}}
-            parts.append(part)
-        return {**item, "parts": parts}
-
     # --- transcripts
 
+    def call_in(self, part: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        return object_or_empty(part["functionCall"]) if "functionCall" in part else None
+
+    def with_call(self, part: Mapping[str, Any], call: Item) -> Item:
+        return {**part, "functionCall": call}
+
+    def is_result(self, part: Mapping[str, Any]) -> bool:
+        return "functionResponse" in part
+
+    def result_key(self, part: Mapping[str, Any]) -> CallKey:
+        response = object_or_empty(part["functionResponse"])
+        return (text_or_empty(response.get("id")), text_or_empty(response.get("name")))
+
     def sent_calls(self, item: Mapping[str, Any]) -> list[tuple[str, str, object]]:
-        if item.get("role") != "model":
-            return []
-        parts = objects_in(item.get("parts"))
-        sent = [object_or_empty(part["functionCall"]) for part in parts if "functionCall" in part]
-        # The API leaves `args` out where they are empty.
+        sent = self.calls_in(item)  # the API leaves `args` out where they are empty
         return [(text_or_empty(call.get("id")), text_or_empty(call.get("name")), call.get("args", {})) for call in sent]
 
     def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
-        return tuple(map(_read_result, _responses(item)))
-
-    def result_keys(self, item: Mapping[str, Any]) -> list[CallKey] | None:
-        responses = [object_or_empty(part["functionResponse"]) for part in _responses(item)]
-        if responses and self.leading(item) < len(responses):
-            return None
-        return [(text_or_empty(response.get("id")), text_or_empty(response.get("name"))) for response in responses]
+        return tuple(map(_read_result, self.results_in(item)))
 
     def answer(self, results: Sequence[WireResult]) -> list[Item]:
         return self.pack([_function_response(result) for result in results])
 
-    def raw_results(self, item: Mapping[str, Any]) -> list[Item]:
-        return [dict(part) for part in _responses(item)]
-
-    def leading(self, item: Mapping[str, Any]) -> int:
-        if item.get("role") not in ("user", "function"):
-            return 0
-        are_results = ["functionResponse" in part for part in objects_in(item.get("parts"))]
-        return next((place for place, is_result in enumerate(are_results) if not is_result), len(are_results))
-
-    def rest_of(self, item: Mapping[str, Any]) -> Item | None:
-        rest = [part for part in objects_in(item.get("parts")) if "functionResponse" not in part]
-        return {**item, "parts": rest} if rest else None
-
     def words_of(self, item: Mapping[str, Any]) -> UserWords:
         return super().words_of({"role": "user", **item})  # the provider takes an item without a role as the user's
-
-    def pack(self, raw: Sequence[Item], rest: Item | None = None) -> list[Item]:
-        return in_one_message(raw, rest, "parts")
 
     def missing_turns(self, before: Mapping[str, Any] | None, item: Mapping[str, Any]) -> Sequence[Speaker]:
         if item.get("role") != "model":
@@ -253,17 +232,6 @@ class _Gemini(OptionalIds):
         if before is None or (before.get("role") == "model" and self.call_keys(item) and not self.call_keys(before)):
             return ("user",)
         return ()
-
-    def with_call_ids(self, item: Mapping[str, Any], ids: Sequence[str]) -> Item:
-        new = iter(ids)
-        parts: list[Item] = []
-        for part in objects_in(item.get("parts")):
-            if "functionCall" in part:
-                id = next(new)
-                id_field = {"id": id} if is_sent(id) else {}
-                part = {**part, "functionCall": {**object_or_empty(part["functionCall"]), **id_field}}
-            parts.append(dict(part))
-        return {**item, "parts": parts}
 
     def with_result_id(self, raw: Item, id: str) -> Item:
         return {**raw, "functionResponse": {**object_or_empty(raw["functionResponse"]), "id": id}}
@@ -281,14 +249,8 @@ class _Gemini(OptionalIds):
     def choice_parameters(self, choice: Any) -> Item:
         return {"tool_config": choice}
 
-    def one_call(self, choice: Any) -> Item:
-        raise ValueError("gemini cannot be held to one call at a time; leave `parallel` out")
-
     def user(self, text: str) -> list[Item]:
         return [{"role": "user", "parts": [{"text": text}]}]
-
-    def system(self, text: str) -> list[Item]:
-        return []
 
     def takes_media(self, media: Media) -> bool:
         return media.data is not None
@@ -342,10 +304,6 @@ def _written(value: object) -> Any:
 
 def _text_of(parts: object) -> str:
     return "".join(text_or_empty(part.get("text")) for part in objects_in(parts) if not part.get("thought"))
-
-
-def _responses(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [part for part in objects_in(item.get("parts")) if "functionResponse" in part]
 
 
 def _read_result(part: Mapping[str, Any]) -> WireResult:

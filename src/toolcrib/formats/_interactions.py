@@ -67,6 +67,7 @@ class _Interactions(ProviderFormat):
     names_rule = "up to 128 letters, digits, `_`, `.`, `:` and `-`, beginning with a letter or `_`"
     parameter_names = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
     strict = False
+    takes_one_call = False
     layout = Layout("later", unique=True)  # a result has the id of its call alone, wherever it stands: `call_id`
     stops = MappingProxyType[str, StopKind](
         {  # the status of an interaction
@@ -229,15 +230,6 @@ class _Interactions(ProviderFormat):
     def answer(self, results: Sequence[WireResult]) -> list[Item]:
         return list(map(_answer, results))
 
-    def raw_results(self, item: Mapping[str, Any]) -> list[Item]:
-        return [dict(item)] if self.result_keys(item) else []
-
-    def leading(self, item: Mapping[str, Any]) -> int:
-        return len(self.result_keys(item) or ())
-
-    def rest_of(self, item: Mapping[str, Any]) -> Item | None:
-        return None if self.result_keys(item) else dict(item)
-
     def with_call_ids(self, item: Mapping[str, Any], ids: Sequence[str]) -> Item:
         return {**item, "id": ids[0]}
 
@@ -262,14 +254,8 @@ class _Interactions(ProviderFormat):
     def choice_parameters(self, choice: Any) -> Item:
         return {"generation_config": {"tool_choice": choice}}
 
-    def one_call(self, choice: Any) -> Item:
-        raise ValueError(f"{self.title} cannot be held to one call at a time; leave `parallel` out")
-
     def user(self, text: str) -> list[Item]:
         return self.user_message([text])
-
-    def system(self, text: str) -> list[Item]:
-        return []
 
     def assistant(self, text: str) -> list[Item]:
         return [{"type": "model_output", "content": [_part(text)]}]

@@ -1,15 +1,17 @@
-"""Message blocks: which blocks of a message Anthropic and Bedrock refuse, in a reply and in a transcript."""
+"""Message blocks: calls and results that are parts of a message, and which blocks Anthropic and Bedrock refuse."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 from toolcrib.calls import value_class
-from toolcrib.formats._json_reading import is_object, object_or_empty, text_or_empty
-from toolcrib.formats._transcript_rules import RefusedPart, TranscriptRules
+from toolcrib.formats._call_ids import is_sent
+from toolcrib.formats._canonical_json import arguments_object
+from toolcrib.formats._json_reading import is_object, object_or_empty, objects_in, text_or_empty
+from toolcrib.formats._transcript_rules import CallKey, RefusedPart, TranscriptRules
 from toolcrib.formats._wire import Item
 
 _CALLER = -1  # the place of a call's caller, in the call
@@ -40,7 +42,97 @@ class Block:
 OTHER = Block("other")
 
 
-class MessageBlocks(TranscriptRules):
+class MessageParts(TranscriptRules):
+    """Rules of a provider whose calls are parts of the model's message, and their results the first ones of the next.
+
+    Attributes:
+        parts_key: Where a message has its parts.
+        model_role: The role of the model's messages.
+        id_key: Where a call has its id.
+        input_key: Where a call has its arguments.
+        needs_input: Whether a call without arguments has an empty object of them.
+    """
+
+    parts_key: ClassVar[str] = "content"
+    model_role: ClassVar[str] = "assistant"
+    id_key: ClassVar[str] = "id"
+    input_key: ClassVar[str] = "input"
+    needs_input: ClassVar[bool] = True
+
+    @abstractmethod
+    def call_in(self, part: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return the call that a part is and that waits for the client; None for any other part."""
+
+    @abstractmethod
+    def with_call(self, part: Mapping[str, Any], call: Item) -> Item:
+        """Return a part with another call in the place of its own."""
+
+    @abstractmethod
+    def is_result(self, part: Mapping[str, Any]) -> bool:
+        """Return whether a part is a result of the client's."""
+
+    @abstractmethod
+    def result_key(self, part: Mapping[str, Any]) -> CallKey:
+        """Return the key of the call that a result answers."""
+
+    def calls_in(self, item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """Return the calls in an item, in order."""
+        parts = objects_in(item.get(self.parts_key)) if item.get("role") == self.model_role else ()
+        return [call for part in parts if (call := self.call_in(part)) is not None]
+
+    def results_in(self, item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """Return the parts of an item that are results, in order."""
+        return [part for part in objects_in(item.get(self.parts_key)) if self.is_result(part)]
+
+    def result_keys(self, item: Mapping[str, Any]) -> list[CallKey] | None:
+        keys = list(map(self.result_key, self.results_in(item)))
+        return None if keys and self.leading(item) < len(keys) else keys
+
+    def raw_results(self, item: Mapping[str, Any]) -> list[Item]:
+        return list(map(dict, self.results_in(item)))
+
+    def leading(self, item: Mapping[str, Any]) -> int:
+        if item.get("role") not in ("user", "function"):
+            return 0
+        are_results = list(map(self.is_result, objects_in(item.get(self.parts_key))))
+        return next((place for place, is_result in enumerate(are_results) if not is_result), len(are_results))
+
+    def rest_of(self, item: Mapping[str, Any]) -> Item | None:
+        content = item.get(self.parts_key)
+        if not isinstance(content, list | tuple):
+            return dict(item)
+        rest = [part for part in objects_in(cast("object", content)) if not self.is_result(part)]
+        return {**item, self.parts_key: rest} if rest else None
+
+    def pack(self, raw: Sequence[Item], rest: Item | None = None) -> list[Item]:
+        if not raw:
+            return [] if rest is None else [rest]
+        message: Item = {"role": "user", self.parts_key: []} if rest is None else rest
+        return [{**message, self.parts_key: [*raw, *message[self.parts_key]]}]
+
+    def with_call_ids(self, item: Mapping[str, Any], ids: Sequence[str]) -> Item:
+        new, parts = iter(ids), list[Item]()
+        for part in objects_in(item.get(self.parts_key)):
+            call = self.call_in(part)
+            id_field = {self.id_key: id} if call is not None and is_sent(id := next(new)) else {}
+            parts.append(dict(part) if call is None else self.with_call(part, {**call, **id_field}))
+        return {**item, self.parts_key: parts}
+
+    def canonical_item(self, item: Item, broken: Collection[int]) -> Item:
+        """Return an item with objects as the arguments of its calls; those of `broken` ones are empty."""
+        place, parts = -1, list[Item]()
+        for part in item[self.parts_key]:
+            call = self.call_in(part)
+            if call is not None:
+                place += 1
+                sent = {} if place in broken else arguments_object(call.get(self.input_key))
+                if (self.needs_input or self.input_key in call) and sent is not call.get(self.input_key):
+                    part = self.with_call(part, {**call, self.input_key: sent})
+            parts.append(part)
+        return {**item, self.parts_key: parts}
+
+
+class MessageBlocks(MessageParts):
     """Rules of a provider whose messages are lists of blocks.
 
     It takes no message and no result of white space alone, and Bedrock no such text; no thought at the end of a

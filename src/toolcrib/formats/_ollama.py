@@ -12,12 +12,13 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from toolcrib.calls import Media, carried
+from toolcrib.formats._call_ids import is_sent
 from toolcrib.formats._canonical_json import arguments_object
 from toolcrib.formats._chat import ChatFormat
 from toolcrib.formats._format import Declaration
 from toolcrib.formats._gemini_schema import openapi_schema
 from toolcrib.formats._json_reading import json_shape, object_at, object_or_empty, objects_at, objects_in, text_or_empty
-from toolcrib.formats._optional_ids import OptionalIds, is_sent
+from toolcrib.formats._optional_ids import OptionalIds
 from toolcrib.formats._reply_types import OllamaReply
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, error_in
@@ -37,6 +38,7 @@ class _Ollama(OptionalIds, ChatFormat):
     reply_type = OllamaReply
     sdk = "ollama"
     strict = False
+    takes_one_call = False
     result_roles = ("tool",)
     layout = Layout("run", needs_ids=False)  # its guide has a message for each call, in order, with `tool_name`
     needs_names = False  # which Llama 3.1 was recorded to do without
@@ -143,9 +145,6 @@ class _Ollama(OptionalIds, ChatFormat):
 
     def choice_parameters(self, choice: Any) -> Item:
         return {}
-
-    def one_call(self, choice: Any) -> Item:
-        raise ValueError(f"{self.title} cannot be held to one call at a time; leave `parallel` out")
 
 
 def _ends(shapes: Sequence[Mapping[str, Any]]) -> tuple[Sequence[object], list[str]]:

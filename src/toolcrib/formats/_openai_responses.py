@@ -259,15 +259,6 @@ class _Responses(ProviderFormat):
     def answer(self, results: Sequence[WireResult]) -> list[Item]:
         return list(map(_answer, results))
 
-    def raw_results(self, item: Mapping[str, Any]) -> list[Item]:
-        return [dict(item) for _ in _answered(item)]
-
-    def leading(self, item: Mapping[str, Any]) -> int:
-        return len(_answered(item))
-
-    def rest_of(self, item: Mapping[str, Any]) -> Item | None:
-        return None if _answered(item) else dict(item)
-
     def with_call_ids(self, item: Mapping[str, Any], ids: Sequence[str]) -> Item:
         return {**item, _id_key(text_or_empty(item.get("type"))): ids[0]}
 
@@ -293,9 +284,6 @@ class _Responses(ProviderFormat):
         mode, tools = CHOICE_MODES[kind], [{"type": "function", "name": tool_name} for tool_name in among]
         return {"type": "allowed_tools", "mode": mode, "tools": tools} if among else mode
 
-    def user(self, text: str) -> list[Item]:
-        return [{"role": "user", "content": text}]
-
     def system(self, text: str) -> list[Item]:
         return [{"role": "system", "content": text}]
 
@@ -304,9 +292,6 @@ class _Responses(ProviderFormat):
 
     def user_message(self, parts: Sequence[str | Media]) -> list[Item]:
         return [{"role": "user", "content": list(map(_input, parts))}]
-
-    def assistant(self, text: str) -> list[Item]:
-        return [{"role": "assistant", "content": text}]
 
     def asking(self, text: str, calls: Sequence[WireCall]) -> list[Item]:
         named = [(call.id, call.name, arguments_text(call.arguments)) for call in calls]

@@ -6,18 +6,20 @@ from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
-from toolcrib.formats._call_ids import is_sendable, made_id, seed_of, seeds_of, unused_id, why_replaced
+from toolcrib.formats._call_ids import (
+    is_sendable,
+    is_sent,
+    made_id,
+    seed_of,
+    seeds_of,
+    unsent_id,
+    unused_id,
+    why_replaced,
+)
 from toolcrib.formats._canonical_json import raw_arguments
 from toolcrib.formats._format import ProviderFormat
 from toolcrib.formats._transcript_rules import CallKey
 from toolcrib.formats._wire import Item, WireCall, WireReply
-
-_UNSENT = "unnamed_"  # begins the ids that were made here
-
-
-def is_sent(id: str) -> bool:
-    """Return whether an id goes out: it is one, and was not made here."""
-    return bool(id) and not id.startswith(_UNSENT)
 
 
 class OptionalIds(ProviderFormat):
@@ -76,7 +78,7 @@ class OptionalIds(ProviderFormat):
         ids = [id for id, _, _ in sent]
         if "" in ids:
             used, seeds = set(ids), seeds_of(sent, len(sent))
-            ids = [id or unused_id(seed, _unsent_id, taken, used) for id, seed in zip(ids, seeds, strict=True)]
+            ids = [id or unused_id(seed, unsent_id, taken, used) for id, seed in zip(ids, seeds, strict=True)]
         return tuple(WireCall(id, name, raw_arguments(sent)) for id, (_, name, sent) in zip(ids, sent, strict=True))
 
     def _with_unused_ids(self, item: Item, taken: Collection[str], changed: list[str]) -> Item:
@@ -90,7 +92,3 @@ class OptionalIds(ProviderFormat):
             ids.append(new)
             used.add(new)
         return item if len(changed) == before else self.with_call_ids(item, ids)
-
-
-def _unsent_id(seed: str) -> str:
-    return made_id(seed).replace("call_", _UNSENT)

@@ -73,17 +73,17 @@ class TranscriptRules(ABC):
     def answer(self, results: Sequence[WireResult]) -> list[Item]:
         """Return the items that answer calls, in the order given; nothing for no results."""
 
-    @abstractmethod
     def raw_results(self, item: Mapping[str, Any]) -> list[Item]:
-        """Return the same results as `results_of`, as they are in the item."""
+        """Return the same results as `results_of`, as they are in the item: where it is one, the item itself."""
+        return [dict(item)] if self.result_keys(item) else []
 
-    @abstractmethod
     def leading(self, item: Mapping[str, Any]) -> int:
         """Return how many of an item's results are where it may hold them."""
+        return len(self.result_keys(item) or ())
 
-    @abstractmethod
     def rest_of(self, item: Mapping[str, Any]) -> Item | None:
         """Return an item without its results; None when nothing is left."""
+        return None if self.result_keys(item) else dict(item)
 
     def pack(self, raw: Sequence[Item], rest: Item | None = None) -> list[Item]:
         """Return the items for raw results, followed by what else their item held: each is an item of its own."""
@@ -148,17 +148,17 @@ class TranscriptRules(ABC):
         """Return an item without some of its parts; None when nothing is left."""
         return {**item}
 
-    @abstractmethod
     def user(self, text: str) -> list[Item]:
         """Return the items for what a user says."""
+        return [{"role": "user", "content": text}]
 
-    @abstractmethod
     def system(self, text: str) -> list[Item]:
         """Return the items for instructions; none where the provider takes them beside the transcript."""
+        return []
 
-    @abstractmethod
     def assistant(self, text: str) -> list[Item]:
         """Return the items for what the model said."""
+        return [{"role": "assistant", "content": text}]
 
     def words_of(self, item: Mapping[str, Any]) -> UserWords:
         """Return the user's words in an item of a transcript."""
@@ -393,15 +393,6 @@ class TranscriptRules(ABC):
             elif index < len(items) and not self.raw_results(item):
                 yield index, self._with_ids(item, asked.get(index, ()), renamed)
             owed += [spot for spot in asked.get(index, ()) if spot.result is None]
-
-
-def in_one_message(raw: Sequence[Item], rest: Item | None, key: str) -> list[Item]:
-    """Return the message of the user's that holds raw results under a key, before what else it held."""
-    if not raw:
-        return [] if rest is None else [rest]
-    if rest is None:
-        return [{"role": "user", key: [*raw]}]
-    return [{**rest, key: [*raw, *rest[key]]}]
 
 
 def _id_of(key: CallKey) -> str:

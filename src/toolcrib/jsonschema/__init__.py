@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         wrapped,
     )
     from toolcrib.jsonschema._walk import SchemaWalk, check_nesting, check_size, written_out
-    from toolcrib.jsonschema._well_formed import well_formed
+    from toolcrib.jsonschema._well_formed import keyword_fits, well_formed
     from toolcrib.jsonschema._words import brief, described, in_prose, path_of, schema_texts, type_words
 else:
     __getattr__, __dir__ = lazy_names(
@@ -50,7 +50,7 @@ else:
                 "ref_of rewrite subschemas values_of wrapped"
             ),
             "._walk": "SchemaWalk check_nesting check_size written_out",
-            "._well_formed": "well_formed",
+            "._well_formed": "keyword_fits well_formed",
             "._words": "brief described in_prose path_of schema_texts type_words",
         },
     )
@@ -74,6 +74,7 @@ __all__ = [
     "described",
     "drops_keywords",
     "in_prose",
+    "keyword_fits",
     "kind_of",
     "kinds_of",
     "of_newer_version",

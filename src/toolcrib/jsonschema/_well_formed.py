@@ -54,6 +54,12 @@ def well_formed(tool: str, schema: Mapping[str, Any]) -> WellFormed:
     return WellFormed(repaired, [*dict.fromkeys([*places, *repair.wrong])])
 
 
+def keyword_fits(keyword: str, value: Any) -> bool:
+    """Return whether JSON Schema allows a keyword to have a value; schemas in the value are not looked into."""
+    read = _READERS.get(keyword)
+    return read is None or read(value)[1]
+
+
 def _wrong_definitions(schema: Mapping[str, Any]) -> Set[str]:
     """Return the names of the definitions with a wrong keyword, and of those that refer to them."""
     table, found = properties_of(schema, "$defs"), set[str]()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from heapq import heapify, heappop, heappush
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
@@ -18,9 +18,9 @@ from urllib.parse import unquote
 from warnings import catch_warnings, simplefilter
 
 from toolcrib.errors import DocumentError
-from toolcrib.jsonschema import CHOICES, HOLDERS, definitions_in, ref_of, rewrite
+from toolcrib.jsonschema import CHOICES, HOLDERS, definitions_in, keyword_fits, ref_of, rewrite
 from toolcrib.openapi._document import Document, Place
-from toolcrib.openapi._shapes import list_of, mapping_of
+from toolcrib.openapi._shapes import mapping_of
 from toolcrib.openapi._texts import brief
 
 Direction: TypeAlias = Literal["request", "answer"]
@@ -29,9 +29,6 @@ _DEEPEST = 60
 _TEXT_CHARS = 160  # of the description of one argument or property
 _SLACK = 3_000  # characters that a schema may be longer than wanted before arguments are shown in part
 _ELSEWHERE = "More about it is in the API's documentation."
-_TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
-_NUMBERS = ("multipleOf", "maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum")
-_COUNTS = ("maxLength", "minLength", "maxItems", "minItems", "maxProperties", "minProperties")
 _SCHEMAS = ("items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else")
 _LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _TABLES = ("properties", "patternProperties", "dependentSchemas")
@@ -93,7 +90,14 @@ class Schemas:
         return {**converted, "description": text} if text else converted
 
     def _written(self, schema: Mapping[str, Any], base: str, depth: int) -> dict[str, Any]:
-        converted = {key: value for key, value in schema.items() if (fits := _PLAIN.get(key)) and fits(value)}
+        plain = {key: value for key, value in schema.items() if key in _PLAIN and (key, value) != ("enum", [])}
+        converted = {
+            key: value
+            for key, value in plain.items()
+            if keyword_fits("maximum" if key == "multipleOf" else key, value)  # that of 0 is said with its place
+        }
+        if "pattern" in converted and not _is_pattern(converted["pattern"]):
+            del converted["pattern"]
         text = brief(schema.get("description"), _TEXT_CHARS)
         converted |= {"description": text} if text else {}
         for key in _SCHEMAS:
@@ -297,53 +301,25 @@ def _has_variants(schema: Any) -> bool:
 # --- rules
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _is_type(value: Any) -> bool:
-    if isinstance(value, list):
-        kinds = cast("list[Any]", value)
-        return bool(kinds) and all(isinstance(kind, str) and kind in _TYPES for kind in kinds)
-    return isinstance(value, str) and value in _TYPES
-
-
-def _is_names(value: Any) -> bool:
-    names = list_of(value)
-    return isinstance(value, list) and all(isinstance(name, str) for name in names)
+_PLAIN = frozenset(
+    {"type", "required", "enum", "const", "default", "format", "pattern", "contentEncoding", "contentMediaType"}
+    | {"uniqueItems", "writeOnly", "multipleOf", "maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum"}
+    | {"maxLength", "minLength", "maxItems", "minItems", "maxProperties", "minProperties"}
+)
 
 
 @lru_cache(maxsize=10_000)
-def _is_pattern(value: Any) -> bool:
+def _is_pattern(text: str) -> bool:
     """Return whether a text is a pattern that a schema may have here; those of ECMAScript alone are left out."""
     try:
         with catch_warnings():
             simplefilter("error")  # Python warns of what it is to read in another way one day
-            re.compile(value)
+            re.compile(text)
     except (re.error, Warning, RecursionError, OverflowError):
         return False
     return True
 
 
-_PLAIN: Mapping[str, Callable[[Any], bool]] = {
-    "type": _is_type,
-    "required": _is_names,
-    "enum": lambda value: bool(list_of(value)),
-    "const": lambda value: True,
-    "default": lambda value: True,
-    "format": lambda value: isinstance(value, str),
-    "pattern": lambda value: isinstance(value, str) and _is_pattern(value),
-    "contentEncoding": lambda value: isinstance(value, str),
-    "contentMediaType": lambda value: isinstance(value, str),
-    "uniqueItems": lambda value: isinstance(value, bool),
-    "writeOnly": lambda value: isinstance(value, bool),
-    **dict.fromkeys(_NUMBERS, _is_number),
-    **dict.fromkeys(_COUNTS, _is_count),
-}
 _KEYWORDS = frozenset({*_PLAIN, *_SCHEMAS, *_LISTS, *_TABLES})
 
 
