@@ -45,7 +45,7 @@ from toolcrib.serving._front_end_events import (
     ReplyBegan,
     ReplyText,
 )
-from toolcrib.serving._pending_limit import ListsRequests, PendingApprovals, check_countable
+from toolcrib.serving._principals import ListsRequests, PendingApprovals, check_countable
 
 _CLAIMED_FOR = timedelta(minutes=10)  # after which an exchange is taken for one of a dead process on another machine
 _NO_FUNCTION = "this tool has no function here, so it was not executed"
