@@ -61,7 +61,7 @@ OAUTH_GATES: tuple[Gate, ...] = (
     Gate("length of a JWT", _CHECK, "if len(token) > _LONGEST:", "if False:", _TESTS),
     Gate("token that is bound to a key", _TOKEN, 'if "cnf" in claims:', "if False:", _TESTS),
     Gate("token that is not valid any more", _CHECK, 'if claims.get("active") is not True:', "if False:", _TESTS),
-    Gate("token that is not valid yet", _CHECK, "if since > time.time() + self._server.leeway:", "if False:", _TESTS),
+    Gate("token that is not valid yet", _CHECK, "if since > time.time() + LEEWAY:", "if False:", _TESTS),
     Gate(
         "how long an answer holds", _CHECK, "return answer if self._clock() < until else None", "return answer", _TESTS
     ),
