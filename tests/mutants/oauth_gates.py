@@ -107,7 +107,7 @@ OAUTH_GATES: tuple[Gate, ...] = (
     Gate(
         "scopes that a call is told of",
         _BEARER,
-        "needed = frozenset[str]() if body is None else await self._scopes(body)",
+        "needed = frozenset[str]() if body is None else await _scopes(body, of_request)",
         "needed = frozenset()",
         _OVER_HTTP,
     ),
