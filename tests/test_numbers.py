@@ -184,7 +184,6 @@ FROM_ZERO = {
         "times",
         "first",
         "longest",
-        "leeway",
         "remember_seconds",
         "speed",
     ),

@@ -61,7 +61,7 @@ OAUTH_GATES: tuple[Gate, ...] = (
     Gate("length of a JWT", _CHECK, "if len(token) > _LONGEST:", "if False:", _TESTS),
     Gate("token that is bound to a key", _TOKEN, 'if "cnf" in claims:', "if False:", _TESTS),
     Gate("token that is not valid any more", _CHECK, 'if claims.get("active") is not True:', "if False:", _TESTS),
-    Gate("token that is not valid yet", _CHECK, "if since > time.time() + self._server.leeway:", "if False:", _TESTS),
+    Gate("token that is not valid yet", _CHECK, "if since > time.time() + LEEWAY:", "if False:", _TESTS),
     Gate(
         "how long an answer holds", _CHECK, "return answer if self._clock() < until else None", "return answer", _TESTS
     ),
@@ -107,7 +107,7 @@ OAUTH_GATES: tuple[Gate, ...] = (
     Gate(
         "scopes that a call is told of",
         _BEARER,
-        "needed = frozenset[str]() if body is None else await self._scopes(body)",
+        "needed = frozenset[str]() if body is None else await _scopes(body, of_request)",
         "needed = frozenset()",
         _OVER_HTTP,
     ),

@@ -7,8 +7,10 @@ import pytest
 from toolcrib.calls import ApprovalRequest, Completed, Grant, Media, Suspended, ToolCall, render
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import CallLimits, Pipeline, Run
+from toolcrib.rounds import Usage
 from toolcrib.serving import GuardPolicy
 from toolcrib.serving.frameworks import (
+    CountedRequest,
     FrameworkRuns,
     FrameworkTools,
     GuardedTools,
@@ -142,8 +144,7 @@ def test_counts_are_read_by_the_frameworks_names() -> None:
 
     request = names.request("r1", {"read": 3, "cached": 2, "written": None, "about": {"cached": 2}}, "m")
 
-    assert (request.input_tokens, request.output_tokens, request.cached_tokens) == (5, None, 2)
-    assert (request.reasoning_tokens, request.cache_written_tokens, request.model) == (None, None, "m")
+    assert request == CountedRequest("r1", Usage(1, 5, 0, 2, cost=None), "m")
 
 
 @pytest.mark.parametrize("rules", [{"additionalProperties": True}, {"patternProperties": {}}, {"anyOf": []}, {}])

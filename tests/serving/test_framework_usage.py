@@ -7,11 +7,12 @@ from pathlib import Path
 from toolcrib.calls import ToolCall
 from toolcrib.pipeline import Channel, Run
 from toolcrib.record import ListSink, RunFilter, SqliteSink, list_runs, trace_nodes
+from toolcrib.rounds import Usage
 from toolcrib.serving.frameworks import CountedRequest, FrameworkRuns, FrameworkTools, record_usage
 from toolcrib.tools import ez_tool
 
-FIRST = CountedRequest("a", 1_000, 20, 900, "gpt-5", reasoning_tokens=12)
-SECOND = CountedRequest("b", 1_100, 30)
+FIRST = CountedRequest("a", Usage(1, 1_000, 20, 900, reasoning_tokens=12, cost=None), "gpt-5")
+SECOND = CountedRequest("b", Usage(1, 1_100, 30, cost=None))
 
 
 async def test_requests_are_counted_once_beside_the_calls_of_their_run(tmp_path: Path) -> None:
@@ -64,6 +65,6 @@ async def test_a_run_that_asked_its_model_and_called_nothing_is_listed(tmp_path:
 def test_where_no_sink_wants_activities_nothing_is_read() -> None:
     run, read = Run(sinks=(ListSink(),)), list[str]()
 
-    record_usage(run, (CountedRequest(read.append("read") or "r") for _ in range(2)))
+    record_usage(run, (CountedRequest(read.append("read") or "r", Usage()) for _ in range(2)))
 
     assert read == []

@@ -34,8 +34,15 @@ if TYPE_CHECKING:
         OpenLimit,
         SingleFlight,
     )
-    from toolcrib.serving._pending_limit import ListsRequests, PendingApprovals, check_countable
-    from toolcrib.serving._principals import Principal, Principals, acting_as, claimed_groups
+    from toolcrib.serving._principals import (
+        ListsRequests,
+        PendingApprovals,
+        Principal,
+        Principals,
+        acting_as,
+        check_countable,
+        claimed_groups,
+    )
     from toolcrib.serving._server_states import ServerStates
     from toolcrib.serving._store_tables import store_tables
 else:
@@ -50,8 +57,9 @@ else:
             ),
             "._guard_policy": "GuardPolicy require_plain_function require_theirs takes_policy",
             "._open_calls": "ClientQuestion Flight OpenCall OpenCallState OpenCalls OpenLimit SingleFlight",
-            "._pending_limit": "ListsRequests PendingApprovals check_countable",
-            "._principals": "Principal Principals acting_as claimed_groups",
+            "._principals": (
+                "ListsRequests PendingApprovals Principal Principals acting_as check_countable claimed_groups"
+            ),
             "._server_states": "ServerStates",
             "._store_tables": "store_tables",
         },

@@ -45,9 +45,10 @@ from toolcrib.serving._front_end_events import (
     ReplyBegan,
     ReplyText,
 )
-from toolcrib.serving._pending_limit import ListsRequests, PendingApprovals, check_countable
+from toolcrib.serving._principals import ListsRequests, PendingApprovals, check_countable
 
 _CLAIMED_FOR = timedelta(minutes=10)  # after which an exchange is taken for one of a dead process on another machine
+_PENDING_FOR = timedelta(days=7)  # for which an approval request counts
 _NO_FUNCTION = "this tool has no function here, so it was not executed"
 _NOT_HERE = "this front end has no way to do that"
 _log = logging.getLogger("toolcrib.serving")
@@ -63,29 +64,26 @@ class FrontEndLimits:
 
     Attributes:
         request_bytes: The size of a request, which holds the whole conversation.
-        request_seconds: How long a request may take to arrive.
         message_chars: The length of a message.
         exchanges: Requests that are answered at a time.
         rounds: How often the model may ask for tools before it has to answer.
         pending: Approval requests of one principal that may wait for an answer.
-        pending_for: How long a request counts.
         always: The longest time for which a person may let further calls run, within bounds that they choose and that
             are shown to them again word for word. None where they answer for each call alone.
     """
 
     request_bytes: int = 4_000_000
-    request_seconds: float = 30.0
     message_chars: int = 100_000
     exchanges: int = 100
     rounds: int = 10
     pending: int = 100
-    pending_for: timedelta = timedelta(days=7)
     always: timedelta | None = None
 
     def __post_init__(self) -> None:
         sizes = ("request_bytes", "message_chars", "exchanges", "rounds", "pending")
-        spans = ("pending_for",) if self.always is None else ("pending_for", "always")
-        require_numbers("FrontEndLimits", self, dict.fromkeys(sizes, 1), seconds=("request_seconds",), spans=spans)
+        require_numbers(
+            "FrontEndLimits", self, dict.fromkeys(sizes, 1), spans=() if self.always is None else ("always",)
+        )
 
 
 class FrontEndSessions:
@@ -179,7 +177,7 @@ class FrontEndSessions:
         run = run.view(
             principal=principal,
             conversation_id=exchange.request.conversation,
-            approvals=PendingApprovals(self.approvals, principal, limits.pending, limits.pending_for),
+            approvals=PendingApprovals(self.approvals, principal, limits.pending, _PENDING_FOR),
             sinks=(*run.sinks, exchange),
             recorder=exchange if run.durability.recorder is None else run.durability.recorder,
             hook_errors="fail",

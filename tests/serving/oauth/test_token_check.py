@@ -471,7 +471,7 @@ async def test_scopes_are_a_text_or_a_list(server: Login, claims: dict[str, Any]
         ({"client_id": "x"}, "are for introspect"),
         ({"algorithms": ["none"]}, "none is not"),
         ({"algorithms": []}, "none is given"),
-        ({"leeway": 3600}, "0 to 300 seconds"),
+        ({"remember_seconds": 3600}, "0 to 300 seconds"),
     ],
 )
 def test_options_that_are_no_good_are_refused(options: dict[str, Any], said: str) -> None:

@@ -309,7 +309,7 @@ class McpServer(Server[Served]):
         return types.EmptyResult()
 
     def request_scopes(self) -> ScopesOfRequest | None:
-        """Return what says which scopes a request needs; None while nothing that is served needs any."""
+        """Return the function that finds the scopes of a request; None while nothing that is served needs any."""
         served = self.served
         return partial(self._scopes.needed, served) if served is not None and served.has_scopes else None
 

@@ -44,8 +44,7 @@ class UsageNames:
             model: The name of the model that answered.
         """
         names = self.input, self.output, self.cached, self.cache_written, self.reasoning
-        read, written, cached, cache_written, reasoning = [_total(usage, name) for name in names]
-        return CountedRequest(id, read, written, cached, model, cache_written, reasoning)
+        return CountedRequest(id, Usage(1, *(_total(usage, name) for name in names), cost=None), model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +53,13 @@ class CountedRequest:
 
     Attributes:
         id: Names it among the requests of its run, in every process.
-        input_tokens: The tokens that the model read, those of a cache included; None where the framework counts none.
-        output_tokens: The tokens that it wrote, its thoughts included.
-        cached_tokens: How many of the input came from a cache.
-        cache_written_tokens: How many of the input were written into one.
-        reasoning_tokens: How much of the output were thoughts.
+        usage: Its tokens; 0 for a count that the framework does not have.
         model: The name of the model that answered.
     """
 
     id: str
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cached_tokens: int | None = None
+    usage: Usage
     model: str | None = None
-    cache_written_tokens: int | None = None
-    reasoning_tokens: int | None = None
 
 
 def record_usage(run: Run, requests: Iterable[CountedRequest], sinks: tuple[Sink, ...] = ()) -> None:
@@ -85,14 +76,6 @@ def record_usage(run: Run, requests: Iterable[CountedRequest], sinks: tuple[Sink
     for request in requests:
         if not run.claim(f"usage of {request.id}"):
             continue
-        counts = (
-            request.input_tokens,
-            request.output_tokens,
-            request.cached_tokens,
-            request.cache_written_tokens,
-            request.reasoning_tokens,
-        )
-        usage = Usage(1, *(count or 0 for count in counts), cost=None)
         trace = trace_activity(
             "chat",
             request.model or "model",
@@ -102,13 +85,12 @@ def record_usage(run: Run, requests: Iterable[CountedRequest], sinks: tuple[Sink
             about=lambda request=request: {"model": request.model or "", "principal": run.principal, "has_span": True},
         )
         if trace is not None:
-            trace.closed("completed", usage=usage.to_dict(), model=request.model or "", duration_ms=None)
+            trace.closed("completed", usage=request.usage.to_dict(), model=request.model or "", duration_ms=None)
 
 
-def _total(usage: object, names: str) -> int | None:
-    """Return the sum of what these names say; None where none of them is known."""
-    counts = [count for name in names.split() if isinstance(count := _count(usage, name), int)]
-    return sum(counts) if counts else None
+def _total(usage: object, names: str) -> int:
+    """Return the sum of what these names say."""
+    return sum(count for name in names.split() if isinstance(count := _count(usage, name), int))
 
 
 def _count(usage: object, name: str) -> object:

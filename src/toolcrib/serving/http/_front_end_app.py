@@ -23,6 +23,7 @@ M = TypeVar("M", bound=BaseModel)
 FindPrincipal: TypeAlias = Callable[[Request], str | Awaitable[str | None] | None]
 """Returns on whose behalf a request is made; None where the caller is not known, and the answer is 401."""
 
+_REQUEST_SECONDS = 30.0  # for a request to arrive
 _HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}  # a proxy passes each event on at once
 
 
@@ -67,7 +68,7 @@ def front_end_app(
 ) -> ASGIApp:
     """Return the endpoint of a front end as an ASGI application, which answers at any path."""
     sessions = FrontEndSessions(protocol.entry, open_session, approvals, limits or FrontEndLimits())
-    return BodyDeadline(_Endpoint(sessions, principal, protocol), sessions.limits.request_seconds)
+    return BodyDeadline(_Endpoint(sessions, principal, protocol), _REQUEST_SECONDS)
 
 
 class _Endpoint:

@@ -16,6 +16,9 @@ from toolcrib.serving.http import is_loopback
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """The algorithms that a token may be signed with, all of them with a private key."""
 
+LEEWAY = 30.0
+"""Seconds by which clocks may differ."""
+
 _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")  # RFC 6749, section 3.3
 
 
@@ -38,7 +41,6 @@ class AuthorizationServer:
         principal_claim: The claim that names the principal, whose values have to be unique, with `email` only where it
             is verified; when None, the subject and the issuer together.
         algorithms: The algorithms that are accepted.
-        leeway: Seconds by which clocks may differ.
         remember_seconds: For how long an answer of `introspect` holds, so that a token that was revoked is refused.
 
     Raises:
@@ -55,11 +57,10 @@ class AuthorizationServer:
     scopes: Sequence[str] = ()
     principal_claim: str | None = None
     algorithms: Sequence[str] = ALGORITHMS
-    leeway: float = 30.0
     remember_seconds: float = 30.0
 
     def __post_init__(self) -> None:
-        require_numbers("AuthorizationServer", self, {}, seconds_from_zero=("leeway", "remember_seconds"))
+        require_numbers("AuthorizationServer", self, {}, seconds_from_zero=("remember_seconds",))
         if checked_url("issuer", self.issuer).fragment or "?" in self.issuer:
             raise ValueError(f"issuer must have no query and no fragment, and is {self.issuer!r}")
         for name, url in (("jwks", self.jwks), ("introspect", self.introspect)):
@@ -80,8 +81,8 @@ class AuthorizationServer:
             raise ValueError(
                 f"scopes must be a list of words without spaces and quotes, and not {unfit or self.scopes!r}"
             )
-        if not 0 <= self.leeway <= 300 or not 0 <= self.remember_seconds <= 300:
-            raise ValueError("leeway and remember_seconds must be 0 to 300 seconds")
+        if self.remember_seconds > 300:
+            raise ValueError(f"remember_seconds must be 0 to 300 seconds, and is {self.remember_seconds:g}")
 
     @property
     def audiences(self) -> tuple[str, ...]:

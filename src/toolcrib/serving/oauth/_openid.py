@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlencode
 
-from toolcrib._numbers import require_seconds
 from toolcrib.errors import explain_options
 from toolcrib.serving._principals import claimed_groups
 from toolcrib.serving.oauth._authorization_server import (
@@ -45,7 +44,6 @@ class OpenIDProvider:
         groups_claim: The claim with the groups or roles of a person: a list of texts, or one text. With dots it is a
             part of another claim, as in `realm_access.roles`.
         algorithms: The algorithms that ID tokens may be signed with.
-        leeway: Seconds by which clocks may differ.
 
     Raises:
         ValueError: The issuer is not an address of https, there is no client, `openid` is lacking, or an algorithm is
@@ -60,10 +58,8 @@ class OpenIDProvider:
     id_claim: str = "sub"
     groups_claim: str = "groups"
     algorithms: Sequence[str] = ALGORITHMS
-    leeway: float = 30.0
 
     def __post_init__(self) -> None:
-        require_seconds("OpenIDProvider", "leeway", self.leeway, from_zero=True)
         if not self.client_id:
             raise ValueError("client_id is empty: it is the name of this application at the provider")
         if "openid" not in self.scopes or isinstance(self.scopes, str):
@@ -75,7 +71,7 @@ class OpenIDProvider:
     @property
     def server(self) -> AuthorizationServer:
         """The provider as the issuer of tokens for this application."""
-        return AuthorizationServer(self.issuer, self.client_id, algorithms=self.algorithms, leeway=self.leeway)
+        return AuthorizationServer(self.issuer, self.client_id, algorithms=self.algorithms)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from jwt import PyJWK, PyJWTError
 
 from toolcrib.serving import SingleFlight
 from toolcrib.serving.oauth._authorization_server import (
+    LEEWAY,
     AuthorizationServer,
     CheckedToken,
     TokenRefused,
@@ -190,7 +191,7 @@ class Signatures:
         if known is None:
             known = checked_token(await self.claims(token), self._server)
             self._known.put(mark, known, _JWT_SECONDS)
-        if known.expires_at <= time.time() - self._server.leeway:
+        if known.expires_at <= time.time() - LEEWAY:
             raise TokenRefused("the token has expired")
         return known
 
@@ -238,7 +239,7 @@ class Signatures:
                 key,
                 [algorithm],
                 issuer=self._server.issuer,
-                leeway=self._server.leeway,
+                leeway=LEEWAY,
                 options={"require": ["exp", "iss", "aud"], "verify_aud": False},  # the audience has its own check
             )
         except jwt.InvalidSignatureError:
@@ -274,7 +275,7 @@ class _Introspection:
                 known = self._known.get(mark) or await self._ask(token, mark)
         if isinstance(known, str):
             raise TokenRefused(known)
-        if known.expires_at <= time.time() - self._server.leeway:
+        if known.expires_at <= time.time() - LEEWAY:
             raise TokenRefused("the token has expired")
         return known
 
@@ -317,7 +318,7 @@ class _Introspection:
         since, until = claims.get("nbf", 0), claims.get("exp", time.time() + 300)
         if not isinstance(since, int | float) or not isinstance(until, int | float):
             raise TokenRefused("the token's times are not numbers")
-        if since > time.time() + self._server.leeway:
+        if since > time.time() + LEEWAY:
             raise TokenRefused("the token is not valid yet")
         return checked_token({**claims, "exp": until}, self._server)
 
