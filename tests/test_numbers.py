@@ -205,10 +205,10 @@ VALUES = (
         "adapters.dbos.DurableAgent.call",
         "adapters.dbos.DurableAgent.put",
         "adapters.dbos.DurableAgent.schedule",
-        "adapters.dbos.WorkOperator.works",
+        "adapters.dbos.WorkOperator.*",
         "code.ProgramSession.*",
     ),
-    *("console.DurableWork.works", "record.EventLog.changed", "record.EventLog.names", "replay.replay"),
+    *("console.DurableWork.*", "record.EventLog.changed", "record.EventLog.names", "replay.replay"),
     *(
         "approvals.WaitableApprovalStore.wait",
         "toolsets.ToolEntry.*",

@@ -127,8 +127,8 @@ class Execution:
             self._require_held()
             paused = paused_program_in(world.entries)
             begun = {id: {"begun": str(fields["begun"])} for id, fields in open_calls(world.entries).items()}
-            held = self._store(self._require_held)
-            store = WorkStore(self._store(), fence=self._fence, work_id="p", held=held)
+            held_store = self._store(self._require_held)
+            store = WorkStore(self._store(), fence=self._fence, work_id="p", held_store=held_store)
             run = Run("p").view(approvals=store, program_id="p", begun=begun, fence=self._fence)
             toolkit = Toolkit([self._tool()], sandbox=FakeSandbox(("pay", {"cents": 3})))
             toolkit = toolkit.with_sandbox(replayable(toolkit.sandbox))

@@ -47,7 +47,7 @@ class WorkStore(WrappedApprovalStore):
             doubt for the other: a person would be asked about it.
         work_id: The id of the work, for the log; the execution's where there is one.
         retried: The ids of the calls of a program that ended with an error before, and are made again.
-        held: The store as one into which only the execution that has the work writes, which is asked in the same
+        held_store: The store as one into which only the execution that has the work writes, which is asked in the same
             transaction: of a hand-over after the fence, it learns there. The store itself when None.
     """
 
@@ -60,10 +60,10 @@ class WorkStore(WrappedApprovalStore):
         fence: Callable[[], Awaitable[None]] | None = None,
         work_id: str = "",
         retried: Collection[str] = (),
-        held: AnswerStore | None = None,
+        held_store: AnswerStore | None = None,
     ) -> None:
         super().__init__(store)
-        self._held = held or store
+        self._held_store = held_store or store
         self._work_id = work_id if execution is None else execution.work_id
         self._execution, self._tools, self._waits, self._fence = execution, tools, waits, fence
         self._begun: set[str] = set()  # the calls that this execution has begun
@@ -75,7 +75,7 @@ class WorkStore(WrappedApprovalStore):
         async def put() -> None:
             if self._fence is not None:
                 await self._fence()  # asked at each try, as the work may be handed over while the database is away
-            await self._held.put(request)
+            await self._held_store.put(request)
 
         await self._patiently(put)
         if request.in_doubt:
@@ -119,10 +119,10 @@ class WorkStore(WrappedApprovalStore):
             if self._fence is not None:
                 await self._fence()  # one that was handed over would use the answer up, and begin nothing
             mine, tried = tried, True
-            begun = await self._held.begin(request, grant, again=again)
+            begun = await self._held_store.begin(request, grant, again=again)
             execution = None if begun is None else begun.execution
             if mine and execution is not None and execution.process == this_process():
-                return await self._held.begin(request, grant, again=True)
+                return await self._held_store.begin(request, grant, again=True)
             return begun
 
         begun = await self._patiently(begin)
@@ -148,7 +148,7 @@ class WorkStore(WrappedApprovalStore):
         if self._fence is not None:
             await self._patiently(self._fence)
         grant = entry.answer if isinstance(entry.answer, Grant) else None
-        await self._patiently(lambda: self._held.break_off(entry.request, grant))
+        await self._patiently(lambda: self._held_store.break_off(entry.request, grant))
         return True
 
     async def end(self, request: ApprovalRequest, grant: Grant | None, result: Mapping[str, Any] | None = None) -> None:
@@ -197,7 +197,7 @@ def held_run(
     approvals: AnswerStore,
     tools: Iterable[Tool[..., Any]],
     may_begin: Callable[[], Awaitable[None]],
-    held: AnswerStore | None = None,
+    held_store: AnswerStore | None = None,
 ) -> Run:
     """Return a run as one execution of a turn has it: its recorder, its fence, and its view of the approval store.
 
@@ -207,7 +207,7 @@ def held_run(
         approvals: The store of requests and answers.
         tools: The tools of the agent.
         may_begin: The fence.
-        held: The store as one into which only the execution that has the turn writes; see `WorkStore`.
+        held_store: The store as one into which only the execution that has the turn writes; see `WorkStore`.
     """
 
     async def fence() -> None:
@@ -215,7 +215,7 @@ def held_run(
             await may_begin()
 
     return run.view(
-        approvals=WorkStore(approvals, execution, tools, fence=may_begin, held=held),
+        approvals=WorkStore(approvals, execution, tools, fence=may_begin, held_store=held_store),
         recorder=execution,
         begun=execution.begun,
         fence=fence,

@@ -13,15 +13,17 @@ import sqlalchemy as sa
 from dbos._error import DBOSWorkflowConflictIDError
 from pydantic import SecretStr
 
-from tests.adapters.dbos.durable import durable, engine_of
+from tests.adapters.dbos.durable import Step, Work, durable, engine_of
 from toolcrib.adapters.dbos import Client, Placement, show_work
 from toolcrib.adapters.dbos._context import SharedContext
 from toolcrib.adapters.dbos._continuation import continue_approved
+from toolcrib.adapters.dbos._engine import current_engine
 from toolcrib.adapters.dbos._workers import hand_back
 from toolcrib.adapters.dbos._workflow import HeldTables
 from toolcrib.approvals import POSTGRES_APPROVAL_TABLES, MemoryApprovalStore, SqlApprovalStore, digest
 from toolcrib.calls import ApprovalRequest, Completed, Suspended
 from toolcrib.durable import TurnExecution, WorkStore
+from toolcrib.pipeline import current_run
 from toolcrib.tools import ez_tool
 from toolcrib.turns import Agent, ContextItem, Turn
 
@@ -77,12 +79,38 @@ async def test_an_execution_that_is_handed_over_right_behind_its_fence_writes_no
         async def fence() -> None:
             await asyncio.to_thread(hand_back, client, "w1", ["work"])  # once the fence has said that it may begin
 
-        held = store.over(HeldTables(client, "work", "mine", POSTGRES_APPROVAL_TABLES.lock))
-        work = WorkStore(store, None, fence=fence, held=held)
+        held_store = store.over(HeldTables(client, "work", "mine", POSTGRES_APPROVAL_TABLES.lock))
+        work = WorkStore(store, None, fence=fence, held_store=held_store)
         with pytest.raises(DBOSWorkflowConflictIDError):
             await {"put": work.put, "take": work.take, "begin": partial(work.begin, grant=grant)}[verb](request)
 
         assert await store.list() == before
+
+
+@pytest.mark.parametrize("kind", ["turn", "program"])
+async def test_a_call_of_work_that_was_handed_over_asks_about_nothing_more(database: str, kind: str) -> None:
+    refused, tried = list[str](), asyncio.Event()
+
+    @ez_tool
+    async def ask() -> None:
+        engine, run = current_engine(), current_run()
+        assert run is not None
+        assert run.approvals is not None
+        await asyncio.to_thread(hand_back, engine.client, engine.worker_id)  # and its lease holds
+        try:
+            await run.approvals.put(ApprovalRequest("ask_1", "call_1", "pay", {}, "d"))
+        except DBOSWorkflowConflictIDError as error:
+            refused.append(str(error))
+        tried.set()
+        await asyncio.Event().wait()
+
+    work = Work(kind, Step(ask))
+    async with engine_of(database, work.worker, grace=0.0) as engine:
+        await work.put()
+        await tried.wait()
+
+        assert len(refused) == 1
+        assert await engine.client.approvals.list() == ()
 
 
 async def test_what_an_execution_has_begun_while_it_holds_its_work_is_ended_by_it(database: str) -> None:
@@ -93,7 +121,7 @@ async def test_what_an_execution_has_begun_while_it_holds_its_work_is_ended_by_i
         store, grant = client.approvals, request.grant("ann")
         assert isinstance(store, SqlApprovalStore)
         work = WorkStore(
-            store, None, held=store.over(HeldTables(client, "work", "mine", POSTGRES_APPROVAL_TABLES.lock))
+            store, None, held_store=store.over(HeldTables(client, "work", "mine", POSTGRES_APPROVAL_TABLES.lock))
         )
 
         await work.put(request)

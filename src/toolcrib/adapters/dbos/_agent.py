@@ -431,8 +431,8 @@ class DurableAgent(DbosAnswers):
     def _binding(self, engine: Engine, execution: TurnExecution) -> TurnBinding:
         host_run = open_run(self._run) or Run(id=self.name)
         approvals = cast("AnswerStore", host_run.approvals or engine.client.approvals)
-        held = held_approvals(engine.client, approvals)
-        durable_run = held_run(host_run, execution, approvals, self.agent.tools, engine.may_begin, held)
+        held_store = held_approvals(engine.client, approvals)
+        durable_run = held_run(host_run, execution, approvals, self.agent.tools, engine.may_begin, held_store)
         recorded = engine.recorded(durable_run, self._pipeline.sinks)
         binding = self.agent.binding(recorded, self._pipeline, "durable")
         binding.stored = execution.waiting

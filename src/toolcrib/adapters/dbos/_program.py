@@ -204,9 +204,9 @@ class DurableToolkit(DbosAnswers):
         arguments = open_run(self._given_run) or Run(run)
         approvals = cast("AnswerStore", arguments.approvals or engine.client.approvals)
         retried = [call_id for call_id, known in begun.items() if "failed with" in known]
-        held = held_approvals(engine.client, approvals)
+        held_store = held_approvals(engine.client, approvals)
         store = WorkStore(
-            approvals, waits=journal.waits, fence=engine.may_begin, work_id=run, retried=retried, held=held
+            approvals, waits=journal.waits, fence=engine.may_begin, work_id=run, retried=retried, held_store=held_store
         )
         recorded = engine.recorded(arguments, self.toolkit.sinks)
         if data.get("late"):
