@@ -7,7 +7,7 @@ from copy import deepcopy
 from typing import Any, cast
 
 from toolcrib._extras import Extra
-from toolcrib.errors import FieldProblem, InvalidSchema
+from toolcrib.errors import FieldProblem, InvalidSchema, explain_options
 from toolcrib.jsonschema import of_newer_version
 from toolcrib.schema import ToolSpec
 from toolcrib.tools._options import only_options
@@ -19,6 +19,7 @@ with Extra("a tool from a JSON schema", "schema", ("jsonschema", "referencing"))
 __all__ = ["schema_tool"]
 
 
+@explain_options()
 def schema_tool(
     name: str,
     schema: Mapping[str, Any],
