@@ -22,6 +22,7 @@ from toolcrib.serving import GuardPolicy
 from toolcrib.serving.frameworks import FrameworkRuns, GuardedTools
 from toolcrib.testing import ScriptedModel
 from toolcrib.tools import Cost, ez_tool, tool
+from toolcrib.tools.from_schema import schema_tool
 from toolcrib.toolsets import Toolset
 from toolcrib.turns import Agent, Turn
 
@@ -133,6 +134,7 @@ class Unopened:
         (lambda: ez_tool(type="check")(pay), "`pay`: type is 'check'; give action or completion_check"),
         (lambda: ez_tool(provider={"strict": True})(pay), r"`pay`: provider is .* give ProviderOptions\(...\)"),
         (lambda: ez_tool(fixed="eu")(pay), r"`pay`: fixed is 'eu'; give arguments by name, as in fixed=\{"),
+        (lambda: schema_tool("pay", {"type": "object"}, pay, description=5), "`pay`: description is 5; give a text"),
         (lambda: tool(register="no")(pay), r"tool\(\): register is 'no'; give True or False"),
         (lambda: TOOLS.renamed("pay"), r"renamed: names is 'pay'; give"),
         (lambda: Toolset([pay], global_hooks=print), r"a toolset: global_hooks is .* give GlobalHooks\(pre=..., post="),

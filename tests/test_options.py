@@ -33,8 +33,8 @@ OF_OTHERS = frozenset({"client_model", "create_agent", "guest_command", "resourc
 """Functions whose keywords go to something else: a provider, another framework, a program."""
 
 
-OF_EACH_CALL = frozenset({"toolcrib.calls.ToolCall", "toolcrib.calls.render"})
-"""What is made for each call, and checks what it is given itself."""
+OF_EACH_CALL = frozenset({"toolcrib.calls.ToolCall", "toolcrib.calls.render", "toolcrib.tools.from_schema.schema_tool"})
+"""What is made for each call, and checks what it is given itself; and `schema_tool`, which reads its schema first."""
 PLAIN = frozenset({"bool", "bool | None", "str", "str | None"})
 """Annotations of options that are checked by what they say."""
 
@@ -90,6 +90,13 @@ def test_an_unknown_option_of_what_a_page_calls_is_refused_with_help(path: str) 
     assert re.search(r"Did you mean|There (?:are|is)|argument", said)
 
 
+def give(target: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Call something with options alone, by name."""
+    returned = target(**options)
+    if inspect.iscoroutine(returned):
+        asyncio.run(returned)
+
+
 @pytest.mark.parametrize("path", [path for path in called() if path not in OF_EACH_CALL])
 def test_an_option_that_is_a_text_or_true_or_false_takes_nothing_else(path: str) -> None:
     target = target_of(path)
@@ -99,9 +106,7 @@ def test_an_option_that_is_a_text_or_true_or_false_takes_nothing_else(path: str)
 
     for option in [one.name for one in parameters if str(one.annotation) in PLAIN]:
         with pytest.raises((TypeError, ValueError), match=option):
-            returned = target(**{option: object(), **{name: "x" for name in required if name != option}})
-            if inspect.iscoroutine(returned):
-                asyncio.run(returned)
+            give(target, {option: object(), **{name: "x" for name in required if name != option}})
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from copy import deepcopy
 from typing import Any, cast
 
 from toolcrib._extras import Extra
-from toolcrib.errors import FieldProblem, InvalidSchema, explain_options
+from toolcrib.errors import FieldProblem, InvalidSchema
 from toolcrib.jsonschema import of_newer_version
 from toolcrib.schema import ToolSpec
 from toolcrib.tools._options import only_options
@@ -19,7 +19,6 @@ with Extra("a tool from a JSON schema", "schema", ("jsonschema", "referencing"))
 __all__ = ["schema_tool"]
 
 
-@explain_options()
 def schema_tool(
     name: str,
     schema: Mapping[str, Any],
@@ -58,7 +57,7 @@ def schema_tool(
         problem = f"arguments are an object, and this is {kind!r}; make it a property of one"
         raise InvalidSchema(name, FieldProblem("type", problem))
     schema, output_schema = deepcopy(schema), deepcopy(output_schema)
-    options = only_options("schema_tool", {**keywords, "name": name})
+    options = only_options("schema_tool", {**keywords, "name": name, "description": description})
     spec = ToolSpec.from_schema(
         fn, schema, name=name, description=description, returns=output_schema, check=checks_of(name, schema, whole=True)
     )
