@@ -13,7 +13,8 @@ from toolcrib.approvers import ApproverRule, ApproverRules, Groups
 from toolcrib.budgets import Budgets, Limit
 from toolcrib.calls import ApprovalRequest, ToolCall
 from toolcrib.code import Toolkit
-from toolcrib.errors import DatabaseError, ToolConstraintError
+from toolcrib.errors import DatabaseError, ToolConstraintError, UnknownTool
+from toolcrib.hooks import GlobalHooks
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.rounds import Session, decode
 from toolcrib.schema import RunContext
@@ -21,6 +22,7 @@ from toolcrib.serving import GuardPolicy
 from toolcrib.serving.frameworks import FrameworkRuns, GuardedTools
 from toolcrib.testing import ScriptedModel
 from toolcrib.tools import Cost, ez_tool, tool
+from toolcrib.tools.from_schema import schema_tool
 from toolcrib.toolsets import Toolset
 from toolcrib.turns import Agent, Turn
 
@@ -94,8 +96,8 @@ class Unopened:
         (lambda: Pipeline(TOOLS).run_sync(CALL, "ann"), r"give a run, as in run=Run\(principal='ann'"),
         (lambda: Run(limits={"total": 3}), r"CallLimits\(total=3\)"),
         (lambda: Run(limits={"per_tool": {"pay": 1}}), r"CallLimits\(per_tool=\{'pay': 1\}\)"),
-        (lambda: Session(ScriptedModel("Hi."), system=5), "`system` of a session must be the text of its instructions"),
-        (lambda: Session(ScriptedModel("Hi."), system=["Be kind."]), "must be the text of its instructions"),
+        (lambda: Session(ScriptedModel("Hi."), system=5), "Session: system is 5; give a text"),
+        (lambda: Session(ScriptedModel("Hi."), system=["Be kind."]), r"system is \['Be kind.'\]; give a text"),
         (
             lambda: Session(ScriptedModel("Hi."), output=[int, str]),
             r"of a session must be a type, .* int \| str",
@@ -124,6 +126,37 @@ class Unopened:
         (lambda: TOOLS.subset("pay"), "names of tools must be a list"),
         (lambda: TOOLS.hiding("pay"), "names of tools must be a list"),
         (lambda: TOOLS.subset(lambda entry: True), r"a condition is for toolset.filtered\(fn\)"),
+        (lambda: ez_tool(idempotent="no")(pay), "`pay`: idempotent is 'no'; give True or False"),
+        (lambda: ez_tool(lock=5)(pay), "`pay`: lock is 5; give True, False, a text or a function"),
+        (lambda: ez_tool(timeout="3s")(pay), "`pay`: timeout must be a number of seconds"),
+        (lambda: ez_tool(tags="reads")(pay), r"`pay`: tags must be a list .* write tags=\['reads'\]"),
+        (lambda: ez_tool(tags=[5])(pay), r"`pay`: tags must be a list of words, as in tags=\['reads'\]"),
+        (lambda: ez_tool(type="check")(pay), "`pay`: type is 'check'; give action or completion_check"),
+        (lambda: ez_tool(provider={"strict": True})(pay), r"`pay`: provider is .* give ProviderOptions\(...\)"),
+        (lambda: ez_tool(fixed="eu")(pay), r"`pay`: fixed is 'eu'; give arguments by name, as in fixed=\{"),
+        (lambda: schema_tool("pay", {"type": "object"}, pay, description=5), "`pay`: description is 5; give a text"),
+        (lambda: tool(register="no")(pay), r"tool\(\): register is 'no'; give True or False"),
+        (lambda: TOOLS.renamed("pay"), r"renamed: names is 'pay'; give"),
+        (lambda: Toolset([pay], global_hooks=print), r"a toolset: global_hooks is .* give GlobalHooks\(pre=..., post="),
+        (
+            lambda: Toolset([pay], pre_hooks={"pay": "x"}),
+            r"the middleware is 'x'; give a function \(ctx, args, metadata",
+        ),
+        (lambda: GlobalHooks(post=5), r"the middleware is 5; give a function \(ctx, tool_name, result, metadata"),
+        (lambda: Run(available={ez_tool(pay)}), r"give a set of names, as in available=\{'pay'\}"),
+        (lambda: CallLimits(per_tool={ez_tool(pay): 1}), r"the name of a tool before each number, as in per_tool="),
+        (lambda: REQUEST.deny(message=5), r"deny\(\): message is 5; give a text"),
+        (lambda: Turn(ez_tool(pay), {"cents": 1}), r"arguments are given as in Turn\(tool, kwargs=\{...\}\)"),
+        (lambda: Turn(ez_tool(pay), kwargs=[1]), r"a turn: kwargs is \[1\]; give arguments by name"),
+        (lambda: Turn(ez_tool(pay), cents=1), r"Here it is `kwargs=\{'cents': ...\}`, an argument of the tool"),
+        (lambda: Session(ScriptedModel("Hi."), cache="yes"), "a session: cache is 'yes'; give True or False"),
+        (lambda: Session(ScriptedModel("Hi."), retry=3), r"a session: retry is 3; give Retry\(\)"),
+        (lambda: Session(ScriptedModel("Hi."), require="pay"), r"give ToolRequirement.specific\('pay'\)"),
+        (lambda: Session(ScriptedModel("Hi."), on_text="x"), "`on_text` is 'x': give a function"),
+        (lambda: Session(ScriptedModel("Hi."), full_results="all"), "full_results must be a whole number"),
+        (lambda: Session(ScriptedModel("Hi.")).run_sync(max_round=3), "Did you mean `max_rounds`"),
+        (lambda: Toolkit(TOOLS, run=Run()), r"Here it is toolkit.execute\(..., run=...\)"),
+        (lambda: Pipeline(TOOLS, run=Run()), r"Here it is pipeline.run\(..., run=...\)"),
         (lambda: TOOLS.filtered(["pay"]), r"give a function \(ctx, entry\); .*toolset.subset\(\[...\]\)"),
         (lambda: TOOLS.filtered(lambda entry: True), r"called with \(ctx, entry\)"),
         (lambda: TOOLS.filtered(lambda ctx, entry: True, names="pay"), "names of tools must be a list"),
@@ -160,7 +193,7 @@ class Unopened:
         (lambda: Toolset([Unopened()]).definitions(), "open it: `async with toolset.open"),
         (lambda: Run(approver=lambda: True), r"approver is not .* a function of the request"),
         (lambda: Session(ScriptedModel("Hi."), run=Run), r"give a run, as in run=Run\("),
-        (lambda: Session(ScriptedModel("Hi."), store="a.db", id=5), "the id of a session is printable text"),
+        (lambda: Session(ScriptedModel("Hi."), store="a.db", id=5), "Session: id is 5; give a text"),
         (
             lambda: FrameworkRuns("x", lambda ctx: {"user": 1}, None).find("k", None),
             r"return the run, as in `return Run\(",
@@ -253,6 +286,11 @@ async def test_what_needs_no_with_says_what_to_write(opened: Any) -> None:
 def test_what_is_a_method_elsewhere_says_what_to_write(read: Callable[[], Any], mend: str) -> None:
     with pytest.raises(AttributeError, match=mend):
         read()
+
+
+def test_a_tool_in_the_place_of_its_name_is_told_by_its_name() -> None:
+    with pytest.raises(UnknownTool, match=r"there is no tool `<Tool pay .*>`\. Did you mean `pay`\?"):
+        _ = TOOLS[ez_tool(pay)]  # type: ignore[index]
 
 
 def test_the_file_of_a_store_may_be_a_url(tmp_path: Path) -> None:

@@ -33,6 +33,12 @@ OF_OTHERS = frozenset({"client_model", "create_agent", "guest_command", "resourc
 """Functions whose keywords go to something else: a provider, another framework, a program."""
 
 
+OF_EACH_CALL = frozenset({"toolcrib.calls.ToolCall", "toolcrib.calls.render", "toolcrib.tools.from_schema.schema_tool"})
+"""What is made for each call, and checks what it is given itself; and `schema_tool`, which reads its schema first."""
+PLAIN = frozenset({"bool", "bool | None", "str", "str | None"})
+"""Annotations of options that are checked by what they say."""
+
+
 def called() -> list[str]:
     """Return the public names that a page or an example calls."""
     texts = [path.read_text("utf-8") for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))]
@@ -82,6 +88,25 @@ def test_an_unknown_option_of_what_a_page_calls_is_refused_with_help(path: str) 
     said = str(raised.value)
     assert "`aproverr`" in said
     assert re.search(r"Did you mean|There (?:are|is)|argument", said)
+
+
+def give(target: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Call something with options alone, by name."""
+    returned = target(**options)
+    if inspect.iscoroutine(returned):
+        asyncio.run(returned)
+
+
+@pytest.mark.parametrize("path", [path for path in called() if path not in OF_EACH_CALL])
+def test_an_option_that_is_a_text_or_true_or_false_takes_nothing_else(path: str) -> None:
+    target = target_of(path)
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    parameters = [one for one in inspect.signature(target).parameters.values() if one.kind in named]
+    required = [one.name for one in parameters if one.default is one.empty]
+
+    for option in [one.name for one in parameters if str(one.annotation) in PLAIN]:
+        with pytest.raises((TypeError, ValueError), match=option):
+            give(target, {option: object(), **{name: "x" for name in required if name != option}})
 
 
 @pytest.mark.parametrize(

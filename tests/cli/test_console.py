@@ -69,7 +69,8 @@ def test_it_serves_what_the_database_holds_until_it_is_stopped(tmp_path: Path) -
 
         assert (refused, taken, state["name"]) == (401, 200, "ann")
         assert logged.endswith(" ann logged in from 127.0.0.1\n")
-        process.wait(60)
+        status, said_last = process.wait(60), process.stderr.read()
+    assert (status, said_last) == (0, "stopped\n")
     assert (tmp_path / "new.db").is_file()
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import os
 import re
 import signal
 import socket
@@ -84,7 +86,10 @@ def test_work_of_one_id_is_enqueued_once(toolcrib: Command, tools: str) -> None:
         (("add", "{"), "`add` cannot take these arguments: not valid JSON"),
         (("--program", "gone.py"), "cannot read gone.py: No such file or directory"),
         (("add", "--program", "p.py"), "give a program with --program: not both"),
-        (("add", '{"a": 1}', "--queue", "mail"), "it has no durable agent with the queue `mail`"),
+        (
+            ("add", '{"a": 1}', "--queue", "mail"),
+            "it has no durable agent with the queue `mail` for this; there are the queues tools",
+        ),
         ((), "name a tool, or give a program"),
     ],
 )
@@ -144,7 +149,10 @@ def test_a_port_for_health_is_free_and_a_number(toolcrib: Command, tools: str) -
     wrong = [toolcrib("worker", tools, "--health", given) for given in ("http", "localhost:", "65536", "0.0.0.0:-1")]
 
     assert refused.exit_code == 2
-    assert refused.stderr.startswith(f"cannot listen on 127.0.0.1:{port}: ")
+    assert refused.stderr == (
+        f"cannot listen on 127.0.0.1:{port}: {os.strerror(errno.EADDRINUSE)}. "
+        f"Give another address, as with --health {port + 1}\n"
+    )
     assert [one.exit_code for one in wrong] == [2] * 4
     assert all("give a port, or host:port, as 9100" in " ".join(one.stderr.replace("│", " ").split()) for one in wrong)
 

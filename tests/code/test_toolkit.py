@@ -391,7 +391,7 @@ def test_an_option_that_does_not_fit_is_refused(options: Any, error: type[Except
 
 
 def test_a_program_that_is_no_text_is_refused(kit: Toolkit) -> None:
-    with pytest.raises(TypeError, match="the program is given as text, and this is bytes: b'1'"):
+    with pytest.raises(TypeError, match=r"Toolkit\.execute\w*\(\): code is b'1'; give a text"):
         kit.execute(b"1")  # type: ignore[arg-type]
 
 

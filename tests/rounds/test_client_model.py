@@ -492,7 +492,7 @@ class Own(openai.AsyncOpenAI):
 @pytest.mark.parametrize(
     ("made", "error", "mend"),
     [
-        (lambda: Session(42), TypeError, "a int is not a model: give a client"),
+        (lambda: Session(42), TypeError, "42 is not a model: give a client"),
         (lambda: Session("gpt-5"), ValueError, "'openai:...'"),
         (lambda: Session("groq:llama-4"), ValueError, "chat_model('groq:llama-4')"),
         (lambda: Session("openai:gpt-5", model_name="gpt-5"), ValueError, "is not the name of a model"),

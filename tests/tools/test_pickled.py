@@ -57,5 +57,5 @@ def test_a_name_that_no_provider_takes_is_refused_where_it_is_given(name: str) -
 
 
 def test_a_name_is_a_text() -> None:
-    with pytest.raises(TypeError, match="name must be a text"):
+    with pytest.raises(TypeError, match="name is 3; give a text"):
         ez_tool(name=3)(lambda: 1)  # type: ignore[call-overload]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.errors import DuplicateNameError, UnregisteredToolError
+from toolcrib.errors import DuplicateNameError, InvalidArguments, UnregisteredToolError
 from toolcrib.tools import Tool, ToolRegistry, ToolType, as_tool, ez_tool, tool
 
 
@@ -217,3 +217,23 @@ async def test_a_streaming_tool_is_iterated() -> None:
             yield n
 
     assert [n async for n in count(3)] == [0, 1, 2]
+
+
+async def test_a_call_that_is_never_awaited_is_warned_of_by_the_name_of_the_tool() -> None:
+    @tool
+    async def pay(cents: int) -> None:
+        """Pay."""
+
+    forgotten = pay(1)
+
+    assert forgotten.__qualname__ == "pay"
+    await forgotten
+
+
+async def test_what_a_call_from_python_ignores_is_named_where_something_is_missing() -> None:
+    @tool
+    async def pay(cents: int) -> None:
+        """Pay."""
+
+    with pytest.raises(InvalidArguments, match="cents: missing, it is required; cnts: unknown, it is ignored"):
+        await pay(cnts=1)  # type: ignore[call-arg]

@@ -380,6 +380,8 @@ class ApprovalRequest(ShortRepr):
                 "deny(by='ann', message='too much')"
             )
         refuse_unknown_options("deny()", unknown, ("by", "message"), _OF_OTHERS)
+        if not isinstance(message, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(f"deny(): message is {message!r:.80}; give a text, which the model is shown")
         who = str(by)
         return Denial(tool=self.tool, call_id=self.call_id, request_id=self.id, by=who, message=message)
 

@@ -435,11 +435,9 @@ def _find(store: ReviewableApprovalStore, text: str, database: str | None) -> Ap
         more = ", ..." if len(found) > _MAX_CHOICES else ""
         ids = ", ".join(entry.request.id for entry in found[:_MAX_CHOICES])
         say(f"{count_text(len(found), 'request')} begin with {text}: {ids}{more}. Give more of the id")
-    elif len(start) < SHORT_ID:
-        where = _place(store, database)
-        say(f"no request in {where} has the id {text!r}, and it is too short for the beginning of one; {hint}")
     else:
-        say(f"there is no request {text} in {_place(store, database)}; {hint}")
+        short = ", which is too short for the beginning of an id," if len(start) < SHORT_ID else ""
+        say(f"there is no request {text!r}{short} in {_place(store, database)}; {hint}")
     raise typer.Exit(Status.MISUSED)
 
 

@@ -87,7 +87,7 @@ def _show_outcome(run: CliRun, call: _MadeCall) -> Status:
                 return Status.FAILED
             write(f"{shown.text}\n" if shown.parts else result_text(shown.value))
     elif isinstance(outcome, Suspended):
-        say(f"{outcome.request.text()}\n{outcome.text()}")
+        say(f"{outcome.request.text()}\n{outcome.text()}\nThe request is not kept: to answer it, run the command again")
     else:
         say(_problem(outcome) if isinstance(outcome, Failed) else outcome.reason)
     return _status(outcome)

@@ -22,7 +22,7 @@ from toolcrib.cli._database import (
     open_server_states,
     shown_name,
 )
-from toolcrib.cli._formatting import say
+from toolcrib.cli._formatting import say, say_cannot_listen
 from toolcrib.cli._serve import secret_of
 from toolcrib.cli._status import Status, exit_on_error
 from toolcrib.errors import DatabaseError, MissingExtraError
@@ -140,8 +140,9 @@ def console(
         try:
             page.serve(app, options, started, notifier if webhooks else None)
         except OSError as error:
-            say(f"cannot listen on {host}:{port}: {error.strerror}")
+            say_cannot_listen(host, port, error)
             raise typer.Exit(Status.MISUSED) from None
+        say("stopped")
 
 
 def webhook_of(page: Any, given: str, **options: Any) -> Any:

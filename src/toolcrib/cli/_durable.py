@@ -29,7 +29,7 @@ from toolcrib.adapters.dbos import (
 )
 from toolcrib.cli._database import check_kept
 from toolcrib.cli._find_toolset import open_toolset, toolset_of
-from toolcrib.cli._formatting import say
+from toolcrib.cli._formatting import say, say_cannot_listen
 from toolcrib.cli._live_view import LiveView
 from toolcrib.cli._status import Status
 from toolcrib.cli._target import load
@@ -179,7 +179,7 @@ async def _open_health(stack: AsyncExitStack, engine: Engine, host: str, port: i
     try:
         port = await stack.enter_async_context(serve_health(engine, host, port))
     except OSError as error:
-        say(f"cannot listen on {host}:{port}: {error.strerror or error}")
+        say_cannot_listen(host, port, error, "--health")
         raise typer.Exit(Status.MISUSED) from None
     say(f"/healthz, /readyz and /metrics are on http://{f'[{host}]' if ':' in host else host}:{port}")
 
@@ -285,4 +285,6 @@ def _only(target: str, items: Sequence[Any], queue: str | None, what: str, fits:
         queues = ", ".join(item.queue.name for item in found)
         raise TargetError(target, f"it has {len(found)} {what}s for this; choose one by its --queue: {queues}")
     where = f" with the queue `{queue}`" if queue else ""
-    raise TargetError(target, f"it has no {what}{where} for this")
+    queues = sorted({item.queue.name for item in items if fits(item)})
+    others = f"; there are the queues {', '.join(queues)}" if queues else ""
+    raise TargetError(target, f"it has no {what}{where} for this{others}")

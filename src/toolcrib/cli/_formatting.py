@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, cast
@@ -29,6 +30,13 @@ _STYLES = {"completed": "green", "failed": "red", "rejected": "yellow", "suspend
 def say(text: str) -> None:
     """Write one line for a person, to stderr."""
     print(escape_control(text) if sys.stderr.isatty() else text, file=sys.stderr)  # which a live view stands in for
+
+
+def say_cannot_listen(host: str, port: int, error: OSError, option: str = "--port") -> None:
+    """Write to stderr why a server cannot listen on an address, and by which option it gets another one."""
+    is_of_system = error.errno is not None and not isinstance(error, socket.gaierror)
+    problem = os.strerror(error.errno or 0) if is_of_system else error.strerror or str(error)
+    say(f"cannot listen on {host}:{port}: {problem}. Give another address, as with {option} {port + 1}")
 
 
 def write(text: str) -> None:

@@ -21,7 +21,7 @@ from toolcrib.cli._find_toolset import absolute_target, is_file_of_servers, name
 from toolcrib.cli._formatting import say, write
 from toolcrib.cli._private_file import write_private
 from toolcrib.cli._status import exit_on_error
-from toolcrib.errors import TargetError
+from toolcrib.errors import TargetError, closest
 
 
 def _of_applications(*parts: str) -> Path:
@@ -117,13 +117,13 @@ def settings_of(client: str, *, project: bool) -> SettingsFile:
     """Return the file of a client: of the user, or of the project in the current folder.
 
     Raises:
-        TargetError: The client has no such file, or it cannot be read.
+        typer.BadParameter: There is no such client, or it has no such file.
     """
     known = CLIENTS.get(client)
     if known is None:
-        raise TargetError(client, f"there is no such client; there are {', '.join(CLIENTS)}")
+        raise typer.BadParameter(f"there is no client {client!r}. {closest(client, CLIENTS)}", param_hint="CLIENT")
     if project and known.project is None:
-        raise TargetError(client, "it has no file for a project; leave --project out")
+        raise typer.BadParameter(f"{client} has no file for a project; leave it out", param_hint="--project")
     return SettingsFile(Path(known.project or "") if project else known.user(), known.key)
 
 

@@ -43,7 +43,7 @@ from toolcrib.cli._database import (
     open_server_states,
 )
 from toolcrib.cli._find_toolset import file_and_endpoint, is_file_of_servers, name_of, tools_of
-from toolcrib.cli._formatting import say
+from toolcrib.cli._formatting import say, say_cannot_listen
 from toolcrib.cli._install import serve_command
 from toolcrib.cli._run import recorder_of
 from toolcrib.cli._serve import ServeOptions
@@ -327,7 +327,7 @@ async def _over_http(work: Coroutine[Any, Any, None], http: HttpOptions) -> None
         except ServerError:  # one behind this one, and an OSError, too
             raise
         except OSError as error:
-            say(f"cannot listen on {http.host}:{http.port}: {error.strerror or error}")
+            say_cannot_listen(http.host, http.port, error)
             raise typer.Exit(Status.MISUSED) from None
 
 

@@ -67,7 +67,7 @@ from toolcrib.errors._finding import (
 )
 from toolcrib.errors._missing_imports import missing_name
 from toolcrib.errors._missing_names import explain_missing
-from toolcrib.errors._options import explain_options, refuse_unknown_options
+from toolcrib.errors._options import OptionKinds, explain_options, refuse_unknown_options
 from toolcrib.errors._schema import (
     FieldProblem,
     FormatError,
@@ -127,6 +127,7 @@ __all__ = [
     "NotAvailable",
     "NotCallable",
     "NotPortableError",
+    "OptionKinds",
     "PendingLimitReached",
     "PolicyError",
     "RemoteToolError",

@@ -56,11 +56,13 @@ def nearest(name: str, names: Iterable[str], most: int = 1, cutoff: float = 0.6)
     return difflib.get_close_matches(name, [*names], n=most, cutoff=cutoff)
 
 
-def closest(name: str, names: Iterable[str]) -> str:
+def closest(name: object, names: Iterable[str]) -> str:
     """Return a sentence that helps with a misspelt `name`: the nearest of `names`, or all of them when they are few.
 
-    The nearest is one that `name` ends with, as `functions.get_weather` does, or those that end with `name`.
+    The nearest is one that `name` ends with, as `functions.get_weather` does, or those that end with `name`. A tool or
+    another object in the place of a name counts by the name that it has.
     """
+    name = name if isinstance(name, str) else str(getattr(name, "name", name))
     known = sorted(names)
     ends = [other for other in known if other and name.endswith(other) and not name[: -len(other)][-1:].isalnum()]
     longer = [other for other in known if name and other.endswith(name) and not other[: -len(name)][-1:].isalnum()]

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property, wraps
 from importlib import import_module
-from inspect import CO_VARARGS, CO_VARKEYWORDS, iscoroutinefunction, unwrap
+from inspect import CO_VARARGS, CO_VARKEYWORDS, iscoroutinefunction, isfunction, unwrap
 from types import MappingProxyType, ModuleType, NoneType, UnionType
-from typing import Any, Final, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin
+from typing import Any, Final, ForwardRef, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
 from toolcrib.errors._base import asks_for_approval, nearest, suggestion
 
@@ -51,6 +51,13 @@ _INNER: Final = {
     "Placement": "toolcrib.adapters.dbos",
 }
 """The options, of modules that are imported by then, that have options themselves."""
+_PLAIN: Final[Mapping[Any, tuple[str, ...]]] = {
+    bool: ("True", "False"),
+    str: ("a text",),
+    Callable: ("a function",),
+    NoneType: (),  # for what is left out
+}
+"""The classes of values that are checked by the annotation alone, in words; `bool` or `str` is among them."""
 _MOST_SHOWN = 4  # options by name, of what was given too many values
 _SEVERAL = re.compile(r"\b(?:Iterable|Sequence|Collection|Set|tuple|list|set|frozenset)\b")
 _MOST_STEPS = 3  # from a function to the class that has the option: `run=Run(channel=Channel(errors=...))`
@@ -62,8 +69,8 @@ def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "", f
     It is of a class, whose constructor has the options and which it stands above `@dataclass` of, or of a function. A
     type checker knows of none of the words.
 
-    An option that is one of the words of a `Literal` is checked, and one that takes several values gets a generator,
-    or another iterator, as a tuple: it could be read but once.
+    An option that is one of the words of a `Literal`, a text, or true or false is checked, and one that takes several
+    values gets a generator, or another iterator, as a tuple: it could be read but once.
 
     Args:
         words: As for `suggestion`.
@@ -115,18 +122,16 @@ class _Options:
         self._known = frozenset(by_name if of_model is None else of_model)
         self._refuses_itself = bool(code.co_flags & CO_VARKEYWORDS) and of_model is None
         self._annotations: dict[str, Any] = {**(target.__annotations__ if is_class else {}), **function.__annotations__}
+        self._kinds = OptionKinds(self._annotations, target.__module__)
+        self._methods: Mapping[str, Any] = vars(target) if is_class else _NOTHING
         self._by_name_alone = [name for name in names[code.co_argcount :] if name in self._known and name[0] != "_"]
-        self._module: str = target.__module__
-
-    @cached_property
-    def _kinds(self) -> dict[str, _OptionKind]:
-        return _kinds_of(self._annotations, self._module)
 
     def read(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...]:
         """Check options, and return the values by position; in the place of an iterator there is a tuple of its values.
 
         Raises:
-            TypeError: There are too many values, one is given twice or is missing, or an option is unknown.
+            TypeError: There are too many values, one is given twice, is missing or is of another kind, or an option is
+                unknown.
             ValueError: An option is not one of its words.
         """
         first = self._first
@@ -134,7 +139,7 @@ class _Options:
             raise self._too_many()
         if options and not (options.keys() <= self._known or self._refuses_itself):
             public = {key: self._annotations.get(key) for key in self._known - {"self"} if not key.startswith("_")}
-            refuse_unknown_options(self._name, options, public, self._words)
+            refuse_unknown_options(self._name, options, public, self._words, self._methods)
         if self._mend and len(args) > first and (option := self._positional[first]) in options:
             raise TypeError(f"{self._name} is given its `{option}` twice, by position and by name{self._mend}")
         if self._missing:
@@ -143,12 +148,10 @@ class _Options:
                 raise TypeError(f"{self._name} needs its `{lacking[0]}`. {self._missing}")
         if not options and len(args) == first:
             return args
-        kinds = self._kinds
-        for option in kinds.keys() & options.keys():
-            options[option] = kinds[option].read(self._name, option, options[option])
-        named = zip(self._positional, args, strict=False)
-        values = [kinds[name].read(self._name, name, value) if name in kinds else value for name, value in named]
-        return (*values, *args[len(values) :])
+        self._kinds.read(self._name, options)
+        named = dict(zip(self._positional, args, strict=False))
+        self._kinds.read(self._name, named)
+        return (*named.values(), *args[len(named) :])
 
     def _too_many(self) -> TypeError:
         positional = self._positional[self._first :]
@@ -169,6 +172,34 @@ class _Loaded:
         return self._names[name]
 
 
+class OptionKinds:
+    """The kinds of values that options take, by their annotations, which are read when an option is given first.
+
+    Args:
+        annotations: The annotations by option.
+        module: The name of the module that they are written in.
+    """
+
+    def __init__(self, annotations: Mapping[str, Any], module: str) -> None:
+        self._annotations, self._module = annotations, module
+
+    @cached_property
+    def _kinds(self) -> dict[str, _OptionKind]:
+        return _kinds_of(self._annotations, self._module)
+
+    def read(self, owner: str, options: dict[str, Any]) -> None:
+        """Check options, and put a tuple in the place of a generator, or of another iterator.
+
+        Raises:
+            TypeError: A value is of another kind, as a text is where true or false is wanted.
+            ValueError: An option is not one of its words.
+        """
+        kinds = self._kinds
+        for option, value in options.items():
+            if option in kinds:
+                options[option] = kinds[option].read(owner, option, value)
+
+
 class _OptionKind(NamedTuple):
     """The values that an option takes.
 
@@ -176,14 +207,20 @@ class _OptionKind(NamedTuple):
         words: The words of its `Literal`; empty where it may be another text, or a list as well.
         is_closed: Whether it takes nothing but these.
         takes_several: Whether it takes several values, as a list.
+        classes: The classes of its values, where these are but `_PLAIN`; empty where there are others.
     """
 
     words: tuple[Any, ...]
     is_closed: bool
     takes_several: bool
+    classes: tuple[type, ...] = ()
 
     def read(self, owner: str, option: str, value: Any) -> Any:
-        """Return a value, a generator or another iterator as a tuple; raises ValueError for another word."""
+        """Return a value, a generator or another iterator as a tuple; raises as `OptionKinds.read`."""
+        if self.classes and not isinstance(value, self.classes):
+            *others, last = (word for plain in self.classes for word in _PLAIN[plain])
+            wanted = f"{', '.join(others)} or {last}" if others else last
+            raise TypeError(f"{owner}: {option} is {value!r:.80}; give {wanted}")
         if self.words and value not in self.words and (self.is_closed or isinstance(value, str)):
             near = nearest(str(value), map(str, self.words))
             hint = f"did you mean {near[0]!r}? There are" if near else "give one of"
@@ -197,10 +234,12 @@ def _kinds_of(annotations: Mapping[str, Any], module: str) -> dict[str, _OptionK
     names = vars(sys.modules[module]).items()
     loaded = {name: _Loaded(value) if isinstance(value, ModuleType) else value for name, value in names}
     kinds = {option: _kind_of(annotation, loaded) for option, annotation in annotations.items()}
-    return {option: kind for option, kind in kinds.items() if kind.words or kind.takes_several}
+    return {option: kind for option, kind in kinds.items() if kind.words or kind.takes_several or kind.classes}
 
 
 def _kind_of(annotation: Any, loaded: dict[str, Any]) -> _OptionKind:
+    if isinstance(annotation, ForwardRef):  # of a TypedDict
+        annotation = annotation.__forward_arg__
     if isinstance(annotation, str):
         try:
             annotation = eval(annotation, loaded)
@@ -214,10 +253,18 @@ def _kind_of(annotation: Any, loaded: dict[str, Any]) -> _OptionKind:
         words = ()
     words += (None,) if words and NoneType in members else ()
     takes_several = any(_SEVERAL.search(str(member)) for member in members)
-    return _OptionKind(words, is_closed=not others, takes_several=takes_several)
+    plain = tuple(get_origin(member) or member for member in members)
+    classes = plain if _PLAIN.keys() >= {*plain} and not {bool, str}.isdisjoint(plain) else ()
+    return _OptionKind(words, is_closed=not others, takes_several=takes_several, classes=classes)
 
 
-def refuse_unknown_options(who: str, given: Iterable[str], known: Collection[str], words: Mapping[str, str]) -> None:
+def refuse_unknown_options(
+    who: str,
+    given: Iterable[str],
+    known: Collection[str],
+    words: Mapping[str, str],
+    methods: Mapping[str, Any] = _NOTHING,
+) -> None:
     """Check that every keyword is an option; one that is not would have no effect.
 
     Args:
@@ -225,6 +272,8 @@ def refuse_unknown_options(who: str, given: Iterable[str], known: Collection[str
         given: The keywords.
         known: The names of the options; a mapping has their annotations, by which an option of an option is found.
         words: As for `suggestion`.
+        methods: The methods of the object that is made, by name, and its other attributes: one of them may have the
+            option.
 
     Raises:
         TypeError: One is not an option.
@@ -233,8 +282,17 @@ def refuse_unknown_options(who: str, given: Iterable[str], known: Collection[str
     if unknown is not None:
         words = {**_FEATURES, **words}
         is_near = unknown in words or asks_for_approval(unknown) or nearest(unknown, known, cutoff=0.8)
-        there = "" if is_near else _elsewhere(unknown, known)
+        there = "" if is_near else _of_method(who, unknown, methods) or _elsewhere(unknown, known)
         raise TypeError(f"{who} has no option `{unknown}`{there or f'. {suggestion(unknown, known, words)}'}")
+
+
+def _of_method(owner: str, option: str, methods: Mapping[str, Any]) -> str:
+    """Return the rest of a sentence, which says what public method of an object has an option; empty for none."""
+    for name, method in methods.items():
+        code: Any = getattr(unwrap(method), "__code__", None) if isfunction(method) and name[0] != "_" else None
+        if code is not None and option in code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]:
+            return f". Here it is {owner.lower()}.{name}(..., {option}=...)."
+    return ""
 
 
 def _elsewhere(option: str, known: Collection[str]) -> str:

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from toolcrib._numbers import count_text
 from toolcrib.calls import CallMetadata
 from toolcrib.errors import closest, explain_options, nearest
+from toolcrib.hooks._middleware import GlobalHooks
 from toolcrib.hooks._parameters import require_parameters
 
 if TYPE_CHECKING:
@@ -317,12 +318,13 @@ def _async(fn: Any) -> Any:
     return fn
 
 
-def require_hooks(who: str, hooks: object, **middleware: object) -> None:
+def require_hooks(who: str, hooks: object, around_all: object = None, **middleware: object) -> None:
     """Check the hooks of a toolset or a guard.
 
     Args:
         who: The object that has them.
         hooks: Its hook set, or None.
+        around_all: Its hooks around all tools, or None.
         middleware: Its other hooks by option; each is a mapping by the names of tools, or None.
 
     Raises:
@@ -330,6 +332,8 @@ def require_hooks(who: str, hooks: object, **middleware: object) -> None:
     """
     if hooks is not None and not isinstance(hooks, HookSet):
         raise TypeError(f"{who}: hooks is {hooks!r:.80}; give a HookSet(), whose @hooks.on('refund') takes a function")
+    if not isinstance(around_all, GlobalHooks | None):
+        raise TypeError(f"{who}: global_hooks is {around_all!r:.80}; give GlobalHooks(pre=..., post=...)")
     for name, functions in middleware.items():
         if functions is not None and not isinstance(functions, Mapping):
             mend = f"give functions by tool, as in {name}={{'refund': fn}}; around all tools, global_hooks"

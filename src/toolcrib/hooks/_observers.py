@@ -56,7 +56,7 @@ class Hook(Generic[P]):
         if not iscoroutinefunction(fn) and not iscoroutinefunction(getattr(fn, "__call__", None)):  # noqa: B004 -- asks for the kind, not whether
             raise TypeError(f"the hook `{name}` must be an async function; write `async def {name}(...)`")
         self.name, self.fn, self.types = name, fn, frozenset(types)
-        self.tags = None if tags is None else tag_set(tags)
+        self.tags = None if tags is None else tag_set(tags, f"the hook `{name}`")
         self.fixed = dict(fixed or {})
         self._spec = schema.ToolSpec.from_function(fn, name=name, fixed=frozenset(self.fixed))
         unknown = [key for key in self.fixed if not self._spec.accepts(key)]
@@ -122,11 +122,15 @@ class Hook(Generic[P]):
         return f"<Hook {self.name} for {', '.join(sorted(self.types))}>"
 
 
-def tag_set(tags: Iterable[str] | None) -> frozenset[str]:
-    """Return tags as a set; raises TypeError for a text, which is a series of letters."""
+def tag_set(tags: Iterable[str] | None, who: str) -> frozenset[str]:
+    """Return the tags of somebody as a set; raises TypeError for a text, which is a series of letters."""
     if isinstance(tags, str):
-        raise TypeError(f"tags must be a list of words, not the text {tags!r}; write tags=[{tags!r}]")
-    return frozenset(tags or ())
+        raise TypeError(f"{who}: tags must be a list of words, not the text {tags!r}; write tags=[{tags!r}]")
+    words = tags if isinstance(tags, Iterable) else (tags,) if tags else ()
+    found = frozenset[Any](words)
+    if not all(isinstance(word, str) for word in found):
+        raise TypeError(f"{who}: tags must be a list of words, as in tags=['reads'], and not {tags!r:.80}")
+    return found
 
 
 HookRegistry: Registry[Hook[Any]] = Registry(UnregisteredHookError)

@@ -100,7 +100,9 @@ def refuse_misspelt_options(
 
 
 def require_parameters(kind: str, fn: Any, *parameters: str) -> None:
-    """Raise TypeError when `fn`, a function of this kind, cannot be called with these parameters, by position."""
+    """Raise TypeError when `fn` is not a function of this kind, which is called with these parameters, by position."""
+    if not callable(fn):
+        raise TypeError(f"the {kind} is {fn!r:.80}; give a function ({', '.join(parameters)})")
     try:
         wanted = signature(fn)
     except (TypeError, ValueError):  # a built-in function without a signature

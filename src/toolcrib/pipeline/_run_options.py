@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from types import MappingProxyType
@@ -71,6 +71,8 @@ class CallLimits:
             raise TypeError(
                 f"CallLimits: per_tool is {self.per_tool!r:.80}; give numbers by name, as in per_tool={{'pay': 1}}"
             )
+        if isinstance(self.per_tool, Mapping) and not _are_names(self.per_tool):
+            raise TypeError("CallLimits: per_tool has the name of a tool before each number, as in per_tool={'pay': 1}")
         several = dict(self.per_tool).values() if isinstance(self.per_tool, Mapping) else (self.per_tool,)
         require_number("CallLimits", "total", self.total, least=0)
         require_number("CallLimits", "concurrency", self.concurrency, least=1)
@@ -226,8 +228,15 @@ def require_options(run: Any, id: object) -> None:
     if type(run.durability) is not Durability:
         _require("Run", "durability", run.durability, Durability, "Durability, as in Durability(store=...)")
     available: object = run.available
-    if available is not None and isinstance(available, str | Iterator):
+    if available is not None and not _are_names(available):
         raise TypeError(f"Run: available is {available!r:.80}; give a set of names, as in available={{'pay'}}")
+
+
+def _are_names(values: object) -> bool:
+    """Return whether values are a collection of texts, which can be read again and again."""
+    if isinstance(values, str | bytes) or not isinstance(values, Collection):
+        return False
+    return all(isinstance(name, str) for name in cast("Collection[object]", values))
 
 
 def require_limits(who: str, limits: object) -> None:

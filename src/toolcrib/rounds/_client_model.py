@@ -50,7 +50,7 @@ def client_model(
     formats = next((known for known in found if known), dict[WireFormat, ProviderClient]())
     if not formats:
         mend = f"give a client of {_packages()}, a ChatModel, or a name such as 'openai:gpt-5'"
-        raise TypeError(f"a {type(client).__qualname__} is not a model: {mend}")
+        raise TypeError(f"{client!r:.80} is not a model: {mend}")
     if not model:
         raise ValueError(f"{type(client).__name__}() says no model: give its name, Session(client, model_name='...')")
     chosen = format or next(iter(formats))

@@ -422,6 +422,8 @@ def reply_listeners(options: Mapping[str, Any]) -> ReplyListeners:
     """Return the listeners among the options of a step; TypeError for an async one, which would never be awaited."""
     listeners: Any = {name: options.get(name) for name in ReplyListeners.__required_keys__}
     for name, listener in listeners.items():
+        if listener is not None and not callable(listener):
+            raise TypeError(f"`{name}` is {listener!r:.80}: give a function, which is called while the reply comes")
         if iscoroutinefunction(listener):
             raise TypeError(f"`{name}` is called while the reply comes, and never awaited: give a plain function")
     return listeners

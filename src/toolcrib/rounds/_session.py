@@ -128,8 +128,6 @@ class Session(SessionState):
         **defaults: Unpack[StepKeywords],
     ) -> None:
         require_known("a session", defaults)
-        if not isinstance(system, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
-            raise TypeError(f"`system` of a session must be the text of its instructions, and not {system!r:.80}")
         reply_listeners(defaults)
         if "tools" in defaults and not isinstance(tools := defaults["tools"], Pipeline | Toolset | type):
             defaults["tools"] = Toolset.of(tools)  # what is wrong with them is said here, and not in the first step
@@ -325,7 +323,7 @@ class Session(SessionState):
             NotCallable: There is no `dispatch`, and a tool has no function; nothing of the round, which is left open,
                 was executed.
         """
-        require_known("session.run()", keywords)
+        require_known("session.run()", keywords, "dispatch", "hooks", "max_rounds")
         require_dispatch("session.run()", dispatch, "Session")
         async with self._at_work():
             result = await self._run(dispatch, max_rounds, hooks, keywords)

@@ -9,8 +9,9 @@ from typing import Any, Generic, Never, TypedDict, TypeVar
 
 from pydantic import BaseModel
 
+from toolcrib._numbers import require_number
 from toolcrib.calls import ApprovalRequest
-from toolcrib.errors import NoResult, explain_missing, refuse_unknown_options
+from toolcrib.errors import NoResult, OptionKinds, explain_missing, refuse_unknown_options
 from toolcrib.formats import Item
 from toolcrib.pipeline import Pipeline
 from toolcrib.rounds._call_progress import CallListener
@@ -75,6 +76,16 @@ class StepKeywords(StepOptions, total=False):
     """
 
     output: Any
+
+
+_KINDS = OptionKinds(StepKeywords.__annotations__, __name__)
+_CLASSES = {
+    "describe": (Mapping, "texts by tool, as in describe={'pay': 'Pays an invoice.'}"),
+    "provider_tools": (Sequence, "a list, as in provider_tools=[{'type': 'web_search'}]"),
+    "require": (ToolRequirement, "ToolRequirement.specific('pay'), or another of toolcrib.toolsets"),
+    "retry": (Retry, "Retry(), of toolcrib.rounds"),
+}
+"""The classes of those options that are objects, and what to give."""
 
 
 @explain_missing(
@@ -287,9 +298,25 @@ _OF_OTHERS = {  # what other frameworks call an option, and where it is here
 }
 
 
-def require_known(who: str, keywords: Mapping[str, Any]) -> None:
-    """Raise TypeError for what is not a keyword of a step, which would have no effect, and for no type as `output`."""
-    refuse_unknown_options(who, keywords, StepKeywords.__optional_keys__, _OF_OTHERS)
+def require_known(who: str, keywords: Mapping[str, Any], *others: str) -> None:
+    """Check the keywords of a step.
+
+    Args:
+        who: The function that has them.
+        keywords: The keywords.
+        others: The names of its other options, one of which may be meant.
+
+    Raises:
+        TypeError: One is not a keyword of a step, which would have no effect, or has a value of another kind; or
+            `output` is not a type.
+    """
+    refuse_unknown_options(who, keywords, {*StepKeywords.__optional_keys__, *others}, _OF_OTHERS)
+    _KINDS.read(who, dict(keywords))
+    require_number(who, "full_results", keywords.get("full_results"), least=0)
+    for name, (kind, mend) in _CLASSES.items():
+        value = keywords.get(name)
+        if value is not None and not isinstance(value, kind):
+            raise TypeError(f"{who}: {name} is {value!r:.80}; give {mend}")
     output = keywords.get("output")
     if isinstance(output, str | list | tuple | Mapping | BaseModel):
         mend = "such as a Pydantic model, dict[str, int], or int | str for one of several"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from inspect import Parameter
 from typing import Any
 
@@ -39,7 +39,7 @@ class Binder:
         bound, dropped = self.name(args, kwargs)
         for name in self._required:
             if name not in bound:
-                raise self._missing(bound)
+                raise self._missing(bound, dropped)
         if self._defaults:
             self._fill_defaults(bound)
         return bound, dropped
@@ -97,9 +97,11 @@ class Binder:
                 dropped.append(name)
         return tuple(dropped)
 
-    def _missing(self, bound: Mapping[str, Any]) -> InvalidArguments:
-        missing = [name for name in self._required if name not in bound]
-        return InvalidArguments(self._tool, tuple(FieldProblem(name, "missing, it is required") for name in missing))
+    def _missing(self, bound: Mapping[str, Any], dropped: Iterable[str]) -> InvalidArguments:
+        """Return the error about what is missing; it names what was dropped, one of which may be meant."""
+        missing = [FieldProblem(name, "missing, it is required") for name in self._required if name not in bound]
+        unknown = [FieldProblem(name, "unknown, it is ignored") for name in dropped]
+        return InvalidArguments(self._tool, (*missing, *unknown))
 
     def _fill_defaults(self, bound: dict[str, Any]) -> None:
         for name, info in self._defaults.items():

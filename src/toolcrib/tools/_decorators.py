@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, TypeVar, Unpack, cast, overload
 from pydantic import BaseModel
 
 from toolcrib import schema
+from toolcrib.errors import explain_options
 from toolcrib.tools._base import BaseTool
 from toolcrib.tools._foreign import require_own_object
 from toolcrib.tools._options import ToolKeywords, ToolOptions, class_options, only_options, split_keywords
@@ -37,6 +38,7 @@ def tool(
 def tool(
     *, replace: bool = False, register: bool = True, fixed: Mapping[str, Any] | None = None, **keywords: Any
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
+@explain_options()
 def tool(
     fn: Callable[P, R] | None = None,
     /,

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypedDict
 from toolcrib import approvals
 from toolcrib._numbers import require_numbers
 from toolcrib.calls import number_of
-from toolcrib.errors import explain_options, refuse_unknown_options
+from toolcrib.errors import OptionKinds, explain_options, refuse_unknown_options
 from toolcrib.formats import NO_OPTIONS, ProviderOptions
 from toolcrib.hooks import (
     OPTION_WORDS,
@@ -135,6 +135,10 @@ class ToolOptions:
         who = "a tool" if self.name is None else f"`{self.name}`"
         least = {"approvals_needed": 1, "max_concurrency": 1, "max_retries": 0, "max_result_chars": 1}
         require_numbers(who, self, least, seconds=("timeout",))
+        if self.type not in tuple(ToolType):
+            raise ValueError(f"{who}: type is {self.type!r:.80}; give {' or '.join(str(kind) for kind in ToolType)}")
+        if not isinstance(self.provider, ProviderOptions):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(f"{who}: provider is {self.provider!r:.80}; give ProviderOptions(...) of toolcrib.formats")
         if self.effect is not None:
             require_effect(who, self.effect)
         if self.source is not None and self.source != "untrusted":
@@ -198,6 +202,7 @@ WORDS_ELSEWHERE = {
 _MOST_OF_NAME = 128  # what the most generous provider takes
 _VERBS = ("approve", "ask", "confirm", "review")  # which a method of the user's own may begin with
 _NAMES = frozenset(f.name for f in fields(ToolOptions))
+_KINDS = OptionKinds(ToolOptions.__annotations__, __name__)
 
 
 def split_keywords(
@@ -208,24 +213,35 @@ def split_keywords(
     Raises:
         TypeError: A keyword is near to an option's name, and the function has no such parameter.
     """
-    name = keywords.get("name") or getattr(fn, "__name__", type(fn).__name__)
+    option: Any = keywords.get("name")
+    name = option if option and isinstance(option, str) else getattr(fn, "__name__", type(fn).__name__)
     refuse_misspelt_options(
         f"`{name}`", fn, keywords, ToolKeywords.__annotations__, "pass it as fixed={{{name!r}: ...}}", OPTION_WORDS
     )
+    if not isinstance(fixed, Mapping | None):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+        raise TypeError(f"`{name}`: fixed is {fixed!r:.80}; give arguments by name, as in fixed={{'region': 'eu'}}")
     merged = {key: value for key, value in keywords.items() if key not in _NAMES} | dict(fixed or {})
-    return _options_of(keywords), merged
+    return _options_of(name, keywords), merged
 
 
-def _options_of(keywords: Mapping[str, Any]) -> ToolOptions:
-    options = {key: value for key, value in keywords.items() if key in _NAMES}
-    options["tags"] = tag_set(options.get("tags"))
-    return ToolOptions(**options)
+def _options_of(name: str, keywords: Mapping[str, Any]) -> ToolOptions:
+    """Return the options among keywords; errors name the tool of this name."""
+    options: dict[str, Any] = {key: value for key, value in keywords.items() if key in _NAMES}
+    _KINDS.read(f"`{name}`", options)
+    options["tags"] = tag_set(options.get("tags"), f"`{name}`")
+    try:
+        return ToolOptions(**options)
+    except (TypeError, ValueError):
+        if options.get("name") is None:
+            options["name"] = name
+            ToolOptions(**options)  # which says the same of the tool by its name
+        raise
 
 
 def only_options(maker: str, keywords: Mapping[str, Any]) -> ToolOptions:
     """Return the options that `keywords` are; a TypeError that names `maker` for one that is not an option."""
     refuse_unknown_options(maker, keywords, _NAMES, WORDS_ELSEWHERE)
-    return _options_of(keywords)
+    return _options_of(str(keywords.get("name") or maker), keywords)
 
 
 def require_contracts(spec: ToolSpec, options: ToolOptions) -> None:
@@ -278,4 +294,4 @@ def class_options(cls: type, item: object) -> ToolOptions:
             raise TypeError(
                 f"{cls.__name__} has no option `{name}`. Did you mean `{near}`? If not, rename the attribute."
             )
-    return _options_of({key: getattr(item, key) for key in known if hasattr(cls, key)})
+    return _options_of(cls.__name__, {key: getattr(item, key) for key in known if hasattr(cls, key)})

@@ -251,8 +251,9 @@ class Tool(Observed, Generic[P, R]):
                 return cast("R", self.fn(*args, **kwargs))
             return cast("R", self._bare(self.fn, args, kwargs))
         body = self.body
-        run = self._stream if self.is_streaming else self._return
-        return cast("R", run(body, args, kwargs))
+        called: Any = (self._stream if self.is_streaming else self._return)(body, args, kwargs)
+        called.__qualname__ = self.__name__  # by which Python warns of a call that was never awaited
+        return cast("R", called)
 
     def _bare(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         arguments, extra = self.spec.bind_host(args, kwargs)

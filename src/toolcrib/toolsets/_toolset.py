@@ -163,7 +163,7 @@ class Toolset(ToolsetViews):
     ) -> None:
         if others:
             raise TypeError("a toolset takes its tools as one list: Toolset([first, second])")
-        require_hooks("a toolset", hooks, pre_hooks=pre_hooks, post_hooks=post_hooks)
+        require_hooks("a toolset", hooks, global_hooks, pre_hooks=pre_hooks, post_hooks=post_hooks)
         require_seconds("a toolset", "timeout", timeout)
         require_number("a toolset", "max_retries", max_retries, least=0)
         if results is not None and not isinstance(cast("object", results), _results.ResultStore):

@@ -122,6 +122,10 @@ class ToolsetViews:
 
     def renamed(self, names: Mapping[str, str]) -> Toolset:
         """Return the toolset with other names, given as `{old: new}`; UnknownTool for an old one it does not have."""
+        if not isinstance(names, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(
+                f"renamed: names is {names!r:.80}; give new names by old ones, as in {{'refund': 'pay_back'}}"
+            )
         for new in names.values():
             require_name(new, "renamed: a name")
         if not self._sources:

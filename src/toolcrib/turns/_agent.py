@@ -131,7 +131,7 @@ class Agent(Observed):
         self._names = names_in(self._pipeline.toolset)
         self._context_pool = ContextPool() if context_pool is None else context_pool
         self._context_queue = ContextQueue() if context_queue is None else context_queue
-        self._observers = Observers(tag_set(tags))
+        self._observers = Observers(tag_set(tags, f"the agent `{name}`"))
         self._queue = TurnQueue()
         self._backend: TurnBackend | None = None
         self._is_paused = self._is_running = False

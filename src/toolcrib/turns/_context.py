@@ -64,7 +64,7 @@ class _Store(Injectable, Observed):
     def __init__(self, limit: int | None = None, tags: Iterable[str] | None = None) -> None:
         require_number(type(self).__name__, "limit", limit, least=1)
         self._limit = limit
-        self._observers = Observers(tag_set(tags))
+        self._observers = Observers(tag_set(tags, type(self).__name__))
         self.replace(())
 
     @property

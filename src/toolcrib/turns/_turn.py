@@ -169,12 +169,18 @@ class Turn(Observed, Generic[T, V]):
         **unknown: Never,
     ) -> None:
         if unknown:
-            refuse_unknown_options("Turn", unknown, _OPTIONS, _OF_OTHERS)
+            of_tool = tool.spec.argument_names if isinstance(tool, Tool) else ()
+            words = {name: f"`kwargs={{{name!r}: ...}}`, an argument of the tool" for name in of_tool}
+            refuse_unknown_options("Turn", unknown, _OPTIONS, {**words, **_OF_OTHERS})
+        if isinstance(timeout, Mapping | Sequence):
+            raise TypeError(f"a turn: timeout is {timeout!r:.80}; arguments are given as in Turn(tool, kwargs={{...}})")
+        if not isinstance(kwargs, Mapping | None):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(f"a turn: kwargs is {kwargs!r:.80}; give arguments by name, as in kwargs={{'cents': 4200}}")
         self._tool = tool = ToolRegistry.get(tool) if isinstance(tool, str) else checked_tool(tool)
         require_seconds("a turn", "timeout", timeout)
         self._timeout = timeout
         self._kwargs = named_arguments(tool, args, kwargs or {}) if args else dict(kwargs) if kwargs else {}
-        self._tags = tag_set(tags) if tags else _NO_TAGS
+        self._tags = tag_set(tags, "a turn") if tags else _NO_TAGS
         self._metadata = metadata
         self._is_running = False
         self._uuid: str | None = None  # made when it is asked for: most turns only wait

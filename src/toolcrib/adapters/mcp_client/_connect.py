@@ -19,7 +19,7 @@ from toolcrib.adapters.mcp_client._remote_server import RemoteServer
 from toolcrib.adapters.mcp_client._source import ServerSource
 from toolcrib.adapters.mcp_client._values import Prompt, ServerStatus, messages_of, prompt_of, resource_of
 from toolcrib.approvals import ToolPins
-from toolcrib.errors import refuse_unknown_options, require_choice
+from toolcrib.errors import explain_options, refuse_unknown_options, require_choice
 from toolcrib.toolsets import Toolset, sources_of
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -50,6 +50,7 @@ def _explain_source(connect: F) -> F:
 
 
 @_explain_source
+@explain_options()
 def connect(
     source: Source,
     *,

@@ -136,6 +136,7 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Generator[None]:
         with super().capture_signals() if self._takes_signals else nullcontext():
             yield
+            self._captured_signals.clear()  # which stopped the server, and would be raised again
 
 
 class _Timer:
