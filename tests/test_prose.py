@@ -51,8 +51,8 @@ VARIABLES = frozenset(
     {"came", "each", "given", "gone", "held", "kept", "one", "own", "said", "seen", "taken", "told", "what"}
 )
 """Variables that do not say what they hold: a variable has the noun of its value."""
-PUBLIC_FIELDS = frozenset({("toolcrib/calls/_outcome.py", "kept")})
-"""Fields of public classes that keep their names: `Completed.kept`, which records hold, too."""
+PUBLIC_FIELDS = frozenset({("toolcrib/calls/_outcome.py", "kept"), ("toolcrib/errors/_turns.py", "what")})
+"""Fields of public classes that keep their names: `Completed.kept`, which records hold, too, and `NoResult.what`."""
 ATTRIBUTES = re.compile(r"^Attributes:\n((?:\n|    .*\n?)+)", re.MULTILINE)
 """The attributes that the docstring of a class names, up to the next section."""
 

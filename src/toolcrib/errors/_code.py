@@ -55,9 +55,9 @@ class ReplayDiverged(MessageError, RuntimeError):
 
     code = "replay_diverged"
     expected: str
-    came: str
+    actual: str
     _template = (
-        "the program did not do again what it did before it paused: {expected} was expected, and {came} "
+        "the program did not do again what it did before it paused: {expected} was expected, and {actual} "
         "came. No suspended call was made. Run it again from its start"
     )
 

@@ -132,16 +132,8 @@ def _if(is_right: Callable[[Any], bool]) -> Callable[[Any], _Read]:
     return lambda value: (value, True) if is_right(value) else (_WRONG, False)
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_flag(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list)
+def _of(kind: type) -> Callable[[Any], _Read]:
+    return _if(lambda value: isinstance(value, kind))
 
 
 def _is_number(value: Any) -> bool:
@@ -191,10 +183,6 @@ def _read_items(value: Any) -> _Read:
     return (right, all(map(_is_schema, parts))) if parts else (_WRONG, False)
 
 
-def _read_prefix_items(value: Any) -> _Read:
-    return _read_items(value) if isinstance(value, list) else (_WRONG, False)
-
-
 def _read_table(value: Any) -> _Read:
     """Read schemas by name; a name whose schema is wrong may have any value."""
     if not isinstance(value, Mapping):
@@ -231,21 +219,21 @@ def _read_dependent_names(value: Any) -> _Read:
 
 
 _READERS: Mapping[str, Callable[[Any], _Read]] = {
-    **dict.fromkeys(("title", "description", "format", "contentEncoding", "contentMediaType"), _if(_is_text)),
-    **dict.fromkeys(("$schema", "$id", "$anchor", "$comment", "$ref", "$dynamicRef"), _if(_is_text)),
-    **dict.fromkeys(("$dynamicAnchor", "$recursiveRef"), _if(_is_text)),
-    **dict.fromkeys(("uniqueItems", "deprecated", "readOnly", "writeOnly", "$recursiveAnchor"), _if(_is_flag)),
+    **dict.fromkeys(("title", "description", "format", "contentEncoding", "contentMediaType"), _of(str)),
+    **dict.fromkeys(("$schema", "$id", "$anchor", "$comment", "$ref", "$dynamicRef"), _of(str)),
+    **dict.fromkeys(("$dynamicAnchor", "$recursiveRef"), _of(str)),
+    **dict.fromkeys(("uniqueItems", "deprecated", "readOnly", "writeOnly", "$recursiveAnchor"), _of(bool)),
     **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), _if(_is_count)),
     **dict.fromkeys(("minProperties", "maxProperties", "minContains", "maxContains"), _if(_is_count)),
     **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _if(_is_number)),
     "multipleOf": _if(lambda value: _is_number(value) and value > 0),
-    "pattern": _if(lambda value: _is_text(value) and is_pattern(value)),
-    **dict.fromkeys(("enum", "examples"), _if(_is_list)),
+    "pattern": _if(lambda value: isinstance(value, str) and is_pattern(value)),
+    **dict.fromkeys(("enum", "examples"), _of(list)),
     "type": _read_kinds,
     "required": _read_names,
     **dict.fromkeys(("anyOf", "oneOf"), _if(_is_choice)),
     "allOf": _read_all_of,
-    "prefixItems": _read_prefix_items,
+    "prefixItems": lambda value: _read_items(value) if isinstance(value, list) else (_WRONG, False),
     "items": _read_items,
     **dict.fromkeys(("additionalItems", "unevaluatedItems", "contains", "contentSchema"), _if(_is_schema)),
     **dict.fromkeys(("additionalProperties", "unevaluatedProperties", "propertyNames"), _if(_is_schema)),
