@@ -151,7 +151,6 @@ GIVEN: dict[str, Callable[[dict[str, Any]], Any]] = {
     "serving.GuardPolicy.__init__": lambda n: GuardPolicy(**n),
     "serving.http.HttpLimits.__init__": lambda n: HttpLimits(**n),
     "serving.oauth.AuthorizationServer.__init__": lambda n: AuthorizationServer("https://auth.example", **n),
-    "serving.oauth.OpenIDProvider.__init__": lambda n: OpenIDProvider("https://auth.example", "client", **n),
     "testing.FakeClock.__init__": lambda n: FakeClock(**n),
     "tools.ToolOptions.__init__": lambda n: ToolOptions(**n),
     "toolsets.Toolset.__init__": lambda n: Toolset([work], **n),
