@@ -78,7 +78,7 @@ def test_deep_results_are_read() -> None:
         ({"source": {"a": "yes"}}, "'yes' is not one of them"),
         (
             {"effect": "pay"},
-            "`f`: effect is 'pay'; give one of 'none', 'fetch', 'write', 'create', 'send', 'spend', 'delete', 'share', ",
+            "`f`: effect is 'pay'; give one of 'none', 'fetch', 'write', 'create', 'send', 'spend', 'delete', ",
         ),
         ({"readers": "ann"}, "`f`: readers is a collection, as in readers=['ann']"),
     ],
