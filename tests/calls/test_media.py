@@ -73,7 +73,7 @@ def test_a_placeholder_says_what_it_is(one: Media, placeholder: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        ((b"a/b", "image/png"), ValueError, "a MIME type comes first"),
+        ((b"a/b", "image/png"), TypeError, "mime_type is b'a/b'; give a text"),
         (("png", b"x"), ValueError, "'png'"),
         (("image/png",), ValueError, "data or a url"),
         (("image/png", None, "charts/a.png"), ValueError, "begins with its scheme"),

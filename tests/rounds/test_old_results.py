@@ -92,7 +92,7 @@ async def test_a_transcript_that_the_host_edits_is_read_again(added: list[str], 
 async def test_less_than_a_round_is_an_error_before_any_request(rounds: int) -> None:
     model = ScriptedModel()
 
-    with pytest.raises(ValueError, match="`full_results` must be a number of rounds"):
+    with pytest.raises(ValueError, match="full_results must be at least 1"):
         await Session(model, full_results=rounds).say("Read.").run()
 
     assert model.requests == []

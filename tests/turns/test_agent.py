@@ -703,7 +703,7 @@ async def test_what_is_no_turn_cannot_be_put(put: Any) -> None:
         await agent.put(put)
 
 
-@pytest.mark.parametrize("name", ["", "  ", None, 3])
-def test_an_agent_has_a_name(name: Any) -> None:
-    with pytest.raises(ValueError, match="name"):
+@pytest.mark.parametrize(("name", "error"), [("", ValueError), ("  ", ValueError), (None, TypeError), (3, TypeError)])
+def test_an_agent_has_a_name(name: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="name is .*; give a text"):
         Agent(name, "does nothing", [])

@@ -37,8 +37,6 @@ class OldResults(ReadItems):
 
     def sent(self, messages: tuple[Item, ...], rounds: int) -> tuple[Item, ...]:
         """Return the messages with a line in the place of each result that is older than so many rounds."""
-        if rounds < 1:
-            raise ValueError(f"`full_results` must be a number of rounds, 1 or more, and not {rounds}")
         for item in self.rest_of(messages):
             self._read(item)
         if len(self.begins) <= rounds:

@@ -312,7 +312,7 @@ def require_known(who: str, keywords: Mapping[str, Any], *others: str) -> None:
     """
     refuse_unknown_options(who, keywords, {*StepKeywords.__optional_keys__, *others}, _OF_OTHERS)
     _KINDS.read(who, dict(keywords))
-    require_number(who, "full_results", keywords.get("full_results"), least=0)
+    require_number(who, "full_results", keywords.get("full_results"), least=1)
     for name, (kind, mend) in _CLASSES.items():
         value = keywords.get(name)
         if value is not None and not isinstance(value, kind):

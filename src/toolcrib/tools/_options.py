@@ -202,7 +202,9 @@ WORDS_ELSEWHERE = {
 _MOST_OF_NAME = 128  # what the most generous provider takes
 _VERBS = ("approve", "ask", "confirm", "review")  # which a method of the user's own may begin with
 _NAMES = frozenset(f.name for f in fields(ToolOptions))
-_KINDS = OptionKinds(ToolOptions.__annotations__, __name__)
+_KINDS = OptionKinds(
+    {name: kind for name, kind in ToolOptions.__annotations__.items() if name != "requires_approval"}, __name__
+)  # `require_policy` says what a policy is
 
 
 def split_keywords(

@@ -120,7 +120,7 @@ class Agent(Observed):
         sinks: Iterable[Sink] = (),
         register: bool = True,
     ) -> None:
-        if not isinstance(name, str) or not name.strip():  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+        if not name.strip():
             raise ValueError(f"an agent: name is {name!r:.80}; give a text, by which it is found and recorded")
         if _OF_A_MODEL.match(name):
             raise ValueError(f"an agent: name is {name!r:.80}, which names a model. With a model it is {_MODEL}")
