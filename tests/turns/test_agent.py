@@ -705,5 +705,5 @@ async def test_what_is_no_turn_cannot_be_put(put: Any) -> None:
 
 @pytest.mark.parametrize(("name", "error"), [("", ValueError), ("  ", ValueError), (None, TypeError), (3, TypeError)])
 def test_an_agent_has_a_name(name: Any, error: type[Exception]) -> None:
-    with pytest.raises(error, match="name is .*; give a text"):
+    with pytest.raises(error, match=r"name is .*; give a text"):
         Agent(name, "does nothing", [])
