@@ -17,7 +17,7 @@ AGENT = Agent("newcomers", "Has no tools.", [], register=False)
 @pytest.mark.parametrize(
     ("write", "mend"),
     [
-        (lambda: Engine("a.db", record="record.db"), r"sinks=\[SqliteSink\('record.db'\)\]"),
+        (lambda: Engine("a.db", record="record.db"), "record is 'record.db'; give True or False"),
         (
             lambda: Engine("a.db", approvals="appr.db"),
             r"Engine: approvals must be a store, as in approvals=SqliteApproval",
@@ -42,7 +42,7 @@ AGENT = Agent("newcomers", "Has no tools.", [], register=False)
         (lambda: Queue("s", rate=(None, 60)), r"rate=\(100, 60.0\), and not \(None, 60\)"),
         (lambda: Queue("s", partition_rate="3/minute"), r"partition_rate=\(100, 60.0\), and not '3/minute'"),
         (lambda: Queue("s", retry=3), r"retry=RetryPolicy\(3\), and not 3"),
-        (lambda: Queue(5), "a queue needs a name"),
+        (lambda: Queue(5), "name is 5; give a text"),
     ],
 )
 def test_a_value_of_another_kind_is_refused_where_it_is_given(

@@ -120,11 +120,6 @@ class Engine:
         require_seconds("Engine", "grace", grace, from_zero=True)
         require_seconds("Engine", "answers", answers)
         require_answer_store("Engine", approvals)
-        if not isinstance(record, bool):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
-            raise TypeError(
-                f"Engine: record must be True to keep events in the engine's own database, and not {record!r:.80}; for "
-                "another one write sinks=[SqliteSink('record.db')]"
-            )
         self.clock = clock
         self.database = Database.named(database)
         self.worker_id = worker_id or default_worker_id()

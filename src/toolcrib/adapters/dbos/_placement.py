@@ -74,7 +74,7 @@ class Queue:
     retry: RetryPolicy | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(cast("object", self.name), str) or not self.name or self.name.startswith("_dbos_"):
+        if not self.name or self.name.startswith("_dbos_"):
             raise ValueError(f"a queue needs a name that does not begin with `_dbos_`, and this is {self.name!r}")
         sizes, who = ("concurrency", "worker_concurrency", "tries", "partition_concurrency"), f"the queue `{self.name}`"
         require_numbers(who, self, dict.fromkeys(sizes, 1), seconds=("polling",))
