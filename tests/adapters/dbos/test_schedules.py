@@ -427,7 +427,7 @@ def test_a_schedule_that_cannot_be_is_refused_where_it_is_made(options: dict[str
 
 def test_what_is_not_a_text_is_refused_by_its_name() -> None:
     given: Any = 5
-    with pytest.raises(TypeError, match="cron must be a text, and is 5"):
+    with pytest.raises(TypeError, match="cron is 5; give a text"):
         Schedule("nightly", given)
 
 

@@ -308,6 +308,9 @@ class DurableProgram:
         while True:
             result = await self.settled(polling=polling)
             if not result.is_paused:
+                run = await asyncio.to_thread(program_run, self.client, self.id)
+                if run is not None:  # its workflow ends a little later; before that nobody can retry it
+                    await self.client.result(stretch_id(self.id, run.generation), polling=polling)
                 return result
             await asyncio.sleep(polling)
 

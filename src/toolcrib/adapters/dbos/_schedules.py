@@ -54,9 +54,6 @@ class Schedule:
     backfill: bool = False
 
     def __post_init__(self) -> None:
-        for field in ("name", "cron", "timezone"):
-            if not isinstance(getattr(self, field), str):
-                raise TypeError(f"a schedule: {field} must be a text, and is {getattr(self, field)!r:.80}")
         if not self.name.strip():
             raise ValueError(f"a schedule needs a name, and this is {self.name!r}")
         who = f"the schedule `{self.name}`"
