@@ -292,6 +292,8 @@ class DurableProgram:
         while True:
             run = await asyncio.to_thread(program_run, self.client, self.id)
             if run is not None and run.state in ("paused", "done") and run.result is not None:
+                if run.state == "done":  # its workflow ends a little later; before that nobody can retry it
+                    await self.client.result(stretch_id(self.id, run.generation), polling=polling)
                 return result_from_dict(run.result)
             generation = 1 if run is None else run.generation
             if await self.state() in ("failed", "cancelled"):
@@ -308,9 +310,6 @@ class DurableProgram:
         while True:
             result = await self.settled(polling=polling)
             if not result.is_paused:
-                run = await asyncio.to_thread(program_run, self.client, self.id)
-                if run is not None:  # its workflow ends a little later; before that nobody can retry it
-                    await self.client.result(stretch_id(self.id, run.generation), polling=polling)
                 return result
             await asyncio.sleep(polling)
 
