@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import itertools
 import json
 import os
 import re
@@ -512,6 +513,24 @@ def test_several_requests_are_chosen_with_the_keyboard(
 
     expect(side.locator(".row-link")).to_have_count(1)
     assert _elsewhere(SqliteApprovalStore(path).list(pending=True))[0].request.id == "ask_2"
+
+
+def test_a_key_means_the_request_that_is_open_as_soon_as_the_list_shows(
+    path: Path, served: Console, visit: Callable[..., Page]
+) -> None:
+    _elsewhere(_ask_many(path, 3))
+    page = visit(served.url + "#/grants")
+    lookups = itertools.count()
+    page.route("**/api/inbox*", lambda route: None if next(lookups) else route.continue_())  # the first is answered
+
+    page.keyboard.press("1")
+    side = page.get_by_role("region", name="Pending requests")
+    expect(side.locator(".row-link")).to_have_count(3)
+    page.keyboard.press("x")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+
+    expect(side.get_by_text("2 chosen")).to_be_visible()
 
 
 def test_of_two_approvers_each_sees_the_other(path: Path, served: Console, visit: Callable[..., Page]) -> None:

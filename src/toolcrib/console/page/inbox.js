@@ -39,10 +39,14 @@ export class Inbox {
 
   show(id) {
     if (this.filters.read()) this.chosen.clear();
+    this.detail(id);
+    this.load();
+  }
+
+  detail(id) {
     this.id = id;
     this.element.classList.toggle("open", Boolean(id));
     fill(this.main, id || "", () => (id ? [h("a.back", { href: `#/inbox${this.filters.query()}` }, "← Inbox"), card(id)] : h("p.empty", {}, "Choose a request to see what is asked.")));
-    this.load();
   }
 
   async load() {
@@ -57,14 +61,14 @@ export class Inbox {
     }
     const pending = new Set(state.pending);
     for (const id of this.chosen) if (!pending.has(id)) this.chosen.delete(id);
+    if (!this.id && this.rows.length && WIDE.matches) this.open(this.rows[0].id);  // before the list shows: a key means it
     this.draw();
-    if (!this.id && this.rows.length && WIDE.matches) this.open(this.rows[0].id);
   }
 
   /** Show a request beside the list without a step in the history of the browser; the focus stays where it is. */
   open(id) {
     history.replaceState(null, "", `#/inbox/${encodeURIComponent(id)}${this.filters.query()}`);
-    this.show(id);
+    this.detail(id);
   }
 
   draw() {
