@@ -50,6 +50,12 @@ class FileRepr:
         return f"<{type(self).__name__} {str(self.path)!r}>"
 
 
+def kind_of(value: object) -> str:
+    """Return the name of a value's class with its article, as `an int`."""
+    kind = type(value).__name__
+    return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
+
+
 def _is_default(part: Field[Any], value: Any) -> bool:
     default = part.default_factory() if part.default_factory is not MISSING else part.default
     return type(default) is type(value) and bool(default == value)

@@ -149,6 +149,12 @@ def test_a_grant_that_makes_no_sense_is_not_made(options: dict[str, Any], proble
         Grant("ship", **options)
 
 
+@pytest.mark.parametrize("given", [[1], "amount=5", 5])
+def test_edited_arguments_are_given_by_name(given: Any) -> None:
+    with pytest.raises(TypeError, match=r"a grant for `ship`: override_args is .* give arguments by name"):
+        asked({}).grant("ann", override_args=given)
+
+
 def test_a_result_keeps_its_media_in_json() -> None:
     given = asked({}).done(["a chart", Media("image/png", b"bytes")])
 

@@ -283,6 +283,14 @@ async def test_a_transcript_that_is_broken_before_is_not_gone_on_with() -> None:
     assert len(broken) == 1
 
 
+@pytest.mark.parametrize(
+    ("items", "kind"), [(5, "an int"), ("hi", "a str"), ({"role": "user"}, "a dict"), (None, "a NoneType")]
+)
+def test_a_transcript_is_made_of_a_list(items: Any, kind: str) -> None:
+    with pytest.raises(TypeError, match=f"a transcript is a list of messages, and this is {kind}"):
+        Transcript(items)
+
+
 def test_a_transcript_is_mended_and_says_how() -> None:
     transcript = Transcript(decode([ReadFile], asks(("read_file", {"path": "/a"}))).items)
 

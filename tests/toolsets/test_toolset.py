@@ -214,9 +214,16 @@ async def test_an_approval_is_for_the_object_whose_method_it_is(item: object, id
 
 
 @pytest.mark.parametrize(
-    ("item", "mend"), [(Files, r"give an object of it: Files\(\.\.\.\)"), (pytest, "a list of its functions")]
+    ("item", "mend"),
+    [
+        (Files, r"give an object of it: Files\(\.\.\.\)"),
+        (pytest, "a list of its functions"),
+        (5, "an int has no public method that can be a tool"),
+        ([Files()], "a list has no public method"),
+        (Agent("shop", "Sells.", [ez_tool(lambda: 1, name="one")]), "an Agent has no public method"),
+    ],
 )
-def test_a_class_or_a_module_is_no_object_with_methods(item: object, mend: str) -> None:
+def test_what_has_no_methods_of_an_object_is_refused(item: object, mend: str) -> None:
     with pytest.raises(TypeError, match=mend):
         Toolset.from_object(item)
 
@@ -226,9 +233,6 @@ class Desk(AgentContext):
 
 
 def test_methods_of_our_own_classes_are_the_hosts_and_no_tools() -> None:
-    agent = Agent("shop", "Sells.", [ez_tool(lambda: 1, name="one")])
-
-    assert Toolset.from_object(agent).names() == []
     assert Toolset.from_object(Desk()).names() == ["close"]
 
 

@@ -80,6 +80,7 @@ class Grant(ShortRepr):
         identities: Those of the others who approved the same.
 
     Raises:
+        TypeError: `override_args` is not a mapping.
         ValueError: `expires_at` has no time zone, a standing grant carries `override_args` or `user_input`, or one for
             `values` has none.
     """
@@ -114,6 +115,11 @@ class Grant(ShortRepr):
             raise ValueError(f"expires_at has no time zone: write datetime.now(UTC) + ..., not {self.expires_at!r}")
         if self.standing and not (self.override_args is None and self.user_input is None and self.done is None):
             raise ValueError("override_args, user_input and done are for one call; grant them with scope='once'")
+        if not isinstance(self.override_args, Mapping | None):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(
+                f"a grant for `{self.tool}`: override_args is {self.override_args!r:.80}; give arguments "
+                "by name, as in override_args={'amount': 5}"
+            )
         require_bounds(self.within)
         if self.scope == "values" and not self.values:
             raise ValueError("a grant for values has none; `request.always()` makes one, where values are asked about")

@@ -14,6 +14,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, SerializationIn
 from pydantic_core import PydanticSerializationUnexpectedValue, SchemaSerializer, core_schema
 
 from toolcrib._numbers import count_text
+from toolcrib._short_repr import kind_of
 from toolcrib.calls._stored import StoredFields, versioned
 from toolcrib.errors import explain_options
 
@@ -71,7 +72,7 @@ class Media:
             object.__setattr__(self, "data", bytes(cast("bytearray", data)))
         elif data is not None and not isinstance(data, bytes):
             hint = "; decode base64 text first: base64.b64decode(text)" if isinstance(data, str) else ""
-            raise TypeError(f"the data of media are bytes, and these are a {type(data).__name__}{hint}")
+            raise TypeError(f"the data of media are bytes, and these are {kind_of(data)}{hint}")
         if data is None and url is None:
             raise ValueError("media have data or a url: Media('image/png', data), or Media('image/png', url=...)")
         if url is not None and not urlsplit(url).scheme:
@@ -164,12 +165,12 @@ def _validated(value: Any) -> Media:
         return value
     if isinstance(value, Mapping):
         return Media.from_dict(cast("Mapping[str, Any]", value))
-    raise ValueError(f"media are expected, and this is a {type(value).__name__}")
+    raise ValueError(f"media are expected, and this is {kind_of(value)}")
 
 
 def _serialized(value: Any, info: SerializationInfo) -> Any:
     if not isinstance(value, Media):
-        raise PydanticSerializationUnexpectedValue(f"media are expected, and this is a {type(value).__name__}")
+        raise PydanticSerializationUnexpectedValue(f"media are expected, and this is {kind_of(value)}")
     context: Any = info.context
     options: dict[str, Any] = cast("dict[str, Any]", context) if isinstance(context, dict) else {}
     found: list[Media] | deque[Media] | None = options.get(WITH_MEDIA)

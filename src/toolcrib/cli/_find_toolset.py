@@ -18,6 +18,7 @@ import typer
 
 from toolcrib import turns
 from toolcrib._run_sync import run_sync
+from toolcrib._short_repr import kind_of
 from toolcrib.cli._target import load
 from toolcrib.errors import TargetError, ToolcribError
 from toolcrib.tools import BaseTool, Tool, adapter_of, as_tool
@@ -353,5 +354,4 @@ def _describe(value: object) -> str:
         return f"the module `{value.__name__}`"
     if isinstance(value, type):
         return f"`{value.__name__}`"
-    kind = type(value).__name__
-    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+    return kind_of(value)

@@ -11,6 +11,7 @@ from typing import Any, cast
 from pydantic_core import from_json, to_json
 
 from toolcrib._json_writer import valid_text
+from toolcrib._short_repr import kind_of
 from toolcrib.formats._json_reading import is_object, text_or_empty
 
 _DEEPEST = 200
@@ -59,7 +60,7 @@ def read_stored(text: str | bytes) -> Any:
 def _with_bytes(value: object) -> dict[str, str]:
     if isinstance(value, bytes):
         return {_BYTES: b64encode(value).decode()}
-    raise TypeError(f"a {type(value).__qualname__} has no JSON form")
+    raise TypeError(f"{kind_of(value)} has no JSON form")
 
 
 def _without_bytes(value: dict[str, Any]) -> Any:

@@ -9,6 +9,8 @@ from typing import Any, TypeGuard, cast
 
 from pydantic import BaseModel
 
+from toolcrib._short_repr import kind_of
+
 _NOTHING: tuple[object, ...] = (None, "", [], {})  # in which nothing can be lost
 _KINDS: dict[type, str] = {str: "string", bool: "boolean", list: "list", Mapping: "JSON object"}
 
@@ -23,7 +25,7 @@ def json_shape(value: object) -> Mapping[str, Any]:
         return cast("Mapping[str, Any]", value)
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
-    raise TypeError(f"a {type(value).__qualname__} is neither a dict nor an object of a provider's SDK{_hint(value)}")
+    raise TypeError(f"{kind_of(value)} is neither a dict nor an object of a provider's SDK{_hint(value)}")
 
 
 def _hint(value: object) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from inspect import isawaitable, isclass
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast
 
+from toolcrib._short_repr import kind_of
 from toolcrib.calls import (
     ApprovalRequest,
     CallMetadata,
@@ -137,9 +138,7 @@ class DecodedCall(Generic[I]):
             call = required_call(self)
             kind = call.tool.spec.input_model
             if not isinstance(value, kind):
-                raise TypeError(
-                    f"the input of `{self.name}` is a {kind.__name__}, and this is a {type(value).__name__}"
-                )
+                raise TypeError(f"the input of `{self.name}` is a {kind.__name__}, and this is {kind_of(value)}")
             self.input_source = call.raw_arguments
         self.shown_input = value
 

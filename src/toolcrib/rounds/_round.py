@@ -9,6 +9,7 @@ from typing import Any, Never, TypeAlias, TypedDict, Unpack, cast
 
 from toolcrib._numbers import count_text
 from toolcrib._run_sync import run_sync
+from toolcrib._short_repr import kind_of
 from toolcrib.calls import Failed, Suspended
 from toolcrib.errors import NotCallable, RoundError, explain_missing, explain_options, refuse_unknown_options
 from toolcrib.formats import (
@@ -262,9 +263,7 @@ def require_dispatch(who: str, dispatch: Any, maker: str) -> None:
         mend = "`session.say(text)` adds what the user says, before the session is run"
     elif isinstance(dispatch, Pipeline | Toolset) or type(dispatch) in (list, tuple):
         mend = "give the tools by name, `tools=...`, to a session; a round has those of `decode`"
-    raise TypeError(
-        f"`dispatch` of {who} must be a function that executes a call, not a {type(dispatch).__name__}: {mend}"
-    )
+    raise TypeError(f"`dispatch` of {who} must be a function that executes a call, not {kind_of(dispatch)}: {mend}")
 
 
 async def _results(plan: ToolRoundPlan, dispatch: Dispatch | None) -> list[Any]:
@@ -393,7 +392,7 @@ async def decode_stream(
             mend = "enter it by `async with ... as stream`, and give the stream"
         elif isinstance(chunks, AbstractContextManager) and not isinstance(chunks, Iterable):
             mend = "enter it by `with ... as stream`, and use `decode(tools, list(stream))`"
-        raise TypeError(f"a {type(chunks).__qualname__} is not an async stream: {mend}")
+        raise TypeError(f"{kind_of(chunks)} is not an async stream: {mend}")
     known = {*DecodeKeywords.__optional_keys__, *ReplyListeners.__required_keys__}
     refuse_unknown_options("decode_stream()", keywords, known, _OF_OTHERS)
     pipeline = pipeline_of(tools)

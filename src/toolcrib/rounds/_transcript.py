@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from toolcrib._short_repr import kind_of
 from toolcrib.errors import explain_options
 from toolcrib.formats import (
     PROVIDERS,
@@ -141,9 +142,14 @@ class Transcript(list[Any]):
     Args:
         items: Its items: dicts, or objects of the provider's SDK.
         format: The wire format.
+
+    Raises:
+        TypeError: The items are one message, a text or no list.
     """
 
     def __init__(self, items: Iterable[Any] = (), format: WireFormat = "openai") -> None:
+        if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(f"a transcript is a list of messages, and this is {kind_of(items)}")
         super().__init__(items)
         self.format: WireFormat = format
         self._known, self._recalled = Known(), Recalled()

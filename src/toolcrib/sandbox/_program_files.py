@@ -10,6 +10,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, Final, TypeAlias, cast
 
 from toolcrib._numbers import count_text
+from toolcrib._short_repr import kind_of
 from toolcrib.calls import Media
 
 ProgramFiles: TypeAlias = Mapping[str, bytes | os.PathLike[str]]
@@ -69,7 +70,7 @@ def require_files(files: ProgramFiles, others: Iterable[str] = ()) -> None:
     """
     if not isinstance(cast("object", files), Mapping):
         raise TypeError(
-            f"files: they are a {type(files).__name__}. Give a dict, by the names that the program opens: "
+            f"files: they are {kind_of(files)}. Give a dict, by the names that the program opens: "
             "files={'sales.csv': Path('sales.csv')}"
         )
     if len(files) > _FILES:
@@ -106,7 +107,7 @@ def _size(name: str, file: bytes | os.PathLike[str]) -> int:
         return len(file)
     if not isinstance(cast("object", file), os.PathLike):
         raise TypeError(
-            f"files: {name!r} is a {type(file).__name__}. Give the path of a file, as Path('sales.csv'), or its "
+            f"files: {name!r} is {kind_of(file)}. Give the path of a file, as Path('sales.csv'), or its "
             "bytes, as text.encode()"
         )
     facts = Path(file).stat()

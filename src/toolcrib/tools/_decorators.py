@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, TypeVar, Unpack, cast, overload
 from pydantic import BaseModel
 
 from toolcrib import schema
+from toolcrib._short_repr import kind_of
 from toolcrib.errors import explain_options
 from toolcrib.tools._base import BaseTool
 from toolcrib.tools._foreign import require_own_object
@@ -242,7 +243,8 @@ def object_tools(
     that a class of Toolcrib's own defines are the host's: an agent's `approve` is not a tool.
 
     Raises:
-        TypeError: It is a class or a module, whose functions are not methods of an object, or of another framework.
+        TypeError: It is a class or a module, whose functions are not methods of an object, it is of another framework,
+            or has no public method written in Python.
     """
     if isinstance(item, type):
         raise TypeError(f"{item.__name__} is a class; give an object of it: {item.__name__}(...)")
@@ -264,3 +266,7 @@ def object_tools(
                 made_tool = _function_tool(method, options, merged)
                 made_tool.identity = {"class": cls.__qualname__}
                 yield made_tool
+    if not names:
+        raise TypeError(
+            f"{kind_of(item)} has no public method that can be a tool; give an object that has, or functions"
+        )

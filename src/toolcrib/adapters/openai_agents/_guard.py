@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from agents import Agent, FunctionTool, Handoff, ModelResponse, RunContextWrapper, RunHooks, Tool
 
+from toolcrib._short_repr import kind_of
 from toolcrib.adapters.openai_agents._members import member
 from toolcrib.adapters.openai_agents._tools import ENTRY, Invocation
 from toolcrib.approvals import SuspendedCallStore
@@ -48,7 +49,7 @@ def guard(
     if isinstance(guarded, FunctionTool):
         raise TypeError(f"guard takes an agent or several tools, as in guard([{guarded.name}], policy)")
     if not isinstance(guarded, Agent | Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
-        raise TypeError(f"guard takes an Agent, or tools, and not a {type(guarded).__name__}")
+        raise TypeError(f"guard takes an Agent, or tools, and not {kind_of(guarded)}")
     gate = _Gate(GuardedTools(ENTRY, policy, suspended))
     result = gate.agent(guarded) if isinstance(guarded, Agent) else [gate.tool(tool) for tool in guarded]
     gate.check_names()
@@ -145,7 +146,7 @@ class _Gate:
             attribute.name: getattr(agent, attribute.name) for attribute in fields(agent) if attribute.init
         }
         if not values.keys() <= {attribute.name for attribute in fields(GuardedAgent)}:
-            raise TypeError(f"`{agent.name}` is a {type(agent).__name__}, which brings further tools: guard an Agent")
+            raise TypeError(f"`{agent.name}` is {kind_of(agent)}, which brings further tools: guard an Agent")
         values |= {"handoffs": [], "gate": self}
         guarded: GuardedAgent[Any] = GuardedAgent(**values)
         self._made[id(agent)] = agent, guarded

@@ -15,6 +15,7 @@ from typing import Any, cast
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse, ToolCallPart
 from pydantic_core import to_jsonable_python
 
+from toolcrib._short_repr import kind_of
 from toolcrib.adapters.pydantic_ai._media import content_of
 from toolcrib.calls import Media
 from toolcrib.formats import (
@@ -117,7 +118,7 @@ class _Messages(ProviderFormat):
         elif isinstance(reply, Mapping):
             item = dict(cast("Mapping[str, Any]", reply))
         else:
-            raise TypeError(f"a reply is a ModelResponse, and this is a {type(reply).__qualname__}")
+            raise TypeError(f"a reply is a ModelResponse, and this is {kind_of(reply)}")
         text = "".join(str(part.get("content") or "") for part in _parts(item) if part.get("part_kind") == "text")
         stop = stop_of(_word(item, "finish_reason"), _word(item, "state"), _word(item, "provider_name"))
         draft = self.ended([stop], streamed=False)

@@ -9,6 +9,7 @@ from typing import Any
 from smolagents import Tool
 from smolagents.local_python_executor import CodeOutput, InterpreterError, PythonExecutor
 
+from toolcrib._short_repr import kind_of
 from toolcrib.adapters.smolagents._calls import FINAL_ANSWER
 from toolcrib.adapters.smolagents._members import Member
 from toolcrib.code import ProgramSession, Toolkit
@@ -57,7 +58,7 @@ class SandboxExecutor(PythonExecutor):
                 self._variables[name] = json.dumps(value)
             except (TypeError, ValueError) as error:
                 raise TypeError(
-                    f"`{name}` of the agent's additional_args is a {type(value).__name__}, which has no JSON form and "
+                    f"`{name}` of the agent's additional_args is {kind_of(value)}, which has no JSON form and "
                     f"cannot be given to the sandbox: give a tool that returns it"
                 ) from error
 

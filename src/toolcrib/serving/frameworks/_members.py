@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeVar, cast
 
+from toolcrib._short_repr import kind_of
 from toolcrib.errors import ToolcribError
 from toolcrib.hooks import ambient_context
 from toolcrib.schema import RunContext, ToolSpec
@@ -45,7 +46,7 @@ def require_tools(who: str, tools: Iterable[T], kind: type[Any], wrap: str = "")
     other = next((tool for tool in found if wrap and not isinstance(tool, kind)), None)
     if other is not None:
         name = getattr(other, "__name__", repr(other))
-        raise TypeError(f"{who} takes tools, and {name:.80} is a {type(other).__name__}: wrap it with {wrap}")
+        raise TypeError(f"{who} takes tools, and {name:.80} is {kind_of(other)}: wrap it with {wrap}")
     return found
 
 
