@@ -161,6 +161,7 @@ def test_an_option_that_is_a_text_or_true_or_false_takes_nothing_else(path: str)
         (serve, "transport", "Here it is serve(toolset) over stdio, or serve(toolset, http=HttpOptions(port=...))."),
         (connect, "args", "Here it is a part of the source: connect(['python', 'server.py'])"),
         (Session, "errors", ": it is one of Channel"),
+        (Toolkit([]).execute, "timeout", "Here it is Toolkit(..., limits=SandboxLimits(wall_time=...)), in seconds."),
         (Toolkit([]).execute, "approver", "it is one of Run. Write run=Run(approver=...)."),
         (Toolkit([]).execute_async, "deps", "it is one of Run. Write run=Run(deps=...)."),
         (Toolkit([]).resume, "grant", "Did you mean `grants`?"),

@@ -27,4 +27,7 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         print(f"toolcrib {version('toolcrib')}")
         return
-    import_module("toolcrib.cli._extra").run_command()
+    try:
+        import_module("toolcrib.cli._extra").run_command()
+    except KeyboardInterrupt:  # while it is imported: a command that runs ends by itself
+        sys.exit(130)

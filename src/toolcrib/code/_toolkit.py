@@ -48,6 +48,10 @@ from toolcrib.sandbox import (
 from toolcrib.tools import Tool
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
+_OF_TOOLKIT = dict.fromkeys(
+    ("timeout", "timeout_seconds", "wall_time"), "Toolkit(..., limits=SandboxLimits(wall_time=...)), in seconds"
+)
+
 
 @explain_missing(
     {
@@ -57,7 +61,7 @@ from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
         ),
     }
 )
-@explain_options()
+@explain_options(_OF_TOOLKIT)
 class Toolkit:
     """Runs Python that a model wrote, with tools as its functions; each call passes the pipeline like any other.
 
@@ -130,7 +134,7 @@ class Toolkit:
 
     # --- running
 
-    @explain_options()
+    @explain_options(_OF_TOOLKIT)
     def execute(
         self,
         code: str,
@@ -152,7 +156,7 @@ class Toolkit:
         program = self._attempts.run(code, options, Retries.of(max_retries, retry_handler))
         return run_sync(program, "write `await toolkit.execute_async(code)`")
 
-    @explain_options()
+    @explain_options(_OF_TOOLKIT)
     async def execute_async(
         self,
         code: str,
@@ -224,7 +228,7 @@ class Toolkit:
         """
         return open_session(self._attempts, run, state)
 
-    @explain_options()
+    @explain_options(_OF_TOOLKIT)
     def resume(
         self,
         paused: PausedProgram,
@@ -243,7 +247,7 @@ class Toolkit:
         program = self._runner.resume(paused, joined_answers("toolkit.resume()", grants, denials), options)
         return self._attempts.with_hint(run_sync(program, "write `await toolkit.resume_async(paused)`"))
 
-    @explain_options()
+    @explain_options(_OF_TOOLKIT)
     async def resume_async(
         self,
         paused: PausedProgram,

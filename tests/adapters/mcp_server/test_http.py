@@ -95,6 +95,13 @@ async def connected(url: str, token: str, mode: Any) -> AsyncIterator[Client]:
         yield client
 
 
+async def test_another_path_says_where_mcp_is_served(url: str) -> None:
+    async with httpx.AsyncClient() as client:
+        reply = await client.get(url.removesuffix("/mcp") + "/sse")
+
+    assert (reply.status_code, reply.text) == (404, "There is nothing here: MCP is served at /mcp\n")
+
+
 # --- who comes
 
 

@@ -22,7 +22,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -112,7 +112,17 @@ class HttpApp:
             expose_headers=["Mcp-Session-Id", "WWW-Authenticate"],
         )
         middleware = [cors] if options.allowed_origins else []
-        return Starlette(routes=routes, middleware=middleware, lifespan=lambda _: self.running())
+
+        def nothing_here(request: Request, error: Exception) -> PlainTextResponse:
+            where = f"{request.scope.get('root_path', '')}{options.path}"
+            return PlainTextResponse(f"There is nothing here: MCP is served at {where}\n", 404)
+
+        return Starlette(
+            routes=routes,
+            middleware=middleware,
+            exception_handlers={404: nothing_here},
+            lifespan=lambda _: self.running(),
+        )
 
 
 class _Health:
