@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakKeyDictionary, WeakSet
 
 from toolcrib.calls import Ask, DecisionNote, Media, Rejected, lenient, revived
+from toolcrib.clock import WALL_CLOCK, time_of
 from toolcrib.errors import SchemaError, message_of
 from toolcrib.hooks import FeatureParts, FeatureState, GateStep, ModelInput
 from toolcrib.jsonschema import properties_of, subschemas
@@ -41,6 +42,7 @@ class RunProvenance(FeatureState):
 
     def __init__(self, policy: Provenance) -> None:
         self.policy, self.memory = policy, Memory()
+        self.memory.today = time_of(WALL_CLOCK).astimezone().date()
         self._listed: WeakSet[Toolset] = WeakSet()  # whose descriptions it has read
         self._streamed: dict[Call, tuple[Place, list[Any]]] = {}  # what it has read of their values
         self._is_first = True  # whether the transcript that it reads is the first one

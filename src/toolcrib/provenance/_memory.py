@@ -41,6 +41,7 @@ class Memory(Readings):
         is_whole: Whether it has read only results of the run's own calls, and words of the user.
         handles: The handles of kept results that it has read.
         is_told: Whether the model has said something before, from an unknown source.
+        today: The day, by which the user's words have dates; None where it is not known.
     """
 
     def __init__(self) -> None:

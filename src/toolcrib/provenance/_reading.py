@@ -21,6 +21,7 @@ from toolcrib.provenance._private import PrivateValues
 from toolcrib.provenance._question import ASKED, Origin, OriginKind, argument_of, cut, digest_of
 from toolcrib.provenance._records import numbers_named
 from toolcrib.provenance._shapes import UNREAD, text_of
+from toolcrib.provenance._spoken import dates_said, numbers_said, times_said
 from toolcrib.provenance._texts import TextIndex, flat, words_in
 from toolcrib.provenance._values import MOST_VALUES, has_words, keys_of, leaves_of, shown_value
 from toolcrib.provenance._writings import Binding, Moment, moments_in
@@ -70,6 +71,11 @@ class Readings(Origins):
             self._heard.add(text)
             self._user.add(text, WORDS_OF_USER)
             self._will.add(text, WORDS_OF_USER)
+            plain = flat(text)
+            self._user.numbers.update(dict.fromkeys(numbers_said(plain), WORDS_OF_USER))
+            self._user.times.update(dict.fromkeys(times_said(plain), WORDS_OF_USER))
+            for year, month, day in dates_said(plain, self.today):
+                self._user.dates.setdefault((month, day), {}).setdefault(year, WORDS_OF_USER)
 
     def intend(self, program: str) -> bool:
         """Keep the literals of a program that was written before any text of others was read: they count as the user's.
