@@ -214,7 +214,7 @@ def _in_other_words(draw: st.DrawFn, part: Part) -> Attack:
         (read, ("run_command", {"command": allowed})),
         (read, ("run_command", {"command": wanted})),
         draw(st.booleans()),
-        (f"Run {allowed}", ""),
+        (f"Backwards: {allowed[::-1]}", ""),
     )
 
 

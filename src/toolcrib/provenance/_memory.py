@@ -14,7 +14,7 @@ from toolcrib.provenance._links import links_in
 from toolcrib.provenance._pieces import key_of, value_of
 from toolcrib.provenance._question import ASKED, ASKED_INSIDE, Origin, OriginKind, Question, argument_of, cut
 from toolcrib.provenance._reading import Readings
-from toolcrib.provenance._records import is_named_alike, is_number_of_object, numbers_named, words_named
+from toolcrib.provenance._records import is_named_alike, is_number_of_object, numbers_named, things_of, words_named
 from toolcrib.provenance._texts import flat
 from toolcrib.provenance._values import MOST_VALUES, has_words, keys_of, leaves_of, shown_value, texts_that_leave
 from toolcrib.provenance._writings import GIVING, Binding
@@ -224,13 +224,23 @@ class Memory(Readings):
         ]
 
     def _numbers_of_run(self, tool: str, path: str, value: Any) -> Sequence[Binding]:
-        """Return what the run gave to the object with a number, by that or in the call that returned the number."""
-        if not self._writings.made_by or not is_number_of_object(tool, path):
+        """Return what the run gave to the object with a number, by that or in the call that returned the number.
+
+        A number that came with such things afterwards, in an object that says nothing else, may be that of each.
+        """
+        made_by = self._writings.made_by
+        if not made_by or not is_number_of_object(tool, path):
             return ()
-        pieces = (self._sources[at] for at in self._values.get(key_of(value), ())[:_MOST_NAMED])
-        calls = ((piece.reading.tool, piece.reading.call_id) for piece in pieces if is_named_alike(path, piece))
-        made = [self._writings.made_by[call] for call in calls if call in self._writings.made_by]
-        return [*self._writings.numbered(numbers_named(tool, path, value)), *made]
+        found = [*self._writings.numbered(numbers_named(tool, path, value))]
+        places = self._values.get(key_of(value), ())[:_MOST_NAMED]
+        for at in places:
+            piece = self._sources[at]
+            call, about = (piece.reading.tool, piece.reading.call_id), things_of(piece.reading.tool)
+            if call in made_by and is_named_alike(path, piece):
+                found.append(made_by[call])
+            if places[0] >= self._writings.first and self._pointer_to(at) is None:
+                found += (bound for bound in made_by.values() if not about.isdisjoint(things_of(bound.tool)))
+        return found
 
     def _names_tool(self, name: str) -> bool:
         """Return whether the user wrote, and did not forbid, what a tool does: `empty_inbox`, "empty my inbox"."""

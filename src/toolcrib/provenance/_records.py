@@ -59,7 +59,7 @@ class Records(Pieces):
             for at, piece in places
             if number_of(flat(piece.text)) == number
             and is_named_alike(path, piece)
-            and _is_of_thing(path, piece, _things_of(tool))
+            and _is_of_thing(path, piece, things_of(tool))
         )
 
     def _pointer_to(self, number: int) -> Piece | None:
@@ -245,12 +245,12 @@ def is_named_alike(path: str, piece: Piece) -> bool:
 
 def _is_of_thing(path: str, piece: Piece, things: Set[str]) -> bool:
     """Return whether an argument and the things of its tool are what the tool of a value is about: `file_id`."""
-    about, field = _things_of(piece.reading.tool), words_named(str(piece.field.key))
+    about, field = things_of(piece.reading.tool), words_named(str(piece.field.key))
     named = {word.removesuffix("s") for word in words_named(path)[:-1] if word not in field}
     return not about.isdisjoint(things) and named <= about
 
 
-def _things_of(tool: str) -> set[str]:
+def things_of(tool: str) -> set[str]:
     """Return the things that a tool is about, by its name: `file` of `share_file` and of `list_files`."""
     return {word.removesuffix("s") for word in words_named(tool)[1:] if len(word) > _SHORT}
 
@@ -267,13 +267,13 @@ def numbers_named(tool: str, path: str, value: Any) -> set[str]:
     """
     number = value if isinstance(value, int) and not isinstance(value, bool) else flat(str(value))
     named = {word.removesuffix("s") for word in words_named(path) if word not in _NUMBERS}
-    return {f"{thing}#{number}" for thing in named or _things_of(tool)} if str(number).isdecimal() else set()
+    return {f"{thing}#{number}" for thing in named or things_of(tool)} if str(number).isdecimal() else set()
 
 
 def is_number_of_object(tool: str, path: str) -> bool:
     """Return whether an argument is named as a number, or as what its tool is about; one of a quantity is not."""
     words = words_named(path)
-    return words[-1:] != [] and (words[-1] in _NUMBERS or words[-1].removesuffix("s") in _things_of(tool))
+    return words[-1:] != [] and (words[-1] in _NUMBERS or words[-1].removesuffix("s") in things_of(tool))
 
 
 def _sort_of(text: str) -> str:
