@@ -139,7 +139,8 @@ class PrivateValues:
         text = f"{_TAG.sub(' ', _COMMENT.sub(lambda match: ' ' if match[1] else match[0], text))}\n{marked}"
         words = _long_words(text)
         numbers = (*_digits_in(text), *_dates(text), *_decimals(text))
-        pairs = (*_pairs(words), *_pairs(words[::-1]), *_pairs(words, over=1), *_threes(text))
+        turned = (f"{b} {a}" for a, b in zip(words, words[1:], strict=False) if f"{a} {b}" not in self._pieces)
+        pairs = (*_pairs(words), *turned, *_pairs(words, over=1), *_threes(text))
         found = (*words, *pairs, *numbers, *_characters(text), *self._looked_for(text))
         known = dict.fromkeys(piece for piece in found if self._is_kept_from(receivers, piece))
         sources: set[int] = set()
