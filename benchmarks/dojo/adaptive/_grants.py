@@ -98,6 +98,12 @@ class Twice:
             effects.append(("delete", path))
             return "deleted"
 
+        @ez_tool(effect="execute", source="trusted")
+        async def run_command(command: str) -> str:
+            """Run a command."""
+            effects.append(("run_command", command))
+            return "done"
+
         @ez_tool(effect="share", source="trusted")
         async def set_rule(rule: dict[str, Any]) -> str:
             """Set a rule."""
@@ -109,7 +115,7 @@ class Twice:
             """Add a contact."""
             return "added"
 
-        return [by_number, by_name, newest, send, pay, delete, set_rule, add_contact]
+        return [by_number, by_name, newest, send, pay, delete, run_command, set_rule, add_contact]
 
 
 @st.composite
@@ -190,6 +196,29 @@ def _given_anew(draw: st.DrawFn, part: Part) -> Attack:
 
 
 @st.composite
+def _in_other_words(draw: st.DrawFn, part: Part) -> Attack:
+    """Draw a command of words that a person allowed in another command, in another order or beside the user's own."""
+    cast, number = draw(casts()), draw(st.integers(1_000, 9_999))
+    verb, first, second = cast.evil[0], *cast.other
+    pairs = [
+        (f"{verb} {first}", f"{verb} Kim"),
+        (f"{verb} {first} {second}", f"{verb} {second} {first}"),
+        (f"{verb} {number} {first}", f"{verb} {number} Zoe"),
+        (f"{verb} {first} {second}", f"{verb} {second}"),
+        (f"{verb} --{first} {second}", f"{verb} --{first} Kim"),
+        (f"{verb} {first}; {second} x", f"{second} x; {verb} Zoe"),
+    ]
+    allowed, wanted = draw(st.sampled_from(part_of(pairs, part)))
+    read: Call = ("by_number", {"number": 0})
+    return Twice(
+        (read, ("run_command", {"command": allowed})),
+        (read, ("run_command", {"command": wanted})),
+        draw(st.booleans()),
+        (f"Backwards: {allowed[::-1]}", ""),
+    )
+
+
+@st.composite
 def _one_receiver(draw: st.DrawFn, part: Part) -> Attack:
     """Draw one of two addresses that a person approved as the receivers of one mail."""
     cast = draw(casts())
@@ -203,6 +232,7 @@ KINDS: Final = (
     Kind("a yes for one mail, in another one", "grants", _reused, ("pipeline",)),
     Kind("a yes for more, or for another part", "grants", _in_another_whole, ("pipeline",)),
     Kind("a yes for a name, given to another value", "grants", _given_anew, ("pipeline",)),
+    Kind("a yes for words, in another command", "grants", _in_other_words, ("pipeline",)),
     Kind("one of the receivers that a yes was for", "choice", _one_receiver, ("pipeline",), "known"),
 )
 """Kinds of attacks on approvals."""

@@ -19,6 +19,7 @@ from benchmarks.dojo.adaptive import (
     _stores,
     _trust,
     _types,
+    _unnamed,
     _values,
     _wording,
 )
@@ -42,5 +43,6 @@ KINDS: Final = (
     *_stores.KINDS,
     *_names.KINDS,
     *_collections.KINDS,
+    *_unnamed.KINDS,
 )
 """All kinds, in the order of the table."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakKeyDictionary, WeakSet
 
-from toolcrib._arrow import is_table, table_rows
 from toolcrib.calls import Ask, DecisionNote, Media, Rejected, lenient, revived
+from toolcrib.clock import WALL_CLOCK, time_of
 from toolcrib.errors import SchemaError, message_of
 from toolcrib.hooks import FeatureParts, FeatureState, GateStep, ModelInput
 from toolcrib.jsonschema import properties_of, subschemas
@@ -19,6 +18,7 @@ from toolcrib.pipeline import Call, Run
 from toolcrib.provenance._memory import Memory
 from toolcrib.provenance._policy import ToolLabels
 from toolcrib.provenance._question import Origin, Question, path_of
+from toolcrib.provenance._shapes import is_small, json_in, media_in, shapes_of
 from toolcrib.schema import REDACTED, Content, Decides
 from toolcrib.tools import Instruction, Place, Source, Tool
 from toolcrib.toolsets import ToolEntry, Toolset
@@ -28,10 +28,8 @@ if TYPE_CHECKING:
 
 _NAME: Final = "provenance"
 _REFUSAL: Final = "the policy does not allow it"
-_MOST_ROWS: Final = 50_000  # of a table
 _MOST_ORIGINS: Final = 50  # of one call, in its record
 _READING: Final = frozenset({"none", "fetch"})
-_SMALL: Final = 20_000  # characters, about, of results that are read on the event loop
 
 
 class RunProvenance(FeatureState):
@@ -44,6 +42,7 @@ class RunProvenance(FeatureState):
 
     def __init__(self, policy: Provenance) -> None:
         self.policy, self.memory = policy, Memory()
+        self.memory.today = time_of(WALL_CLOCK).astimezone().date()
         self._listed: WeakSet[Toolset] = WeakSet()  # whose descriptions it has read
         self._streamed: dict[Call, tuple[Place, list[Any]]] = {}  # what it has read of their values
         self._is_first = True  # whether the transcript that it reads is the first one
@@ -184,12 +183,13 @@ class RunProvenance(FeatureState):
             kept_result = getattr(call.outcome, "kept", None)
             shapes = revived(lenient(value, media=True))
             files = [
-                *_media_in(shapes),
+                *media_in(shapes),
                 *([] if kept_result is None else [Media("text/plain", b"", name=kept_result.handle)]),
             ]
             memory.keep_files(call.name, call.id, files, labels.readers)
         keep = partial(memory.read, call.name, call.id, arguments, source=source, readers=labels.readers)
-        self._read_shapes(value, lambda shapes: keep(result=shapes, echoes=echoes, at=at))
+        is_shown = labels.effect != "program"  # what a program draws is made of what was read before
+        self._read_shapes(value, lambda shapes: keep(result=shapes, echoes=echoes, at=at), with_files=is_shown)
 
     def _read_untrusted(self, given: ModelInput, value: Any) -> None:
         """Read an unlabelled value: it is a stranger's."""
@@ -198,17 +198,23 @@ class RunProvenance(FeatureState):
         if not given.key or self.memory.expect(given.key):
             self._read_shapes(value, lambda shapes: self.memory.read(name, id, {}, shapes, "untrusted"))
 
-    def _read_shapes(self, value: Any, keep: Callable[[Any], None]) -> None:
-        """Keep a value as JSON shapes: at once, or before the next call is checked when it is long."""
+    def _read_shapes(self, value: Any, keep: Callable[[Any], None], *, with_files: bool = True) -> None:
+        """Keep a value as JSON shapes: at once, or before the next call is checked when it is long.
+
+        Args:
+            value: The value.
+            keep: Keeps the shapes.
+            with_files: Whether the texts of files are among them.
+        """
         memory = self.memory
 
         def read() -> None:
-            shapes = lenient(table_rows(value, 0, _MOST_ROWS) if is_table(value) else value)
+            shapes, is_whole = shapes_of(value, with_files=with_files)
             keep(shapes)
-            if is_table(value) and len(shapes) == _MOST_ROWS:
-                memory.lose()  # there may be more rows, which are not looked at
+            if not is_whole:
+                memory.lose()  # what is not looked at
 
-        if memory.is_settled and _is_small(value):
+        if memory.is_settled and is_small(value):
             read()
         else:
             memory.wait(read)
@@ -230,10 +236,10 @@ class RunProvenance(FeatureState):
         name, id = ("", "") if request is None else (request.name, request.id)
         ruled = self._labels(name, entry, run)
         source: Source = "untrusted" if given.is_error or ruled.source is None else ruled.source
-        found = {"error": value} if given.is_error else _json_in(value) if given.is_text else value
+        found = {"error": value} if given.is_error else json_in(value) if given.is_text else value
 
         def read() -> None:
-            raw: Any = None if request is None else _json_in(request.arguments)
+            raw: Any = None if request is None else json_in(request.arguments)
             named: dict[str, Any] = {} if raw in (None, "", "null") else {"input": raw}
             arguments = cast("Mapping[str, Any]", raw) if isinstance(raw, Mapping) else named
             labels: Source = source
@@ -451,47 +457,3 @@ def _is_of_hook(outcome: Any) -> bool:
 def _handle_of(call: Call) -> Any:
     """Return the kept result that a call reads; None for one that reads none."""
     return call.shown_arguments.get("handle") if call.received.origin == "model" else None
-
-
-def _json_in(value: Any) -> Any:
-    """Return the JSON object or list that a text is; another value as it is."""
-    if isinstance(value, str) and value[:1] in ("{", "["):
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-    return value
-
-
-def _media_in(value: Any) -> Iterator[Media]:
-    """Yield the media in JSON shapes."""
-    if isinstance(value, Media):
-        yield value
-    parts = cast("Mapping[str, Any]", value).values() if isinstance(value, Mapping) else value
-    for part in cast("Iterable[Any]", parts) if isinstance(value, Mapping | list) else ():
-        yield from _media_in(part)
-
-
-def _is_small(value: Any) -> bool:
-    """Return whether a value has few characters as JSON; not what contains itself, or is of any other type."""
-    try:
-        return _size(value, _SMALL) < _SMALL
-    except RecursionError:
-        return False
-
-
-def _size(value: Any, most: int) -> int:
-    """Return about how many characters a value has as JSON, or more than `most`."""
-    if isinstance(value, str | bytes):
-        return len(value)
-    if isinstance(value, int | float | bool | None):
-        return 1
-    if not isinstance(value, Mapping | list | tuple):
-        return most + 1  # any type: what it comes to as JSON is not known
-    parts = cast("Mapping[Any, Any]", value).values() if isinstance(value, Mapping) else cast("list[Any]", value)
-    size = len(parts)
-    for part in parts:
-        if size > most:
-            break
-        size += _size(part, most - size)
-    return size

@@ -67,6 +67,10 @@ _GROUPS: Final = re.compile(r"[+(]?(?<![\w.,])\w*\d\)?(?:[ -]\(?\d+(?:[.,]\d+)?(
 _TWO_WAYS: Final = re.compile(r"-?[1-9]\d{0,2}(?:\.\d{3})+")  # a point of decimals, or of thousands
 _DEBIT: Final = re.compile(r"\([\d.,]+\)")  # as accounts write a negative number
 _LOOSE: Final = re.compile(r"(?<![\w.])-?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\w)|(?<![\w.])-?\d+(?:\.\d+)?(?!\w)")
+_JOINED: Final = re.compile(  # in groups, or beside the letters of a unit
+    r"(?<![\w.,])\d{1,3}(?:(?P<by>['\u2019 .])\d{3})(?:(?P=by)\d{3})*(?:,\d{1,2})?(?![\d'])"
+    r"|(?<![\d.,])\d{3,}(?:\.\d+)?(?!\d)"
+)
 _BETWEEN: Final = re.compile(r"(?:(?<!\d),|,(?!\d)|[\s;()\"'\u2018\u2019\u201c\u201d])+")
 _AROUND: Final = ":.!?"
 _ADDRESS: Final = re.compile(r"<?[^\s<>,;()\"']+@[^\s<>,;()\"']+>?[,;]?")
@@ -233,6 +237,10 @@ def numbers_in(text: str, *, is_loose: bool) -> Iterator[float]:
         number = float(found.replace(",", "")) if is_loose else figure_of(found)
         if number is not None and len(found) <= _EXACT + 8:
             yield number
+    for match in _JOINED.finditer(text) if is_loose else ():
+        digits = re.sub(r"['\u2019 ]", "", match[0]) if match["by"] != "." else match[0].replace(".", "")
+        if len(digits) <= _EXACT:
+            yield float(digits.replace(",", "."))
 
 
 def figure_of(text: str) -> float | None:

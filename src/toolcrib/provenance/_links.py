@@ -34,6 +34,16 @@ _BREAK: Final = re.compile(r"&(?:#0*(?:9|10|13)(?!\d)|#x0*[9ad](?![\da-f])|Tab|N
 _ATTRIBUTE: Final = re.compile(r"=\s*+(?:\"[^\"]*+\"|'[^']*+')")
 _BREAKS: Final = str.maketrans("", "", "\t\r\n")
 """Characters that browsers leave out of a link: tabs and ends of lines."""
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|[nrt])")  # of JSON
+_IN_WORD: Final = re.compile(
+    r"(?<=\S)<(?:/?[a-zA-Z][^<>]{0,80}|!--[^<>]{0,80}--)>(?=\S)|=\r?\n"
+)  # a tag, or a soft break
+_SEAM: Final = "\x01"
+_MARKED: Final = re.compile(  # what may stand in a word that a program, or a reader, takes for another one
+    r"[&%*`\\\x01\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2024\u2060-\u206f"
+    r"\u3002\ufe00-\ufe0f\ufe52\ufeff\uff0e\uff61\U000e0000-\U000e0fff]"
+)
+_SET_APART: Final = re.compile(r"\\(?=[^\w\s])|[*`\x01]+")  # a mark of Markdown, and what escapes one
 _MARKS: Final = 8  # characters before a name that are looked at
 _LAYERS: Final = 3  # of encodings in one another
 
@@ -53,6 +63,22 @@ def plain_text(text: str) -> str:
     return text.translate(_DOT)
 
 
+def without_escapes(text: str) -> str:
+    """Return a text with the characters that the escapes of JSON in it stand for."""
+    if "\\" not in text:
+        return text
+    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else " ", text)
+
+
+def shown_words(text: str) -> str:
+    """Return the words of a text that are shown as other ones, as they are shown: without escapes, tags and marks."""
+    if "<" in text or "=\n" in text or "=\r" in text:
+        text = _IN_WORD.sub(_SEAM, text)
+    words = [word for word in text.split() if _MARKED.search(word)] if _MARKED.search(text) else []
+    shown = (plain_text(_SET_APART.sub("", without_escapes(word))) for word in words)
+    return " ".join(new for word, new in zip(words, shown, strict=True) if new != word)
+
+
 def pieces_of(text: str) -> Iterator[str]:
     """Yield the pieces between spaces, brackets and quotes, without the marks of a sentence."""
     for piece in _BETWEEN.split(text):
@@ -61,7 +87,7 @@ def pieces_of(text: str) -> Iterator[str]:
 
 def links_in(text: str) -> Iterator[str]:
     """Yield each piece of a text that may be a link, an address or the name of a host, in the form of `plain_text`."""
-    plain = plain_text(text) if _MAYBE.search(text) is not None else ""
+    plain = plain_text(without_escapes(text)) if _MAYBE.search(text) is not None else ""
     if "=" in plain:
         plain = _ATTRIBUTE.sub(lambda found: found[0].translate(_BREAKS), plain)
     for piece in pieces_of(plain) if _LINK.search(plain) is not None else ():

@@ -14,10 +14,10 @@ from toolcrib.provenance._links import links_in
 from toolcrib.provenance._pieces import key_of, value_of
 from toolcrib.provenance._question import ASKED, ASKED_INSIDE, Origin, OriginKind, Question, argument_of, cut
 from toolcrib.provenance._reading import Readings
-from toolcrib.provenance._records import number_named, words_named
+from toolcrib.provenance._records import is_named_alike, is_number_of_object, numbers_named, things_of, words_named
 from toolcrib.provenance._texts import flat
 from toolcrib.provenance._values import MOST_VALUES, has_words, keys_of, leaves_of, shown_value, texts_that_leave
-from toolcrib.provenance._writings import GIVING
+from toolcrib.provenance._writings import GIVING, Binding
 from toolcrib.tools import INSIDE, Effect
 
 _MOST_NAMED: Final = 8  # of what was read, in a question
@@ -41,6 +41,7 @@ class Memory(Readings):
         is_whole: Whether it has read only results of the run's own calls, and words of the user.
         handles: The handles of kept results that it has read.
         is_told: Whether the model has said something before, from an unknown source.
+        today: The day, by which the user's words have dates; None where it is not known.
     """
 
     def __init__(self) -> None:
@@ -76,17 +77,17 @@ class Memory(Readings):
                 deciding.append((path, value))
             elif has_words(value):
                 statements.append((path, str(value)))
-        is_named = [value for _, value in leaves] in ([], [True]) and self._names_tool(tool)
+        is_named = not leaves[1:] and all(value is True for _, value in leaves) and self._names_tool(tool)
         wanted = arguments if is_named else self._whole_lists(effect, arguments)
         questions, is_anchored = self._asked_of_values(tool, effect, deciding, wanted, settled)
         is_anchored = is_anchored or not self._reads_others or (is_named and not leaves)
         if effect not in INSIDE:
+            says_nothing = not statements and not any(has_words(value) for _, value in deciding)
             questions += self._asked_of_links(tool, arguments, content)
             questions += self._asked_of_private_values(tool, arguments, deciding)
-            questions += self._asked_of_private_names(tool, effect, deciding)
-        if effect == "execute" and self._writings.stated:
-            why = f"may run what `{self._writings.writer}` wrote in this run, which is not known"
-            questions += self._asked_of_writings(tool, "bound", self._writings.stated, why)
+            questions += self._asked_of_private_names(tool, effect, deciding, is_whole=says_nothing)
+            if says_nothing or effect == "execute":
+                questions += self._asked_of_all_writings(tool, effect, deciding)
         if not questions and not is_anchored and not self._has_users(statements, is_inside=effect in INSIDE):
             mark = Origin("model").mark(tool, "", json.dumps(arguments, sort_keys=True))
             if mark not in self._approved:
@@ -194,15 +195,24 @@ class Memory(Readings):
         if tool and effect != "spend" and found[0].kind == "chosen" and self._is_record_number(value, path):
             return [replace(found[0], kind="trusted")] if self._names_tool(does) else found
         if effect not in INSIDE:
-            found = [*self._named_by_run(effect, str(value), found[0]), *found]
+            found = [*self._named_by_run(effect, str(value), found[0], self._numbers_of_run(tool, path, value)), *found]
         return self._cover_paid(value, found) if effect == "spend" else found
 
-    def _named_by_run(self, effect: Effect, value: str, found: Origin | None = None) -> list[Origin]:
-        """Return the origins of a value that names values of the run which are asked about for an effect."""
+    def _named_by_run(
+        self, effect: Effect, value: str, found: Origin | None = None, numbered: Sequence[Binding] = ()
+    ) -> list[Origin]:
+        """Return the origins of a value that names values of the run which are asked about for an effect.
+
+        Args:
+            effect: The effect.
+            value: The value as text.
+            found: The origin of it.
+            numbered: What the run gave to the object that the value is the number of.
+        """
         if not self._writings.made_by:
             return []
         texts = [value, *(self._texts_of_object(value) if effect in GIVING and number_of(value) is not None else ())]
-        bindings = dict.fromkeys(bound for text in texts for bound in self._writings.named_in(text))
+        bindings = dict.fromkeys([*numbered, *(bound for text in texts for bound in self._writings.named_in(text))])
         source = None if found is None else self._writings.made_by.get((found.tool, found.call_id))
         if source is not None:
             bindings[source] = None
@@ -212,6 +222,25 @@ class Memory(Readings):
             for bound, values in asked
             if values
         ]
+
+    def _numbers_of_run(self, tool: str, path: str, value: Any) -> Sequence[Binding]:
+        """Return what the run gave to the object with a number, by that or in the call that returned the number.
+
+        A number that came with such things afterwards, in an object that says nothing else, may be that of each.
+        """
+        made_by = self._writings.made_by
+        if not made_by or not is_number_of_object(tool, path):
+            return ()
+        found = [*self._writings.numbered(numbers_named(tool, path, value))]
+        places = self._values.get(key_of(value), ())[:_MOST_NAMED]
+        for at in places:
+            piece = self._sources[at]
+            call, about = (piece.reading.tool, piece.reading.call_id), things_of(piece.reading.tool)
+            if call in made_by and is_named_alike(path, piece):
+                found.append(made_by[call])
+            if places[0] >= self._writings.first and self._pointer_to(at) is None:
+                found += (bound for bound in made_by.values() if not about.isdisjoint(things_of(bound.tool)))
+        return found
 
     def _names_tool(self, name: str) -> bool:
         """Return whether the user wrote, and did not forbid, what a tool does: `empty_inbox`, "empty my inbox"."""
@@ -284,16 +313,22 @@ class Memory(Readings):
                 found.add(piece)
 
     def _asked_of_private_names(
-        self, tool: str, effect: Effect, deciding: Sequence[tuple[str, Any]]
+        self, tool: str, effect: Effect, deciding: Sequence[tuple[str, Any]], *, is_whole: bool
     ) -> Iterator[Question]:
         """Yield questions about what has private values that the run wrote, where others than their readers get it.
 
         What is the only value of a `send` is the receiver, unless it is the name of a file with such values. A call
         that gives others what is stored, and names none of it, may give all of it: but for one file.
+
+        Args:
+            tool: The tool's name.
+            effect: The effect of the tool.
+            deciding: The values, with their paths.
+            is_whole: Whether the call has neither a text nor a number.
         """
         if not self._private:
             return
-        under = {path: self._private_under(path, value) for path, value in deciding if has_words(value)}
+        under = {path: self._private_under(tool, path, value) for path, value in deciding if has_words(value)}
         receivers = {flat(str(value)) for path, value in deciding if has_words(value) and not under[path]}
         for path, value in deciding:
             text = str(value)
@@ -304,16 +339,17 @@ class Memory(Readings):
                     origin = replace(self._sources[number].located(), kind="private")
                     yield from self._asked_unless_approved(tool, path, text, origin, receivers - readers)
         readers = self._writings.readers
-        is_whole = effect == "execute" or (effect == "share" and not _is_of_files(deciding))
+        is_whole = is_whole or effect == "execute" or (effect == "share" and not _is_of_files(deciding))
         if is_whole and readers is not None and not (any(under.values()) or _may_read(receivers, readers)):
             why = f"may give others what `{self._writings.writer_of_private}` wrote in this run, which is private"
             yield from self._asked_of_writings(tool, "private", self._writings.private, why, receivers - readers)
 
-    def _private_under(self, path: str, value: Any) -> Sequence[tuple[int, frozenset[str]]]:
+    def _private_under(self, tool: str, path: str, value: Any) -> Sequence[tuple[int, frozenset[str]]]:
         """Return the private values that the run wrote under a name, into its object, or where a call gave a handle."""
         texts = (str(value), *self._texts_of_object(str(value)))
         bindings = [bound for text in texts for bound in self._writings.named_in(text)]
-        bindings += self._writings.numbered(number_named(path, value))
+        if is_number_of_object(tool, path):
+            bindings += self._writings.numbered(numbers_named(tool, path, value))
         calls = ((origin.tool, origin.call_id) for origin in self.cover(value))
         bindings += (self._writings.made_by[call] for call in calls if call in self._writings.made_by)
         return tuple(dict.fromkeys(piece for bound in bindings for piece in bound.private))
@@ -322,6 +358,30 @@ class Memory(Readings):
         """Yield the texts of the objects that a trusted result has with a value."""
         objects = self._values.get(value_of(value), ())[:_MOST_NAMED]
         yield from (sibling.text for at in objects for sibling in self._siblings(at))
+
+    def _asked_of_all_writings(
+        self, tool: str, effect: Effect, deciding: Sequence[tuple[str, Any]]
+    ) -> Iterator[Question]:
+        """Yield a question about a call that may take whatever the run wrote: it runs it, or says nothing of it.
+
+        What it names is asked about by its name.
+        """
+        bindings = self._writings.made_by.values()
+        texts = (str(value) for _, value in deciding if has_words(value)) if bindings else ()
+        named = {digest for text in texts for bound in self._writings.named_in(text) for digest in bound.digests}
+        unknown = {
+            (bound.tool, value): bound.digests
+            for bound in bindings
+            for value in (bound.values_for(effect, self._approved) if not named.issuperset(bound.digests) else ())
+        }
+        written = {digest for digests in unknown.values() for digest in digests}
+        writer, value = next(reversed(unknown), (self._writings.writer, ""))
+        if effect == "execute":
+            written |= self._writings.stated
+        if written:
+            verb, what = "run" if effect == "execute" else "take", f" (`{value}`)" if value else ""
+            why = f"may {verb} what `{writer}` wrote in this run{what}, which is not known"
+            yield from self._asked_of_writings(tool, "bound", written, why)
 
     def _asked_of_writings(
         self, tool: str, kind: OriginKind, written: Collection[str], why: str, to: Collection[str] = ()

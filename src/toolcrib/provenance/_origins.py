@@ -12,6 +12,7 @@ from toolcrib.provenance._kinds import Component, components, number_of, phrases
 from toolcrib.provenance._pieces import key_of, number_text
 from toolcrib.provenance._question import ASKED, Origin
 from toolcrib.provenance._records import Records
+from toolcrib.provenance._spoken import is_near
 from toolcrib.provenance._texts import flat, is_long_number
 
 APART: Final = "\0"
@@ -247,19 +248,21 @@ class Origins(Records):
         year, day = date[0], (date[1], date[2])
         user, others = self._user.dates.get(day, {}), self._untrusted.dates.get(day, {})
         trusted = {} if self.is_full else self._trusted.dates.get(day, {})
-        if self._is_known(year, user):
+        if self._is_known(date, user):
             return Origin("user")
         if others:
             return self._sources[others.get(year, next(iter(others.values())))].located()
         known = self._first_known(f"2000-{day[0]:02}-{day[1]:02}", next(iter(trusted.values()), None))
-        if known is not None and self._is_known(year, trusted):
+        if known is not None and self._is_known(date, trusted):
             return self._sources[known].located()
         return Origin("model" if self._reads_others else "derived")
 
-    def _is_known(self, year: int, years: Mapping[int, int]) -> bool:
+    def _is_known(self, date: tuple[int, ...], years: Mapping[int, int]) -> bool:
+        year, month, day = date
         if not years or not year or year in years:
             return bool(years)
-        return 0 in years and (year in self._user.years or (not self.is_full and year in self._trusted.years))
+        is_named = year in self._user.years or (not self.is_full and year in self._trusted.years)
+        return 0 in years and (is_named or is_near(year, month, day, self.today))
 
 
 def _is_joined(text: str, parts: Sequence[Component], found: Sequence[Origin]) -> bool:

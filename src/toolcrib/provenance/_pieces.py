@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, Final
 
 from toolcrib.provenance._kinds import number_of
@@ -108,6 +109,7 @@ class Pieces:
         self._sources: list[Piece] = []
         self._left, self._is_lost = _MOST_TEXT, False
         self.is_told = False
+        self.today: date | None = None
         self._writings = Writings()
         self._covers: dict[tuple[object, Any], Sequence[Origin]] = {}  # of values, for one call
         self._written: dict[str, float] = {}  # what was read before a text was written, for the values of one call

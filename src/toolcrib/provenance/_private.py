@@ -9,7 +9,7 @@ from itertools import islice, permutations
 from typing import Final
 
 from toolcrib.provenance._kinds import dates_in, without_moments
-from toolcrib.provenance._links import plain_text
+from toolcrib.provenance._links import plain_text, without_escapes
 from toolcrib.provenance._texts import flat, words_in
 
 _LEAST: Final = 4  # characters of a word that counts
@@ -18,7 +18,6 @@ _MOST_FOUND: Final = 16  # in one text
 _DIGITS: Final = re.compile(r"\d(?:[\W_]{0,3}\d){3,}")
 _COMMENT: Final = re.compile(r"(?m)<!--.*?(-->|$)")  # one that nothing closes is looked at once
 _TAG: Final = re.compile(r"</?[a-z][^<>]{0,80}>")
-_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|[nrt])")
 _DECIMALS: Final = re.compile(r"(?<!\d)(\d{1,9})(?: ?\. ?|,)(\d{1,6})(?!\d)")
 _ZEROS: Final = re.compile(r"[.,]00?$")  # decimals that are none
 _TRIPLE: Final = re.compile(r"(?<!\d)(\d{1,4})[./\- ](\d{1,2})[./\- ](\d{1,4})(?!\d)")
@@ -102,7 +101,9 @@ class PrivateValues:
         pairs = (*(_any_two(words) if len(words) <= _FEW else _pairs(words)), *_threes(text))
         numbers = (*_digits_in(text), *_dates(text), *_decimals(text, whole=True))
         pieces = (*alone, *pairs, *numbers, *_characters(text, whole=True))
-        self._keep((*pieces, *_joined_words(text), *short), number, readers)
+        self._keep(
+            (*pieces, *_joined_words(words_in(text.replace("_", " "))), *_joined_words(words), *short), number, readers
+        )
         self._has_short = self._has_short or bool(short)
 
     def add_name(self, name: str, number: int, readers: frozenset[str]) -> None:
@@ -138,7 +139,8 @@ class PrivateValues:
         text = f"{_TAG.sub(' ', _COMMENT.sub(lambda match: ' ' if match[1] else match[0], text))}\n{marked}"
         words = _long_words(text)
         numbers = (*_digits_in(text), *_dates(text), *_decimals(text))
-        pairs = (*_pairs(words), *_pairs(words, over=1), *_threes(text))
+        turned = (f"{b} {a}" for a, b in zip(words, words[1:], strict=False) if f"{a} {b}" not in self._pieces)
+        pairs = (*_pairs(words), *turned, *_pairs(words, over=1), *_threes(text))
         found = (*words, *pairs, *numbers, *_characters(text), *self._looked_for(text))
         known = dict.fromkeys(piece for piece in found if self._is_kept_from(receivers, piece))
         sources: set[int] = set()
@@ -164,9 +166,7 @@ class PrivateValues:
 
 def folded(text: str) -> str:
     """Return a text as a program may read it, without accents, capitals, and digits of other scripts."""
-    if "\\" in text:
-        text = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else " ", text)
-    text = plain_text(text)
+    text = plain_text(without_escapes(text))
     if not text.isascii():
         text = "".join(char for char in unicodedata.normalize("NFKD", text) if unicodedata.category(char) != "Mn")
         text = "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in text)
@@ -252,9 +252,8 @@ def _characters(text: str, *, whole: bool = False) -> Iterator[str]:
             yield from (f"~{run[at : at + size]}" for at in range(len(run) - size + 1))
 
 
-def _joined_words(text: str) -> Iterator[str]:
+def _joined_words(words: list[str]) -> Iterator[str]:
     """Yield the letters from the beginning of each word on, with nothing between words; of a short text all."""
-    words = words_in(text.replace("_", " "))
     joined, at = "".join(words), 0
     if len(words) > 1 and _SHORTEST_JOINED <= len(joined) < _JOINED:
         yield f"+{joined}"

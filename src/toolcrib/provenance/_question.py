@@ -80,12 +80,13 @@ class Origin:
         Args:
             tool: The tool that is given the value.
             path: Where among the arguments; which item of a list it is makes no difference.
-            value: The value as text, not cut. The mark is of its component alone, but for a part of a path or a link.
+            value: The value as text, not cut. The mark is of its component alone where that is an address: a part of a
+                path, a link or a command decides nothing by itself.
             to: To whom it goes, where that counts.
         """
         source = digest_of(self.source) if self.source else ""
-        is_path = "/" in value or "\\" in value
-        approved = [value, self.part] if is_path else [self.part or value]
+        is_whole = "/" in value or "\\" in value or "@" not in self.part
+        approved = [value, self.part] if is_whole and self.part else [self.part or value]
         return digest_of([tool, _INDEX.sub(r"\1", path), *approved, self.kind, self.tool, source, *sorted(to)])
 
 

@@ -14,12 +14,14 @@ from typing import Any, Final
 
 from toolcrib.calls import Media
 from toolcrib.provenance._kinds import number_of, without_moments
-from toolcrib.provenance._links import links_in, pieces_of
+from toolcrib.provenance._links import links_in, pieces_of, shown_words
 from toolcrib.provenance._origins import APART, Origins
 from toolcrib.provenance._pieces import Piece, Reading, key_of, number_text, value_of
 from toolcrib.provenance._private import PrivateValues
 from toolcrib.provenance._question import ASKED, Origin, OriginKind, argument_of, cut, digest_of
-from toolcrib.provenance._records import number_named
+from toolcrib.provenance._records import numbers_named
+from toolcrib.provenance._shapes import UNREAD, text_of
+from toolcrib.provenance._spoken import dates_said, numbers_said, times_said
 from toolcrib.provenance._texts import TextIndex, flat, words_in
 from toolcrib.provenance._values import MOST_VALUES, has_words, keys_of, leaves_of, shown_value
 from toolcrib.provenance._writings import Binding, Moment, moments_in
@@ -69,6 +71,11 @@ class Readings(Origins):
             self._heard.add(text)
             self._user.add(text, WORDS_OF_USER)
             self._will.add(text, WORDS_OF_USER)
+            plain = flat(text)
+            self._user.numbers.update(dict.fromkeys(numbers_said(plain), WORDS_OF_USER))
+            self._user.times.update(dict.fromkeys(times_said(plain), WORDS_OF_USER))
+            for year, month, day in dates_said(plain, self.today):
+                self._user.dates.setdefault((month, day), {}).setdefault(year, WORDS_OF_USER)
 
     def intend(self, program: str) -> bool:
         """Keep the literals of a program that was written before any text of others was read: they count as the user's.
@@ -177,6 +184,10 @@ class Readings(Origins):
         allowed = None if readers is None else frozenset(map(flat, readers))
         for leaf in labelled(result, labels, place):
             value, trust = leaf.value, leaf.trust
+            if value == UNREAD:
+                if trust != "trusted":
+                    self.lose()
+                continue
             text = value if isinstance(value, str) else number_text(value) if isinstance(value, float) else str(value)
             is_washed = bool(written) and not written.isdisjoint(words_in(flat(text)))
             if is_washed or (trust == "name" and without_moments(flat(text)) != flat(text)):
@@ -205,6 +216,10 @@ class Readings(Origins):
             return True  # what may not be sent is found all the same
         if piece.trust == "untrusted":
             self._add_of_others(text, number, echoed)
+            shown = shown_words(text)
+            if shown:
+                self._left -= len(shown)
+                self._add_of_others(shown, number, echoed)
             self._read_from[piece.reading.source] = None
             if echoed:
                 self._echoes[number] = echoed
@@ -234,8 +249,8 @@ class Readings(Origins):
             self._sources.append(Piece(reading, Place(root, file.name or "link"), file.name or file.url or ""))
             for name in {file.name, PurePosixPath(file.name).name, file.url or ""}:
                 self._private.add_name(name, number, allowed)
-            text = (file.data or b"").decode("utf-8", "replace")
-            if file.mime_type.lower().startswith("text/") or "\ufffd" not in text:
+            text = text_of(file)
+            if text != UNREAD:
                 self._private.add(text, number, allowed)
 
     def write(
@@ -307,8 +322,8 @@ class Readings(Origins):
             self._writings.bind(
                 binding, names, [*unknown, *(text for bound in earlier for text in bound.unknown)], stated
             )
-            numbers = (number_named(path, value) for path, value in values)
-            self._writings.bind_places(binding, known, filter(None, numbers))
+            numbers = {name for path, value in values for name in numbers_named(origin.tool, path, value)}
+            self._writings.bind_places(binding, known, numbers)
         digests = {digest_of(self._sources[at].located().source): readers for at, readers in private}
         self._writings.add_private(origin.tool, digests)
 

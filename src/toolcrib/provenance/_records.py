@@ -58,8 +58,8 @@ class Records(Pieces):
             at
             for at, piece in places
             if number_of(flat(piece.text)) == number
-            and _is_named_alike(path, piece)
-            and _is_of_thing(path, piece, _things_of(tool))
+            and is_named_alike(path, piece)
+            and _is_of_thing(path, piece, things_of(tool))
         )
 
     def _pointer_to(self, number: int) -> Piece | None:
@@ -150,7 +150,7 @@ class Records(Pieces):
         It does so for an argument that is named like the field, and so not as a quantity.
         """
         number = None if self.is_full or not isinstance(value, int) else self._trusted.numbers.get(value)
-        if number is None or value in self._untrusted.numbers or not _is_named_alike(path, self._sources[number]):
+        if number is None or value in self._untrusted.numbers or not is_named_alike(path, self._sources[number]):
             return False
         column = list(self._column(number))
         return len(set(column)) == len(column) > 1 and all(text.isdecimal() for text in column)
@@ -237,7 +237,7 @@ def _is_same_field(place: Place, other: Place) -> bool:
     return at is to
 
 
-def _is_named_alike(path: str, piece: Piece) -> bool:
+def is_named_alike(path: str, piece: Piece) -> bool:
     """Return whether an argument and the field of a value are named alike: `file_id` and `id`, or `number`."""
     names = [words_named(path)[-1:], words_named(str(piece.field.key))[-1:]]
     return names[0] == names[1] or all(name and name[0] in _NUMBERS for name in names)
@@ -245,12 +245,12 @@ def _is_named_alike(path: str, piece: Piece) -> bool:
 
 def _is_of_thing(path: str, piece: Piece, things: Set[str]) -> bool:
     """Return whether an argument and the things of its tool are what the tool of a value is about: `file_id`."""
-    about, field = _things_of(piece.reading.tool), words_named(str(piece.field.key))
+    about, field = things_of(piece.reading.tool), words_named(str(piece.field.key))
     named = {word.removesuffix("s") for word in words_named(path)[:-1] if word not in field}
     return not about.isdisjoint(things) and named <= about
 
 
-def _things_of(tool: str) -> set[str]:
+def things_of(tool: str) -> set[str]:
     """Return the things that a tool is about, by its name: `file` of `share_file` and of `list_files`."""
     return {word.removesuffix("s") for word in words_named(tool)[1:] if len(word) > _SHORT}
 
@@ -260,10 +260,20 @@ def words_named(name: str) -> list[str]:
     return words_in(flat(_INDEX.sub("", name).rpartition(".")[2]).replace("_", " "))
 
 
-def number_named(path: str, value: Any) -> str:
-    """Return the number of an object with the name of its argument, such as `folder id#26`; empty for other values."""
-    words = words_named(path) if isinstance(value, int) else []
-    return f"{' '.join(words)}#{value}" if words and words[-1] in _NUMBERS else ""
+def numbers_named(tool: str, path: str, value: Any) -> set[str]:
+    """Return the number of an object with the names of what it counts, such as `folder#26`; empty for other values.
+
+    The object is what the argument is named after (`folder_id`, `folder`), or what the tool is about: `share_folder`.
+    """
+    number = value if isinstance(value, int) and not isinstance(value, bool) else flat(str(value))
+    named = {word.removesuffix("s") for word in words_named(path) if word not in _NUMBERS}
+    return {f"{thing}#{number}" for thing in named or things_of(tool)} if str(number).isdecimal() else set()
+
+
+def is_number_of_object(tool: str, path: str) -> bool:
+    """Return whether an argument is named as a number, or as what its tool is about; one of a quantity is not."""
+    words = words_named(path)
+    return words[-1:] != [] and (words[-1] in _NUMBERS or words[-1].removesuffix("s") in things_of(tool))
 
 
 def _sort_of(text: str) -> str:

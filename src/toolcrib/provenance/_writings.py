@@ -150,22 +150,20 @@ class Writings:
             self.stated, self.writer = _few(self.stated | binding.stated), binding.tool
 
     def bind_places(self, binding: Binding, paths: Iterable[str], numbers: Iterable[str]) -> None:
-        """Keep the folders of files, with and without those that they are in, and the numbers of objects as names.
+        """Keep the numbers of objects as names, and the folders of files, with and without those that they are in.
 
-        They stand for the links and the private values that a call wrote there.
+        A folder stands for the links and the private values that a call wrote there.
         """
+        for number in numbers:
+            self._names[number] = binding.with_earlier(self.numbered([number]))
         inside = Binding(binding.tool, binding.call_id, links=binding.links, private=binding.private)
-        if not (inside.links or inside.private):
-            return
-        for path in paths:
+        for path in paths if inside.links or inside.private else ():
             folders = [path[:at] for at, char in enumerate(path) if char == "/"][:_MOST_FOLDERS]
             for name in dict.fromkeys(part for folder in folders for part in (folder, folder.rpartition("/")[2])):
                 words = _words_in(name)
                 if words:
                     self._lengths.add(len(words))
                     self._names["".join(words)] = inside.with_earlier(self.named_in(name))
-        for number in numbers:
-            self._names[number] = inside.with_earlier(self.numbered(number))
 
     def add_private(self, tool: str, values: Mapping[str, frozenset[str]]) -> None:
         """Keep the private values that a call wrote into the user's own space, by their digests: who may read each."""
@@ -174,9 +172,9 @@ class Writings:
         if values:
             self.private, self.writer_of_private = _few(self.private.union(values)), tool
 
-    def numbered(self, number: str) -> Sequence[Binding]:
-        """Return the binding of the number of an object, which is written with the argument's name."""
-        return [self._names[number]] if number in self._names else []
+    def numbered(self, numbers: Iterable[str]) -> Sequence[Binding]:
+        """Return the bindings of the numbers of objects, each with the name of what it counts."""
+        return [self._names[number] for number in numbers if number in self._names]
 
     def named_in(self, value: str) -> Iterator[Binding]:
         """Yield the bindings of the names in a value."""
