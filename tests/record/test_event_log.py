@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from toolcrib.calls import ActivityEvent, CallEvent
-from toolcrib.record import ActivityFilter, EventLog, SqliteSink, sqlite_events
+from toolcrib.record import ActivityFilter, EventLog, SqliteSink, list_runs, sqlite_events
 from toolcrib.record._event_log import _COUNTS
 
 AT = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -62,6 +63,7 @@ def test_of_calls_that_are_named_no_other_call_is_read(tmp_path: Path) -> None:
         ActivityFilter(run_id="run_1"),
         ActivityFilter(parent_id="turn_1"),
         ActivityFilter(ids=("c1", "c2")),
+        ActivityFilter(sources=("chat",), parent_ids=("run_1", "run_2")),
         ActivityFilter(text="oslo"),
         ActivityFilter(text="oslo a-1007", sources=("call",), statuses=("failed", "error")),
     ],
@@ -90,6 +92,30 @@ def test_no_page_is_sorted_before_its_rows_are_chosen(tmp_path: Path) -> None:
     kept(tmp_path / "events.db", event("c1"))
     for wanted in (ActivityFilter(), ActivityFilter(top=True), ActivityFilter(name="add"), ActivityFilter(text="oslo")):
         assert "TEMP B-TREE" not in plan_of(tmp_path / "events.db", lambda log, w=wanted: log.activities(w))
+
+
+def test_the_latest_of_many_runs_are_listed_by_their_own_calls(tmp_path: Path) -> None:
+    path = tmp_path / "events.db"
+    alone = [ActivityEvent("opened", "chat", f"chat_{n}", f"alone_{n}", "model", AT, {}) for n in range(400)]
+    kept(path, *alone, *[replace(event(f"c{n}"), run_id=f"run_{n}") for n in range(400)])
+    read = list[str]()
+
+    def listed(log: EventLog) -> list[str]:
+        def rows(sql: str, values: Sequence[Any]) -> Sequence[Sequence[Any]]:
+            found = log.rows(sql, values)
+            read.extend(str(row) for row in found)
+            return found
+
+        return [run.id for run in list_runs(EventLog(rows), limit=3)]
+
+    latest = listed(sqlite_events(path))
+    plan = plan_of(path, listed)
+
+    assert latest == ["run_399", "run_398", "run_397"]
+    assert not any("chat_300" in row or "run_300" in row for row in read)
+    assert [line for line in plan.splitlines() if "SCAN toolcrib_activities" in line] == [
+        "SCAN toolcrib_activities USING INDEX toolcrib_activities_first"  # for as many rows as a page has
+    ]
 
 
 def test_what_changed_is_read_by_the_events_after_a_position(tmp_path: Path) -> None:

@@ -116,6 +116,40 @@ async def test_runs_are_chosen_by_the_time_before_which_they_began(sink: Any) ->
     assert ids("run_ann") == []
 
 
+@pytest.mark.processes
+async def test_a_run_is_as_late_as_its_first_call(sink: Any) -> None:
+    pipeline, early = Pipeline([add], sinks=[sink]), Run("run_early")
+    await pipeline.run(ToolCall("add", {"a": 1}, "call_first"), early)
+    await pipeline.run(ToolCall("add", {"a": 1}, "call_late"), Run("run_late"))
+    for number in range(20):  # more than a page
+        await pipeline.run(ToolCall("add", {"a": 1}, f"call_{number}"), early)
+
+    assert [run.id for run in list_runs(sink.log(), limit=1)] == ["run_late"]
+    assert [run.id for run in list_runs(sink.log(), RunFilter(tool="add"), limit=2)] == ["run_late", "run_early"]
+
+
+@pytest.mark.processes
+async def test_the_latest_runs_of_requests_alone_are_listed_among_those_with_calls(sink: Any) -> None:
+    began = dict[str, datetime]()
+    for number in range(20):
+        run = Run(f"run_{number}", sinks=(sink,), principal=f"user_{number % 2}")
+        began[run.id] = now()
+        for _ in range(2):
+            trace = trace_activity("chat", "model", run.view(parent_id=run.id), about=dict)
+            assert trace is not None
+            trace.closed("completed")
+    await Pipeline([add], sinks=[sink]).run(ToolCall("add", {"a": 1}, "call_1"), Run("run_called"))
+    log = sink.log()
+
+    def ids(limit: int, **wanted: Any) -> list[str]:
+        return [run.id for run in list_runs(log, RunFilter(**wanted), limit=limit)]
+
+    assert ids(3) == ["run_called", "run_19", "run_18"]
+    assert ids(2, until=began["run_6"]) == ["run_5", "run_4"]
+    assert ids(50, since=began["run_17"]) == ["run_called", "run_19", "run_18", "run_17"]
+    assert ids(50, until=began["run_1"]) == ["run_0"]
+
+
 async def test_a_call_is_found_by_its_own_time_also_in_a_run_that_began_before(sink: Any) -> None:
     hooks = HookSet()
 

@@ -125,6 +125,7 @@ def _parts(wanted: ActivityFilter) -> list[ActivityFilter]:
 def _conditions(wanted: ActivityFilter, before: int | None) -> _Part:
     conditions: list[str] = []
     values: list[Any] = []
+    is_of_few = bool(wanted.ids or wanted.parent_ids)
     for column, several in (
         ("source", wanted.sources),
         ("status", wanted.statuses),
@@ -132,9 +133,9 @@ def _conditions(wanted: ActivityFilter, before: int | None) -> _Part:
         ("parent_id", wanted.parent_ids),
     ):
         if several:  # of few ids SQLite would read the index of all sources, for its order
-            conditions.append(one_of(f"{column} || ''" if wanted.ids and column != "id" else column, several))
+            conditions.append(one_of(f"{column} || ''" if is_of_few and column in _LEFT_OUT else column, several))
             values.extend(several)
-            if column in _LEFT_OUT and _LEFT_OUT[column] not in several and not wanted.ids:
+            if column in _LEFT_OUT and _LEFT_OUT[column] not in several and not is_of_few:
                 conditions.append(f"{column} <> '{_LEFT_OUT[column]}'")
     for column, text in (
         ("name", wanted.name),

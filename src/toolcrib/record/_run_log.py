@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, cast
 
 from toolcrib._numbers import require_number
@@ -18,6 +19,8 @@ from toolcrib.record._event_tables import Activity
 _MOST_NODES = 5_000  # of one tree
 _MOST_EVENTS = 500  # of one node
 _RECENT = 1_000  # ids among which the nearest to a misspelt one is looked for
+_PER_RUN = 4  # activities in the first page, for each run that is wanted
+_CALLS = f"source = 'call' AND {HAS_RUN}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,23 +124,61 @@ def list_runs(log: EventLog, wanted: RunFilter | None = None, *, limit: int = 50
     found = _with_calls(log, wanted, limit)
     if not (wanted.tool or wanted.outcomes):
         known = {activity.id for activity in found}
-        found += [call for call in _without_calls(log, wanted, limit) if call.id not in known]
+        found += [call for call in _without_calls(log, wanted, limit, found) if call.id not in known]
     return sorted(found, key=lambda activity: activity.position, reverse=True)[:limit]
 
 
 def _with_calls(log: EventLog, wanted: RunFilter, limit: int) -> list[RunSummary]:
-    fits, asked = _fitting(wanted)
-    among = f" AND run_id IN (SELECT run_id FROM toolcrib_activities of WHERE {fits})" if asked else ""
-    rows = log.rows(
-        f"SELECT run_id FROM toolcrib_activities WHERE source = 'call'{among} GROUP BY run_id "
-        "ORDER BY MIN(first_position) DESC LIMIT ?",
-        (*asked, limit),
-    )
+    named = ActivityFilter(("call",), wanted.outcomes, wanted.tool, wanted.principal)
+    calls = replace(named, since=wanted.since, until=wanted.until)
+    ids = _latest_runs(log, calls, limit, lambda call: call.run_id, partial(_beginnings, log, _CALLS, "run_id"))
     found: list[RunSummary] = []
-    for some in id_batches([str(run_id) for (run_id,) in rows]):
+    for some in id_batches(ids):
         matching = _matching(log, wanted, some)
         found += [replace(summary, matching=tuple(matching.get(summary.id, ()))) for summary in _summaries(log, some)]
     return found
+
+
+def _latest_runs(
+    log: EventLog,
+    wanted: ActivityFilter,
+    limit: int,
+    run_of: Callable[[Activity], str | None],
+    beginnings: Callable[[Iterable[str]], Mapping[str, int]],
+    earliest: int = 0,
+) -> list[str]:
+    """Return the runs of the wanted activities that began last; of the others no more is read than one page.
+
+    Args:
+        run_of: The run that an activity is part of.
+        beginnings: The positions at which runs began, without those that are not wanted.
+        earliest: The position behind which a run has to have begun.
+    """
+    began, known = dict[str, int](), set[str]()
+    for page in log.pages(wanted, _PER_RUN * limit):
+        new = {run for run in map(run_of, page) if run is not None} - known
+        known |= new
+        began |= beginnings(new)
+        end = page[-1].first_position  # the runs of what is behind it began before it
+        if end <= earliest or sum(position >= end for position in began.values()) >= limit:
+            break
+    latest = sorted(began, key=lambda run: began[run], reverse=True)[:limit]
+    return [run for run in latest if began[run] > earliest]
+
+
+def _beginnings(
+    log: EventLog, condition: str, column: str, values: Iterable[str], having: tuple[str, Sequence[str]] = ("", ())
+) -> dict[str, int]:
+    """Return the position of the first activity with each of these values in a column, where there is one."""
+    return {
+        str(value): int(position)
+        for some in id_batches(values)
+        for value, position in log.rows(
+            f"SELECT {column}, MIN(first_position) FROM toolcrib_activities "
+            f"WHERE {condition} AND {one_of(column, some)} GROUP BY {column} {having[0]}",
+            (*some, *having[1]),
+        )
+    }
 
 
 def _fitting(wanted: RunFilter) -> tuple[str, list[str]]:
@@ -266,44 +307,49 @@ def _summary(
     )
 
 
-def _without_calls(log: EventLog, wanted: RunFilter, limit: int) -> list[RunSummary]:
-    """Return the top activities that made no call in their run."""
+def _without_calls(log: EventLog, wanted: RunFilter, limit: int, called: Sequence[RunSummary]) -> list[RunSummary]:
+    """Return the top activities that made no call in their run.
+
+    Args:
+        called: The latest runs that made calls.
+    """
     kinds = ("agent", "turn", "program", "session", "request")
     at_top = ActivityFilter(kinds, principal=wanted.principal, top=True, since=wanted.since, until=wanted.until)
-    tops = log.activities(at_top, limit=limit)
-    tops += _requests_alone(log, wanted, limit)
+    of_runs = _uncalled(log, log.activities(at_top, limit=limit))
+    positions = {run_id: min(maker.first_position for maker in makers) for run_id, makers in of_runs.items()}
+    positions |= {summary.id: summary.position for summary in called}
+    earliest = sorted(positions.values(), reverse=True)[limit - 1] if len(positions) >= limit else 0
+    for run_id, requests in _uncalled(log, _requests_alone(log, wanted, limit, earliest)).items():
+        of_runs.setdefault(run_id, []).extend(requests)
+    return [replace(_summary(log, run_id, (), makers, ()), entry=makers[0].entry) for run_id, makers in of_runs.items()]
+
+
+def _uncalled(log: EventLog, activities: Iterable[Activity]) -> dict[str, list[Activity]]:
+    """Return activities by their runs, without the runs that made calls."""
     of_runs: dict[str, list[Activity]] = {}
-    for top in tops:
-        of_runs.setdefault(top.inner_run or top.id, []).append(top)
-    called = {
-        str(run_id)
-        for some in id_batches(of_runs)
-        for (run_id,) in log.rows(
-            "SELECT DISTINCT run_id FROM toolcrib_activities WHERE source = 'call' "
-            f"AND {HAS_RUN} AND {one_of('run_id', some)}",
-            some,
-        )
-    }
-    return [
-        replace(_summary(log, run_id, (), makers, ()), entry=makers[0].entry)
-        for run_id, makers in of_runs.items()
-        if run_id not in called
-    ]
+    for activity in activities:
+        of_runs.setdefault(activity.inner_run or activity.id, []).append(activity)
+    called = _beginnings(log, _CALLS, "run_id", of_runs)
+    return {run_id: makers for run_id, makers in of_runs.items() if run_id not in called}
 
 
-def _requests_alone(log: EventLog, wanted: RunFilter, limit: int) -> list[Activity]:
-    """Return the requests to a model that are a part of runs which made no call, and of no activity."""
-    began, times = _began(wanted)
-    rows = log.rows(
-        "SELECT parent_id FROM toolcrib_activities of WHERE source = 'chat' AND parent_id IS NOT NULL "
-        "AND source <> 'call' AND NOT EXISTS (SELECT 1 FROM toolcrib_activities "
-        f"WHERE id = of.parent_id OR ({HAS_RUN} AND run_id = of.parent_id)) "
-        f"GROUP BY parent_id {began} ORDER BY MIN(first_position) DESC LIMIT ?",
-        (*times, limit),
-    )
-    parents = tuple(str(run_id) for (run_id,) in rows)
-    chats = ActivityFilter(sources=("chat",), principal=wanted.principal, parent_ids=parents)
-    return log.activities(chats, limit=_MOST_NODES) if parents else []
+def _requests_alone(log: EventLog, wanted: RunFilter, limit: int, earliest: int) -> list[Activity]:
+    """Return the requests to a model that are a part of runs which made no call, and of no activity.
+
+    Args:
+        earliest: The position behind which the runs began.
+    """
+    chats = ActivityFilter(("chat",), principal=wanted.principal, since=wanted.since, until=wanted.until)
+
+    def beginnings(parents: Iterable[str]) -> Mapping[str, int]:
+        alone = set(parents)
+        alone -= _beginnings(log, "id <> ''", "id", alone).keys()
+        alone -= _beginnings(log, HAS_RUN, "run_id", alone).keys()
+        return _beginnings(log, "source || '' = 'chat'", "parent_id", alone, _began(wanted))
+
+    parents = _latest_runs(log, chats, limit, lambda chat: chat.parent_id, beginnings, earliest)
+    of_runs = ActivityFilter(("chat",), principal=wanted.principal, parent_ids=tuple(parents))
+    return log.activities(of_runs, limit=_MOST_NODES) if parents else []
 
 
 def _milliseconds(started: str, ended: str | None) -> float | None:

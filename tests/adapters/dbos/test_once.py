@@ -89,14 +89,15 @@ async def test_an_execution_that_is_handed_over_right_behind_its_fence_writes_no
 
 @pytest.mark.parametrize("kind", ["turn", "program"])
 async def test_a_call_of_work_that_was_handed_over_asks_about_nothing_more(database: str, kind: str) -> None:
-    refused, tried = list[str](), asyncio.Event()
+    refused, may_try, tried, work_id = list[str](), asyncio.Event(), asyncio.Event(), ""
 
     @ez_tool
     async def ask() -> None:
+        await may_try.wait()
         engine, run = current_engine(), current_run()
         assert run is not None
         assert run.approvals is not None
-        await asyncio.to_thread(hand_back, engine.client, engine.worker_id)  # and its lease holds
+        take_up(engine.client, work_id, "another's")  # and its lease holds
         try:
             await run.approvals.put(ApprovalRequest("ask_1", "call_1", "pay", {}, "d"))
         except DBOSWorkflowConflictIDError as error:
@@ -106,7 +107,8 @@ async def test_a_call_of_work_that_was_handed_over_asks_about_nothing_more(datab
 
     work = Work(kind, Step(ask))
     async with engine_of(database, work.worker, grace=0.0) as engine:
-        await work.put()
+        work_id = await work.put()
+        may_try.set()
         await tried.wait()
 
         assert len(refused) == 1

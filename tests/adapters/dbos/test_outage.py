@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ from uuid import uuid4
 import pytest
 import sqlalchemy as sa
 from dbos._sys_db import db_retry
+from dbos._sys_db_sqlite import SQLiteSystemDatabase
 
-from tests.adapters.dbos.durable import QUICK, Step, Work, durable, engine_of
+from tests.adapters.dbos.durable import QUICK, Step, Work, count, durable, engine_of
 from toolcrib.adapters.dbos import DurableToolkit, Queue
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import ApprovalRequest, Suspended
@@ -193,6 +195,37 @@ async def test_a_worker_ends_though_it_cannot_note_what_it_broke_off(tmp_path: P
 
     assert engine.gave_back
     assert [entry.execution_state for entry in await store.unended()] == ["running"]  # of this process, which lives
+
+
+async def test_the_event_loop_of_a_worker_has_threads_while_dbos_ends(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a worker still wrote was refused: it raised, kept its events to itself, and renewed its lease no more."""
+    ending, may_end, end = threading.Event(), threading.Event(), SQLiteSystemDatabase._cleanup_connections
+
+    def ended(database: Any) -> None:  # the threads of DBOS take nothing more
+        ending.set()
+        may_end.wait()
+        end(database)
+
+    monkeypatch.setattr(SQLiteSystemDatabase, "_cleanup_connections", ended)
+
+    async def work() -> None:
+        agent = durable(count)
+        async with engine_of(file, agent, record=True):
+            await (await agent.put(Turn(count))).outcome()
+
+    worker = asyncio.create_task(work())
+    with ThreadPoolExecutor(1) as threads:
+        await asyncio.get_running_loop().run_in_executor(threads, ending.wait)
+    try:
+        in_between = await asyncio.to_thread(lambda: "done")
+    finally:
+        may_end.set()
+        await worker
+
+    assert in_between == "done"
+    assert await asyncio.to_thread(lambda: "done") == "done"
 
 
 async def test_the_time_in_which_its_calls_cannot_be_kept_is_no_time_of_the_program(tmp_path: Path) -> None:

@@ -345,8 +345,11 @@ class Engine:
         """End the work and close the connections; of a database that does not answer, `silence` gives it up."""
         instance = _instance()
         if instance is not None:
-            ends = [_destroy()]
-            if await self._drain(instance):
+            answers = await self._drain(instance)
+            # DBOS has put a pool of its own behind asyncio.to_thread, which takes nothing more once DBOS ends
+            asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(thread_name_prefix="asyncio"))
+            ends = [asyncio.to_thread(DBOS.destroy)]
+            if answers:
                 limit_answers(self.client.engine.url, _END_SECONDS)  # other connections may be lost
             else:
                 silence.enter_context(given_up(self.client.engine.url))
@@ -390,15 +393,6 @@ def _time(seconds: float) -> str:
 def _instance() -> Any:
     """Return the DBOS of this process, or None."""
     return dbos_module._dbos_global_instance  # pyright: ignore[reportPrivateUsage] -- DBOS has no question for it
-
-
-async def _destroy() -> None:
-    """End DBOS, and give the event loop threads of its own again."""
-    loop = asyncio.get_running_loop()
-    with ThreadPoolExecutor(1, "toolcrib-stop") as thread:
-        await loop.run_in_executor(thread, DBOS.destroy)
-    # DBOS has put a pool of its own, which is gone now, behind this loop's asyncio.to_thread
-    loop.set_default_executor(ThreadPoolExecutor(thread_name_prefix="asyncio"))
 
 
 async def _cut_off(tasks: Iterable[asyncio.Task[Any]]) -> None:
