@@ -18,7 +18,7 @@ from toolcrib.calls import Ask, Rejected
 from toolcrib.clock import WALL_CLOCK, Clock
 from toolcrib.errors import SpendLimitReached, explain_options
 from toolcrib.formats import Tokens
-from toolcrib.hooks import WITH_ARGUMENTS, Stage
+from toolcrib.hooks import WITH_ARGUMENTS, Stage, require_parameters
 from toolcrib.pipeline import Run
 from toolcrib.tools import Cost, Tool
 from toolcrib.toolsets import is_pattern
@@ -90,6 +90,12 @@ class Budgets:
             raise TypeError("Budgets: limits must be a list of limits, as in Budgets([Limit(calls=10, per='minute')])")
         if groups is None and any("group" in limit.shares for limit in limits):
             raise ValueError("Budgets: a limit is by group, and no groups are given")
+        if callable(groups):
+            require_parameters("group function", groups, "call", result="the group", is_awaited=False)
+        elif not isinstance(groups, Mapping | None):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(
+                f"Budgets: groups is {groups!r:.80}; give the group of each principal, as in groups={{'ann': 'sales'}}"
+            )
         if store is not None and not isinstance(store, UsageStore):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
             raise TypeError(f"Budgets: store is {store!r:.80}; give a store, as in SqliteUsageStore('usage.db')")
         _require_list("costs", costs, Cost, "pay", "Cost(30, 'EUR')")

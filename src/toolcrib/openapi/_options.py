@@ -12,6 +12,7 @@ import httpx2
 from toolcrib._numbers import require_number, require_numbers
 from toolcrib.errors import ToolConstraintError, explain_options, require_choice, word_in_list
 from toolcrib.formats import Refused
+from toolcrib.hooks import require_parameters
 from toolcrib.openapi._credentials import Credentials
 from toolcrib.openapi._operations import METHODS, Operation
 from toolcrib.openapi._pages import Pages
@@ -128,6 +129,10 @@ class Options:
             choice: Any = getattr(self, name)
             if not (name == "include" and choice is None):
                 choice = choice.upper() if isinstance(choice, str) and choice.upper() in METHODS else choice
+                if callable(choice):
+                    require_parameters(
+                        f"{name} function", choice, "operation", result="True or False", is_awaited=False
+                    )
                 require_choice("openapi.toolset", name, choice, ("writes",) if name == "approval" else None)
 
     def needs_approval(self, operation: Operation) -> bool:
