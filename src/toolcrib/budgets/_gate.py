@@ -92,12 +92,6 @@ class Budgets:
             raise ValueError("Budgets: a limit is by group, and no groups are given")
         if callable(groups):
             require_parameters("group function", groups, "call", result="the group", is_awaited=False)
-        elif not isinstance(groups, Mapping | None):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
-            raise TypeError(
-                f"Budgets: groups is {groups!r:.80}; give the group of each principal, as in groups={{'ann': 'sales'}}"
-            )
-        if store is not None and not isinstance(store, UsageStore):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
-            raise TypeError(f"Budgets: store is {store!r:.80}; give a store, as in SqliteUsageStore('usage.db')")
         _require_list("costs", costs, Cost, "pay", "Cost(30, 'EUR')")
         _require_list("prices", prices, TokenPrice, "gpt-5*", "TokenPrice(input=1.25, output=10, currency='USD')")
         self.limits, self.name = tuple(limits), name

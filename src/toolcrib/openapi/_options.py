@@ -16,7 +16,7 @@ from toolcrib.hooks import require_parameters
 from toolcrib.openapi._credentials import Credentials
 from toolcrib.openapi._operations import METHODS, Operation
 from toolcrib.openapi._pages import Pages
-from toolcrib.tools import Effect, Source
+from toolcrib.tools import Effect, Source, require_effect, require_prefix, require_source
 
 Choice: TypeAlias = Collection[str] | Callable[[Operation], bool]
 """Operations: a function that says so, or words that each name some.
@@ -53,7 +53,7 @@ class OpenApiOptions(TypedDict, total=False):
     refused: Refused
 
 
-@explain_options()
+@explain_options(name="openapi.toolset")
 @dataclass(frozen=True, slots=True)
 class Options:
     """The options of `toolset`.
@@ -119,6 +119,7 @@ class Options:
 
     def __post_init__(self) -> None:
         sizes = {"max_bytes": 1, "max_result_chars": 1, "max_schema_chars": 1_000, "max_description_chars": 1}
+        require_prefix("openapi.toolset: the prefix", self.prefix)
         require_numbers("openapi.toolset", self, {"retries": 0, **sizes}, seconds=("timeout",))
         if not isinstance(self.server, str):
             require_number("openapi.toolset", "server", self.server, least=0)
@@ -154,6 +155,17 @@ class Options:
     def description_of(self, operation: Operation) -> str | None:
         """Return the host's text for an operation; None where it gives none."""
         return _by_name(self.descriptions, operation)
+
+
+def require_values(options: Options) -> None:
+    """Check what options say of operations and headers by name; raises TypeError or ValueError."""
+    for name, effect in options.effects.items():
+        require_effect(f"openapi.toolset: `{name}`", effect)
+    for name, source in options.sources.items():
+        require_source(f"openapi.toolset: `{name}`", source)
+    for name, text in options.headers.items():
+        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(f"openapi.toolset: the header {name!r} is of type {type(text).__name__}; give a text")
 
 
 def _by_name(table: Mapping[str, Any], operation: Operation) -> Any:

@@ -279,6 +279,13 @@ def require_name(name: object, what: str = "a tool: name") -> None:
         )
 
 
+def require_prefix(what: str, prefix: str) -> str:
+    """Return the beginning of the names of tools; raises as `require_name` for one that is given and is none."""
+    if prefix != "":
+        require_name(prefix, what)
+    return prefix
+
+
 def class_options(cls: type, item: object) -> ToolOptions:
     """Return the options that a class has as attributes, with the values of its object.
 
