@@ -273,7 +273,12 @@ def test_a_file_may_be_toml(tmp_path: Path) -> None:
             {"url": "http://x", "toolcrib": {"bearer_env": "T"}},
             "`toolcrib.bearer_env`: the environment variable T is not",
         ),
-        ("x", "`(all of it)`: it must be an object of options, and is 'x'. There are"),
+        ("x", "the server `git hub`: it must be an object of options, and is 'x'. There are"),
+        ({"command": "x", "toolcrib": {"prefix": "a b"}}, "`toolcrib.prefix`: it is 'a b'; give 1 to 128 characters"),
+        (
+            {"url": "http://x", "toolcrib": {"pins": "false"}},
+            "`toolcrib.pins`: a file is named here, and 'false' is not the name of one; write true or false without",
+        ),
         ({"command": "x", "toolcrib": [1]}, "`toolcrib`: it must be an object of options, and is [1]. There are 23"),
         (
             {"command": "x", "toolcrib": {"deny": ["a"]}},

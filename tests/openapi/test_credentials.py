@@ -107,6 +107,26 @@ def test_credentials_for_an_unknown_scheme_are_an_error() -> None:
         secured({"header": []}).tools(credentials={"heather": "k"})
 
 
+@pytest.mark.parametrize(
+    ("credentials", "problem"),
+    [
+        ({"header": 5}, "the credentials for it must be a text, and are of type int"),
+        ({"header": ("s3cret", "s3cret")}, "the credentials for it must be a text, and are of type tuple"),
+        ({"header": ""}, "the credentials for it are empty"),
+        ({"basic": ("s3cret",)}, r"must be a name and a password, as in \('ann', 's3cret'\)"),
+        ({"basic": {"username": "ann", "password": "s3cret"}}, "must be a name and a password"),
+        ("s3cret-key", "credentials is of type str; give"),
+        (["s3cret-key"], "credentials is of type list; give"),
+    ],
+)
+def test_credentials_of_another_kind_are_refused_without_being_shown(credentials: Any, problem: str) -> None:
+    spec = document({"/x": {"get": operation("x")}}, components={"securitySchemes": SCHEMES})
+
+    with pytest.raises((TypeError, ToolConstraintError), match=problem) as raised:
+        toolset(spec, server="https://shop.example", credentials=credentials)
+    assert "s3cret-key" not in str(raised.value)
+
+
 def test_credentials_are_in_no_text_of_the_toolset() -> None:
     server = secured({"header": []})
 

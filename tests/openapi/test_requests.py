@@ -197,6 +197,23 @@ def test_a_server_that_cannot_be_used_is_an_error_that_names_the_mend(
         toolset(found, refused="raise", **options)
 
 
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"variables": {"regoin": "us"}}, "`regoin`: `variables` has it, and no server .* Did you mean `region`"),
+        ({"effects": {"x": "read"}}, "openapi.toolset: `x`: effect is 'none', .* and not 'read'"),
+        ({"sources": {"x": "mine"}}, "openapi.toolset: `x`: source is .* 'mine' is not one of them"),
+        ({"headers": {"X-Trace": 5}}, "openapi.toolset: the header 'X-Trace' is of type int; give a text"),
+        ({"headers": ["X-Trace: 5"]}, "openapi.toolset: headers is of type list; give values by name"),
+        ({"pages": "all"}, "openapi.toolset: pages is 'all'; give one of"),
+        ({"prefix": "a b"}, "openapi.toolset: the prefix is 'a b'; give 1 to 128 characters"),
+    ],
+)
+def test_an_option_without_an_effect_is_an_error_that_names_it(options: dict[str, Any], problem: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=problem):
+        toolset(document({"/x": {"get": operation("x")}}) | {"servers": SERVERS}, **options)
+
+
 async def test_an_operation_may_have_a_server_of_its_own() -> None:
     spec = operation("up", servers=[{"url": "https://uploads.test"}])
     server = StandIn(document({"/up": {"get": spec}}), checks=False)

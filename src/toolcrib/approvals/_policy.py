@@ -11,7 +11,14 @@ from toolcrib._numbers import require_seconds
 from toolcrib.approvals._fit import misfit, require_agreement
 from toolcrib.approvals._store import WaitableApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Grant
-from toolcrib.errors import ApprovalError, ClientUnavailable, HookError, explain_options, require_choice
+from toolcrib.errors import (
+    ApprovalError,
+    ClientUnavailable,
+    HookError,
+    explain_options,
+    require_choice,
+    require_result,
+)
 
 ApprovalPolicy: TypeAlias = bool | Callable[[dict[str, Any], Any], bool | str | Awaitable[bool | str]]
 """The rule by which a tool needs approval: a bool, or a function of the final arguments and the run context.
@@ -32,6 +39,8 @@ def require_approver(who: str, approver: object) -> None:
     if approver is not None and not (callable(approver) and _takes_request(approver)):
         mend = "it must be a function of the request, as in `def ask(request): return request.grant(by='ann')`"
         raise TypeError(f"{who}: approver is not {approver!r:.80}; {mend}")
+    if callable(approver):
+        require_result("approver", approver, "the answer that it makes", made_by=("always", "deny", "grant"))
 
 
 def require_answer(what: str, answer: object) -> None:

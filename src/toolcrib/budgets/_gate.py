@@ -18,7 +18,7 @@ from toolcrib.calls import Ask, Rejected
 from toolcrib.clock import WALL_CLOCK, Clock
 from toolcrib.errors import SpendLimitReached, explain_options
 from toolcrib.formats import Tokens
-from toolcrib.hooks import WITH_ARGUMENTS, Stage
+from toolcrib.hooks import WITH_ARGUMENTS, Stage, require_parameters
 from toolcrib.pipeline import Run
 from toolcrib.tools import Cost, Tool
 from toolcrib.toolsets import is_pattern
@@ -90,8 +90,8 @@ class Budgets:
             raise TypeError("Budgets: limits must be a list of limits, as in Budgets([Limit(calls=10, per='minute')])")
         if groups is None and any("group" in limit.shares for limit in limits):
             raise ValueError("Budgets: a limit is by group, and no groups are given")
-        if store is not None and not isinstance(store, UsageStore):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
-            raise TypeError(f"Budgets: store is {store!r:.80}; give a store, as in SqliteUsageStore('usage.db')")
+        if callable(groups):
+            require_parameters("group function", groups, "call", result="the group", is_awaited=False)
         _require_list("costs", costs, Cost, "pay", "Cost(30, 'EUR')")
         _require_list("prices", prices, TokenPrice, "gpt-5*", "TokenPrice(input=1.25, output=10, currency='USD')")
         self.limits, self.name = tuple(limits), name

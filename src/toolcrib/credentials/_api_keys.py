@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 
 import httpx2
 
 from toolcrib.calls import Consent
-from toolcrib.credentials._auth import QUERY
+from toolcrib.credentials._auth import QUERY, host_key, require_address
 from toolcrib.credentials._store import KEY, CredentialStore, link_for
 from toolcrib.errors import CredentialError, explain_options
+
+_HEADER = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 
 
 @explain_options()
@@ -27,6 +30,10 @@ class ApiKeys:
     Attributes:
         list_as: The principal whose key lists what a server has; the first who has one when None.
         in_query: Whether the key is sent in the address.
+
+    Raises:
+        ValueError: A key would be sent in two places, the header has a name that no header can have, or the pages have
+            no address.
     """
 
     def __init__(
@@ -39,7 +46,12 @@ class ApiKeys:
         query: str = "",
         list_as: str | None = None,
     ) -> None:
-        self._store, self._pages, self._header, self._query = store, pages.rstrip("/"), header, query
+        if query and (header != "Authorization" or prefix is not None):
+            raise ValueError("ApiKeys: a key is sent in a header or in the address; leave out `header`, or `query`")
+        if _HEADER.fullmatch(header) is None:
+            raise ValueError(f"ApiKeys: header is {header!r}; give the name of a header, as in 'X-Api-Key'")
+        self._pages = require_address("ApiKeys: pages", pages) if pages else ""
+        self._store, self._header, self._query = store, header, query
         self._prefix = ("Bearer " if header.lower() == "authorization" else "") if prefix is None else prefix
         self.list_as, self.in_query = list_as, bool(query)
 
@@ -47,9 +59,10 @@ class ApiKeys:
         """Keep a principal's key for a server, in place of an older one.
 
         Raises:
-            ValueError: It is not a key: it is empty, or has a line break in it.
+            ValueError: It is not a key: it is empty, or has a line break in it; the principal has no name, or the
+                server no address.
         """
-        await self._store.write(KEY, principal, server, {"key": checked_key(key)})
+        await self._store.write(KEY, *host_key(principal, server), {"key": checked_key(key)})
 
     async def consent_for(self, principal: str, server: str) -> Consent | None:
         """Return where a principal enters their key, unless there is one."""
@@ -84,7 +97,7 @@ class ApiKeys:
 
     async def forget(self, principal: str, server: str) -> bool:
         """Remove a key; return whether there was one."""
-        return await self._store.take(KEY, principal, server) is not None
+        return await self._store.take(KEY, *host_key(principal, server)) is not None
 
 
 async def holders_in(store: CredentialStore, kind: str, server: str) -> tuple[str, ...]:

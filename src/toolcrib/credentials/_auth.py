@@ -55,6 +55,24 @@ class Credentials(Protocol):
         ...
 
 
+def host_key(principal: str, url: str) -> tuple[str, str]:
+    """Return the principal and the address by which a host's call names a credential, in the spelling that is kept.
+
+    Raises:
+        ValueError: The principal is not a name, or the address does not begin with http:// or https://.
+    """
+    if not isinstance(principal, str) or not principal:  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+        raise ValueError(f"the principal is {principal!r:.80}; give the name that runs have it by, as in 'ann'")
+    return principal, server_key(require_address("the server", url))
+
+
+def require_address(what: str, url: str) -> str:
+    """Return an address without a slash at its end; raises ValueError for one that is not of http or https."""
+    if not urlsplit(url).hostname or urlsplit(url).scheme not in ("http", "https"):
+        raise ValueError(f"{what} is {url!r:.80}; give its address, as in 'https://tickets.example.org/mcp'")
+    return url.rstrip("/")
+
+
 def server_key(url: str) -> str:
     """Return the address by which a server's credentials are kept: without query, and in one spelling."""
     parts = urlsplit(url)

@@ -51,6 +51,8 @@ class CredentialKeys:
         self._use(keys)
 
     def _use(self, keys: Sequence[str]) -> None:
+        if isinstance(keys, str) or not all(isinstance(key, str) for key in keys):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's values
+            raise TypeError("CredentialKeys: keys must be a list of texts, as in CredentialKeys([new_key()])")
         raw = [_decoded(key) for key in keys]
         if not raw:
             raise CredentialKeyError(f"no encryption key is configured; {_MEND}")

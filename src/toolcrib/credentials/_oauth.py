@@ -12,6 +12,7 @@ import httpx2
 
 from toolcrib.calls import Consent
 from toolcrib.credentials._api_keys import holders_in
+from toolcrib.credentials._auth import host_key, require_address
 from toolcrib.credentials._guarded_http import guarded_client
 from toolcrib.credentials._store import TOKEN, CredentialStore, Row, link_for
 from toolcrib.credentials._token_requests import Endpoints, OAuthClient, Refused, Settings, Token, refreshed, revoked
@@ -66,9 +67,11 @@ class OAuth:
             raise ValueError(f"scopes must be a list: write scopes={scopes.split()!r}")
         if client_id and not issuer and endpoints is None:
             raise ValueError("client_id needs issuer: the client is shown to no other authorization server")
+        if client_secret and not client_id:
+            raise ValueError("client_secret needs client_id: it is the secret of that client")
         if client_document and not client_document.startswith("https://"):
             raise ValueError(f"client_document must be an https address, and is {client_document!r}")
-        self._store, self._pages, self.list_as = store, pages.rstrip("/"), list_as
+        self._store, self._pages, self.list_as = store, require_address("OAuth: pages", pages), list_as
         self._scopes, self._issuer, self._document, self._name = tuple(scopes), issuer, client_document, client_name
         self._client = OAuthClient(client_id, client_secret) if client_id else None
         self._endpoints = None if endpoints is None else _given_endpoints(endpoints, tuple(scopes))
@@ -119,6 +122,7 @@ class OAuth:
             CredentialError: It is removed here, and the authorization server did not revoke it.
             NewerForm: A newer version wrote it; it stays.
         """
+        principal, server = host_key(principal, server)
         row = await self._store.read(TOKEN, principal, server)
         if row is None:
             return False

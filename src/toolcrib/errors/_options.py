@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from functools import cached_property, wraps
 from importlib import import_module
 from inspect import CO_VARARGS, CO_VARKEYWORDS, iscoroutinefunction, isfunction, unwrap
-from types import MappingProxyType, ModuleType, NoneType, UnionType
+from pathlib import PurePath
+from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleType, NoneType, UnionType
 from typing import Any, Final, ForwardRef, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
 from toolcrib.errors._base import asks_for_approval, nearest, suggestion
@@ -51,19 +52,65 @@ _INNER: Final = {
     "Placement": "toolcrib.adapters.dbos",
 }
 """The options, of modules that are imported by then, that have options themselves."""
-_PLAIN: Final[Mapping[Any, tuple[str, ...]]] = {
-    bool: ("True", "False"),
-    str: ("a text",),
-    Callable: ("a function",),
-    NoneType: (),  # for what is left out
+_APPROVALS: Final = "an approval store, as in SqliteApprovalStore('approvals.db')"
+_WANTED: Final[Mapping[str, str]] = {
+    "bool": "True|False",
+    "str": "a text",
+    "Callable": "a function",
+    "Mapping": "values by name, as in {'name': ...}",
+    "dict": "values by name, as in {'name': ...}",
+    **dict.fromkeys(
+        ("Iterable", "Sequence", "Collection", "Set", "tuple", "list", "set", "frozenset"), "a list of them"
+    ),
+    "datetime": "a datetime, as in datetime.now(UTC)",
+    "timedelta": "a timedelta, as in timedelta(hours=1)",
+    **dict.fromkeys(
+        ("AnswerStore", "ApprovalStore", "ReviewableApprovalStore", "SuspendedCallStore", "WaitableApprovalStore"),
+        _APPROVALS,
+    ),
+    "Budgets": "Budgets([Limit(...)])",
+    "Client": "a client, as in Client(url)",
+    "Clock": "a clock, as in FakeClock() of toolcrib.testing",
+    "CredentialKeys": "CredentialKeys([...])",
+    "CredentialStore": "a store, as in SqliteCredentialStore('credentials.db')",
+    "EventLog": "a record, as in SqliteSink('toolcrib.db')",
+    "ProgramStore": "a store, as in SqliteProgramStore('programs.db')",
+    "Toolkit": "a toolkit, as in Toolkit(tools)",
+    "UsageStore": "a store, as in SqliteUsageStore('usage.db')",
+    **{
+        name: f"{name}(...)"
+        for name in (
+            "Access",
+            "AuthorizationServer",
+            "CallLimits",
+            "ConsoleOptions",
+            "FrontEndLimits",
+            "HttpOptions",
+            "IdJag",
+            "OpenIDLogin",
+            "ProgramPolicy",
+            "SandboxLimits",
+            "ServerOptions",
+            "TaskOptions",
+        )
+    },
 }
-"""The classes of values that are checked by the annotation alone, in words; `bool` or `str` is among them."""
+"""What an option takes by the name of its class, in words with `|` between: one of these alone is checked by that."""
+_PLAIN: Final = {bool, str, Callable, NoneType}
+"""The classes that are checked before the function is called, which does not check them itself."""
+_TEXTS: Final = (str, bytes)
+_SECRET: Final = re.compile("credential|header|environment|key|password|secret|token")
+"""Options whose values an error does not show."""
+_DATA: Final = (*_TEXTS, int, float, Mapping, list, tuple, Set, PurePath, type, FunctionType, BuiltinFunctionType)
+"""Values that have the methods of no protocol. Others may have them, whatever their class is."""
 _MOST_SHOWN = 4  # options by name, of what was given too many values
 _SEVERAL = re.compile(r"\b(?:Iterable|Sequence|Collection|Set|tuple|list|set|frozenset)\b")
 _MOST_STEPS = 3  # from a function to the class that has the option: `run=Run(channel=Channel(errors=...))`
 
 
-def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "", further: str = "") -> Callable[[F], F]:
+def explain_options(
+    words: Mapping[str, str] = _NOTHING, *, missing: str = "", further: str = "", name: str = ""
+) -> Callable[[F], F]:
     """Return a decorator by which an unknown option is refused with the one that is meant, or with what has it.
 
     It is of a class, whose constructor has the options and which it stands above `@dataclass` of, or of a function. A
@@ -76,22 +123,34 @@ def explain_options(words: Mapping[str, str] = _NOTHING, *, missing: str = "", f
         words: As for `suggestion`.
         missing: The hint in the error about a class without an argument that it requires.
         further: The hint in the error about values by position that are too many, or that are given by name as well.
+        name: The name in errors of a class whose options a function passes on; its own when empty.
     """
 
     def explain(target: F) -> F:
         function: Any = target.__init__ if isinstance(target, type) else target
-        read = _Options(target, function, words, missing, further).read
+        its = _Options(target, function, words, missing, further)
+        its.name = name or its.name
+
+        @wraps(function)
+        def constructed(*args: Any, **options: Any) -> None:
+            args = its.read(args, options)
+            function(*args, **options)  # which says more of what it checks itself
+            its.require_classes(args, options)
 
         @wraps(function)
         def checked(*args: Any, **options: Any) -> Any:
-            return function(*read(args, options), **options)
+            args = its.read(args, options)
+            its.require_classes(args, options)
+            return function(*args, **options)
 
         @wraps(function)
         async def checked_async(*args: Any, **options: Any) -> Any:
-            return await function(*read(args, options), **options)
+            args = its.read(args, options)
+            its.require_classes(args, options)
+            return await function(*args, **options)
 
         if isinstance(target, type):
-            setattr(target, "__init__", checked)  # noqa: B010 -- a type checker keeps the parameters
+            setattr(target, "__init__", constructed)  # noqa: B010 -- a type checker keeps the parameters
             return target  # pyright: ignore[reportReturnType] -- it is the class itself
         return checked_async if iscoroutinefunction(function) else checked  # pyright: ignore[reportReturnType] -- it has the same parameters
 
@@ -110,7 +169,7 @@ class _Options:
     def __init__(self, target: Any, function: Any, words: Mapping[str, str], missing: str, further: str) -> None:
         code, names = function.__code__, function.__code__.co_varnames
         is_class, of_model = isinstance(cast("object", target), type), None
-        self._name = target.__name__ if is_class else f"{target.__qualname__.rpartition('<locals>.')[2]}()"
+        self.name = target.__name__ if is_class else f"{target.__qualname__.rpartition('<locals>.')[2]}()"
         self._words, self._missing, self._mend = words, missing, f". {further}" if further else ""
         self._first = int(names[:1] == ("self",))  # of a method
         self._positional: tuple[str, ...] = names[: code.co_argcount]
@@ -139,37 +198,45 @@ class _Options:
             raise self._too_many()
         if options and not (options.keys() <= self._known or self._refuses_itself):
             public = {key: self._annotations.get(key) for key in self._known - {"self"} if not key.startswith("_")}
-            refuse_unknown_options(self._name, options, public, self._words, self._methods)
+            refuse_unknown_options(self.name, options, public, self._words, self._methods)
         if self._mend and len(args) > first and (option := self._positional[first]) in options:
-            raise TypeError(f"{self._name} is given its `{option}` twice, by position and by name{self._mend}")
+            raise TypeError(f"{self.name} is given its `{option}` twice, by position and by name{self._mend}")
         if self._missing:
             lacking = [name for name in self._required[max(0, len(args) - first) :] if name not in options]
             if lacking:
-                raise TypeError(f"{self._name} needs its `{lacking[0]}`. {self._missing}")
+                raise TypeError(f"{self.name} needs its `{lacking[0]}`. {self._missing}")
         if not options and len(args) == first:
             return args
-        self._kinds.read(self._name, options)
+        self._kinds.read(self.name, options)
         named = dict(zip(self._positional, args, strict=False))
-        self._kinds.read(self._name, named)
+        self._kinds.read(self.name, named)
         return (*named.values(), *args[len(named) :])
+
+    def require_classes(self, args: tuple[Any, ...], options: Mapping[str, Any]) -> None:
+        """Check the classes of what was read; raises TypeError."""
+        for option, kind in self._kinds.by_class.items():
+            if option in options:
+                kind.require_class(self.name, option, options[option])
+            elif option in self._positional[: len(args)]:
+                kind.require_class(self.name, option, args[self._positional.index(option)])
 
     def _too_many(self) -> TypeError:
         positional = self._positional[self._first :]
         placed = f"{', '.join(positional)} by position, and " if positional else ""
         named = ", ".join(f"{option}=..." for option in self._by_name_alone[:_MOST_SHOWN])
-        return TypeError(f"{self._name} takes {placed}its options by name: {named}{self._mend}")
+        return TypeError(f"{self.name} takes {placed}its options by name: {named}{self._mend}")
 
 
 class _Loaded:
     """A module of which only the names are there that are loaded: the types of an option load no further room."""
 
     def __init__(self, module: ModuleType) -> None:
-        self._names = vars(module)
+        self.names = vars(module)
 
     def __getattr__(self, name: str) -> Any:
-        if name not in self._names:
+        if name not in self.names:
             raise NameError(name)
-        return self._names[name]
+        return self.names[name]
 
 
 class OptionKinds:
@@ -186,6 +253,11 @@ class OptionKinds:
     @cached_property
     def _kinds(self) -> dict[str, _OptionKind]:
         return _kinds_of(self._annotations, self._module)
+
+    @cached_property
+    def by_class(self) -> Mapping[str, _OptionKind]:
+        """The options that are checked by their classes, and not by `read`."""
+        return {option: kind for option, kind in self._kinds.items() if kind.classes and not kind.is_plain}
 
     def read(self, owner: str, options: dict[str, Any]) -> None:
         """Check options, and put a tuple in the place of a generator, or of another iterator.
@@ -207,20 +279,31 @@ class _OptionKind(NamedTuple):
         words: The words of its `Literal`; empty where it may be another text, or a list as well.
         is_closed: Whether it takes nothing but these.
         takes_several: Whether it takes several values, as a list.
-        classes: The classes of its values, where these are but `_PLAIN`; empty where there are others.
+        classes: The classes of its values, where these are of `_WANTED` alone; empty where there are others.
+        refused: The classes that it does not take, though they are of `classes`.
+        wanted: What it takes, in words.
+        is_plain: Whether its classes are of `_PLAIN` alone, which `read` checks.
     """
 
     words: tuple[Any, ...]
     is_closed: bool
     takes_several: bool
     classes: tuple[type, ...] = ()
+    refused: tuple[type, ...] = ()
+    wanted: str = ""
+    is_plain: bool = False
+
+    def require_class(self, owner: str, option: str, value: Any) -> None:
+        """Raise TypeError for a value of another class than the option takes."""
+        if not isinstance(value, self.classes) or isinstance(value, self.refused):
+            shown = f"of type {type(value).__name__}" if _SECRET.search(option) else f"{value!r:.80}"
+            wanted = f"{self.wanted}, as in {option}=[...]" if self.refused == _TEXTS else self.wanted
+            raise TypeError(f"{owner}: {option} is {shown}; give {wanted}")
 
     def read(self, owner: str, option: str, value: Any) -> Any:
         """Return a value, a generator or another iterator as a tuple; raises as `OptionKinds.read`."""
-        if self.classes and not isinstance(value, self.classes):
-            *others, last = (word for plain in self.classes for word in _PLAIN[plain])
-            wanted = f"{', '.join(others)} or {last}" if others else last
-            raise TypeError(f"{owner}: {option} is {value!r:.80}; give {wanted}")
+        if self.is_plain:
+            self.require_class(owner, option, value)
         if self.words and value not in self.words and (self.is_closed or isinstance(value, str)):
             near = nearest(str(value), map(str, self.words))
             hint = f"did you mean {near[0]!r}? There are" if near else "give one of"
@@ -253,9 +336,27 @@ def _kind_of(annotation: Any, loaded: dict[str, Any]) -> _OptionKind:
         words = ()
     words += (None,) if words and NoneType in members else ()
     takes_several = any(_SEVERAL.search(str(member)) for member in members)
-    plain = tuple(get_origin(member) or member for member in members)
-    classes = plain if _PLAIN.keys() >= {*plain} and not {bool, str}.isdisjoint(plain) else ()
-    return _OptionKind(words, is_closed=not others, takes_several=takes_several, classes=classes)
+    kind = _OptionKind(words, is_closed=not others, takes_several=takes_several)
+    return kind if literals else _with_classes(kind, others, is_optional=NoneType in members)
+
+
+def _with_classes(kind: _OptionKind, members: list[Any], *, is_optional: bool) -> _OptionKind:
+    """Return a kind with the classes of its values, where these are of `_WANTED`."""
+    plain = [get_origin(member) or member for member in members]
+    is_pair = any(get_origin(member) is tuple and ... not in get_args(member) for member in members)
+    if {*plain} <= {Callable} or is_pair or not all(getattr(member, "__name__", "") in _WANTED for member in plain):
+        return kind
+    several = [member for member in plain if _SEVERAL.fullmatch(member.__name__)]
+    is_protocol = any(getattr(member, "_is_protocol", False) for member in plain)
+    is_plain = _PLAIN.issuperset(plain) and not {bool, str}.isdisjoint(plain)
+    *words, last = dict.fromkeys(word for member in plain for word in _WANTED[member.__name__].split("|"))
+    classes = (object,) if is_protocol else tuple(Iterable if member in several else member for member in plain)
+    return kind._replace(
+        classes=(*classes, *((NoneType,) if is_optional or not is_plain else ())),  # None is nothing in a list's place
+        refused=_DATA if is_protocol else _TEXTS if several and str not in plain else (),
+        wanted=f"{', '.join(words)} or {last}" if words else last,
+        is_plain=is_plain,
+    )
 
 
 def refuse_unknown_options(

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from toolcrib.errors import DocumentError, ToolConstraintError
 from toolcrib.gateway._credentials import CredentialsSection, Vault
-from toolcrib.gateway._fields import Approval, FilePath, FilePlace, Part, Text
+from toolcrib.gateway._fields import Approval, FilePath, FilePlace, Part, Prefix, Text
 from toolcrib.tools import Effect, Source
 from toolcrib.toolsets import Toolset
 
@@ -51,7 +51,7 @@ class ApiSection(Part):
         pages: Whether the arguments of the next page are offered, or a number of pages put together.
     """
 
-    prefix: str | None = None
+    prefix: Prefix | None = None
     tools: list[str] | None = None
     exclude: list[str] = Field(default_factory=list[str])
     descriptions: dict[str, str] = Field(default_factory=dict[str, str])

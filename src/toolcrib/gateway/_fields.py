@@ -16,10 +16,12 @@ from typing_extensions import is_typeddict
 
 from toolcrib._numbers import parse_span
 from toolcrib.errors import TargetError, asks_for_approval, closest, value_problem
+from toolcrib.tools import require_prefix
 
 _M = TypeVar("_M", bound=BaseModel)
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 _BRANCH = re.compile(r"bool|str|int|float|constrained-\w+|_[A-Z]\w+|.*\[.*")  # of a union, in the place of an error
+_SWITCHES: Final = ("false", "no", "off", "on", "true", "yes")
 _REFUSED = "refused"  # the type of an error whose text is whole
 
 _TAKING: Final = (
@@ -67,7 +69,7 @@ class FilePlace:
 
     def wrong(self, field: str, problem: str) -> TargetError:
         of = f"the {self.kind} `{self.server}`: " if self.server else ""
-        return TargetError(str(self.path), f"{of}`{field}`: {problem}")
+        return TargetError(str(self.path), f"{of}{f'`{field}`: ' if field else ''}{problem}")
 
 
 def folder_of(path: Path) -> Path:
@@ -124,8 +126,17 @@ def _expand(text: str, info: ValidationInfo) -> str:
 
 
 def _find(text: str, info: ValidationInfo) -> str:
+    if text.lower() in _SWITCHES:
+        refuse(f"a file is named here, and {text!r} is not the name of one; write true or false without quotes")
     found = _expand(text, info)
     return found if info.context is None or "://" in found else str(folder_of(info.context.path) / found)
+
+
+def _check_prefix(prefix: str) -> str:
+    try:
+        return require_prefix("it", prefix)
+    except ValueError as error:
+        refuse(str(error))
 
 
 def _read(name: str, info: ValidationInfo) -> str:
@@ -136,6 +147,8 @@ Text = Annotated[str, AfterValidator(_expand)]
 """A text, with the variables in it replaced."""
 FilePath = Annotated[str, AfterValidator(_find)]
 """A path by the file, or a URL as it is."""
+Prefix = Annotated[str, AfterValidator(_check_prefix)]
+"""What the name of each tool begins with."""
 Secret = Annotated[str, AfterValidator(_read)]
 """The value of the environment variable that the file names; not in the repr of its model."""
 
@@ -189,10 +202,11 @@ def _problems(error: ValidationError, model: type[BaseModel], prefix: str) -> di
         is_unknown = problem["type"] == "extra_forbidden"  # a name of the file's own
         parts = [str(part) for part in outer if not (isinstance(part, str) and _BRANCH.fullmatch(part))]
         parts += [str(last)] if is_unknown or not (isinstance(last, str) and _BRANCH.fullmatch(last)) else []
-        found.setdefault((prefix + ".".join(parts)).rstrip(".") or "(all of it)", []).append(problem)
+        found.setdefault((prefix + ".".join(parts)).rstrip("."), []).append(problem)
+    unknown = {name for name, errors in found.items() if errors[0]["type"] == "extra_forbidden"}
     return {
         name: _problem(model, name.removeprefix(prefix).split("."), errors)
-        for name, errors in found.items()
+        for name, errors in sorted(found.items(), key=lambda item: item[0] not in unknown)  # what may be a slip first
         if not any(other.startswith(f"{name}.") for other in found)
     }
 

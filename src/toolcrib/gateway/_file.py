@@ -124,7 +124,9 @@ class GatewayFile:
 
 
 @explain_options()
-def toolset_of_file(path: Path, environment: Mapping[str, str] | None = None, endpoint: str | None = None) -> Toolset:
+def toolset_of_file(
+    path: str | Path, environment: Mapping[str, str] | None = None, endpoint: str | None = None
+) -> Toolset:
     """Return the tools of all servers of a file, or of those of one endpoint.
 
     Args:
@@ -135,6 +137,7 @@ def toolset_of_file(path: Path, environment: Mapping[str, str] | None = None, en
     Raises:
         TargetError: The file cannot be read, or an entry is wrong: the error names the server, the field and the mend.
     """
+    path = Path(path)
     whole, texts = read_document(path), FileTexts(path, os.environ if environment is None else environment)
     document = document_of(path, whole, endpoint)
     options = _options(path, document)
@@ -178,7 +181,9 @@ def _toolsets_of(
 
 
 @explain_options()
-def read_gateway(path: Path, environment: Mapping[str, str] | None = None, endpoint: str | None = None) -> GatewayFile:
+def read_gateway(
+    path: str | Path, environment: Mapping[str, str] | None = None, endpoint: str | None = None
+) -> GatewayFile:
     """Read the settings of the gateway in a file of servers, its section `toolcrib`.
 
     Args:
@@ -189,6 +194,7 @@ def read_gateway(path: Path, environment: Mapping[str, str] | None = None, endpo
     Raises:
         TargetError: The file cannot be read, or an option is wrong: the error names the field and the mend.
     """
+    path = Path(path)
     whole, texts = read_document(path), FileTexts(path, os.environ if environment is None else environment)
     document = whole if endpoint is None else document_of(path, whole, endpoint)
     options = _options(path, document, texts)
@@ -277,8 +283,9 @@ def _credential_place(path: Path, document: Mapping[str, Any], texts: FileTexts)
 def _within_budgets(path: Path, document: Mapping[str, Any], texts: FileTexts, tools: Toolset) -> Toolset:
     fields = document.get("toolcrib", {}).get("budgets", {})
     section = read_part(FilePlace(path), BudgetSection, fields, "toolcrib.budgets.", texts)
+    claim = _options(path, document, texts).group_claim
     try:
-        gate = section.gate(_options(path, document, texts).group_claim)
+        gate = section.gate(claim)
     except ValueError as error:
         raise FilePlace(path).wrong("toolcrib.budgets", str(error)) from None
     return tools if gate is None else tools.with_gates(gate)

@@ -24,7 +24,7 @@ from toolcrib.adapters.mcp_client import (
 from toolcrib.errors import TargetError
 from toolcrib.gateway._credentials import CredentialsSection, Vault
 from toolcrib.gateway._fields import Approval as ApprovalField
-from toolcrib.gateway._fields import FilePath, FilePlace, FileTexts, Part, Secret, Text, refuse
+from toolcrib.gateway._fields import FilePath, FilePlace, FileTexts, Part, Prefix, Secret, Text, refuse
 
 _log = logging.getLogger("toolcrib.mcp")
 _SAME = ("approve_sampling", "descriptions", "labels", "log_level", "mode", "required", "resource_tools", "trusted")
@@ -84,7 +84,7 @@ class ServerSection(Part):
         log_level: The level from which on the server sends log lines.
     """
 
-    prefix: str | None = None
+    prefix: Prefix | None = None
     tools: list[str] | None = None
     resources: bool | list[str] = True
     resource_tools: bool = True

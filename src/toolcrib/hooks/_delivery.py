@@ -79,5 +79,5 @@ def _step_of(who: str, delivery: DeliveryLike) -> DeliveryStep:
     if not callable(deliver):
         mend = "give an object with `deliver(call, value)`, or a function of call and value"
         raise TypeError(f"{who}: {delivery!r:.80} is not a delivery; {mend}")
-    require_parameters("delivery", deliver, "call", "value")
+    require_parameters("delivery", deliver, "call", "value", result="the value that goes out")
     return DeliveryStep(name, deliver)

@@ -8,7 +8,7 @@ from inspect import isfunction
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast, get_args, runtime_checkable
 
 from toolcrib.calls import Denial, Failed, Grant
-from toolcrib.errors import ToolcribError, explain_options
+from toolcrib.errors import ToolcribError, explain_options, require_result
 from toolcrib.hooks._parameters import name_of, require_parameters
 
 Stage: TypeAlias = Literal["resolve", "validate", "decide", "edit", "authorize", "approve"]
@@ -112,6 +112,7 @@ _MENDS: Final = {
     "Provenance": "a policy of provenance is a feature: Run(features=[Provenance()])",
 }
 """Remedies for objects that are mistaken for gates, by the names of their classes."""
+_ANSWERS: Final = ("Ask", "Complete", "Completed", "Failed", "Reject", "Rejected")
 
 
 def stage_of(step: GateStep) -> int:
@@ -143,12 +144,12 @@ def _step_of(who: str, gate: GateLike) -> GateStep:
                 type(gate).__name__, "give an object with `stage` and `check(call)`, or a function of the call"
             )
             raise TypeError(f"{who}: {gate!r:.80} is not a gate; {mend}")
-        require_parameters("gate", gate, "call")
+        _require_gate(gate)
         check = gate if isfunction(gate) else gate.__call__  # the method of this object, and not of one that equals it
         return GateStep(name, "authorize", check)
     if isinstance(gate, type):
         raise TypeError(f"{who}: the gate {name} is a class; give an object of it, as in gates=[{name}()]")
-    require_parameters("gate", gate.check, "call")
+    _require_gate(gate.check)
     occasions = frozenset(cast("Iterable[Any]", getattr(gate, "occasions", EVERY_OCCASION)))
     for option, values, known in (("stage", {gate.stage}, _STAGES), ("occasion", occasions, get_args(Occasion))):
         if unknown := values.difference(known):
@@ -157,12 +158,17 @@ def _step_of(who: str, gate: GateLike) -> GateStep:
             )
     begin: Callable[[Any], Any] | None = getattr(gate, "begin", None)
     if begin is not None:
-        require_parameters("gate", begin, "call")
+        _require_gate(begin)
     tool_names: Any = getattr(gate, "tool_names", ())
     if isinstance(tool_names, str):
         raise TypeError(f"{who}: tool_names of the gate {name} is a list of names, as in [{tool_names!r}]")
     further: dict[str, Any] = {method: getattr(gate, method, None) for method in ("check_tools", "explain")}
     return GateStep(name, gate.stage, gate.check, occasions, begin=begin, tool_names=tuple(tool_names), **further)
+
+
+def _require_gate(check: Callable[[Any], Any]) -> None:
+    require_parameters("gate", check, "call")
+    require_result("gate", check, "the answer that it makes", made_by=_ANSWERS)
 
 
 def refused_by(call: Any, error: ToolcribError) -> Failed:

@@ -67,4 +67,5 @@ def require_middleware(slots: Iterable[object], *parameters: str) -> None:
     """Raise TypeError when a function in one of the slots cannot be called with these parameters."""
     for slot in slots:
         for fn in several(slot):
-            require_parameters("middleware", fn.fn if isinstance(fn, PerValue) else fn, *parameters)
+            checked = fn.fn if isinstance(fn, PerValue) else fn
+            require_parameters("middleware", checked, *parameters, result=f"the {parameters[-2]}")

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from toolcrib import schema
-from toolcrib.errors import asks_for_approval, nearest
+from toolcrib.errors import asks_for_approval, nearest, require_plain, require_result
 from toolcrib.hooks._events import HookType
 
 _IN_ORDER = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
@@ -99,10 +99,23 @@ def refuse_misspelt_options(
             raise TypeError(f"{who} has no option `{name}`. {here} If it is a fixed argument, {mend}.")
 
 
-def require_parameters(kind: str, fn: Any, *parameters: str) -> None:
-    """Raise TypeError when `fn` is not a function of this kind, which is called with these parameters, by position."""
+def require_parameters(kind: str, fn: Any, *parameters: str, result: str = "", is_awaited: bool = True) -> None:
+    """Check that `fn` is a function of this kind, which is called with these parameters, by position.
+
+    Args:
+        kind: The kind of function, for errors.
+        fn: The function.
+        parameters: The names of the values that it is called with.
+        result: The value that it is to return, for errors; empty where None is an answer as well.
+        is_awaited: Whether it may be async.
+
+    Raises:
+        TypeError: It is no function, has other parameters, never returns a value, or is async where it must not be.
+    """
     if not callable(fn):
         raise TypeError(f"the {kind} is {fn!r:.80}; give a function ({', '.join(parameters)})")
+    if not is_awaited:
+        require_plain(kind, fn, result)
     try:
         wanted = signature(fn)
     except (TypeError, ValueError):  # a built-in function without a signature
@@ -119,6 +132,8 @@ def require_parameters(kind: str, fn: Any, *parameters: str) -> None:
                 f"the parameter `{name}` is given the `{value}`, and not the `{meant}`: write ({', '.join(parameters)})"
             )
             raise TypeError(f"{_called(kind, fn, parameters)}, and takes ({', '.join(named)}); {mend}")
+    if result:
+        require_result(kind, fn, result)
 
 
 def _called(kind: str, fn: Any, parameters: Sequence[str]) -> str:
@@ -129,7 +144,7 @@ def _called(kind: str, fn: Any, parameters: Sequence[str]) -> str:
 def require_policy(who: str, policy: object) -> None:
     """Raise TypeError when an approval policy is not True, False, or a function of the arguments and the context."""
     if callable(policy):
-        require_parameters("approval policy", policy, "arguments", "ctx")
+        require_parameters("approval policy", policy, "arguments", "ctx", result="True or False")
     elif not isinstance(policy, bool):
         mend = "give True, False, or a function of the arguments and the run context that returns one of them"
         raise TypeError(f"{who} is {policy!r:.80}; {mend}")

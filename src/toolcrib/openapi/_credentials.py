@@ -201,6 +201,22 @@ def _secret_on(request: httpx2.Request) -> str:
     return added.removeprefix("Bearer ")
 
 
+def _is_basic(scheme: Mapping[str, Any]) -> bool:
+    return scheme.get("type") == "http" and str(scheme.get("scheme")).lower() == "basic"
+
+
+def credential_problem(scheme: Mapping[str, Any], value: object) -> str:
+    """Return what is wrong with a credential for a security scheme, without the credential; empty for nothing."""
+    if isinstance(value, str | KeptCredentials):
+        return "are empty" if value == "" else ""
+    if not _is_basic(scheme):
+        return f"must be a text, and are of type {type(value).__name__}"
+    parts = [*cast("Sequence[object]", value)] if isinstance(value, tuple | list) else []
+    if [type(part) for part in parts] == [str, str]:
+        return ""
+    return "must be a name and a password, as in ('ann', 's3cret')"
+
+
 def _sign(
     server: str,
     name: str,
@@ -211,14 +227,13 @@ def _sign(
     cookies: list[str],
 ) -> None:
     kind = scheme.get("type")
-    if kind == "http" and str(scheme.get("scheme")).lower() == "basic":
-        if isinstance(value, str):
-            value = cast("tuple[str, str]", tuple(value.partition(":")[::2]))
-        text = b64encode(":".join(value).encode()).decode()
-        headers["Authorization"] = f"Basic {text}"
+    if problem := credential_problem(scheme, value):
+        raise RemoteToolError(server, f"the credentials for `{name}` {problem}")
+    if _is_basic(scheme):
+        pair = value if isinstance(value, str) else ":".join(value)
+        headers["Authorization"] = f"Basic {b64encode((pair if ':' in pair else f'{pair}:').encode()).decode()}"
         return
-    if not isinstance(value, str):
-        raise RemoteToolError(server, f"the credentials for `{name}` are a pair, and it takes a text")
+    value = cast("str", value)
     if not value.isascii() or not value.isprintable():
         raise RemoteToolError(server, f"the credentials for `{name}` have characters that no header can have")
     if kind == "apiKey":

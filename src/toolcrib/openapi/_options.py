@@ -12,10 +12,11 @@ import httpx2
 from toolcrib._numbers import require_number, require_numbers
 from toolcrib.errors import ToolConstraintError, explain_options, require_choice, word_in_list
 from toolcrib.formats import Refused
+from toolcrib.hooks import require_parameters
 from toolcrib.openapi._credentials import Credentials
 from toolcrib.openapi._operations import METHODS, Operation
 from toolcrib.openapi._pages import Pages
-from toolcrib.tools import Effect, Source
+from toolcrib.tools import Effect, Source, require_effect, require_prefix, require_source
 
 Choice: TypeAlias = Collection[str] | Callable[[Operation], bool]
 """Operations: a function that says so, or words that each name some.
@@ -52,7 +53,7 @@ class OpenApiOptions(TypedDict, total=False):
     refused: Refused
 
 
-@explain_options()
+@explain_options(name="openapi.toolset")
 @dataclass(frozen=True, slots=True)
 class Options:
     """The options of `toolset`.
@@ -118,6 +119,7 @@ class Options:
 
     def __post_init__(self) -> None:
         sizes = {"max_bytes": 1, "max_result_chars": 1, "max_schema_chars": 1_000, "max_description_chars": 1}
+        require_prefix("openapi.toolset: the prefix", self.prefix)
         require_numbers("openapi.toolset", self, {"retries": 0, **sizes}, seconds=("timeout",))
         if not isinstance(self.server, str):
             require_number("openapi.toolset", "server", self.server, least=0)
@@ -128,6 +130,10 @@ class Options:
             choice: Any = getattr(self, name)
             if not (name == "include" and choice is None):
                 choice = choice.upper() if isinstance(choice, str) and choice.upper() in METHODS else choice
+                if callable(choice):
+                    require_parameters(
+                        f"{name} function", choice, "operation", result="True or False", is_awaited=False
+                    )
                 require_choice("openapi.toolset", name, choice, ("writes",) if name == "approval" else None)
 
     def needs_approval(self, operation: Operation) -> bool:
@@ -149,6 +155,17 @@ class Options:
     def description_of(self, operation: Operation) -> str | None:
         """Return the host's text for an operation; None where it gives none."""
         return _by_name(self.descriptions, operation)
+
+
+def require_values(options: Options) -> None:
+    """Check what options say of operations and headers by name; raises TypeError or ValueError."""
+    for name, effect in options.effects.items():
+        require_effect(f"openapi.toolset: `{name}`", effect)
+    for name, source in options.sources.items():
+        require_source(f"openapi.toolset: `{name}`", source)
+    for name, text in options.headers.items():
+        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(f"openapi.toolset: the header {name!r} is of type {type(text).__name__}; give a text")
 
 
 def _by_name(table: Mapping[str, Any], operation: Operation) -> Any:

@@ -12,7 +12,7 @@ from urllib.parse import urljoin, urlsplit
 
 from toolcrib._networks import address_of, inner_address, is_about_machine, is_public, plain_host
 from toolcrib._numbers import count_text
-from toolcrib.errors import DocumentError
+from toolcrib.errors import DocumentError, ToolConstraintError
 from toolcrib.openapi._document import Document
 from toolcrib.openapi._shapes import list_of, mapping_of
 
@@ -47,6 +47,17 @@ def server_of(
     url = _on_the_web(document, urljoin(document.address, address) if document.address else address)
     _require_reach(document, url, leaders_of(document, servers, server, variables) or ())
     return url
+
+
+def require_variables(document: Document, variables: Mapping[str, str]) -> None:
+    """Check that each variable is of a server's address; raises ToolConstraintError for one that has no effect."""
+    parts = [document.root, *(mapping_of(path) for path in mapping_of(document.root.get("paths")).values())]
+    parts += [mapping_of(operation) for path in parts[1:] for operation in path.values()]
+    servers = [mapping_of(server) for part in parts for server in list_of(part.get("servers"))]
+    known = sorted({name for server in servers for name in _VARIABLE.findall(str(server.get("url", "")))})
+    for name in variables:
+        if name not in known:
+            raise ToolConstraintError(name, "`variables` has it, and no server of the document does", tuple(known))
 
 
 def leaders_of(

@@ -9,11 +9,12 @@ from typing import Any, Unpack
 
 from toolcrib._numbers import count_text
 from toolcrib.errors import DocumentError, SchemaError, ToolConstraintError, refuse_unknown_options
-from toolcrib.openapi._credentials import Credentials
+from toolcrib.openapi._credentials import Credentials, credential_problem
 from toolcrib.openapi._document import Document, read_document
 from toolcrib.openapi._operations import routes_of, schemes_of
-from toolcrib.openapi._options import Approval, Choice, OpenApiOptions, Options, chosen
+from toolcrib.openapi._options import Approval, Choice, OpenApiOptions, Options, chosen, require_values
 from toolcrib.openapi._sending import Sender
+from toolcrib.openapi._servers import require_variables
 from toolcrib.openapi._texts import operation_names
 from toolcrib.openapi._tool import Api, OperationTool
 from toolcrib.toolsets import Toolset
@@ -68,9 +69,11 @@ def toolset(
         credentials=credentials,
         **keywords,
     )
+    require_values(options)
     read = read_document(document, options.allow_refs)
     schemes = schemes_of(read)
     _require_schemes(credentials, schemes)
+    require_variables(read, options.variables)
     refused: dict[str, list[str]] = {}  # by problem
 
     def refuse(place: str, error: Exception) -> None:
@@ -112,8 +115,20 @@ def _refused(document: Document, problem: str, names: Sequence[str]) -> Document
 
 
 def _require_schemes(credentials: Credentials | None, schemes: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise ToolConstraintError for credentials of a security scheme that the document does not have."""
-    for name in () if credentials is None or callable(credentials) else credentials:
+    """Check that credentials are those of security schemes of the document.
+
+    Raises:
+        ToolConstraintError: The document does not have a scheme, or it takes another kind of credential.
+        TypeError: They are not given by scheme.
+    """
+    if credentials is None or callable(credentials):
+        return
+    if not isinstance(credentials, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+        mend = "give them by security scheme, as in credentials={'key': 's3cret'}, or a function of the principal"
+        raise TypeError(f"openapi.toolset: credentials is of type {type(credentials).__name__}; {mend}")
+    for name, credential in credentials.items():
         if name not in schemes:
             problem = "`credentials` has it, and the document has no such security scheme"
             raise ToolConstraintError(name, problem, tuple(schemes))
+        if problem := credential_problem(schemes[name], credential):
+            raise ToolConstraintError(name, f"the credentials for it {problem}")

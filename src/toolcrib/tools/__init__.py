@@ -43,7 +43,15 @@ if TYPE_CHECKING:
         resource,
         resource_changed,
     )
-    from toolcrib.tools._options import Cost, LockOption, ToolKeywords, ToolOptions, ToolType, require_name
+    from toolcrib.tools._options import (
+        Cost,
+        LockOption,
+        ToolKeywords,
+        ToolOptions,
+        ToolType,
+        require_name,
+        require_prefix,
+    )
     from toolcrib.tools._outputs import checked_output, output_schema, require_arguments
     from toolcrib.tools._questions import (
         Asked,
@@ -73,7 +81,7 @@ else:
                 "Completions FoundValues Offering PromptOffer PromptText ResourceListener ResourceOffer is_for_apps "
                 "offering_of prompt resource resource_changed"
             ),
-            "._options": "Cost LockOption ToolKeywords ToolOptions ToolType require_name",
+            "._options": "Cost LockOption ToolKeywords ToolOptions ToolType require_name require_prefix",
             "._outputs": "checked_output output_schema require_arguments",
             "._tool": "Tool ToolRegistry",
         },
@@ -131,6 +139,7 @@ __all__ = [
     "require_effect",
     "require_name",
     "require_own_object",
+    "require_prefix",
     "require_source",
     "resource",
     "resource_changed",

@@ -65,7 +65,7 @@ def require_source(who: str, source: Any) -> None:
         TypeError: The function has other parameters.
     """
     if callable(source):
-        require_parameters("source function", source, "arguments", "result")
+        require_parameters("source function", source, "arguments", "result", result="the trust", is_awaited=False)
         return
     trusts = list(cast("Mapping[str, Any]", source).values()) if isinstance(source, Mapping) else [source]
     for trust in trusts:

@@ -47,7 +47,7 @@ class Cost:
         if not isinstance(self.currency, str) or not self.currency:  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
             raise ValueError("Cost: give a currency, as in Cost(0.05, 'EUR')")
         if callable(self.amount):
-            require_parameters("cost function", self.amount, "arguments")
+            require_parameters("cost function", self.amount, "arguments", result="the amount", is_awaited=False)
         else:
             self.of({})
 
@@ -150,7 +150,7 @@ class ToolOptions:
             raise TypeError(f"{who}: cost must be a Cost, as in cost=Cost(0.05, 'EUR'), and not {self.cost!r:.40}")
         require_policy(f"{who}: requires_approval", self.requires_approval)
         if callable(self.lock):
-            require_parameters("lock function", self.lock, "arguments")
+            require_parameters("lock function", self.lock, "arguments", result="the key", is_awaited=False)
 
 
 class ToolKeywords(TypedDict, total=False):
@@ -277,6 +277,13 @@ def require_name(name: object, what: str = "a tool: name") -> None:
             f"{what} is {name!r:.80}; give 1 to {_MOST_OF_NAME} characters without spaces, best letters, digits, "
             "`_` and `-`, which every provider takes"
         )
+
+
+def require_prefix(what: str, prefix: str) -> str:
+    """Return the beginning of the names of tools; raises as `require_name` for one that is given and is none."""
+    if prefix != "":
+        require_name(prefix, what)
+    return prefix
 
 
 def class_options(cls: type, item: object) -> ToolOptions:

@@ -148,7 +148,7 @@ class ToolEntry:
     def with_approval(self, policy: _approvals.ApprovalPolicy) -> ToolEntry:
         """Return the entry with one more reason to ask for approval; TypeError for a policy of other parameters."""
         if callable(policy):
-            require_parameters("approval policy", policy, "arguments", "ctx")
+            require_parameters("approval policy", policy, "arguments", "ctx", result="True or False")
             names = self.tool.spec.argument_names
             refuse_argument_names("approval policy", policy, self.name, names, "arguments", "ctx")
         return replace(self, approvals=(*self.approvals, policy))
@@ -167,7 +167,7 @@ class ToolEntry:
 
     def with_availability(self, predicate: Availability) -> ToolEntry:
         """Return the entry with one more condition for being available; TypeError for one of other parameters."""
-        require_parameters("availability check", predicate, "ctx")
+        require_parameters("availability check", predicate, "ctx", result="True or False")
         return replace(self, availability=(*self.availability, predicate))
 
 
@@ -175,7 +175,7 @@ def entry_of(tool: Tool[..., Any], *, max_retries: int, timeout: float | None, s
     """Return the entry of a tool with the gates of its own options."""
     options, source = tool.options, tool.source
     if source is not None:
-        require_parameters("availability check", source.is_available, "ctx")
+        require_parameters("availability check", source.is_available, "ctx", result="True or False")
     return ToolEntry(
         name=tool.name,
         tool=tool,

@@ -20,7 +20,7 @@ from toolcrib.hooks import (
     require_parameters,
     require_policy,
 )
-from toolcrib.tools import require_name
+from toolcrib.tools import require_name, require_prefix
 from toolcrib.toolsets._entry import ToolEntry
 from toolcrib.toolsets._members import Change, EntryFilter, Step, conditional, named
 from toolcrib.toolsets._names import ToolNames, check_gates, misnamed, refusals
@@ -103,7 +103,7 @@ class ToolsetViews:
         if not callable(condition):
             mend = "give a function (ctx, entry); to take some by name is toolset.subset([...])"
             raise TypeError(f"filtered: condition is {condition!r:.80}; {mend}")
-        require_parameters("condition", condition, "ctx", "entry")
+        require_parameters("condition", condition, "ctx", "entry", result="True or False")
         keys = self._known_keys(names)
         return self._view(
             lambda entries: (
@@ -116,8 +116,7 @@ class ToolsetViews:
 
     def prefixed(self, prefix: str) -> Toolset:
         """Return the toolset with `prefix` before every name; ValueError where no provider takes such names."""
-        if prefix != "":
-            require_name(prefix, "prefixed: the prefix")
+        require_prefix("prefixed: the prefix", prefix)
         return self._view(lambda entries: (named(e, prefix + e.name) for e in entries))
 
     def renamed(self, names: Mapping[str, str]) -> Toolset:

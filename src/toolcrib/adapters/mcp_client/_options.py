@@ -28,7 +28,7 @@ from toolcrib.approvals import ToolPins
 from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.credentials import Credentials
 from toolcrib.formats import Refused
-from toolcrib.tools import Effect, Labels, adapter_of
+from toolcrib.tools import Effect, Labels, adapter_of, require_prefix
 
 MODES: tuple[str, ...] = ("auto", "older", "legacy", *MODERN_PROTOCOL_VERSIONS)
 """The values of the option `mode`."""
@@ -196,6 +196,7 @@ class Options:
     def __post_init__(self) -> None:
         sizes = {"max_message": 1, "max_result_chars": 1}
         times = ("timeout", "connect_timeout")
+        require_prefix("connect: the prefix", self.prefix)
         require_numbers("connect", self, sizes, seconds=times, seconds_from_zero=("question_wait",))
         if self.mode not in MODES:
             raise ValueError(f"mode must be one of {', '.join(MODES)}, not {self.mode!r}")

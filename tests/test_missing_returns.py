@@ -1,0 +1,173 @@
+"""Functions of a host that forget their `return`, or are async where nobody awaits them: refused where they are given.
+
+Each of them would pass in silence otherwise: a delivery makes the result null, a gate lets the call through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from toolcrib.budgets import Budgets, Limit
+from toolcrib.calls import ApprovalRequest, Ask, Grant, Reject
+from toolcrib.code import Toolkit
+from toolcrib.errors import require_result
+from toolcrib.hooks import GlobalHooks
+from toolcrib.openapi import toolset
+from toolcrib.pipeline import Run
+from toolcrib.serving import GuardPolicy
+from toolcrib.tools import Cost, ez_tool
+from toolcrib.toolsets import Toolset
+
+Give = Callable[[Callable[..., Any]], object]
+
+
+@ez_tool
+def pay(cents: int) -> str:
+    """Pay."""
+    return f"paid {cents}"
+
+
+TOOLS = Toolset([pay])
+DOCUMENT = {
+    "openapi": "3.1.0",
+    "info": {"title": "shop", "version": "1"},
+    "servers": [{"url": "https://shop.example"}],
+    "paths": {"/pay": {"delete": {"operationId": "pay", "responses": {"200": {"description": "Done."}}}}},
+}
+
+RETURNING: Mapping[str, tuple[int, Give]] = {
+    "delivery of a toolset": (2, lambda fn: TOOLS.with_deliveries(fn)),
+    "delivery of a run": (2, lambda fn: Run(deliveries=[fn])),
+    "pre hook": (3, lambda fn: Toolset([pay], pre_hooks={"pay": fn})),
+    "post hook": (3, lambda fn: Toolset([pay], post_hooks={"pay": fn})),
+    "global post hook": (4, lambda fn: GlobalHooks(post=[fn])),
+    "approval policy of a tool": (2, lambda fn: ez_tool(requires_approval=fn)(pay.fn)),
+    "approval policy of a toolset": (2, lambda fn: TOOLS.with_approval(fn)),
+    "approval policy of a guard": (2, lambda fn: GuardPolicy(approve=fn)),
+    "condition": (2, lambda fn: TOOLS.filtered(fn)),
+    "cost": (1, lambda fn: Cost(fn, "EUR")),
+    "lock": (1, lambda fn: ez_tool(lock=fn)(pay.fn)),
+    "source": (2, lambda fn: ez_tool(source=fn)(pay.fn)),
+    "groups": (1, lambda fn: Budgets([Limit(calls=1, by="group")], groups=fn)),
+    "approval of an API": (1, lambda fn: toolset(DOCUMENT, approval=fn)),
+    "include of an API": (1, lambda fn: toolset(DOCUMENT, include=fn)),
+    "exclude of an API": (1, lambda fn: toolset(DOCUMENT, exclude=fn)),
+}
+"""The number of parameters of a function that has to return something, and how it is given."""
+NEVER_AWAITED = ("cost", "lock", "source", "groups", "approval of an API", "include of an API", "exclude of an API")
+
+
+def forgetful(parameters: int) -> Callable[..., Any]:
+    def one(a: Any) -> Any:
+        len([a])
+
+    def two(a: Any, b: Any) -> Any:
+        len([a, b])
+
+    def three(a: Any, b: Any, c: Any) -> Any:
+        len([a, b, c])
+
+    def four(a: Any, b: Any, c: Any, d: Any) -> Any:
+        len([a, b, c, d])
+
+    return (one, two, three, four)[parameters - 1]
+
+
+@pytest.mark.parametrize(("parameters", "give"), RETURNING.values(), ids=RETURNING)
+def test_a_function_that_returns_nothing_is_refused_where_it_is_given(parameters: int, give: Give) -> None:
+    with pytest.raises(TypeError, match=r"`(one|two|three|four)` returns nothing, .* return "):
+        give(forgetful(parameters))
+
+
+@pytest.mark.parametrize("way", NEVER_AWAITED)
+def test_an_async_function_is_refused_where_nobody_awaits_it(way: str) -> None:
+    async def one(a: Any) -> bool:
+        return True
+
+    async def two(a: Any, b: Any) -> str:
+        return "trusted"
+
+    parameters, give = RETURNING[way]
+    with pytest.raises(TypeError, match="is async; write it as a plain `def`, which returns "):
+        give((one, two)[parameters - 1])
+
+
+@pytest.mark.parametrize(
+    "give",
+    [lambda fn: TOOLS.with_gates(fn), lambda fn: Run(gates=[fn])],
+    ids=["toolset", "run"],
+)
+@pytest.mark.parametrize("answer", [Ask, Reject])
+def test_a_gate_that_makes_an_answer_and_does_not_return_it_is_refused(give: Give, answer: Any) -> None:
+    def rate(call: Any) -> Any:
+        if call.arguments:
+            answer("too many")
+
+    def hours(call: Any) -> Any:
+        if call.arguments:
+            Reject("closed")
+
+    give(rate)  # what it makes is not known: `answer` may be anything
+    with pytest.raises(TypeError, match="the gate `hours` returns nothing"):
+        give(hours)
+
+
+@pytest.mark.parametrize("give", [lambda fn: Run(approver=fn), lambda fn: Toolkit(TOOLS, approver=fn)])
+def test_an_approver_that_does_not_return_its_grant_is_refused(give: Give) -> None:
+    async def ask(request: ApprovalRequest) -> Grant | None:
+        request.grant("ann")
+
+    async def tell(request: ApprovalRequest) -> None:
+        len(request.text())
+
+    give(tell)  # it says that somebody waits, and has no answer
+    with pytest.raises(TypeError, match="the approver `ask` returns nothing"):
+        give(ask)
+
+
+def no_answer(value: Any) -> Any:
+    raise LookupError(value)
+
+
+def either(value: Any) -> Any:
+    return value or None
+
+
+def none_or_value(value: Any) -> Any:
+    return None if value else value
+
+
+def within(value: Any) -> Any:
+    with value:
+        return value
+
+
+def at_last(value: Any) -> Any:
+    try:
+        return value()
+    finally:
+        len([])
+
+
+async def later(value: Any) -> Any:
+    async with value:
+        return 0
+
+
+def each(value: Any) -> Any:
+    yield value
+
+
+class Called:
+    def __call__(self, value: Any) -> Any:
+        return value
+
+
+@pytest.mark.parametrize(
+    "fn", [no_answer, either, none_or_value, within, at_last, later, each, Called(), print, lambda value: None]
+)
+def test_a_function_that_may_return_something_is_taken(fn: Callable[..., Any]) -> None:
+    require_result("delivery", fn, "the value")
