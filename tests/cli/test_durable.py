@@ -94,12 +94,35 @@ def test_work_of_one_id_is_enqueued_once(toolcrib: Command, tools: str) -> None:
     ],
 )
 def test_what_no_worker_could_run_is_not_enqueued(
-    toolcrib: Command, tools: str, arguments: tuple[str, ...], problem: str
+    toolcrib: Command, tools: str, arguments: tuple[str, ...], problem: str, tmp_path: Path
 ) -> None:
     result = toolcrib("enqueue", tools, *arguments)
 
     assert result.exit_code == 2
     assert problem in " ".join(result.stderr.replace("│", " ").split())
+    assert not (tmp_path / "work.db").exists()
+
+
+@pytest.mark.parametrize("work", [("add", '{"a": 1}'), ("--program", "program.py")])
+def test_work_without_the_partition_that_its_queue_needs_makes_no_database(
+    toolcrib: Command, tmp_path: Path, work: tuple[str, ...]
+) -> None:
+    AgentRegistry.clear()
+    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "tenants.py").write_text(
+        "from toolcrib import Agent, Toolkit, ez_tool\n"
+        "from toolcrib.adapters.dbos import DurableAgent, DurableToolkit, Queue\n"
+        "@ez_tool\ndef add(a: int) -> int: return a\n"
+        "queue = Queue('tenants', partition_concurrency=1)\n"
+        "agent = DurableAgent(Agent('of_tenants', 'Adds.', [add]), queue)\n"
+        "kit = DurableToolkit(Toolkit([add]), queue, name='of_tenants', replace=True)\n"
+    )
+
+    result = toolcrib("enqueue", "tenants.py", *work)
+
+    assert result.exit_code == 2
+    assert "has limits for each partition: name the partition of this work" in " ".join(result.stderr.split())
+    assert not (tmp_path / "work.db").exists()
 
 
 def test_a_database_that_is_not_there_is_not_made_by_looking(toolcrib: Command, tmp_path: Path) -> None:

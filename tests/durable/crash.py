@@ -53,7 +53,7 @@ from tests.durable import crash_worker
 from tests.durable.crash_places import Place, no_pooler, place, refusal
 from tests.durable.crash_trial import Asked, Trial
 from tests.durable.crash_worker import PROGRAM, STEPS, TIMEOUT, Files, agent, put_turn, toolkit
-from toolcrib.adapters.dbos import Client, Placement, enqueue_program, recover, workers
+from toolcrib.adapters.dbos import Client, Placement, enqueue_program, list_work, recover, workers
 from toolcrib.approvals import ApprovalEntry
 from toolcrib.database import DatabaseAway, is_outage
 from toolcrib.durable import AnswerStore
@@ -191,7 +191,7 @@ class Crash(ABC):
 
     @abstractmethod
     async def active(self) -> list[str]:
-        """Return some of the work that has not ended, each with how far it is."""
+        """Return some of the work that has not ended, also of what waits for a person, each with how far it is."""
 
     @abstractmethod
     async def hand_over(self, worker: Worker) -> bool:
@@ -332,11 +332,11 @@ class Crash(ABC):
         active = await self.active()
         unended = {*trial.agents, *trial.programs} - {run for _, run, n, _ in found if n == STEPS}
         unused = await store.answered()
-        if not (unended or active or asked or unused):
+        trial.unused = len(unused)  # of work that has ended by what the execution in doubt came to
+        if not (unended or active or asked):
             return True
         stuck = time.monotonic() - trial.moved > self.plan.patience + self.plan.frozen
-        trial.unused = len(unused)
-        if stuck and (unended or active or asked):  # else its work has ended by what the execution in doubt came to
+        if stuck:
             left = [*active, *(f"{run} before its last step" for run in sorted(unended)[:_NAMED])]
             left += [f"an unused answer to {entry.request.id} about {entry.request.arguments}" for entry in unused]
             trial.problems.append(f"nothing went on any more, and work was left: {', '.join(left)}")
@@ -399,10 +399,18 @@ class DbosCrash(Crash):
             await enqueue_program(self.client, toolkit.name, toolkit.queue.name, code, Placement(run))
 
     async def active(self) -> list[str]:
-        found = await asyncio.to_thread(
-            self.client.dbos.list_workflows, status=["ENQUEUED", "PENDING", "DELAYED"], limit=_NAMED, load_input=False
-        )
+        for look in 2 * (self._running, self._suspended):  # what goes on between two looks is seen by the next two
+            if found := await asyncio.to_thread(look):
+                return found
+        return []
+
+    def _running(self) -> list[str]:
+        open_states = ["ENQUEUED", "PENDING", "DELAYED"]
+        found = self.client.dbos.list_workflows(status=open_states, limit=_NAMED, load_input=False)
         return [f"{status.workflow_id} {status.status}" for status in found]
+
+    def _suspended(self) -> list[str]:
+        return [f"{work.id} {work.state}" for work in list_work(self.client, state="suspended", limit=_NAMED)]
 
     async def hand_over(self, worker: Worker) -> bool:
         with contextlib.suppress(WorkerError, DatabaseAway):  # it was none yet, or froze in a transaction

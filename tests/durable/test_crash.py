@@ -22,6 +22,8 @@ from tests.durable.crash_trial import Asked, Trial
 from tests.effort import EFFORT
 from toolcrib.adapters.dbos import Client
 from toolcrib.adapters.dbos._work_tables import program_lines, programs
+from toolcrib.approvals import SqliteApprovalStore
+from toolcrib.calls import ApprovalRequest
 
 RUNS = 12 if EFFORT >= 1 else 6
 PLAIN = tuple(event for event in EVENTS if event not in ("full", "network", "clock"))
@@ -80,6 +82,18 @@ async def test_work_that_no_worker_does_is_stuck(tmp_path: Path) -> None:
     assert "p0 before its last step" in trial.problems[0]
     assert any("are lost" in problem for problem in trial.problems)
     assert any("turns are recorded, and 8 were to be" in problem for problem in trial.problems)
+
+
+async def test_a_trial_whose_work_is_done_ends_though_an_answer_is_left(tmp_path: Path) -> None:
+    request = ApprovalRequest("ask_1", "call_1", "add", {"run": "a0", "n": 4}, "d")
+    store = SqliteApprovalStore(tmp_path / "crash.db")
+    await store.put(request)
+    await store.answer(request.grant("ann"))
+    plan = Plan(2, workers=1, most=0, patience=float("inf"))
+
+    trial = await crash(plan, Place(file=tmp_path / "crash.db"), tmp_path, random.Random(1))
+
+    assert (trial.problems, trial.unused) == ([], 1)
 
 
 @dataclass(frozen=True)

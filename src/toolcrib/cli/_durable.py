@@ -209,27 +209,29 @@ def _on_signals(stopped: asyncio.Event) -> None:
 # --- enqueueing
 
 
-async def enqueue_job(target: str, job: Job, client: Client) -> str:
-    """Put a job in its queue, and return its id.
+async def enqueue_job(target: str, job: Job, database: str | None) -> str:
+    """Put a job in its queue, and return its id; a database that is missing is made for a job that is valid.
 
     Raises:
         TargetError: The target has no agent or toolkit for it, or several.
         InvalidArguments: The tool does not take the arguments.
     """
     async with durable_of(target) as durable:
-        if job.program is not None:
-            toolkit = _only(target, durable.toolkits, job.queue, "durable toolkit", lambda item: True)
-            placement = replace(job.placement, id=job.placement.id or f"program-{uuid4().hex}")
+        if job.program is None:
+            return await _enqueue_turn(target, durable, job, database)
+        toolkit = _only(target, durable.toolkits, job.queue, "durable toolkit", lambda item: True)
+        placement = replace(job.placement, id=job.placement.id or f"program-{uuid4().hex}")
+        toolkit.queue.check(placement.partition)
+        async with await asyncio.to_thread(open_client, database) as client:
             before = await client.status(placement.id)
             toolkit.use(client)
             program = await toolkit.start(job.program, placement=placement, conversation_id=job.conversation_id)
             _say_if_known(program.id, placement.id, before, job.placement)
             _say_if_unserved(client, target, toolkit.queue.name)
-            return program.id
-        return await _enqueue_turn(target, durable, job, client)
+        return program.id
 
 
-async def _enqueue_turn(target: str, durable: Durable, job: Job, client: Client) -> str:
+async def _enqueue_turn(target: str, durable: Durable, job: Job, database: str | None) -> str:
     tool, placement = job.tool or "", job.placement
     if not any(tool in agent.agent.toolset.names() for agent in durable.agents):
         raise UnknownTool(tool, tuple(name for agent in durable.agents for name in agent.agent.toolset.names()))
@@ -240,22 +242,24 @@ async def _enqueue_turn(target: str, durable: Durable, job: Job, client: Client)
     turn: Turn[Any] = Turn(agent.agent.toolset[tool].tool, kwargs=arguments)
     if placement.id:
         turn = Turn.from_dict({**turn.to_dict(), "uuid": turn_id_of(placement.id)}, agent.agent.tools)
-    agent.use(client)
-    before = await client.status(turn.id)
-    handle = await agent.put(
-        turn,
-        priority=placement.priority,
-        key=placement.key,
-        delay=placement.delay,
-        timeout=placement.timeout,
-        partition=placement.partition,
-        debounce=placement.debounce,
-        debounce_limit=placement.debounce_limit,
-        conversation_id=job.conversation_id,
-        attributes=placement.attributes,
-    )
-    _say_if_known(handle.id, turn.id, before, placement)
-    _say_if_unserved(client, target, agent.queue.name)
+    agent.queue.check(placement.partition)
+    async with await asyncio.to_thread(open_client, database) as client:
+        agent.use(client)
+        before = await client.status(turn.id)
+        handle = await agent.put(
+            turn,
+            priority=placement.priority,
+            key=placement.key,
+            delay=placement.delay,
+            timeout=placement.timeout,
+            partition=placement.partition,
+            debounce=placement.debounce,
+            debounce_limit=placement.debounce_limit,
+            conversation_id=job.conversation_id,
+            attributes=placement.attributes,
+        )
+        _say_if_known(handle.id, turn.id, before, placement)
+        _say_if_unserved(client, target, agent.queue.name)
     return handle.id
 
 

@@ -191,12 +191,8 @@ def enqueue(
             )
         except ValueError as error:
             raise typer.BadParameter(str(error).removeprefix("put: ")) from None
-        client = module.open_client(database)
-        try:
-            job = module.Job(tool, text, code, queue, placement, conversation)
-            work = run_sync(module.enqueue_job(target, job, client), "use DurableAgent.put")
-        finally:
-            client.close()
+        job = module.Job(tool, text, code, queue, placement, conversation)
+        work = run_sync(module.enqueue_job(target, job, database), "use DurableAgent.put")
     if as_json:
         print_json({"id": work})
     else:

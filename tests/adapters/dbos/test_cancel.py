@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
+from dbos import WorkflowStatus
 
-from tests.adapters.dbos.durable import Step, Work, engine_of, looked_at, pay
-from toolcrib.adapters.dbos import DurableProgram, cancel_work, list_work, resume_work
+from tests.adapters.dbos.durable import QUICK, Step, Work, engine_of, looked_at, pay
+from toolcrib.adapters.dbos import (
+    Client,
+    DurableAgent,
+    DurableProgram,
+    Engine,
+    Queue,
+    cancel_work,
+    find_work,
+    list_work,
+    resume_work,
+)
+from toolcrib.adapters.dbos._continuation import cancel_turn
+from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.calls import ApprovalRequest, RunNormally
 from toolcrib.errors import ApprovalError, EngineError
+from toolcrib.hooks import HookSet
 from toolcrib.tools import ez_tool
+from toolcrib.toolsets import Toolset
+from toolcrib.turns import Agent, Turn
 
 
 async def test_a_program_that_went_on_after_an_answer_is_cancelled_by_the_id_that_it_was_given(
@@ -73,6 +91,67 @@ async def test_work_that_is_cancelled_while_it_waits_for_an_answer_never_goes_on
 
     assert cancelled.state == "cancelled"
     assert (left, pending, looked_at) == ([], (), ())
+
+
+class _SlowStore(MemoryApprovalStore):
+    """A store that has kept a request some time before it says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept, self.may_say = asyncio.Event(), asyncio.Event()
+
+    async def put(self, request: ApprovalRequest) -> None:
+        await super().put(request)
+        self.kept.set()
+        await self.may_say.wait()
+
+
+@pytest.mark.parametrize("kind", ["turn", "program"])
+async def test_what_work_asked_before_it_was_cancelled_cannot_be_answered(database: str, kind: str) -> None:
+    store, work = _SlowStore(), Work(kind, Step(pay, cents=3))
+    async with engine_of(database, work.worker, approvals=store) as engine:
+        work_id = await work.put()
+        await store.kept.wait()
+        await asyncio.to_thread(cancel_work, engine.client, work_id)
+        store.may_say.set()
+        state = (await asyncio.to_thread(find_work, engine.client, work_id)).state
+
+        assert await store.list(pending=True) == ()
+        assert state == "cancelled"
+
+
+class _LateClient(Client):
+    """A client through whose look at a turn the turn goes on to its request."""
+
+    def __init__(self, database: str, engine: Engine, may_ask: asyncio.Event) -> None:
+        super().__init__(database, approvals=engine.client.approvals)
+        self._worker, self._may_ask = engine, may_ask
+
+    async def status(self, workflow_id: str) -> WorkflowStatus | None:
+        found = await super().status(workflow_id)
+        if found is not None and found.status == "PENDING":
+            self._may_ask.set()
+            await self._worker.client.result(workflow_id)
+        return found
+
+
+async def test_a_turn_that_asks_while_it_is_cancelled_cannot_be_answered(database: str) -> None:
+    hooks, admitted, may_ask = HookSet(), asyncio.Event(), asyncio.Event()
+
+    @hooks.on("pay")
+    async def wait(call: Any, given: Any) -> RunNormally:
+        admitted.set()
+        await may_ask.wait()
+        return RunNormally(given)
+
+    agent = DurableAgent(Agent("late", "Tested.", Toolset([pay], hooks=hooks)), Queue("late", polling=QUICK))
+    async with engine_of(database, agent) as engine, _LateClient(database, engine, may_ask) as client:
+        handle = await agent.put(Turn(pay, kwargs={"cents": 3}))
+        await admitted.wait()
+        await cancel_turn(client, handle.id)
+
+        assert (await asyncio.to_thread(find_work, engine.client, handle.id)).state == "cancelled"
+        assert await engine.client.approvals.list(pending=True) == ()
 
 
 async def test_a_program_whose_answer_was_given_is_cancelled_before_it_goes_on(database: str) -> None:

@@ -11,7 +11,7 @@ from dbos import WorkflowStatus
 
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._engine import Engine, standing_routines
-from toolcrib.adapters.dbos._placement import KEY, Placement
+from toolcrib.adapters.dbos._placement import KEY, Placement, data_of
 from toolcrib.approvals import ApprovalEntry
 from toolcrib.calls import StoredFields
 from toolcrib.durable import WAITING, WAITS_FOR, AnswerStore, answered_entries, deny_cancelled
@@ -85,16 +85,24 @@ async def cancel_turn(client: Client, turn_id: str) -> str:
     One that waits for an answer gets its continuation now, never due and cancelled: no answer can make another. Its
     request is denied, so that it cannot be answered any more.
     """
-    status = await client.status(turn_id)
     work_id = turn_id
-    while status is not None and (request_id := _asked(status)) is not None:
+    while True:
+        await client.dbos.cancel_workflow_async(work_id)  # before the look: it may end with a request until here
+        status = await client.status(work_id)
+        request_id = None if status is None else _asked(status)
+        if status is None or request_id is None:
+            break
         work_id = continuation_id(work_id, request_id)
         if await client.status(work_id) is None:
             await _continue(client, status, request_id, never=True)
         await client.dbos.cancel_workflow_async(work_id)
         await deny_cancelled(client.approvals, request_id, "turn")
-        status = await client.status(work_id)
-    await client.dbos.cancel_workflow_async(work_id)
+    if status is not None and status.recovery_attempts:  # a worker that began it may have asked, and not ended it
+        waited: Any = data_of(status).get(WAITING)
+        call_id = status.workflow_id if waited is None else waited["request"]["call_id"]
+        for entry in await client.approvals.list(pending=True):
+            if entry.request.call_id == call_id:
+                await deny_cancelled(client.approvals, entry.request.id, "turn")
     return work_id
 
 

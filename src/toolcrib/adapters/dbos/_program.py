@@ -335,7 +335,11 @@ async def cancel_program(client: Client, program_id: str) -> str:
     after = stretch_id(program_id, generation + 1)  # it may wait in its queue
     work_id = stretch_id(program_id, generation) if await client.status(after) is None else after
     await client.dbos.cancel_workflow_async(work_id)
-    for request_id in await asyncio.to_thread(requests_of, client, program_id):
+    asked = await asyncio.to_thread(requests_of, client, program_id)
+    if run is not None:  # a worker that began it may have asked, and not written it into the journal
+        pending = [entry.request for entry in await client.approvals.list(pending=True)]
+        asked += [request.id for request in pending if request.run_id == program_id and request.id not in asked]
+    for request_id in asked:
         await deny_cancelled(client.approvals, request_id, "program")
     return work_id
 
