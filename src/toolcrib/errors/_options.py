@@ -283,6 +283,7 @@ class _OptionKind(NamedTuple):
         refused: The classes that it does not take, though they are of `classes`.
         wanted: What it takes, in words.
         is_plain: Whether its classes are of `_PLAIN` alone, which `read` checks.
+        has_texts: Whether it takes several texts.
     """
 
     words: tuple[Any, ...]
@@ -292,6 +293,7 @@ class _OptionKind(NamedTuple):
     refused: tuple[type, ...] = ()
     wanted: str = ""
     is_plain: bool = False
+    has_texts: bool = False
 
     def require_class(self, owner: str, option: str, value: Any) -> None:
         """Raise TypeError for a value of another class than the option takes."""
@@ -299,6 +301,12 @@ class _OptionKind(NamedTuple):
             shown = f"of type {type(value).__name__}" if _SECRET.search(option) else f"{value!r:.80}"
             wanted = f"{self.wanted}, as in {option}=[...]" if self.refused == _TEXTS else self.wanted
             raise TypeError(f"{owner}: {option} is {shown}; give {wanted}")
+        other = next((item for item in value or () if not isinstance(item, str)), None) if self.has_texts else None
+        if other is not None:
+            name = getattr(other, "name", None)
+            shown = f"a value of type {type(other).__name__}" if _SECRET.search(option) else f"{other!r:.80}"
+            example = f", as in {option}=[{name!r}]" if isinstance(name, str) else ""
+            raise TypeError(f"{owner}: {option} has {shown}; give texts{example}")
 
     def read(self, owner: str, option: str, value: Any) -> Any:
         """Return a value, a generator or another iterator as a tuple; raises as `OptionKinds.read`."""
@@ -356,6 +364,7 @@ def _with_classes(kind: _OptionKind, members: list[Any], *, is_optional: bool) -
         refused=_DATA if is_protocol else _TEXTS if several and str not in plain else (),
         wanted=f"{', '.join(words)} or {last}" if words else last,
         is_plain=is_plain,
+        has_texts=plain == several and all(get_args(member)[:1] == (str,) for member in members),
     )
 
 
