@@ -98,6 +98,8 @@ _WANTED: Final[Mapping[str, str]] = {
 """What an option takes by the name of its class, in words with `|` between: one of these alone is checked by that."""
 _PLAIN: Final = {bool, str, Callable, NoneType}
 """The classes that are checked before the function is called, which does not check them itself."""
+_FURTHER: Final = {"record": "; a file of its own is sinks=[SqliteSink('calls.db')]"}
+"""What is meant by another value of an option, by the option's name."""
 _TEXTS: Final = (str, bytes)
 _SECRET: Final = re.compile("credential|header|environment|key|password|secret|token")
 """Options whose values an error does not show."""
@@ -300,7 +302,7 @@ class _OptionKind(NamedTuple):
         if not isinstance(value, self.classes) or isinstance(value, self.refused):
             shown = f"of type {type(value).__name__}" if _SECRET.search(option) else f"{value!r:.80}"
             wanted = f"{self.wanted}, as in {option}=[...]" if self.refused == _TEXTS else self.wanted
-            raise TypeError(f"{owner}: {option} is {shown}; give {wanted}")
+            raise TypeError(f"{owner}: {option} is {shown}; give {wanted}{_FURTHER.get(option, '')}")
         other = next((item for item in value or () if not isinstance(item, str)), None) if self.has_texts else None
         if other is not None:
             name = getattr(other, "name", None)
