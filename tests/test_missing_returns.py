@@ -125,7 +125,7 @@ def test_a_gate_whose_second_method_is_misspelt_is_refused() -> None:
         def beginn(self, call: Any) -> Reject:
             return Reject("too many")
 
-    with pytest.raises(TypeError, match="the gate Rate has `beginn`, which nothing asks. Did you mean `begin`"):
+    with pytest.raises(TypeError, match=r"the gate Rate has `beginn`, which nothing asks\. Did you mean `begin`"):
         TOOLS.with_gates(Rate())
 
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -117,6 +117,7 @@ def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
             data = None
         if not isinstance(data, dict):
             raise ValueError(f"{path} has no record in line {number}; name a file of JsonLinesSink, or a database")
+        data = cast("dict[str, Any]", data)
         record = data if "outcome" in data else data.get("record")
         if record is not None:
             yield record

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from toolcrib._numbers import count_text
 from toolcrib.calls import ToolCall
@@ -83,7 +83,7 @@ async def _stream(chunks: list[Any]) -> AsyncGenerator[Any]:
 
 def _require_step(step: Any) -> None:
     if isinstance(step, list | tuple):
-        parts: list[Any] = [*step]
+        parts = [*cast("Sequence[Any]", step)]
         if any(isinstance(part, str | Exception | list) or callable(part) for part in parts):
             raise TypeError("steps are given one by one, as in ScriptedModel(*steps); a list is calls of one reply")
     elif not isinstance(step, str | ToolCall | dict | Exception) and not callable(step):
